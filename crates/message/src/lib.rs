@@ -1,1 +1,390 @@
-//! message
+//! One HTTP message head over one buffer: start line and header lines in order, case and duplicates kept.
+//!
+//! A [`Message`] owns a byte buffer and a table of spans into it. Parsing, copying and serialising never allocate once the
+//! buffer has grown; `clear` keeps the capacity, so a connection reuses its messages. It knows nothing of what a header
+//! means (`semantics`) or how bytes arrive (`http1`).
+//!
+//! Invariants: every span lies inside the buffer; a header line is stored as `Name: value` exactly as it is logged and sent.
+//! Source: RFC 9110 §5 (fields), §6 (messages).
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+use smallvec::SmallVec;
+
+/// A piece of a message's buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    fn of(self, buffer: &[u8]) -> &[u8] {
+        &buffer[self.start as usize..(self.start + self.len) as usize]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Field {
+    line: Span,
+    name_len: u16,
+    value_start: u16,
+}
+
+/// A header line, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeaderLine<'a> {
+    line: &'a [u8],
+    name_len: usize,
+    value_start: usize,
+}
+
+impl<'a> HeaderLine<'a> {
+    /// The whole line, `Name: value`, without line end: what the log records and what is sent.
+    #[must_use]
+    pub fn line(&self) -> &'a [u8] {
+        self.line
+    }
+
+    /// The name, in the case it was received or set.
+    #[must_use]
+    pub fn name(&self) -> &'a [u8] {
+        &self.line[..self.name_len]
+    }
+
+    /// The value without surrounding blanks.
+    #[must_use]
+    pub fn value(&self) -> &'a [u8] {
+        &self.line[self.value_start..]
+    }
+
+    /// Whether this is the header of that name, without regard to case.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name().eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+/// A request or response head. The three start-line parts of a request are method, target and protocol; of a response
+/// protocol, status (a number) and reason.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    buffer: Vec<u8>,
+    method: Span,
+    target: Span,
+    protocol: Span,
+    reason: Span,
+    status: u16,
+    fields: SmallVec<[Field; 32]>,
+}
+
+impl Message {
+    /// An empty message.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets everything but the allocated room.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.fields.clear();
+        self.method = Span::default();
+        self.target = Span::default();
+        self.protocol = Span::default();
+        self.reason = Span::default();
+        self.status = 0;
+    }
+
+    /// Makes this message equal to the other, reusing this one's room.
+    pub fn copy_from(&mut self, other: &Message) {
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&other.buffer);
+        self.fields.clear();
+        self.fields.extend_from_slice(&other.fields);
+        self.method = other.method;
+        self.target = other.target;
+        self.protocol = other.protocol;
+        self.reason = other.reason;
+        self.status = other.status;
+    }
+
+    /// Bytes held, live and dead: what `request_memory_max` bounds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.buffer.len() + self.fields.len() * size_of::<Field>()
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Span {
+        let start = self.buffer.len() as u32;
+        self.buffer.extend_from_slice(bytes);
+        Span { start, len: bytes.len() as u32 }
+    }
+
+    /// The request method; empty in a response.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        self.method.of(&self.buffer)
+    }
+
+    /// The request target; empty in a response.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        self.target.of(&self.buffer)
+    }
+
+    /// The protocol, e.g. `HTTP/1.1`.
+    #[must_use]
+    pub fn protocol(&self) -> &[u8] {
+        self.protocol.of(&self.buffer)
+    }
+
+    /// The response status as VCL sees it (may be 1000 and above; the wire shows it modulo 1000); 0 in a request.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The reason phrase; empty in a request.
+    #[must_use]
+    pub fn reason(&self) -> &[u8] {
+        self.reason.of(&self.buffer)
+    }
+
+    /// Sets the request method.
+    pub fn set_method(&mut self, value: &[u8]) {
+        self.method = self.push(value);
+    }
+
+    /// Sets the request target.
+    pub fn set_target(&mut self, value: &[u8]) {
+        self.target = self.push(value);
+    }
+
+    /// Sets the protocol.
+    pub fn set_protocol(&mut self, value: &[u8]) {
+        self.protocol = self.push(value);
+    }
+
+    /// Sets the status; the reason stays.
+    pub fn set_status(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    /// Sets the reason phrase.
+    pub fn set_reason(&mut self, value: &[u8]) {
+        self.reason = self.push(value);
+    }
+
+    fn borrow(&self, field: Field) -> HeaderLine<'_> {
+        HeaderLine {
+            line: field.line.of(&self.buffer),
+            name_len: usize::from(field.name_len),
+            value_start: usize::from(field.value_start),
+        }
+    }
+
+    /// The header lines in order.
+    pub fn headers(&self) -> impl DoubleEndedIterator<Item = HeaderLine<'_>> + ExactSizeIterator {
+        self.fields.iter().map(|field| self.borrow(*field))
+    }
+
+    /// How many header lines there are.
+    #[must_use]
+    pub fn header_count(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The value of the first header of this name; `None` when there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        let name = name.as_bytes();
+        self.fields.iter().find_map(|field| {
+            if usize::from(field.name_len) != name.len() {
+                return None;
+            }
+            let header = self.borrow(*field);
+            header.name().eq_ignore_ascii_case(name).then(|| header.value())
+        })
+    }
+
+    /// The values of all headers of this name, in order.
+    pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.headers().filter(move |header| header.is(name)).map(|header| header.value())
+    }
+
+    /// Whether a header of this name exists.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Adds a header line at the end, written `Name: value`.
+    ///
+    /// # Panics
+    /// When the name is longer than 65,530 bytes; parsers bound names long before.
+    pub fn append(&mut self, name: &[u8], value: &[u8]) {
+        self.append_parts(name, &[value]);
+    }
+
+    /// As [`Message::append`], with the value in pieces.
+    ///
+    /// # Panics
+    /// As `append`.
+    pub fn append_parts(&mut self, name: &[u8], value: &[&[u8]]) {
+        let start = self.buffer.len() as u32;
+        self.buffer.extend_from_slice(name);
+        self.buffer.extend_from_slice(b": ");
+        for part in value {
+            self.buffer.extend_from_slice(part);
+        }
+        let len = self.buffer.len() as u32 - start;
+        let name_len = u16::try_from(name.len()).expect("header names are bounded by the parser");
+        self.fields.push(Field { line: Span { start, len }, name_len, value_start: name_len + 2 });
+    }
+
+    /// Adds a line as received (`Name:value` with any blanks after the colon). `name_len` is the offset of the colon,
+    /// `value_start` that of the first byte of the value; the line must not end in blanks.
+    ///
+    /// # Panics
+    /// When an offset lies outside the line.
+    pub fn append_raw(&mut self, line: &[u8], name_len: usize, value_start: usize) {
+        assert!(name_len < line.len() && value_start <= line.len() && value_start > name_len);
+        let span = self.push(line);
+        self.fields.push(Field { line: span, name_len: name_len as u16, value_start: value_start as u16 });
+    }
+
+    /// Removes every header of this name and adds one at the end.
+    pub fn set(&mut self, name: &str, value: &[u8]) {
+        self.unset(name);
+        self.append(name.as_bytes(), value);
+    }
+
+    /// Removes every header of this name; returns how many there were.
+    pub fn unset(&mut self, name: &str) -> usize {
+        let before = self.fields.len();
+        let buffer = &self.buffer;
+        self.fields.retain(|field| {
+            usize::from(field.name_len) != name.len()
+                || !field.line.of(buffer)[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+        });
+        before - self.fields.len()
+    }
+
+    /// Keeps the headers for which the test says true.
+    pub fn retain(&mut self, mut keep: impl FnMut(HeaderLine<'_>) -> bool) {
+        let buffer = &self.buffer;
+        self.fields.retain(|field| {
+            keep(HeaderLine {
+                line: field.line.of(buffer),
+                name_len: usize::from(field.name_len),
+                value_start: usize::from(field.value_start),
+            })
+        });
+    }
+
+    /// Writes the message in the form in which objects are stored: see [`Message::decode`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.status.to_le_bytes());
+        out.extend_from_slice(&(self.fields.len() as u16).to_le_bytes());
+        for part in [self.protocol(), self.reason()] {
+            out.extend_from_slice(&(part.len() as u16).to_le_bytes());
+            out.extend_from_slice(part);
+        }
+        for field in &self.fields {
+            let line = field.line.of(&self.buffer);
+            out.extend_from_slice(&(line.len() as u32).to_le_bytes());
+            out.extend_from_slice(&field.name_len.to_le_bytes());
+            out.extend_from_slice(&field.value_start.to_le_bytes());
+            out.extend_from_slice(line);
+        }
+    }
+
+    /// Reads what [`Message::encode`] wrote of a response into this message. `None` when the bytes are not such a message
+    /// (they come from shared memory and are an allegation until checked).
+    #[must_use]
+    pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
+        self.clear();
+        let mut rest = bytes;
+        self.status = take_u16(&mut rest)?;
+        let count = take_u16(&mut rest)?;
+        let len = take_u16(&mut rest)?;
+        let protocol = take(&mut rest, usize::from(len))?;
+        self.protocol = self.push(protocol);
+        let len = take_u16(&mut rest)?;
+        let reason = take(&mut rest, usize::from(len))?;
+        self.reason = self.push(reason);
+        for _ in 0..count {
+            let len = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?);
+            let name_len = take_u16(&mut rest)?;
+            let value_start = take_u16(&mut rest)?;
+            let line = take(&mut rest, len as usize)?;
+            if usize::from(value_start) > line.len() || name_len >= value_start {
+                return None;
+            }
+            let span = self.push(line);
+            self.fields.push(Field { line: span, name_len, value_start });
+        }
+        rest.is_empty().then_some(())
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(len)?;
+    *rest = tail;
+    Some(head)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    Some(u16::from_le_bytes(take(rest, 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Message {
+        let mut message = Message::new();
+        message.set_protocol(b"HTTP/1.1");
+        message.set_status(200);
+        message.set_reason(b"OK");
+        message.append(b"Content-Type", b"text/plain");
+        message.append(b"Set-Cookie", b"a=1");
+        message.append(b"set-cookie", b"b=2");
+        message
+    }
+
+    #[test]
+    fn headers_keep_order_case_and_duplicates() {
+        let message = sample();
+        let lines: Vec<_> = message.headers().map(|h| String::from_utf8_lossy(h.line()).into_owned()).collect();
+        assert_eq!(lines, ["Content-Type: text/plain", "Set-Cookie: a=1", "set-cookie: b=2"]);
+        assert_eq!(message.get_all("SET-COOKIE").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+    }
+
+    #[test]
+    fn set_replaces_all_and_moves_to_the_end() {
+        let mut message = sample();
+        message.append(b"X", b"y");
+        message.set("set-COOKIE", b"c=3");
+        assert_eq!(message.headers().map(|h| h.line().to_vec()).last().unwrap(), b"set-COOKIE: c=3");
+        assert_eq!(message.get_all("Set-Cookie").count(), 1);
+        assert_eq!(message.unset("set-cookie"), 1);
+        assert!(!message.has("Set-Cookie"));
+    }
+
+    #[test]
+    fn an_encoded_response_decodes_to_itself_and_damage_is_noticed() {
+        let message = sample();
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let mut back = Message::new();
+        back.decode(&bytes).unwrap();
+        assert_eq!(back.status(), 200);
+        assert_eq!(back.headers().collect::<Vec<_>>(), message.headers().collect::<Vec<_>>());
+        for cut in 0..bytes.len() {
+            assert!(back.decode(&bytes[..cut]).is_none(), "cut at {cut}");
+        }
+    }
+}

@@ -1,1 +1,18 @@
-//! surface
+//! Every word that a user of Copal can type or read, as tables: log tags, counters, run-time parameters, the words of VCL,
+//! VMOD signatures, CLI commands, close reasons, limits.
+//!
+//! One table per thing a user can name; parsers, help texts, documents and the other crates derive from the rows.
+//! Nothing here does anything: no I/O, no state.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod cli;
+pub mod close_reason;
+pub mod counter;
+pub mod limits;
+pub mod parameter;
+pub mod tag;
+pub mod vcl;
+pub mod version;
+pub mod vmod;

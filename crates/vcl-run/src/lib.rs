@@ -1,1 +1,12 @@
-//! vcl-run
+//! The compiled form of VCL and the machine that runs it.
+//!
+//! [`program`] is what the compiler makes and the manager sends to the worker: flat, typed, immutable. [`value`] is what an
+//! expression yields, [`host`] what a running program may touch. It knows nothing of sockets, caches or requests: the
+//! engine implements [`host::Host`].
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod host;
+pub mod program;
+pub mod value;

@@ -1,0 +1,1 @@
+//! CLI commands: one row each.

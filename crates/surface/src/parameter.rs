@@ -1,0 +1,338 @@
+//! The run-time parameters: name, type, default, bounds, unit, flags and text, one row each.
+//!
+//! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the typed [`Parameters`] is what the rest
+//! of the program reads. A parameter that belongs to a design we don't share is accepted and marked [`ACCEPTED_ONLY`].
+//! Parsing and printing of values: `parameter/value.rs`. Source: observed `param.show` of Varnish 7.1.1.
+
+pub mod value;
+
+use serde::{Deserialize, Serialize};
+
+/// How a value is written, parsed and bounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParameterKind {
+    /// Seconds, printed with three decimals.
+    Seconds,
+    /// A number, printed as `%g`.
+    Double,
+    /// `on` or `off`.
+    Bool,
+    /// A whole number.
+    Unsigned,
+    /// A size in bytes, with unit letters.
+    Bytes,
+    /// `min,max,age` of a memory pool.
+    Pool,
+    /// The `debug` bits, see [`DEBUG_BITS`].
+    DebugBits,
+    /// The `feature` bits, see [`FEATURE_BITS`].
+    FeatureBits,
+    /// The `experimental` bits, see [`EXPERIMENTAL_BITS`].
+    ExperimentalBits,
+    /// The set of suppressed log tags.
+    LogMask,
+    /// Free text.
+    Text,
+}
+
+/// The parameter takes effect on new threads or connections only.
+pub const DELAYED: u8 = 1;
+/// The worker must be restarted before a change is felt.
+pub const MUST_RESTART: u8 = 2;
+/// VCL must be reloaded before a change is felt.
+pub const MUST_RELOAD: u8 = 4;
+/// New objects only.
+pub const OBJ_STICKY: u8 = 8;
+/// Text note only.
+pub const EXPERIMENTAL: u8 = 16;
+/// Text note only.
+pub const WIZARD: u8 = 32;
+/// Accepted for compatibility; this design has no use for it.
+pub const ACCEPTED_ONLY: u8 = 64;
+/// Copal's own, unknown to Varnish.
+pub const COPAL: u8 = 128;
+
+/// One parameter.
+#[derive(Debug)]
+pub struct ParameterRow {
+    /// Name, as typed.
+    pub name: &'static str,
+    /// Type.
+    pub kind: ParameterKind,
+    /// Default value as `param.show` prints it.
+    pub default: &'static str,
+    /// Smallest value, or the name of another parameter and an offset in words; `None` = unbounded.
+    pub min: Option<&'static str>,
+    /// Largest value; `None` = unbounded.
+    pub max: Option<&'static str>,
+    /// Unit as printed; empty for none.
+    pub unit: &'static str,
+    /// Flag bits.
+    pub flags: u8,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// A borrowed, typed value of a [`Parameters`] field.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum ValueMut<'a> {
+    Float(&'a mut f64),
+    Bool(&'a mut bool),
+    Number(&'a mut u64),
+    Mask(&'a mut [u8; 32]),
+    Text(&'a mut String),
+}
+
+macro_rules! parameters {
+    ($($name:ident : $type:ty = $value:expr, $variant:ident, $kind:ident, $default:literal, $min:expr, $max:expr, $unit:literal, $flags:expr, $text:literal;)*) => {
+        /// The value of every parameter, typed. Seconds are `f64`, sizes are bytes.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct Parameters {
+            $(#[doc = $text] pub $name: $type,)*
+        }
+
+        impl Default for Parameters {
+            fn default() -> Self {
+                Parameters { $($name: $value,)* }
+            }
+        }
+
+        impl Parameters {
+            /// The field behind a name, for parsing and printing; `None` when there is no such parameter.
+            pub fn value_mut(&mut self, name: &str) -> Option<ValueMut<'_>> {
+                match name {
+                    $(stringify!($name) => Some(ValueMut::$variant(&mut self.$name)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        /// Every parameter in alphabetical order.
+        pub static PARAMETERS: &[ParameterRow] = &[
+            $(ParameterRow {
+                name: stringify!($name), kind: ParameterKind::$kind, default: $default, min: $min, max: $max,
+                unit: $unit, flags: $flags, text: $text,
+            },)*
+        ];
+    };
+}
+
+parameters! {
+    accept_filter: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY | MUST_RESTART, "Kernel accept filters (not available on Linux; reported as not implemented).";
+    acceptor_sleep_decay: f64 = 0.9, Float, Double, "0.9", Some("0"), Some("1"), "", EXPERIMENTAL | ACCEPTED_ONLY, "Factor by which the accept pause shrinks after each good accept.";
+    acceptor_sleep_incr: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), Some("1.000"), "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Growth of the accept pause per failure.";
+    acceptor_sleep_max: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), Some("10.000"), "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Upper bound of the accept pause.";
+    auto_restart: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Restart the worker when it dies.";
+    backend_idle_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", 0, "Close pooled backend connections idle this long.";
+    backend_local_error_holddown: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "After local connect errors (EADDRNOTAVAIL, EACCES, EPERM) skip new connects this long.";
+    backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
+    ban_cutoff: u64 = 0, Number, Unsigned, "0", Some("0"), None, "bans", EXPERIMENTAL, "Lurker kills everything older than the Nth ban; 0 off.";
+    ban_dups: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Drop older bans identical to a new one.";
+    ban_lurker_age: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Lurker ignores bans younger than this.";
+    ban_lurker_batch: u64 = 1000, Number, Unsigned, "1000", Some("1"), None, "", 0, "Objects examined between lurker sleeps.";
+    ban_lurker_holdoff: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", EXPERIMENTAL, "Lurker pause when lookups contend.";
+    ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
+    between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
+    cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
+    cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
+    cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
+    cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
+    clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";
+    clock_step: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", ACCEPTED_ONLY, "Clock jump that triggers a panic.";
+    connect_timeout: f64 = 3.5, Float, Seconds, "3.500", Some("0.000"), None, "seconds", 0, "Backend connect time limit.";
+    critbit_cooloff: f64 = 180.0, Float, Seconds, "180.000", Some("60.000"), Some("254.000"), "seconds", WIZARD | ACCEPTED_ONLY, "Delay before freeing hash heads.";
+    debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "Bit set, 6.3.";
+    default_grace: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Grace if nothing else sets it.";
+    default_keep: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Keep if nothing else sets it.";
+    default_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Ttl if nothing else sets it.";
+    event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
+    experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Bit set: drop_pools.";
+    feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Bit set, 6.3.";
+    fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL, "Storage chunk for fetches of unknown length.";
+    fetch_maxchunksize: u64 = 268435456, Number, Bytes, "0.25G", Some("64k"), None, "bytes", EXPERIMENTAL, "Largest storage chunk.";
+    first_byte_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Wait for the first response byte.";
+    gzip_buffer: u64 = 32768, Number, Bytes, "32k", Some("2k"), None, "bytes", EXPERIMENTAL, "Buffer for (de)compression.";
+    gzip_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("9"), "", 0, "Zlib level.";
+    gzip_memlevel: u64 = 8, Number, Unsigned, "8", Some("1"), Some("9"), "", 0, "Zlib memory level.";
+    h2_header_table_size: u64 = 4096, Number, Bytes, "4k", Some("0b"), None, "bytes", 0, "HPACK decoding table size announced.";
+    h2_initial_window_size: u64 = 65535, Number, Bytes, "65535b", Some("65535b"), Some("2147483647b"), "bytes", 0, "SETTINGS initial window.";
+    h2_max_concurrent_streams: u64 = 100, Number, Unsigned, "100", Some("0"), None, "streams", 0, "SETTINGS stream limit.";
+    h2_max_frame_size: u64 = 16384, Number, Bytes, "16k", Some("16k"), Some("16777215b"), "bytes", 0, "SETTINGS frame size.";
+    h2_max_header_list_size: u64 = 2147483647, Number, Bytes, "2147483647b", Some("0b"), None, "bytes", 0, "SETTINGS header list limit.";
+    h2_rx_window_increment: u64 = 1048576, Number, Bytes, "1M", Some("1M"), Some("1G"), "bytes", WIZARD, "Credit per WINDOW_UPDATE.";
+    h2_rx_window_low_water: u64 = 10485760, Number, Bytes, "10M", Some("65535b"), Some("1G"), "bytes", WIZARD, "Send credit when window is below.";
+    h2_rxbuf_storage: String = "Transient".to_owned(), Text, Text, "Transient", None, None, "", MUST_RESTART, "Storage name for H2 receive buffers.";
+    http1_iovs: u64 = 64, Number, Unsigned, "64", Some("5"), Some("1024"), "struct iovec (=16 bytes)", WIZARD | ACCEPTED_ONLY, "Io vectors for HTTP/1 output.";
+    http_gzip_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Master switch for gzip handling.";
+    http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
+    http_policy: String = "varnish".to_owned(), Text, Text, "varnish", None, None, "", COPAL, "Which rules decide what may be stored and for how long: varnish (the habits of Varnish 7.1).";
+    http_range_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Answer Range requests.";
+    http_req_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest request header line.";
+    http_req_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest request head.";
+    http_resp_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest response header line.";
+    http_resp_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest response head.";
+    idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
+    listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
+    lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
+    max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
+    max_restarts: u64 = 4, Number, Unsigned, "4", Some("0"), None, "restarts", 0, "Restart limit.";
+    max_retries: u64 = 4, Number, Unsigned, "4", Some("0"), None, "retries", 0, "Retry limit.";
+    max_vcl: u64 = 100, Number, Unsigned, "100", Some("0"), None, "", 0, "Number of VCLs that triggers max_vcl_handling.";
+    max_vcl_handling: u64 = 1, Number, Unsigned, "1", Some("0"), Some("2"), "", 0, "0 ignore, 1 warn, 2 refuse.";
+    nuke_limit: u64 = 50, Number, Unsigned, "50", Some("0"), None, "allocations", EXPERIMENTAL | ACCEPTED_ONLY, "Max objects evicted for one allocation.";
+    pcre2_depth_limit: u64 = 20, Number, Unsigned, "20", Some("1"), None, "", 0, "Regex depth limit.";
+    pcre2_jit_compilation: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Use regex JIT.";
+    pcre2_match_limit: u64 = 10000, Number, Unsigned, "10000", Some("1"), None, "", 0, "Regex match limit.";
+    ping_interval: u64 = 3, Number, Unsigned, "3", Some("0"), None, "seconds", MUST_RESTART, "Master→worker ping; 0 off.";
+    pipe_sess_max: u64 = 0, Number, Unsigned, "0", Some("0"), None, "connections", 0, "Limit of concurrent pipes; 0 none.";
+    pipe_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Idle timeout of pipes.";
+    pool_req: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple min,max,age (request).";
+    pool_sess: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (session).";
+    pool_vbo: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (backend fetch).";
+    prefer_ipv6: bool = false, Bool, Bool, "off", None, None, "bool", 0, "Prefer v6 for dual-stack backends.";
+    request_memory_max: u64 = 4194304, Number, Bytes, "4M", Some("64k"), None, "bytes", COPAL, "Most memory that the headers, strings and scratch data of one request may take; past it that request alone fails with a 503.";
+    rush_exponent: u64 = 3, Number, Unsigned, "3", Some("2"), None, "requests per request", EXPERIMENTAL, "Waiting requests woken per completed one.";
+    send_timeout: f64 = 600.0, Float, Seconds, "600.000", Some("0.000"), None, "seconds", DELAYED, "Total send time limit of a response.";
+    shortlived: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", 0, "Lifetime below which objects go to Transient.";
+    sigsegv_handler: bool = true, Bool, Bool, "on", None, None, "bool", MUST_RESTART | ACCEPTED_ONLY, "Panic on SEGV/BUS/ABRT.";
+    syslog_cli_traffic: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Log CLI dialogue to syslog.";
+    tcp_fastopen: bool = false, Bool, Bool, "off", None, None, "bool", MUST_RESTART, "TCP fast open.";
+    tcp_keepalive_intvl: f64 = 75.0, Float, Seconds, "75.000", Some("1.000"), Some("100.000"), "seconds", EXPERIMENTAL, "Keepalive probe interval.";
+    tcp_keepalive_probes: u64 = 9, Number, Unsigned, "9", Some("1"), Some("100"), "probes", EXPERIMENTAL, "Keepalive probe count.";
+    tcp_keepalive_time: f64 = 7200.0, Float, Seconds, "7200.000", Some("1.000"), Some("7200.000"), "seconds", EXPERIMENTAL, "Keepalive idle time.";
+    thread_pool_add_delay: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Pause after creating a thread.";
+    thread_pool_destroy_delay: f64 = 1.0, Float, Seconds, "1.000", Some("0.010"), None, "seconds", DELAYED | EXPERIMENTAL | ACCEPTED_ONLY, "Pause after ending a thread.";
+    thread_pool_fail_delay: f64 = 0.2, Float, Seconds, "0.200", Some("0.010"), None, "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Pause after a failed thread creation.";
+    thread_pool_max: u64 = 5000, Number, Unsigned, "5000", Some("thread_pool_min"), None, "threads", DELAYED | ACCEPTED_ONLY, "Threads per pool, upper.";
+    thread_pool_min: u64 = 100, Number, Unsigned, "100", Some("5"), Some("thread_pool_max"), "threads", DELAYED | ACCEPTED_ONLY, "Threads per pool, lower.";
+    thread_pool_reserve: u64 = 0, Number, Unsigned, "0", None, Some("95% of thread_pool_min"), "threads", DELAYED | ACCEPTED_ONLY, "Threads kept for vital tasks; 0 = auto 5 % of min.";
+    thread_pool_stack: u64 = 81920, Number, Bytes, "80k", Some("16k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Thread stack size.";
+    thread_pool_timeout: f64 = 300.0, Float, Seconds, "300.000", Some("10.000"), None, "seconds", DELAYED | EXPERIMENTAL | ACCEPTED_ONLY, "Idle time before a surplus thread ends.";
+    thread_pool_watchdog: f64 = 60.0, Float, Seconds, "60.000", Some("0.100"), None, "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Panic if a queue is stuck this long.";
+    thread_pools: u64 = 2, Number, Unsigned, "2", Some("1"), Some("32"), "pools", DELAYED | EXPERIMENTAL | ACCEPTED_ONLY, "Number of pools.";
+    thread_queue_limit: u64 = 20, Number, Unsigned, "20", Some("0"), None, "requests", EXPERIMENTAL | ACCEPTED_ONLY, "Queue length per pool.";
+    thread_stats_rate: u64 = 10, Number, Unsigned, "10", Some("0"), None, "requests", EXPERIMENTAL | ACCEPTED_ONLY, "Jobs before statistics must be merged.";
+    timeout_idle: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", 0, "Client idle timeout.";
+    timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Wait on keep-alive before handing session to waiter.";
+    vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
+    vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", 0, "Allow inline C.";
+    vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";
+    vcc_unsafe_path: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Allow / in include/vmod paths.";
+    vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL goes cold.";
+    vcl_path: String = "/etc/varnish:/usr/share/varnish/vcl".to_owned(), Text, Text, "/etc/varnish:/usr/share/varnish/vcl", None, None, "", 0, "Search path for VCL.";
+    vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", ACCEPTED_ONLY, "Search path for VMODs.";
+    vsl_buffer: u64 = 16384, Number, Bytes, "16k", Some("vsl_reclen + 12 bytes"), None, "bytes", 0, "Log buffer per transaction.";
+    vsl_mask: [u8; 32] = default_log_mask(), Mask, LogMask, "-Debug,-ObjProtocol,-ObjStatus,-ObjReason,-ObjHeader,-VCL_trace,-ExpKill,-WorkThread,-Hash,-VfpAcct,-H2RxHdr,-H2RxBody,-H2TxHdr,-H2TxBody,-VdpAcct", None, None, "", 0, "Tag suppression.";
+    vsl_reclen: u64 = 255, Number, Bytes, "255b", Some("16b"), Some("vsl_buffer - 12 bytes"), "bytes", 0, "Longest log record.";
+    vsl_space: u64 = 83886080, Number, Bytes, "80M", Some("1M"), Some("4G"), "bytes", MUST_RESTART, "Log ring size.";
+    vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", 0, "Delay before freed VSM memory is released.";
+    workspace_backend: u64 = 98304, Number, Bytes, "96k", Some("1k"), None, "bytes", DELAYED, "Backend workspace.";
+    workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED, "Client workspace.";
+    workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
+    workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
+}
+
+/// Names of the `debug` bits, bit 0 first.
+pub static DEBUG_BITS: &[&str] = &[
+    "req_state",
+    "workspace",
+    "waitinglist",
+    "syncvsl",
+    "hashedge",
+    "vclrel",
+    "lurker",
+    "esi_chop",
+    "flush_head",
+    "vtc_mode",
+    "witness",
+    "vsm_keep",
+    "slow_acceptor",
+    "h2_nocheck",
+    "vmod_so_keep",
+    "processors",
+    "protocol",
+    "vcl_keep",
+    "lck",
+];
+
+/// Bit values of the `debug` parameter.
+#[allow(missing_docs)]
+pub mod debug {
+    pub const REQ_STATE: u64 = 1 << 0;
+    pub const WORKSPACE: u64 = 1 << 1;
+    pub const WAITINGLIST: u64 = 1 << 2;
+    pub const SYNCVSL: u64 = 1 << 3;
+    pub const HASHEDGE: u64 = 1 << 4;
+    pub const VCLREL: u64 = 1 << 5;
+    pub const LURKER: u64 = 1 << 6;
+    pub const ESI_CHOP: u64 = 1 << 7;
+    pub const FLUSH_HEAD: u64 = 1 << 8;
+    pub const VTC_MODE: u64 = 1 << 9;
+    pub const WITNESS: u64 = 1 << 10;
+    pub const VSM_KEEP: u64 = 1 << 11;
+    pub const SLOW_ACCEPTOR: u64 = 1 << 12;
+    pub const H2_NOCHECK: u64 = 1 << 13;
+    pub const VMOD_SO_KEEP: u64 = 1 << 14;
+    pub const PROCESSORS: u64 = 1 << 15;
+    pub const PROTOCOL: u64 = 1 << 16;
+    pub const VCL_KEEP: u64 = 1 << 17;
+    pub const LCK: u64 = 1 << 18;
+}
+
+/// Names of the `feature` bits, bit 0 first.
+pub static FEATURE_BITS: &[&str] = &[
+    "http2",
+    "short_panic",
+    "no_coredump",
+    "https_scheme",
+    "http_date_postel",
+    "esi_ignore_https",
+    "esi_disable_xml_check",
+    "esi_ignore_other_elements",
+    "esi_remove_bom",
+    "esi_include_onerror",
+    "wait_silo",
+    "validate_headers",
+    "busy_stats_rate",
+];
+
+/// Bit values of the `feature` parameter.
+#[allow(missing_docs)]
+pub mod feature {
+    pub const HTTP2: u64 = 1 << 0;
+    pub const SHORT_PANIC: u64 = 1 << 1;
+    pub const NO_COREDUMP: u64 = 1 << 2;
+    pub const HTTPS_SCHEME: u64 = 1 << 3;
+    pub const HTTP_DATE_POSTEL: u64 = 1 << 4;
+    pub const ESI_IGNORE_HTTPS: u64 = 1 << 5;
+    pub const ESI_DISABLE_XML_CHECK: u64 = 1 << 6;
+    pub const ESI_IGNORE_OTHER_ELEMENTS: u64 = 1 << 7;
+    pub const ESI_REMOVE_BOM: u64 = 1 << 8;
+    pub const ESI_INCLUDE_ONERROR: u64 = 1 << 9;
+    pub const WAIT_SILO: u64 = 1 << 10;
+    pub const VALIDATE_HEADERS: u64 = 1 << 11;
+    pub const BUSY_STATS_RATE: u64 = 1 << 12;
+}
+
+/// Names of the `experimental` bits, bit 0 first.
+pub static EXPERIMENTAL_BITS: &[&str] = &["drop_pools"];
+
+/// Bit values of the `experimental` parameter.
+#[allow(missing_docs)]
+pub mod experimental {
+    pub const DROP_POOLS: u64 = 1 << 0;
+}
+
+/// The default `vsl_mask`: byte `tag >> 3`, bit `0x80 >> (tag & 7)`, a set bit suppresses the tag.
+#[must_use]
+pub fn default_log_mask() -> [u8; 32] {
+    let mut mask = [0; 32];
+    for row in &crate::tag::TAGS {
+        if row.masked_by_default {
+            let number = row.tag as usize;
+            mask[number >> 3] |= 0x80 >> (number & 7);
+        }
+    }
+    mask
+}

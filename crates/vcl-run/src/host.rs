@@ -1,0 +1,88 @@
+//! What a running program may touch. The engine implements [`Host`] for a client request, a backend request and for
+//! vcl_init/vcl_fini; the evaluator and the VMODs know nothing else of the world.
+
+use crate::program::Program;
+use crate::value::{DirectorId, Scratch, Text, Value};
+use surface::tag::Tag;
+use surface::vcl::{HttpObject, Var};
+
+/// Why VCL failed: the task ends with `VCL failed`, the text goes to a `VCL_Error` record first (none when empty).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure(pub String);
+
+/// What a VMOD call came to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Called {
+    /// The result.
+    Value(Value),
+    /// The call has to wait; the evaluator stops with [`crate::eval::Outcome::Wait`] and, once resumed, takes the result from
+    /// [`Host::resume`].
+    Wait,
+}
+
+/// The world as a program sees it. Where a variable is not available the compiler has refused the program, so an
+/// implementation may answer with an unset value.
+pub trait Host {
+    /// The program being run, for tables that VMODs need (ACLs, regular expressions, header names).
+    fn program(&self) -> &Program;
+    /// The time that `now` shows, seconds since 1970; constant within one method.
+    fn now(&self) -> f64;
+    /// Reads a variable other than a header.
+    ///
+    /// # Errors
+    /// When reading fails the task.
+    fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure>;
+    /// Writes a variable other than a header. `append` is the `+=` of BODY variables.
+    ///
+    /// # Errors
+    /// When the value is not acceptable, e.g. `Setting req.url to empty string`.
+    fn write(&mut self, var: Var, value: Value, append: bool, scratch: &mut Scratch) -> Result<(), Failure>;
+    /// Unsets a variable other than a header.
+    ///
+    /// # Errors
+    /// When that fails the task.
+    fn unset(&mut self, var: Var) -> Result<(), Failure>;
+    /// The first header of that name.
+    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text;
+    /// Replaces all headers of that name.
+    ///
+    /// # Errors
+    /// `Bad header …` when the value has control characters and the feature validate_headers is on.
+    fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure>;
+    /// Removes all headers of that name.
+    fn unset_header(&mut self, http: HttpObject, name: &str);
+    /// Property of a storage: `free_space`, `used_space` (BYTES), `happy` (BOOL).
+    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value;
+    /// The name of a storage, for text.
+    fn storage_name(&self, storage: Option<u32>) -> &str;
+    /// The index of the storage of that name.
+    fn storage_by_name(&self, name: &[u8]) -> Option<u32>;
+    /// The name of a director or backend, for text; empty for none.
+    fn director_name(&self, director: DirectorId) -> &str;
+    /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it).
+    fn hash_data(&mut self, data: &[u8]);
+    /// The `synthetic()` body of vcl_synth and vcl_backend_error; each call replaces the body unless `append`.
+    fn synthetic(&mut self, body: &[u8], append: bool);
+    /// The `ban()` statement; a wrong expression is logged by the implementation.
+    fn ban(&mut self, expression: &[u8]);
+    /// Writes a log record for the running task.
+    fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Calls a VMOD function or method. `function` is an index into `surface::vmod::FUNCTIONS`; `instance` is the object
+    /// (an index into [`Program::instances`]) for methods and constructors. STRANDS arrive joined; an optional argument
+    /// that was not given arrives as [`Value::Absent`].
+    ///
+    /// # Errors
+    /// When the VMOD fails the task.
+    fn call(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        arguments: &[Value],
+        scratch: &mut Scratch,
+    ) -> Result<Called, Failure>;
+    /// The result of a call that had to wait.
+    ///
+    /// # Errors
+    /// As for [`Host::call`].
+    fn resume(&mut self, scratch: &mut Scratch) -> Result<Value, Failure>;
+}

@@ -1,0 +1,122 @@
+//! The program: what compiling one VCL yields. Flat, immutable, serialisable; the manager keeps it and sends it to the
+//! worker, which verifies it before running it.
+
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// A source text that took part in the compilation, for `vcl.show -v` and for positions in messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// File name, `<vcl.inline>`, `<-b argument>` or `Builtin`.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Where a backend is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Endpoint {
+    /// `backend x none;`: always sick.
+    None,
+    /// `.host` and `.port`, resolved when compiled: at most one address of each family.
+    Ip {
+        /// IPv4 address and port.
+        v4: Option<SocketAddr>,
+        /// IPv6 address and port.
+        v6: Option<SocketAddr>,
+    },
+    /// `.path`: a Unix-domain socket.
+    Unix(PathBuf),
+}
+
+/// A backend definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackendDefinition {
+    /// VCL name.
+    pub name: String,
+    /// Address.
+    pub endpoint: Endpoint,
+    /// `.host` as written, for messages.
+    pub host: String,
+    /// `.port` as written.
+    pub port: String,
+    /// `.host_header`: Host of probes and of requests without one.
+    pub host_header: String,
+    /// Seconds; `None` = parameter `connect_timeout`.
+    pub connect_timeout: Option<f64>,
+    /// Seconds; `None` = parameter.
+    pub first_byte_timeout: Option<f64>,
+    /// Seconds; `None` = parameter.
+    pub between_bytes_timeout: Option<f64>,
+    /// Most connections in use at once; 0 = no limit.
+    pub max_connections: u32,
+    /// PROXY protocol version to send (1 or 2); 0 = none.
+    pub proxy_header: u8,
+    /// Bytes sent at the start of every connection.
+    pub preamble: Vec<u8>,
+    /// Index into [`Program::probes`].
+    pub probe: Option<u32>,
+}
+
+/// A health probe definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeDefinition {
+    /// VCL name; empty for an inline one.
+    pub name: String,
+    /// `.url`; empty when `.request` is given. Default `/`.
+    pub url: String,
+    /// `.request` lines joined with CR LF each and a final CR LF; empty when `.url` is used.
+    pub request: String,
+    /// Expected status, default 200.
+    pub expected_response: u16,
+    /// Seconds for the whole check, default 2.
+    pub timeout: f64,
+    /// Seconds between starts, default 5.
+    pub interval: f64,
+    /// Good results pretended at the start.
+    pub initial: u32,
+    /// Results considered, default 8, at most 64.
+    pub window: u32,
+    /// Good results in the window needed to be healthy, default 3.
+    pub threshold: u32,
+}
+
+/// One resolved ACL entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AclEntry {
+    /// Network address, bits beyond the mask already zero.
+    pub address: IpAddr,
+    /// Mask length in bits.
+    pub bits: u8,
+    /// `!`: a match means no match.
+    pub negated: bool,
+    /// The entry as the log shows it.
+    pub text: String,
+}
+
+/// An ACL: entries sorted so that a binary search finds the most specific match.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AclDefinition {
+    /// VCL name.
+    pub name: String,
+    /// `+log`: write VCL_acl records.
+    pub log: bool,
+    /// The entries, in the order the evaluator's search needs (see `acl.rs`).
+    pub entries: Vec<AclEntry>,
+}
+
+/// An object made by `new` in vcl_init.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceDefinition {
+    /// VCL name.
+    pub name: String,
+    /// VMOD name, e.g. `directors`.
+    pub vmod: String,
+    /// Class, e.g. `round_robin`.
+    pub class: String,
+    /// Index into the directors when the object is a director (after the static backends), counted in order of `new`.
+    pub director: Option<u32>,
+}
+
+include!("program/code.rs");
