@@ -1,0 +1,195 @@
+//! What the manager and the worker say to each other over their socket pair.
+//!
+//! The manager starts `copal worker --control FD`; the first message is [`Request::Configure`], which names the other
+//! inherited descriptors. Every request gets exactly one [`Reply`], in order. A frame is a little-endian `u32` length and
+//! that many bytes of postcard. The worker never compiles VCL: it gets programs, and verifies them.
+//!
+//! Invariant: neither side trusts a length beyond [`FRAME_BYTES_MAX`].
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use surface::parameter::Parameters;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Largest frame, in bytes.
+pub const FRAME_BYTES_MAX: usize = 512 << 20;
+
+/// One listening address with its sockets: one a loop (SO_REUSEPORT), or a single one for Unix-domain sockets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListenerConfiguration {
+    /// The `-a` name: given, or `a0`, `a1`, …
+    pub name: String,
+    /// The address part of the `-a` argument as written, for `local.endpoint`.
+    pub endpoint: String,
+    /// PROXY protocol expected (`,PROXY`).
+    pub proxy: bool,
+    /// Path when it is a Unix-domain socket.
+    pub path: Option<PathBuf>,
+    /// Inherited descriptors, listening already.
+    pub descriptors: Vec<i32>,
+}
+
+/// One `-s` storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StorageConfiguration {
+    /// Name, e.g. `s0`.
+    pub name: String,
+    /// Kind as the log shows it: `malloc`.
+    pub kind: String,
+    /// The one limit, in bytes.
+    pub limit_bytes: u64,
+    /// Inherited descriptor of the arena (a memfd that the manager holds).
+    pub descriptor: i32,
+    /// Inherited descriptor of the ban journal.
+    pub journal_descriptor: i32,
+}
+
+/// Everything a worker needs to know before it loads VCL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// The work directory (absolute); the worker writes `_.vsm_child` in it.
+    pub work_directory: PathBuf,
+    /// `-i`.
+    pub identity: String,
+    /// Host name.
+    pub hostname: String,
+    /// Listeners in order of `-a`.
+    pub listeners: Vec<ListenerConfiguration>,
+    /// The cache storage. (Several come with a later format version.)
+    pub storage: StorageConfiguration,
+    /// Bytes that the storage named Transient may use of the one limit; `None` = no limit of its own.
+    pub transient_limit_bytes: Option<u64>,
+    /// How many event loops to run (already resolved: at least 1). Each TCP listener has as many descriptors.
+    pub event_loops: usize,
+    /// Parameter values.
+    pub parameters: Parameters,
+    /// User and group to become, when started as root under the unix jail.
+    pub run_as: Option<(u32, u32)>,
+    /// Inherited descriptor of a small memfd into which the panic text is written (NUL-terminated, at most 64 KiB).
+    pub panic_descriptor: i32,
+}
+
+/// State that an operator gives a VCL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VclState {
+    /// Warm while used.
+    Auto,
+    /// Never warm.
+    Cold,
+    /// Always warm.
+    Warm,
+}
+
+/// Manager to worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// First message.
+    Configure(Box<Configuration>),
+    /// New parameter values.
+    Parameters(Box<Parameters>),
+    /// Load a program (postcard of `vcl_run::program::Program`) and run its vcl_init; 200, or 106/300 with the reason.
+    VclLoad {
+        /// Name.
+        name: String,
+        /// The program.
+        program: Vec<u8>,
+        /// State.
+        state: VclState,
+    },
+    /// Make a VCL or label the active one.
+    VclUse {
+        /// Name.
+        name: String,
+    },
+    /// Change the state of a VCL.
+    VclState {
+        /// Name.
+        name: String,
+        /// State.
+        state: VclState,
+    },
+    /// Point a label at a VCL.
+    VclLabel {
+        /// Label.
+        label: String,
+        /// VCL.
+        vcl: String,
+    },
+    /// Discard a VCL or label; it goes when its last request is done.
+    VclDiscard {
+        /// Name.
+        name: String,
+    },
+    /// Begin to accept connections.
+    Start,
+    /// A CLI command that the worker answers (`ban`, `ban.list`, `backend.list`, `vcl.show`, `debug.*`, …).
+    Command {
+        /// The words, without `-j`.
+        words: Vec<String>,
+        /// JSON asked for.
+        json: bool,
+    },
+    /// For `vcl.list`: per VCL `name temperature busy`, one a line.
+    VclStatus,
+    /// Are you there?
+    Ping,
+    /// Stop accepting, finish what is in flight (bounded), run vcl_fini, exit with status 0.
+    Stop,
+}
+
+/// Worker to manager.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// CLI status: 200, 106, 300, …
+    pub status: u16,
+    /// Text.
+    pub body: String,
+}
+
+impl Reply {
+    /// Status 200 with text.
+    #[must_use]
+    pub fn ok(body: impl Into<String>) -> Reply {
+        Reply { status: 200, body: body.into() }
+    }
+
+    /// Another status with text.
+    #[must_use]
+    pub fn status(status: u16, body: impl Into<String>) -> Reply {
+        Reply { status, body: body.into() }
+    }
+}
+
+/// Sends one frame.
+///
+/// # Errors
+/// When the other side is gone.
+pub async fn send<T: Serialize>(stream: &mut (impl AsyncWrite + Unpin), message: &T) -> io::Result<()> {
+    let body = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    let mut frame = Vec::with_capacity(body.len() + 4);
+    frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&body);
+    stream.write_all(&frame).await?;
+    stream.flush().await
+}
+
+/// Receives one frame; `None` when the other side closed between frames.
+///
+/// # Errors
+/// When the connection breaks inside a frame, or the frame is too large or not what it should be.
+pub async fn receive<T: for<'de> Deserialize<'de>>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match stream.read_exact(&mut length).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("control frame of {length} bytes")));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    postcard::from_bytes(&body).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
