@@ -1,1 +1,17 @@
-//! engine
+//! The machines that live through a request: the client's side ([`session`], [`request`]) and the origin's side ([`fetch`]).
+//!
+//! Everything is generic over `AsyncRead + AsyncWrite`, dials through [`backend::Dial`] and takes its time from
+//! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
+//! no wall clock, no files here.
+//!
+//! Reading order: `context`, `session`, `request` and its steps, `fetch` and its steps, `loaded_vcl`.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod context;
+pub mod fetch;
+pub mod loaded_vcl;
+pub mod request;
+pub mod request_body;
+pub mod session;

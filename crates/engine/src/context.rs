@@ -1,0 +1,180 @@
+//! What a request machine works with: [`Engine`], shared by all event loops, and [`Loop`], private to one.
+//!
+//! Owners: the worker makes one `Engine` (in an `Arc`) and one `Loop` (in an `Rc`) per event loop thread; sessions and
+//! fetches hold clones. Nothing here is locked on the path of a hit: parameters and the VCL table are swapped whole.
+//! Next file: `session.rs`.
+
+use arc_swap::ArcSwap;
+use backend::{Dial, Pool};
+use cache::Cache;
+use shm::counters::MainCounters;
+use shm::log::LogRing;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use store::Store;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use tokio::time::Instant;
+
+use crate::loaded_vcl::VclTable;
+
+/// Wall-clock time that follows tokio's (pausable) clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    base: Instant,
+    /// Seconds since 1970 at `base`, as bits of an `f64`; shared, so that a resync reaches every loop.
+    wall_at_base: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// A clock that shows `wall` (seconds since 1970) now.
+    #[must_use]
+    pub fn starting_at(wall: f64) -> Clock {
+        Clock { base: Instant::now(), wall_at_base: Arc::new(AtomicU64::new(wall.to_bits())) }
+    }
+
+    /// Seconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> f64 {
+        f64::from_bits(self.wall_at_base.load(Ordering::Relaxed)) + self.base.elapsed().as_secs_f64()
+    }
+
+    /// Corrects the clock to show `wall` now; the worker does so every second, since the machine's clock may be adjusted.
+    pub fn resync(&self, wall: f64) {
+        let at_base = wall - self.base.elapsed().as_secs_f64();
+        self.wall_at_base.store(at_base.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// The one source of transaction ids: sessions, requests and backend requests.
+#[derive(Debug)]
+pub struct VxidSource {
+    next: AtomicU32,
+}
+
+impl VxidSource {
+    /// Ids beginning with 1.
+    #[must_use]
+    pub fn new() -> Self {
+        VxidSource { next: AtomicU32::new(1) }
+    }
+
+    /// The next id: below 2^30 and never 0.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        loop {
+            let id = self.next.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
+            if id != 0 {
+                return id;
+            }
+        }
+    }
+
+    /// What `debug.xid` shows: the id handed out last.
+    #[must_use]
+    pub fn last(&self) -> u32 {
+        self.next.load(Ordering::Relaxed).wrapping_sub(1) & 0x3fff_ffff
+    }
+
+    /// Makes `last + 1` the next id (`debug.xid`).
+    pub fn set_last(&self, last: u32) {
+        self.next.store(last.wrapping_add(1) & 0x3fff_ffff, Ordering::Relaxed);
+    }
+}
+
+impl Default for VxidSource {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A storage as VCL and the log name it.
+#[derive(Clone, Debug)]
+pub struct StorageName {
+    /// Name, e.g. `s0` or `Transient`.
+    pub name: String,
+    /// Kind, e.g. `malloc`.
+    pub kind: String,
+}
+
+/// What all event loops share.
+pub struct Engine {
+    /// Current parameter values.
+    pub parameters: ArcSwap<Parameters>,
+    /// The cache.
+    pub cache: Cache,
+    /// The arena behind it.
+    pub store: Store,
+    /// The shared-memory log.
+    pub ring: LogRing,
+    /// Loaded VCLs, labels and which one is active.
+    pub vcl: ArcSwap<VclTable>,
+    /// Transaction ids.
+    pub vxids: VxidSource,
+    /// `server.identity`.
+    pub identity: String,
+    /// `server.hostname`.
+    pub hostname: String,
+    /// Storages, by the index that `Value::Stevedore` carries; the last one is Transient.
+    pub storages: Vec<StorageName>,
+    /// Concurrent pipes (gauge `n_pipe`, limit `pipe_sess_max`).
+    pub pipes: AtomicU32,
+    /// Set when the worker stops: sessions close after the request in flight.
+    pub draining: AtomicBool,
+    /// `debug.fragfetch`: most bytes a fetch reads at once; 0 = no limit.
+    pub fragment_fetch_bytes: AtomicU64,
+}
+
+/// What one event loop has for itself.
+pub struct Loop {
+    /// The shared part.
+    pub engine: Arc<Engine>,
+    /// This loop's counters; the worker sums them into the segment.
+    pub counters: Arc<MainCounters>,
+    /// Opens connections to origins.
+    pub dial: Rc<dyn Dial>,
+    /// Idle connections to origins.
+    pub pool: Pool,
+    /// Time.
+    pub clock: Clock,
+}
+
+impl Loop {
+    /// Adds one to a counter.
+    pub fn count(&self, counter: Main) {
+        self.counters.add(counter, 1);
+    }
+}
+
+/// The two ends of a client connection, and how it came in. Addresses of a Unix-domain socket are `0.0.0.0:0`.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// `client.ip`: the client as PROXY says, else the TCP peer.
+    pub client: SocketAddr,
+    /// `server.ip`: the address the client connected to, as PROXY says, else ours.
+    pub server: SocketAddr,
+    /// `remote.ip`: the TCP peer.
+    pub remote: SocketAddr,
+    /// `local.ip`: our end of the TCP connection.
+    pub local: SocketAddr,
+    /// Facts about the listener.
+    pub listener: Rc<Listener>,
+    /// Descriptor number, for `SessOpen`; −1 in memory.
+    pub descriptor: i32,
+}
+
+/// A listening address.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// `-a` name; `local.socket`.
+    pub name: String,
+    /// Address part of `-a`; `local.endpoint`.
+    pub endpoint: String,
+    /// Path when it is a Unix-domain socket.
+    pub path: Option<PathBuf>,
+    /// Whether connections begin with a PROXY header.
+    pub proxy: bool,
+}
