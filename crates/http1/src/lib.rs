@@ -1,1 +1,28 @@
-//! http1
+//! HTTP/1 framing without sockets: heads to [`message::Message`] and back, how long a body is, and where it lies in the bytes received.
+//!
+//! Everything takes bytes and gives positions; nothing here reads, writes, waits or keeps a buffer of its own. What a
+//! header means to a cache is `semantics`' business.
+//!
+//! The codec is written by hand, not over a parser crate, because a drop-in has to give Varnish's answers, and they are
+//! not those of a generic parser: folded lines are joined with blanks, bare line feeds end lines, and each refusal has
+//! its own `BogoHeader` text. Where Varnish is lenient in a way that lets two servers disagree about where a message
+//! ends, this crate is stricter; `docs/request-smuggling.md` lists every such case and `tests/smuggling.rs` holds it.
+//!
+//! Reading order: `head`, `target`, `framing`, `connection`, `decode`, `write`. Source: RFC 9112.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod connection;
+mod decode;
+mod framing;
+mod head;
+mod target;
+mod write;
+
+pub use connection::{ConnectionOptions, connection_options};
+pub use decode::{BodyDecoder, BodyError, Step};
+pub use framing::{BodyLength, FramingError, request_body_length, response_body_length};
+pub use head::{HeadError, HeadLimits, HeadStatus, Sample, parse_request, parse_response};
+pub use target::{AbsoluteForm, split_absolute_form};
+pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head};
