@@ -1,1 +1,25 @@
-//! semantics
+//! RFC 9110 and 9111 as pure functions: what may be stored and for how long, what is passed on, what answers a request.
+//!
+//! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the choice is an
+//! [`HttpPolicy`], the one seam; what is not chosen by it holds under every policy.
+//!
+//! Reading order: `date`, `reason`, `list` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
+//! `conditional`, `range`, `encoding` (answering).
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod conditional;
+pub mod date;
+pub mod encoding;
+pub mod filter;
+mod lifetime;
+pub mod list;
+mod policy;
+pub mod range;
+pub mod reason;
+pub mod revalidate;
+pub mod vary;
+
+pub use lifetime::{Lifetime, LifetimeDefaults, lifetime, lifetime_of_pass, log_ttl_rfc};
+pub use policy::HttpPolicy;

@@ -10,6 +10,7 @@
 pub mod cli;
 pub mod close_reason;
 pub mod counter;
+pub mod header;
 pub mod limits;
 pub mod parameter;
 pub mod tag;

@@ -1,0 +1,109 @@
+//! The headers that HTTP and Varnish know: how they are written, and where they are dropped.
+//!
+//! A header that is not listed here passes everywhere. A listed one that is not dropped on pass may not be named by a
+//! Connection header: a peer could otherwise make a proxy remove it (Host, Cookie, Authorization, …).
+//! Source: RFC 9110 §7.6.1; observed behaviour of Varnish 7.1.1.
+
+/// Dropped between client request and backend request of a pass.
+pub const DROP_PASS: u8 = 1;
+/// Dropped between client request and backend request of a fetch for the cache.
+pub const DROP_FETCH: u8 = 2;
+/// Dropped when a response is kept.
+pub const DROP_INSERT: u8 = 4;
+/// Dropped when a response serves one request.
+pub const DROP_STORE_PASS: u8 = 8;
+/// About one connection: never in an HTTP/2 response.
+pub const CONNECTION_SPECIFIC: u8 = 16;
+
+/// One header.
+#[derive(Debug)]
+pub struct HeaderRow {
+    /// The name.
+    pub name: &'static str,
+    /// Where it is dropped: the bits above.
+    pub dropped: u8,
+}
+
+const fn row(name: &'static str, dropped: u8) -> HeaderRow {
+    HeaderRow { name, dropped }
+}
+
+const P: u8 = DROP_PASS;
+const F: u8 = DROP_FETCH;
+const I: u8 = DROP_INSERT;
+const S: u8 = DROP_STORE_PASS;
+const K: u8 = CONNECTION_SPECIFIC;
+
+/// The rows, in alphabetical order without regard to case.
+pub static HEADERS: &[HeaderRow] = &[
+    row("Accept", 0),
+    row("Accept-Charset", 0),
+    row("Accept-Encoding", 0),
+    row("Accept-Language", 0),
+    row("Accept-Ranges", P | F | I),
+    row("Age", I | S),
+    row("Allow", 0),
+    row("Authorization", 0),
+    row("Cache-Control", F),
+    row("Connection", P | F | I | S | K),
+    row("Content-Encoding", 0),
+    row("Content-Language", 0),
+    row("Content-Length", 0),
+    row("Content-Location", 0),
+    row("Content-MD5", 0),
+    row("Content-Range", F | I),
+    row("Content-Type", 0),
+    row("Cookie", 0),
+    row("Date", 0),
+    row("ETag", 0),
+    row("Expect", 0),
+    row("Expires", 0),
+    row("From", 0),
+    row("Host", 0),
+    row("HTTP2-Settings", P | F | I | S | K),
+    row("If-Match", F),
+    row("If-Modified-Since", F),
+    row("If-None-Match", F),
+    row("If-Range", F),
+    row("If-Unmodified-Since", F),
+    row("Keep-Alive", P | F | I | S | K),
+    row("Last-Modified", 0),
+    row("Location", 0),
+    row("Max-Forwards", 0),
+    row("Pragma", 0),
+    row("Proxy-Authenticate", F | I),
+    row("Proxy-Authorization", F | I),
+    row("Range", F | I),
+    row("Referer", 0),
+    row("Retry-After", 0),
+    row("Server", 0),
+    row("Set-Cookie", 0),
+    row("TE", P | F | I | S),
+    row("Trailer", P | F | I | S),
+    row("Transfer-Encoding", P | F | I | S | K),
+    row("Upgrade", P | F | I | S | K),
+    row("User-Agent", 0),
+    row("Vary", 0),
+    row("Via", 0),
+    row("Warning", 0),
+    row("WWW-Authenticate", 0),
+    row("X-Forwarded-For", 0),
+];
+
+/// The row of a header, without regard to case.
+#[must_use]
+pub fn find(name: &[u8]) -> Option<&'static HeaderRow> {
+    HEADERS.iter().find(|row| row.name.len() == name.len() && row.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_order_and_found_in_any_case() {
+        assert!(HEADERS.windows(2).all(|w| w[0].name.to_ascii_lowercase() < w[1].name.to_ascii_lowercase()));
+        assert_eq!(find(b"transfer-ENCODING").unwrap().dropped, P | F | I | S | K);
+        assert!(find(b"X-Unheard-Of").is_none());
+    }
+}
