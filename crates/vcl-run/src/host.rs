@@ -1,7 +1,8 @@
 //! What a running program may touch. The engine implements [`Host`] for a client request, a backend request and for
 //! vcl_init/vcl_fini; the evaluator and the VMODs know nothing else of the world.
 
-use crate::program::Program;
+use crate::link::LinkedProgram;
+use crate::program::Point;
 use crate::value::{DirectorId, Scratch, Text, Value};
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Var};
@@ -24,7 +25,7 @@ pub enum Called {
 /// implementation may answer with an unset value.
 pub trait Host {
     /// The program being run, for tables that VMODs need (ACLs, regular expressions, header names).
-    fn program(&self) -> &Program;
+    fn program(&self) -> &LinkedProgram;
     /// The time that `now` shows, seconds since 1970; constant within one method.
     fn now(&self) -> f64;
     /// Reads a variable other than a header.
@@ -44,6 +45,10 @@ pub trait Host {
     fn unset(&mut self, var: Var) -> Result<(), Failure>;
     /// The first header of that name.
     fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text;
+    /// Whether there is a header of that name: [`Host::header`] without the copy.
+    fn has_header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> bool {
+        self.header(http, name, scratch).is_set()
+    }
     /// Replaces all headers of that name.
     ///
     /// # Errors
@@ -67,8 +72,10 @@ pub trait Host {
     fn ban(&mut self, expression: &[u8]);
     /// Writes a log record for the running task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Passes a point of the program, for `VCL_trace` records (`<VCL name> <index> <source>.<line>.<position>`).
+    fn trace(&mut self, _index: u32, _point: Point) {}
     /// Calls a VMOD function or method. `function` is an index into `surface::vmod::FUNCTIONS`; `instance` is the object
-    /// (an index into [`Program::instances`]) for methods and constructors. STRANDS arrive joined; an optional argument
+    /// (an index into [`crate::program::Program::instances`]) for methods and constructors. STRANDS arrive joined; an optional argument
     /// that was not given arrives as [`Value::Absent`].
     ///
     /// # Errors

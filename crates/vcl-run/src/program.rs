@@ -1,6 +1,10 @@
 //! The program: what compiling one VCL yields. Flat, immutable, serialisable; the manager keeps it and sends it to the
 //! worker, which verifies it before running it.
 
+mod op;
+
+pub use op::{Arithmetic, Comparison, Op};
+
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -106,6 +110,30 @@ pub struct AclDefinition {
     pub entries: Vec<AclEntry>,
 }
 
+/// A subroutine: a range of the code that ends in a return.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubDefinition {
+    /// VCL name.
+    pub name: String,
+    /// First instruction.
+    pub entry: u32,
+    /// One past the last instruction.
+    pub end: u32,
+    /// Methods that may run it ([`surface::vcl::at`]): what a dynamic `call` checks.
+    pub at: u16,
+}
+
+/// A place in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Index into [`Program::sources`].
+    pub source: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1, tabs counted to multiples of eight.
+    pub position: u32,
+}
+
 /// An object made by `new` in vcl_init.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceDefinition {
@@ -119,4 +147,37 @@ pub struct InstanceDefinition {
     pub director: Option<u32>,
 }
 
-include!("program/code.rs");
+/// A compiled VCL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Language version: 40 or 41.
+    pub syntax: u8,
+    /// Sources, the main one first, the built-in VCL last.
+    pub sources: Vec<Source>,
+    /// Backends in order of definition.
+    pub backends: Vec<BackendDefinition>,
+    /// Index of the default backend; `None` when no backend is named in the VCL.
+    pub default_backend: Option<u32>,
+    /// Probes, named and inline.
+    pub probes: Vec<ProbeDefinition>,
+    /// ACLs.
+    pub acls: Vec<AclDefinition>,
+    /// Objects of vcl_init, in order of `new`.
+    pub instances: Vec<InstanceDefinition>,
+    /// Labels named in `return(vcl(label))`, by index of the action's argument.
+    pub labels: Vec<String>,
+    /// Names of VMODs imported.
+    pub vmods: Vec<String>,
+    /// Subroutines; methods first, in the order of [`surface::vcl::Method`], then those of the VCL.
+    pub subs: Vec<SubDefinition>,
+    /// The instructions of all subroutines.
+    pub code: Vec<Op>,
+    /// All constant strings and blobs, one after the other.
+    pub constants: Vec<u8>,
+    /// Header names, without colon, each once (compared without regard to case).
+    pub headers: Vec<String>,
+    /// Patterns of regular expressions, each once.
+    pub regexes: Vec<String>,
+    /// Where in the sources each [`Op::Trace`] stands.
+    pub points: Vec<Point>,
+}

@@ -1,0 +1,92 @@
+//! Linking: a program is verified and its constants, patterns and ACLs are made ready to run.
+
+use crate::acl::AclIndex;
+use crate::program::Program;
+use crate::regex::{Regex, RegexLimits};
+use std::fmt;
+use std::sync::Arc;
+use surface::vcl::Method;
+
+/// Why a program cannot be run: it was not made by this compiler, or was damaged on the way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VerifyError(pub String);
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+/// A program ready to run; shared by all event loops.
+#[derive(Debug)]
+pub struct LinkedProgram {
+    program: Program,
+    constants: Arc<[u8]>,
+    regexes: Vec<Regex>,
+    acls: Vec<AclIndex>,
+}
+
+impl LinkedProgram {
+    /// Verifies a program and makes it ready, with the default limits for regular expressions.
+    ///
+    /// # Errors
+    /// When an index, a jump or the stack depth is wrong, or a pattern does not compile.
+    pub fn link(program: Program) -> Result<LinkedProgram, VerifyError> {
+        Self::link_with(program, RegexLimits::default())
+    }
+
+    /// As [`LinkedProgram::link`], with limits for regular expressions.
+    ///
+    /// # Errors
+    /// As [`LinkedProgram::link`].
+    pub fn link_with(mut program: Program, limits: RegexLimits) -> Result<LinkedProgram, VerifyError> {
+        let regexes = program
+            .regexes
+            .iter()
+            .map(|pattern| {
+                Regex::new(pattern, limits).map_err(|error| VerifyError(format!("pattern {pattern:?}: {error}")))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let acls = program.acls.iter().map(AclIndex::new).collect();
+        let constants = Arc::from(std::mem::take(&mut program.constants));
+        Ok(LinkedProgram { program, constants, regexes, acls })
+    }
+
+    /// The program's tables. Its `constants` have moved to [`LinkedProgram::constants`].
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The constants that handles of this program refer to.
+    #[must_use]
+    pub fn constants(&self) -> &Arc<[u8]> {
+        &self.constants
+    }
+
+    /// A regular expression.
+    #[must_use]
+    pub fn regex(&self, index: u32) -> Option<&Regex> {
+        self.regexes.get(index as usize)
+    }
+
+    /// An ACL.
+    #[must_use]
+    pub fn acl(&self, index: u32) -> Option<&AclIndex> {
+        self.acls.get(index as usize)
+    }
+
+    /// Name of a header place ([`crate::value::Value::Header`]).
+    #[must_use]
+    pub fn header_name(&self, index: u32) -> &str {
+        self.program.headers.get(index as usize).map_or("", String::as_str)
+    }
+
+    /// First instruction of a method.
+    #[must_use]
+    pub fn entry(&self, method: Method) -> Option<u32> {
+        self.program.subs.get(method as usize).map(|sub| sub.entry)
+    }
+}

@@ -1,0 +1,197 @@
+//! The instructions of a program: a typed stack machine.
+//!
+//! Each instruction takes its operands from the value stack and leaves its result there; jumps go forward only, so every
+//! subroutine ends. Types were checked by the compiler, indices and stack depth are checked again when the program is
+//! linked; what remains wrong ends in a failure, never in a panic. Next file: `../link.rs`.
+
+use serde::{Deserialize, Serialize};
+use surface::vcl::{Action, HttpObject, Var};
+
+/// A calculation of two numbers; which it is follows from their types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Remainder,
+}
+
+/// A comparison of two values of one type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Comparison {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// One instruction. "Takes" removes from the stack, "leaves" puts on it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Op {
+    /// Leaves a BOOL.
+    Bool(bool),
+    /// Leaves an INT.
+    Int(i64),
+    /// Leaves a REAL.
+    Real(f64),
+    /// Leaves a DURATION, seconds.
+    Duration(f64),
+    /// Leaves a TIME, seconds since 1970.
+    Time(f64),
+    /// Leaves a BYTES.
+    Bytes(i64),
+    /// Leaves a constant STRING.
+    Text {
+        /// Offset in the constants.
+        start: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// Leaves the unset STRING.
+    UnsetText,
+    /// Leaves a constant BLOB.
+    Blob {
+        /// Offset in the constants.
+        start: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// Leaves an IPv4 address without port.
+    Ip4([u8; 4]),
+    /// Leaves an IPv6 address without port: an offset in the constants, where its 16 bytes are.
+    Ip6(u32),
+    /// Leaves a BACKEND (a director's index), or none.
+    Backend(Option<u32>),
+    /// Leaves the BACKEND that an object of vcl_init stands for: an index into the instances.
+    InstanceBackend(u32),
+    /// Leaves an ACL.
+    Acl(u32),
+    /// Leaves a PROBE.
+    Probe(u32),
+    /// Leaves a STEVEDORE, or none.
+    Stevedore(Option<u32>),
+    /// Leaves a SUB.
+    Sub(u32),
+    /// Leaves a REGEX.
+    Regex(u32),
+    /// Leaves an HTTP.
+    Http(HttpObject),
+    /// Leaves a HEADER as a place.
+    HeaderPlace(HttpObject, u32),
+    /// Leaves the mark of an optional argument that was not given.
+    Absent,
+    /// Leaves the time of this method.
+    Now,
+    /// Leaves a variable's value.
+    Read(Var),
+    /// Leaves a header's value.
+    ReadHeader(HttpObject, u32),
+    /// Leaves whether there is such a header.
+    HasHeader(HttpObject, u32),
+    /// Takes a STEVEDORE, leaves a property of it: `free_space`, `used_space` or `happy`.
+    StorageProperty(Var),
+    /// Takes a value, leaves it as STRING.
+    ToText,
+    /// Takes that many strings, leaves them joined.
+    Join(u16),
+    /// Takes a value, leaves whether it is true.
+    Test,
+    /// Takes an INT, leaves the REAL.
+    ToReal,
+    /// Takes a STRING, leaves it in upper-case letters.
+    Upper,
+    /// Takes a STRING, leaves it in lower-case letters.
+    Lower,
+    /// Takes a BACKEND, leaves the BACKEND it resolves to now.
+    Resolve,
+    /// Takes a BOOL, leaves the opposite.
+    Not,
+    /// Takes two numbers, leaves the result.
+    Calculate(Arithmetic),
+    /// Takes two values of one type, leaves a BOOL.
+    Compare(Comparison),
+    /// Takes a STRING, leaves whether the pattern matches.
+    Match(u32),
+    /// Takes a REGEX and a STRING below it, leaves whether it matches.
+    MatchValue,
+    /// Takes an IP, leaves whether the ACL has it.
+    MatchAcl(u32),
+    /// Takes an ACL and an IP below it, leaves whether the ACL has it.
+    MatchAclValue,
+    /// Takes a replacement and a subject below it, leaves the subject with the first match replaced.
+    Substitute(u32),
+    /// The same for all matches.
+    SubstituteAll(u32),
+    /// Goes on at an instruction further down.
+    Jump(u32),
+    /// Takes a BOOL and jumps when it is false.
+    JumpUnless(u32),
+    /// Jumps when the BOOL on the stack is false and leaves it there; else takes it.
+    AndThen(u32),
+    /// Jumps when the BOOL on the stack is true and leaves it there; else takes it.
+    OrElse(u32),
+    /// Takes a value and forgets it.
+    Forget,
+    /// Takes a value and gives it to a variable.
+    Write(Var),
+    /// Takes a value and appends it to a BODY.
+    Append(Var),
+    /// Takes a STRING and makes it the header's value.
+    WriteHeader(HttpObject, u32),
+    /// Unsets a variable.
+    Unset(Var),
+    /// Removes a header.
+    UnsetHeader(HttpObject, u32),
+    /// Takes a STRING and feeds the hash.
+    HashData,
+    /// Takes a STRING or BLOB and makes it the body.
+    Synthetic,
+    /// Takes a STRING and adds it as a ban.
+    Ban,
+    /// Runs a subroutine.
+    Call(u32),
+    /// Takes a SUB and runs it, if that is allowed here.
+    CallValue,
+    /// Takes the arguments (the last on top), calls a VMOD, leaves the result.
+    CallVmod {
+        /// Index into `surface::vmod::FUNCTIONS`.
+        function: u32,
+        /// Index into the instances, for methods and constructors.
+        instance: Option<u32>,
+        /// Arguments to take.
+        arguments: u16,
+    },
+    /// Leaves a subroutine other than a method.
+    Leave,
+    /// Ends the method with an action without arguments.
+    Return(Action),
+    /// Takes a status, and a reason above it if so said, and ends the method with `synth` or `error`.
+    ReturnStatus {
+        /// `synth` or `error`.
+        action: Action,
+        /// Whether a reason is on the stack.
+        reason: bool,
+    },
+    /// Takes a DURATION and ends the method with `pass`.
+    ReturnPass,
+    /// Ends the method with `vcl`: an index into the labels.
+    ReturnVcl(u32),
+    /// Takes a STRING and ends the method in failure.
+    ReturnFail,
+    /// Passes a point of the source: an index into the points.
+    Trace(u32),
+}
