@@ -1,0 +1,125 @@
+//! The asking end of one connection: greeting, authentication, then one reply a command.
+//!
+//! States: *greeting* → *challenged* → *ready*, or *greeting* → *ready* when no secret is asked for.
+
+use crate::auth::{self, CHALLENGE_BYTES, Challenge};
+use crate::response::{FrameError, Response, ResponseReader, status};
+use crate::words;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// The server wants this answered: send [`answer_line`].
+    Challenge(Challenge),
+    /// The session is open; the banner.
+    Ready(String),
+    /// The reply to the next command in order.
+    Reply(Response),
+    /// The server does not let us in, or greets with something else than it should.
+    Rejected(Response),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Greeting,
+    Challenged,
+    Ready,
+    Rejected,
+}
+
+/// The asking end of one connection.
+#[derive(Debug)]
+pub struct ClientSession {
+    reader: ResponseReader,
+    state: State,
+}
+
+impl ClientSession {
+    /// A session that takes replies of up to `limit_bytes`.
+    #[must_use]
+    pub fn new(limit_bytes: usize) -> ClientSession {
+        ClientSession { reader: ResponseReader::new(limit_bytes), state: State::Greeting }
+    }
+
+    /// Takes bytes as they arrive.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.reader.push(bytes);
+    }
+
+    /// The next event, `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// When what arrives is no reply.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<ClientEvent>, FrameError> {
+        let Some(response) = self.reader.next()? else {
+            return Ok(None);
+        };
+        let event = match (self.state, response.status) {
+            (State::Greeting, status::AUTHENTICATE) => {
+                match response.body.as_bytes().first_chunk::<CHALLENGE_BYTES>() {
+                    Some(challenge) => {
+                        self.state = State::Challenged;
+                        ClientEvent::Challenge(*challenge)
+                    }
+                    None => self.reject(response),
+                }
+            }
+            (State::Greeting | State::Challenged, status::OK) => {
+                self.state = State::Ready;
+                ClientEvent::Ready(response.body)
+            }
+            (State::Greeting | State::Challenged | State::Rejected, _) => self.reject(response),
+            (State::Ready, _) => ClientEvent::Reply(response),
+        };
+        Ok(Some(event))
+    }
+
+    fn reject(&mut self, response: Response) -> ClientEvent {
+        self.state = State::Rejected;
+        ClientEvent::Rejected(response)
+    }
+}
+
+/// The line that answers a challenge; `secret` is the whole content of the secret file.
+#[must_use]
+pub fn answer_line(challenge: &Challenge, secret: &[u8]) -> String {
+    format!("auth {}\n", auth::answer(challenge, secret))
+}
+
+/// The line for a command given as words.
+#[must_use]
+pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
+    let quoted: Vec<String> = command.iter().map(|word| words::quote(word.as_ref())).collect();
+    quoted.join(" ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{Event, ServerSession};
+
+    #[test]
+    fn client_and_server_understand_each_other() {
+        let mut server = ServerSession::challenging([b'q'; CHALLENGE_BYTES], 1000);
+        let mut client = ClientSession::new(1000);
+        client.push(&server.greeting("banner").encode());
+        let Ok(Some(ClientEvent::Challenge(challenge))) = client.next() else { panic!("no challenge") };
+        server.push(answer_line(&challenge, b"secret").as_bytes());
+        let Some(Event::Answer(answer)) = server.next() else { panic!("no answer") };
+        client.push(&server.authenticate(&answer, b"secret", "banner").encode());
+        assert_eq!(client.next(), Ok(Some(ClientEvent::Ready("banner".to_owned()))));
+        server.push(command_line(&["vcl.inline", "a", "two \"words\"\n"]).as_bytes());
+        let Some(Event::Command(command)) = server.next() else { panic!("no command") };
+        assert_eq!(command.words, ["vcl.inline", "a", "two \"words\"\n"]);
+        client.push(&Response::new(106, "no").encode());
+        assert_eq!(client.next(), Ok(Some(ClientEvent::Reply(Response::new(106, "no")))));
+    }
+
+    #[test]
+    fn a_server_that_turns_us_away_is_reported() {
+        let mut client = ClientSession::new(1000);
+        client.push(&Response::new(107, "short").encode());
+        assert!(matches!(client.next(), Ok(Some(ClientEvent::Rejected(_)))));
+    }
+}

@@ -1,0 +1,231 @@
+//! A byte stream to commands: lines, here-documents, limits.
+//!
+//! A command is one line. White space before it is skipped, so empty lines are nothing. One leading `-` is dropped (files
+//! of commands mark with it what may fail). When the last word but one is `<<`, the lines up to one that equals the last
+//! word are the command's last argument, each with its newline.
+//!
+//! States: *line* → (`<< token`) → *document* → *line*.
+
+use crate::words::{self, SyntaxError};
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The words, the verb first; never empty.
+    pub words: Vec<String>,
+    /// The line began with `-`: the sender does not mind a failure.
+    pub may_fail: bool,
+    /// The line as received, for the log.
+    pub line: String,
+}
+
+/// What comes out of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A command.
+    Command(Command),
+    /// A line with a `-` and no word.
+    Empty,
+    /// A line that is no command; the stream goes on with the next line.
+    Malformed(SyntaxError),
+    /// A command longer than the limit; the stream is of no more use.
+    TooLong,
+}
+
+#[derive(Debug)]
+struct Document {
+    command: Command,
+    token: String,
+    text: Vec<u8>,
+}
+
+/// Cuts commands out of what arrives.
+#[derive(Debug)]
+pub struct RequestReader {
+    buffer: Vec<u8>,
+    /// Where the first line that was not taken yet begins.
+    start: usize,
+    /// Up to where the buffer was searched for the end of that line.
+    searched: usize,
+    document: Option<Document>,
+    limit_bytes: usize,
+    broken: bool,
+}
+
+impl RequestReader {
+    /// A reader that takes commands of up to `limit_bytes`, here-document included.
+    #[must_use]
+    pub fn new(limit_bytes: usize) -> RequestReader {
+        RequestReader { buffer: Vec::new(), start: 0, searched: 0, document: None, limit_bytes, broken: false }
+    }
+
+    /// Changes the limit, e.g. once the sender is known.
+    pub fn set_limit(&mut self, limit_bytes: usize) {
+        self.limit_bytes = limit_bytes;
+    }
+
+    /// Takes bytes as they arrive.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.broken {
+            return;
+        }
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next request, `None` when more bytes are needed.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<Request> {
+        loop {
+            if self.broken {
+                return None;
+            }
+            if self.document.is_none() {
+                self.start += self.buffer[self.start..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                self.searched = self.searched.max(self.start);
+            }
+            let Some(line) = self.take_line() else {
+                let pending =
+                    self.buffer.len() - self.start + self.document.as_ref().map_or(0, |document| document.text.len());
+                if pending > self.limit_bytes {
+                    return self.too_long();
+                }
+                return None;
+            };
+            let request = match self.document.take() {
+                Some(document) => self.document_line(document, line),
+                None => self.command_line(line),
+            };
+            if request.is_some() {
+                return request;
+            }
+        }
+    }
+
+    /// Whether the sender stopped in the middle of a command.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.document.is_some() || self.start < self.buffer.len()
+    }
+
+    fn too_long(&mut self) -> Option<Request> {
+        self.broken = true;
+        self.buffer = Vec::new();
+        (self.start, self.searched) = (0, 0);
+        self.document = None;
+        Some(Request::TooLong)
+    }
+
+    /// The first line of the buffer without its end. A carriage return ends a command line too.
+    fn take_line(&mut self) -> Option<Vec<u8>> {
+        let in_document = self.document.is_some();
+        let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && !in_document);
+        let Some(end) = self.buffer[self.searched..].iter().position(ends) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let end = self.searched + end;
+        let line = self.buffer[self.start..end].to_vec();
+        self.start = end + 1;
+        self.searched = self.start;
+        Some(line)
+    }
+
+    fn command_line(&mut self, line: Vec<u8>) -> Option<Request> {
+        if line.len() > self.limit_bytes {
+            return self.too_long();
+        }
+        let (may_fail, text) = match line.split_first() {
+            Some((b'-', rest)) => (true, rest),
+            _ => (false, &line[..]),
+        };
+        let mut words = match words::split(text) {
+            Ok(words) => words,
+            Err(error) => return Some(Request::Malformed(error)),
+        };
+        if words.is_empty() {
+            return Some(Request::Empty);
+        }
+        let line = String::from_utf8_lossy(text).trim().to_owned();
+        if words.len() >= 3 && words[words.len() - 2] == "<<" {
+            let token = words.pop().unwrap_or_default();
+            words.pop();
+            let command = Command { words, may_fail, line };
+            self.document = Some(Document { command, token, text: Vec::new() });
+            return None;
+        }
+        Some(Request::Command(Command { words, may_fail, line }))
+    }
+
+    fn document_line(&mut self, mut document: Document, line: Vec<u8>) -> Option<Request> {
+        if line == document.token.as_bytes() {
+            let text = String::from_utf8(document.text)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            document.command.words.push(text);
+            return Some(Request::Command(document.command));
+        }
+        if document.text.len().saturating_add(line.len()) > self.limit_bytes {
+            return self.too_long();
+        }
+        document.text.extend_from_slice(&line);
+        document.text.push(b'\n');
+        self.document = Some(document);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: &[u8], piece: usize, limit_bytes: usize) -> Vec<Request> {
+        let mut reader = RequestReader::new(limit_bytes);
+        let mut out = Vec::new();
+        for part in input.chunks(piece) {
+            reader.push(part);
+            while let Some(request) = reader.next() {
+                out.push(request);
+            }
+        }
+        out
+    }
+
+    fn words(request: &Request) -> Vec<&str> {
+        match request {
+            Request::Command(command) => command.words.iter().map(String::as_str).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_come_out_whatever_the_pieces_they_arrive_in() {
+        let input = b"\n\n ping\r\nvcl.inline v1 << %XJ|)Xs\nvcl 4.1;\n\n  sub x {}\r\n%XJ|)Xs\n-quit\n";
+        for piece in 1..input.len() {
+            let out = read(input, piece, 1000);
+            assert_eq!(out.len(), 3, "pieces of {piece}");
+            assert_eq!(words(&out[0]), ["ping"]);
+            assert_eq!(words(&out[1]), ["vcl.inline", "v1", "vcl 4.1;\n\n  sub x {}\r\n"]);
+            assert_eq!(words(&out[2]), ["quit"]);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_command_does_not_end_the_stream() {
+        let out = read(b"ping \"x\n-\nping\n", 100, 1000);
+        assert_eq!(out[0], Request::Malformed(SyntaxError::MissingQuote));
+        assert_eq!(out[1], Request::Empty);
+        assert_eq!(words(&out[2]), ["ping"]);
+    }
+
+    #[test]
+    fn a_command_past_the_limit_ends_the_stream() {
+        let mut endless = vec![b'x'; 200];
+        assert_eq!(read(&endless, 7, 80), [Request::TooLong]);
+        endless.push(b'\n');
+        assert_eq!(read(&endless, 300, 80), [Request::TooLong]);
+        let document = [b"a b << E\n".to_vec(), b"0123456789\n".repeat(20)].concat();
+        assert_eq!(read(&document, 5, 80), [Request::TooLong]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The serving end of one connection: who may say what, and when it is over.
+//!
+//! States: *challenged* → (right answer) → *open* → *closed*. While challenged, only `help`, `ping`, `auth` and `quit`
+//! are heard, lines are short, and every reply but 200 closes.
+
+use crate::auth::{self, Challenge};
+use crate::request::{Command, Request, RequestReader};
+use crate::response::{Response, status};
+use surface::limits::CLI_UNAUTHENTICATED_LINE_BYTES_MAX;
+
+/// The reply to a verb that nobody knows.
+pub const UNKNOWN_REQUEST: &str = "Unknown request.\nType 'help' for more info.\n";
+
+/// Verbs that need no authentication.
+pub const OPEN_VERBS: [&str; 4] = ["help", "ping", "auth", "quit"];
+
+/// What the caller has to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Do this and hand its reply to [`ServerSession::reply`].
+    Command(Command),
+    /// Check this answer (see [`ServerSession::authenticate`]), hand the reply to [`ServerSession::reply`].
+    Answer(String),
+    /// Send this; it went through [`ServerSession::reply`] already.
+    Send(Response),
+}
+
+/// The serving end of one connection.
+#[derive(Debug)]
+pub struct ServerSession {
+    reader: RequestReader,
+    challenge: Option<Challenge>,
+    limit_bytes: usize,
+    closed: bool,
+}
+
+impl ServerSession {
+    /// A session whose peer is trusted from the start. Commands may have up to `limit_bytes`.
+    #[must_use]
+    pub fn open(limit_bytes: usize) -> ServerSession {
+        ServerSession { reader: RequestReader::new(limit_bytes), challenge: None, limit_bytes, closed: false }
+    }
+
+    /// A session whose peer must answer `challenge` first.
+    #[must_use]
+    pub fn challenging(challenge: Challenge, limit_bytes: usize) -> ServerSession {
+        let reader = RequestReader::new(CLI_UNAUTHENTICATED_LINE_BYTES_MAX);
+        ServerSession { reader, challenge: Some(challenge), limit_bytes, closed: false }
+    }
+
+    /// What to send first: the challenge, or the banner.
+    #[must_use]
+    pub fn greeting(&self, banner: &str) -> Response {
+        match &self.challenge {
+            Some(challenge) => Response::new(
+                status::AUTHENTICATE,
+                format!("{}\n\nAuthentication required.\n", String::from_utf8_lossy(challenge)),
+            ),
+            None => Response::ok(banner),
+        }
+    }
+
+    /// Takes bytes as they arrive.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if !self.closed {
+            self.reader.push(bytes);
+        }
+    }
+
+    /// Whether the connection is to be closed once what was handed out is sent.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether the peer is trusted.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.challenge.is_none()
+    }
+
+    /// The next thing to do, `None` when more bytes are needed or the session is closed.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<Event> {
+        if self.closed {
+            return None;
+        }
+        let command = match self.reader.next()? {
+            Request::Command(command) => command,
+            Request::Empty => {
+                return Some(self.send(status::SYNTAX, "Empty CLI command.\n".to_owned()));
+            }
+            Request::Malformed(error) => {
+                let body = format!("{UNKNOWN_REQUEST}Syntax Error: {}\n", error.text());
+                return Some(self.send(status::SYNTAX, body));
+            }
+            Request::TooLong => return Some(self.send(status::CLOSE, "Command too long\n".to_owned())),
+        };
+        let verb = command.words[0].as_str();
+        if self.challenge.is_some() {
+            if verb == "auth" && command.words.len() == 2 {
+                return Some(Event::Answer(command.words[1].clone()));
+            }
+            if !OPEN_VERBS.contains(&verb) {
+                return Some(self.send(status::UNKNOWN, UNKNOWN_REQUEST.to_owned()));
+            }
+        }
+        Some(Event::Command(command))
+    }
+
+    /// Checks an answer against the content of the secret file; the right one opens the session and gets the banner.
+    pub fn authenticate(&mut self, answer: &str, secret: &[u8], banner: &str) -> Response {
+        let Some(challenge) = &self.challenge else {
+            return Response::ok(banner);
+        };
+        if !auth::is_right(challenge, secret, answer) {
+            return Response::new(status::CLOSE, "");
+        }
+        self.challenge = None;
+        self.reader.set_limit(self.limit_bytes);
+        Response::ok(banner)
+    }
+
+    /// Notes the reply to a command before it is sent: some end the session.
+    pub fn reply(&mut self, response: &Response) {
+        if response.status == status::CLOSE || (self.challenge.is_some() && response.status != status::OK) {
+            self.closed = true;
+        }
+    }
+
+    fn send(&mut self, status: u16, body: String) -> Event {
+        let response = Response::new(status, body);
+        self.reply(&response);
+        Event::Send(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHALLENGE: Challenge = *b"abcdefghijklmnopqrstuvwxyzabcdef";
+
+    #[test]
+    fn the_right_answer_opens_the_session() {
+        let mut session = ServerSession::challenging(CHALLENGE, 1000);
+        let greeting = session.greeting("banner");
+        assert_eq!((greeting.status, greeting.body.len()), (107, 59));
+        session.push(format!("auth {}\n\nvcl.list {}\n", auth::answer(&CHALLENGE, b"s"), "x".repeat(100)).as_bytes());
+        let Some(Event::Answer(answer)) = session.next() else { panic!("no answer") };
+        let reply = session.authenticate(&answer, b"s", "banner");
+        assert_eq!(reply, Response::ok("banner"));
+        session.reply(&reply);
+        assert!(matches!(session.next(), Some(Event::Command(command)) if command.words[0] == "vcl.list"));
+        assert!(!session.is_closed());
+    }
+
+    #[test]
+    fn strangers_may_ping_and_nothing_else() {
+        let mut session = ServerSession::challenging(CHALLENGE, 1000);
+        session.push(b"ping\nstop\nping\n");
+        assert!(matches!(session.next(), Some(Event::Command(_))));
+        session.reply(&Response::ok("PONG"));
+        assert_eq!(session.next(), Some(Event::Send(Response::new(101, UNKNOWN_REQUEST))));
+        assert!(session.is_closed());
+        assert_eq!(session.next(), None);
+    }
+
+    #[test]
+    fn a_wrong_answer_or_an_endless_line_closes() {
+        let mut session = ServerSession::challenging(CHALLENGE, 1000);
+        let reply = session.authenticate("00", b"s", "banner");
+        assert_eq!(reply.status, 500);
+        session.reply(&reply);
+        assert!(session.is_closed());
+        let mut session = ServerSession::challenging(CHALLENGE, 1000);
+        session.push(&[b'x'; 81]);
+        assert!(matches!(session.next(), Some(Event::Send(Response { status: 500, .. }))));
+        assert!(session.is_closed());
+    }
+}

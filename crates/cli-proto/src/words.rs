@@ -1,0 +1,178 @@
+//! A command line to words, and back.
+//!
+//! Words are separated by white space. Double quotes group a word, and only whole words are quoted: a quote inside a bare
+//! word is an error. Backslash escapes (`\n \r \t \" \\`, `\ooo`, `\xHH`) count inside and outside of quotes.
+//! Bytes that are no UTF-8 become U+FFFD: a word is text for people.
+
+/// Why a line is no sequence of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntaxError {
+    /// A quoted word has no end.
+    MissingQuote,
+    /// A quote where no word begins or ends.
+    MisplacedQuote,
+    /// An unknown or unfinished backslash sequence.
+    Backslash,
+}
+
+impl SyntaxError {
+    /// The text of the reply with status 100.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            SyntaxError::MissingQuote => "Missing '\"'",
+            SyntaxError::MisplacedQuote => "Invalid '\"'",
+            SyntaxError::Backslash => "Invalid backslash sequence",
+        }
+    }
+}
+
+/// Cuts a line into words.
+///
+/// # Errors
+/// See [`SyntaxError`].
+pub fn split(line: &[u8]) -> Result<Vec<String>, SyntaxError> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Ok(words);
+        }
+        let (word, after) = if rest[0] == b'"' { quoted(&rest[1..])? } else { bare(rest)? };
+        words.push(String::from_utf8_lossy(&word).into_owned());
+        rest = after;
+    }
+}
+
+/// A word up to its closing quote, which white space or the end must follow.
+fn quoted(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
+    let mut word = Vec::new();
+    loop {
+        match rest {
+            [] => return Err(SyntaxError::MissingQuote),
+            [b'\\', ..] => {
+                let (byte, length) = escape(rest).ok_or(SyntaxError::Backslash)?;
+                word.push(byte);
+                rest = &rest[length..];
+            }
+            [b'"', after @ ..] => {
+                if after.first().is_some_and(|next| !next.is_ascii_whitespace()) {
+                    return Err(SyntaxError::MissingQuote);
+                }
+                return Ok((word, after));
+            }
+            [byte, after @ ..] => {
+                word.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// A word up to white space.
+fn bare(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
+    let mut word = Vec::new();
+    loop {
+        match rest {
+            [] => return Ok((word, rest)),
+            [byte, ..] if byte.is_ascii_whitespace() => return Ok((word, rest)),
+            [b'\\', ..] => {
+                let (byte, length) = escape(rest).ok_or(SyntaxError::Backslash)?;
+                word.push(byte);
+                rest = &rest[length..];
+            }
+            [b'"', ..] => return Err(SyntaxError::MisplacedQuote),
+            [byte, after @ ..] => {
+                word.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// The byte that a backslash sequence stands for, and the length of the sequence.
+fn escape(text: &[u8]) -> Option<(u8, usize)> {
+    match *text.get(1)? {
+        b'n' => Some((b'\n', 2)),
+        b'r' => Some((b'\r', 2)),
+        b't' => Some((b'\t', 2)),
+        byte @ (b'"' | b'\\') => Some((byte, 2)),
+        b'0'..=b'7' => {
+            let digits = text.get(1..4)?;
+            let mut value = 0u32;
+            for digit in digits {
+                if !(b'0'..=b'7').contains(digit) {
+                    return None;
+                }
+                value = value * 8 + u32::from(digit - b'0');
+            }
+            u8::try_from(value).ok().map(|byte| (byte, 4))
+        }
+        b'x' => {
+            let digits = text.get(2..4)?;
+            let high = char::from(digits[0]).to_digit(16)?;
+            let low = char::from(digits[1]).to_digit(16)?;
+            u8::try_from(high * 16 + low).ok().map(|byte| (byte, 4))
+        }
+        _ => None,
+    }
+}
+
+/// A word as it must be written so that [`split`] gives it back.
+#[must_use]
+pub fn quote(word: &str) -> String {
+    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+    if plain {
+        return word.to_owned();
+    }
+    let mut out = String::with_capacity(word.len() + 2);
+    out.push('"');
+    for letter in word.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            _ if letter.is_ascii_control() => out.push_str(&format!("\\{:03o}", letter as u32)),
+            _ => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Result<&[&str], SyntaxError>) {
+        let expected = expected.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(split(line.as_bytes()), expected, "{line:?}");
+    }
+
+    #[test]
+    fn lines_are_cut_as_varnish_cuts_them() {
+        check("", Ok(&[]));
+        check("  ping\t-j ", Ok(&["ping", "-j"]));
+        check("pi\\x6eg", Ok(&["ping"]));
+        check("a \"b c\" \"\" d\\040e", Ok(&["a", "b c", "", "d e"]));
+        check("\"a\\n\\r\\t\\\"\\\\\"", Ok(&["a\n\r\t\"\\"]));
+        check("\"a b", Err(SyntaxError::MissingQuote));
+        check("a\"b\"", Err(SyntaxError::MisplacedQuote));
+        check("\"a\"b", Err(SyntaxError::MissingQuote));
+        check("a \\q", Err(SyntaxError::Backslash));
+        check("a \\", Err(SyntaxError::Backslash));
+        check("a \\777", Err(SyntaxError::Backslash));
+        check("a \\x4", Err(SyntaxError::Backslash));
+    }
+
+    #[test]
+    fn a_quoted_word_is_read_back_unchanged() {
+        for word in ["", "plain", "two words", "q\"uo\\te", "li\nne", "\u{1}\u{7f}", "é"] {
+            assert_eq!(split(quote(word).as_bytes()), Ok(vec![word.to_owned()]));
+        }
+    }
+}
