@@ -1,1 +1,23 @@
-//! shm
+//! The shared memory of a running server: its log, its counters, and the index that says where both are.
+//!
+//! Written here and read here, byte for byte in the layout that the stock Varnish 7.1 tools expect, so that those attach
+//! to us and our tools to a stock server.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`vsm`] | the index (`_.index`) and the segments it names, writer side |
+//! | [`log`] | the log ring (VSL): direct records, and batches collected per transaction |
+//! | [`counters`] | counters in process memory, before they are summed into a segment |
+//! | [`vsc`] | counter sections with their JSON documents, writer side |
+//! | [`read`] | the readers of all that: index, ring, transactions, queries, counters |
+//!
+//! *Invariant:* whatever is read from shared memory is an allegation; every offset and length is checked and nothing in
+//! [`read`] panics or loops for ever on hostile bytes. The raw memory accesses are all in [`region`].
+
+#![warn(missing_docs)]
+
+pub mod counters;
+pub mod log;
+pub mod region;
+pub mod vsc;
+pub mod vsm;

@@ -1,0 +1,426 @@
+//! The log ring (VSL): who may write a record, and how it becomes visible.
+//!
+//! The ring is eight segments of 32-bit words behind a head of 88 bytes. A writer reserves words under one short lock,
+//! which also stores the END marker behind the reservation; it fills them without the lock and stores the first word
+//! last. Readers stop at the first END, so records of several threads may be filled in any order.
+//!
+//! *Invariants:* the word at the write position is END; `offset[n]` is the first record that starts in segment `n`; a
+//! record never crosses the end of the ring (WRAP says "go on at word 0"); a batch holds records of one vxid.
+//! Masked tags are dropped before anything is formatted. Collected records of a transaction: `log/buffer.rs`.
+
+mod buffer;
+pub mod decimal;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use surface::parameter::Parameters;
+use surface::tag::Tag;
+
+pub use buffer::LogBuffer;
+
+use crate::vsm::{Segment, VsmWriter};
+
+/// The marker at the start of a ring.
+pub const HEAD_MARKER: &[u8; 8] = b"VSLHEAD1";
+/// Segments in a ring.
+pub const SEGMENTS: usize = 8;
+/// Bytes before the first word of the ring.
+pub const HEAD_BYTES: usize = 88;
+/// The word that stands where the next record will begin.
+pub const END_MARKER: u32 = 0xFE45_4545;
+/// The word that sends the reader back to the start of the ring.
+pub const WRAP_MARKER: u32 = 0xFE57_5757;
+/// Tag number of a batch head.
+pub const BATCH_TAG: u32 = 255;
+/// Bits of a log id that hold the vxid.
+pub const VXID_BITS: u32 = 0x3FFF_FFFF;
+/// Smallest ring; smaller wishes are raised to it.
+pub const RING_BYTES_MIN: usize = 4096;
+
+const CLIENT_BIT: u32 = 1 << 30;
+const BACKEND_BIT: u32 = 1 << 31;
+const SEGMENT_WORDS_OFFSET: usize = 8;
+const SEGMENT_NUMBER_OFFSET: usize = 16;
+const OFFSETS_OFFSET: usize = 24;
+/// Where the segment numbers start, so that their overflow is an everyday event.
+const FIRST_SEGMENT_NUMBER: u32 = u32::MAX - 7;
+
+/// Who wrote a record: a vxid of 30 bits, and whether it belongs to the client or the backend side.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct LogId(
+    /// Bit 30 client, bit 31 backend, the rest is the vxid.
+    pub u32,
+);
+
+impl LogId {
+    /// Records outside any transaction.
+    pub const NONE: LogId = LogId(0);
+
+    /// A session or a client request.
+    #[must_use]
+    pub fn client(vxid: u32) -> LogId {
+        LogId(vxid & VXID_BITS | CLIENT_BIT)
+    }
+
+    /// A backend request.
+    #[must_use]
+    pub fn backend(vxid: u32) -> LogId {
+        LogId(vxid & VXID_BITS | BACKEND_BIT)
+    }
+
+    /// The number without the marker bits; 0 outside any transaction.
+    #[must_use]
+    pub fn vxid(self) -> u32 {
+        self.0 & VXID_BITS
+    }
+
+    /// True for sessions and client requests.
+    #[must_use]
+    pub fn is_client(self) -> bool {
+        self.0 & CLIENT_BIT != 0
+    }
+
+    /// True for backend requests.
+    #[must_use]
+    pub fn is_backend(self) -> bool {
+        self.0 & BACKEND_BIT != 0
+    }
+}
+
+/// The run-time settings of a ring and its buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogConfiguration {
+    /// Suppressed tags: byte `tag >> 3`, bit `0x80 >> (tag & 7)` (`vsl_mask`).
+    pub mask: [u8; 32],
+    /// Longest payload, its NUL included (`vsl_reclen`).
+    pub reclen_bytes: usize,
+    /// Size to which a transaction's buffer may grow (`vsl_buffer`).
+    pub buffer_bytes: usize,
+    /// Flush after every record (`debug=+syncvsl`).
+    pub sync: bool,
+}
+
+impl From<&Parameters> for LogConfiguration {
+    fn from(parameters: &Parameters) -> Self {
+        LogConfiguration {
+            mask: parameters.vsl_mask,
+            reclen_bytes: usize::try_from(parameters.vsl_reclen).unwrap_or(usize::MAX),
+            buffer_bytes: usize::try_from(parameters.vsl_buffer).unwrap_or(usize::MAX),
+            sync: parameters.debug & surface::parameter::debug::SYNCVSL != 0,
+        }
+    }
+}
+
+impl Default for LogConfiguration {
+    /// The parameters' defaults.
+    fn default() -> Self {
+        LogConfiguration::from(&Parameters::default())
+    }
+}
+
+/// What has been written since the ring was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogTotals {
+    /// Records.
+    pub shm_records: u64,
+    /// Reservations: direct records and batches.
+    pub shm_writes: u64,
+    /// Flushes because a buffer was full.
+    pub shm_flushes: u64,
+    /// Times a writer had to wait for another.
+    pub shm_cont: u64,
+    /// Times the ring wrapped.
+    pub shm_cycles: u64,
+}
+
+/// A record copied out of a ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnedRecord {
+    /// Its tag.
+    pub tag: Tag,
+    /// Its transaction.
+    pub id: LogId,
+    /// Its payload without the NUL.
+    pub payload: Vec<u8>,
+}
+
+/// The ring; cloning gives another handle. Any thread may write.
+#[derive(Clone)]
+pub struct LogRing(Arc<Ring>);
+
+struct Ring {
+    settings: Settings,
+    segment: Segment,
+    segment_words: usize,
+    log_words: usize,
+    contended: AtomicU64,
+    position: Mutex<Position>,
+}
+
+/// Read on every record, written when an operator changes a parameter.
+struct Settings {
+    /// Bit `tag & 63` of word `tag >> 6`.
+    mask: [AtomicU64; 2],
+    reclen_bytes: AtomicUsize,
+    buffer_words: AtomicUsize,
+    sync: AtomicBool,
+}
+
+struct Position {
+    next: usize,
+    number: u32,
+    wrapped_at: usize,
+    totals: LogTotals,
+}
+
+impl LogRing {
+    /// A ring of about `bytes` bytes in private memory.
+    #[must_use]
+    pub fn in_memory(bytes: usize) -> LogRing {
+        LogRing::in_segment(Segment::in_memory(bytes.max(RING_BYTES_MIN)))
+    }
+
+    /// Initialises a ring in `segment`. Prefer [`LogRing::publish`] where tools may already be waiting.
+    #[must_use]
+    pub fn in_segment(segment: Segment) -> LogRing {
+        initialise(&segment);
+        LogRing::over(segment)
+    }
+
+    /// Adds the segment `Log` of `bytes` bytes to the index, initialised before a reader can see it.
+    ///
+    /// # Errors
+    /// Whatever the file system reports.
+    pub fn publish(vsm: &VsmWriter, bytes: usize) -> io::Result<LogRing> {
+        let segment = vsm.add_filled("Log", "Log", bytes.max(RING_BYTES_MIN), initialise)?;
+        Ok(LogRing::over(segment))
+    }
+
+    fn over(segment: Segment) -> LogRing {
+        let segment_words = segment_words(segment.len());
+        let ring = LogRing(Arc::new(Ring {
+            settings: Settings {
+                mask: [AtomicU64::new(0), AtomicU64::new(0)],
+                reclen_bytes: AtomicUsize::new(0),
+                buffer_words: AtomicUsize::new(0),
+                sync: AtomicBool::new(false),
+            },
+            log_words: segment_words * SEGMENTS,
+            segment_words,
+            segment,
+            contended: AtomicU64::new(0),
+            position: Mutex::new(Position {
+                next: 0,
+                number: FIRST_SEGMENT_NUMBER,
+                wrapped_at: 0,
+                totals: LogTotals::default(),
+            }),
+        }));
+        ring.configure(&LogConfiguration::default());
+        ring
+    }
+
+    /// Takes over changed settings; records already collected stay as they are.
+    pub fn configure(&self, configuration: &LogConfiguration) {
+        let settings = &self.0.settings;
+        let mut mask = [0u64; 2];
+        for number in 0..128 {
+            if configuration.mask[number >> 3] & (0x80 >> (number & 7)) != 0 {
+                mask[number >> 6] |= 1 << (number & 63);
+            }
+        }
+        settings.mask[0].store(mask[0], Ordering::Relaxed);
+        settings.mask[1].store(mask[1], Ordering::Relaxed);
+        // A batch must stay small against the ring, and a record must fit a buffer.
+        let buffer_words = (configuration.buffer_bytes / 4).clamp(16, self.0.segment_words / 2);
+        let reclen_bytes = configuration.reclen_bytes.clamp(2, (buffer_words - 4) * 4).min(usize::from(u16::MAX));
+        settings.buffer_words.store(buffer_words, Ordering::Relaxed);
+        settings.reclen_bytes.store(reclen_bytes, Ordering::Relaxed);
+        settings.sync.store(configuration.sync, Ordering::Relaxed);
+    }
+
+    /// True when records of `tag` are dropped.
+    #[inline]
+    #[must_use]
+    pub fn is_masked(&self, tag: Tag) -> bool {
+        let number = tag as usize;
+        self.0.settings.mask[(number >> 6) & 1].load(Ordering::Relaxed) >> (number & 63) & 1 != 0
+    }
+
+    /// Writes one record at once, cut to `vsl_reclen`; adds the NUL of a text payload.
+    pub fn write(&self, tag: Tag, id: LogId, payload: &[u8]) {
+        if self.is_masked(tag) {
+            return;
+        }
+        let text = usize::from(!buffer::is_binary(tag));
+        let cut = payload.len().min(self.reclen_bytes() - text);
+        let length = cut + text;
+        let words = 2 + length.div_ceil(4);
+        let Some(start) = self.reserve(words, 1, 0) else { return };
+        let region = self.0.segment.region();
+        let at = HEAD_BYTES + 4 * start;
+        region.store_u32(at + 4 * (words - 1), 0, Ordering::Relaxed);
+        region.copy_in(at + 8, &payload[..cut]);
+        region.store_u32(at + 4, id.0, Ordering::Relaxed);
+        region.store_u32(at, first_word(tag, length), Ordering::Release);
+    }
+
+    /// As [`LogRing::write`] with a formatted payload; nothing is formatted when the tag is masked.
+    pub fn write_fmt(&self, tag: Tag, id: LogId, args: fmt::Arguments) {
+        if self.is_masked(tag) {
+            return;
+        }
+        match args.as_str() {
+            Some(text) => self.write(tag, id, text.as_bytes()),
+            None => self.write(tag, id, fmt::format(args).as_bytes()),
+        }
+    }
+
+    /// What has been written so far.
+    #[must_use]
+    pub fn totals(&self) -> LogTotals {
+        let mut totals = self.0.position.lock().totals;
+        totals.shm_cont = self.0.contended.load(Ordering::Relaxed);
+        totals
+    }
+
+    /// Copies of all records still in the ring, oldest first, up to the first one that is still being filled.
+    #[must_use]
+    pub fn records(&self) -> Vec<OwnedRecord> {
+        // The lock keeps reservations away, so nothing before the first END changes meanwhile.
+        let position = self.0.position.lock();
+        let mut records = Vec::new();
+        let current = position.number as usize % SEGMENTS;
+        let oldest = (current + 1..SEGMENTS)
+            .filter_map(|index| {
+                let offset = self.0.segment.region().load_u64(OFFSETS_OFFSET + 8 * index, Ordering::Relaxed);
+                usize::try_from(offset).ok()
+            })
+            .find(|offset| *offset < position.wrapped_at);
+        if let Some(start) = oldest {
+            self.walk(start, position.wrapped_at, &mut records);
+        }
+        self.walk(0, position.next, &mut records);
+        records
+    }
+
+    fn walk(&self, mut at: usize, end: usize, records: &mut Vec<OwnedRecord>) {
+        let region = self.0.segment.region();
+        while at < end {
+            let offset = HEAD_BYTES + 4 * at;
+            let first = region.load_u32(offset, Ordering::Acquire);
+            if first == END_MARKER || first == WRAP_MARKER {
+                return;
+            }
+            if first >> 24 == BATCH_TAG {
+                at += 2;
+                continue;
+            }
+            let length = (first & 0xFFFF) as usize;
+            at += 2 + length.div_ceil(4);
+            let Some(tag) = Tag::from_number((first >> 24) as u8) else { return };
+            let text = usize::from(!buffer::is_binary(tag));
+            let mut payload = Vec::new();
+            region.copy_out(offset + 8, length.saturating_sub(text), &mut payload);
+            records.push(OwnedRecord { tag, id: LogId(region.load_u32(offset + 4, Ordering::Relaxed)), payload });
+        }
+    }
+
+    fn reclen_bytes(&self) -> usize {
+        self.0.settings.reclen_bytes.load(Ordering::Relaxed)
+    }
+
+    fn buffer_words(&self) -> usize {
+        self.0.settings.buffer_words.load(Ordering::Relaxed)
+    }
+
+    fn is_sync(&self) -> bool {
+        self.0.settings.sync.load(Ordering::Relaxed)
+    }
+
+    /// Reserves `words` words and returns the index of the first; `None` when the ring could never hold so many.
+    fn reserve(&self, words: usize, records: u64, flushes: u64) -> Option<usize> {
+        let ring = &*self.0;
+        if words >= ring.log_words {
+            return None;
+        }
+        let region = ring.segment.region();
+        let mut position = ring.position.try_lock().unwrap_or_else(|| {
+            ring.contended.fetch_add(1, Ordering::Relaxed);
+            ring.position.lock()
+        });
+        position.totals.shm_writes += 1;
+        position.totals.shm_records += records;
+        position.totals.shm_flushes += flushes;
+        if position.next + words >= ring.log_words {
+            let end = position.next;
+            position.number = (position.number / 8).wrapping_add(1).wrapping_mul(8);
+            region.store_u64(OFFSETS_OFFSET, 0, Ordering::Relaxed);
+            region.store_u32(HEAD_BYTES, END_MARKER, Ordering::Release);
+            region.store_u32(HEAD_BYTES + 4 * end, WRAP_MARKER, Ordering::Release);
+            position.wrapped_at = end;
+            position.next = 0;
+            position.totals.shm_cycles += 1;
+            region.store_u32(SEGMENT_NUMBER_OFFSET, position.number, Ordering::Release);
+        }
+        let start = position.next;
+        let next = start + words;
+        position.next = next;
+        region.store_u32(HEAD_BYTES + 4 * next, END_MARKER, Ordering::Release);
+        let before = position.number;
+        while next / ring.segment_words > position.number as usize % SEGMENTS {
+            position.number = position.number.wrapping_add(1);
+            let index = position.number as usize % SEGMENTS;
+            region.store_u64(OFFSETS_OFFSET + 8 * index, next as u64, Ordering::Relaxed);
+        }
+        if position.number != before {
+            region.store_u32(SEGMENT_NUMBER_OFFSET, position.number, Ordering::Release);
+        }
+        Some(start)
+    }
+
+    /// Writes complete records, already in ring format and all of one id, as one batch.
+    fn write_batch(&self, words: &[u32], records: u64, flushes: u64) {
+        let Some(start) = self.reserve(2 + words.len(), records, flushes) else { return };
+        let region = self.0.segment.region();
+        let at = HEAD_BYTES + 4 * start;
+        region.copy_in(at + 8, words_as_bytes(words));
+        region.store_u32(at + 4, (words.len() * 4) as u32, Ordering::Relaxed);
+        region.store_u32(at, BATCH_TAG << 24, Ordering::Release);
+    }
+}
+
+/// Words per segment of a ring that occupies `bytes` bytes.
+#[must_use]
+pub fn segment_words(bytes: usize) -> usize {
+    bytes.saturating_sub(HEAD_BYTES) / 4 / SEGMENTS
+}
+
+fn initialise(segment: &Segment) {
+    let region = segment.region();
+    segment.store_u64(SEGMENT_WORDS_OFFSET, segment_words(segment.len()) as u64);
+    segment.store_u32(SEGMENT_NUMBER_OFFSET, FIRST_SEGMENT_NUMBER);
+    segment.store_u64(OFFSETS_OFFSET, 0);
+    for index in 1..SEGMENTS {
+        segment.store_u64(OFFSETS_OFFSET + 8 * index, u64::MAX);
+    }
+    segment.store_u32(HEAD_BYTES, END_MARKER);
+    region.store_u64(0, u64::from_ne_bytes(*HEAD_MARKER), Ordering::SeqCst);
+}
+
+#[inline]
+fn first_word(tag: Tag, length: usize) -> u32 {
+    (tag as u32) << 24 | length as u32
+}
+
+fn words_as_bytes(words: &[u32]) -> &[u8] {
+    // SAFETY: any u32 is four valid bytes, and the borrow keeps the slice alive and unchanged.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 4) }
+}
+
+#[cfg(test)]
+mod tests;

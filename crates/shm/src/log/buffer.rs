@@ -1,0 +1,249 @@
+//! The records of one transaction, collected in ring format and written as one batch.
+//!
+//! Collecting costs a bit test for a masked tag, and else two words and a copy; no allocation once the buffer has grown
+//! to its usual size (at most `vsl_buffer`). *Invariant:* everything in the buffer belongs to one id; `words[..used]` are
+//! whole records.
+
+use std::fmt::{self, Write};
+
+use surface::tag::Tag;
+
+use super::decimal::{SECONDS_BYTES_MAX, seconds};
+use super::{LogId, LogRing, first_word};
+
+/// First size of a buffer, in words.
+const FIRST_WORDS: usize = 1024;
+
+/// Collects the records of one transaction after another; one per request or backend request under way.
+pub struct LogBuffer {
+    ring: LogRing,
+    id: LogId,
+    words: Vec<u32>,
+    used: usize,
+    /// Where the record appended last starts.
+    last: usize,
+    records: u64,
+    start: f64,
+    previous: f64,
+}
+
+impl LogBuffer {
+    /// An empty buffer for `ring`; it takes memory with its first record.
+    #[must_use]
+    pub fn new(ring: &LogRing) -> LogBuffer {
+        LogBuffer {
+            ring: ring.clone(),
+            id: LogId::NONE,
+            words: Vec::new(),
+            used: 0,
+            last: 0,
+            records: 0,
+            start: 0.0,
+            previous: 0.0,
+        }
+    }
+
+    /// Turns to another transaction, flushing what the last one left; timestamps count from `now`.
+    pub fn start(&mut self, id: LogId, now: f64) {
+        self.flush();
+        self.id = id;
+        self.set_start(now);
+    }
+
+    /// The transaction being collected.
+    #[must_use]
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    /// The ring the records go to.
+    #[must_use]
+    pub fn ring(&self) -> &LogRing {
+        &self.ring
+    }
+
+    /// True when records of `tag` are dropped, so that their payload need not be made.
+    #[inline]
+    #[must_use]
+    pub fn is_masked(&self, tag: Tag) -> bool {
+        self.ring.is_masked(tag)
+    }
+
+    /// Adds a record, cut to `vsl_reclen`.
+    #[inline]
+    pub fn record(&mut self, tag: Tag, payload: &[u8]) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        let target = self.append(tag, payload.len());
+        let cut = target.len().min(payload.len());
+        target[..cut].copy_from_slice(&payload[..cut]);
+        self.appended();
+    }
+
+    /// Adds a record whose payload is the parts joined.
+    #[inline]
+    pub fn record_parts(&mut self, tag: Tag, parts: &[&[u8]]) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        let total = parts.iter().map(|part| part.len()).sum();
+        let mut target = self.append(tag, total);
+        for part in parts {
+            let cut = target.len().min(part.len());
+            let (now, rest) = target.split_at_mut(cut);
+            now.copy_from_slice(&part[..cut]);
+            target = rest;
+        }
+        self.appended();
+    }
+
+    /// Adds a record with a formatted payload; nothing is formatted when the tag is masked.
+    pub fn record_fmt(&mut self, tag: Tag, args: fmt::Arguments) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        if let Some(text) = args.as_str() {
+            return self.record(tag, text.as_bytes());
+        }
+        let mut writer = Cut { rest: self.append(tag, usize::MAX), written: 0 };
+        // A full payload ends the formatting with an error, which is how a long record is cut.
+        let _ = writer.write_fmt(args);
+        let written = writer.written;
+        self.shorten(tag, written);
+        self.appended();
+    }
+
+    /// Adds a Timestamp record: `label`, then `now`, the time since the start and since the previous timestamp.
+    pub fn timestamp(&mut self, label: &str, now: f64) {
+        let previous = std::mem::replace(&mut self.previous, now);
+        if self.ring.is_masked(Tag::Timestamp) {
+            return;
+        }
+        let (mut first, mut second, mut third) =
+            ([0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX]);
+        let lengths =
+            [seconds(now, &mut first), seconds(now - self.start, &mut second), seconds(now - previous, &mut third)];
+        self.record_parts(
+            Tag::Timestamp,
+            &[label.as_bytes(), b": ", &first[..lengths[0]], b" ", &second[..lengths[1]], b" ", &third[..lengths[2]]],
+        );
+    }
+
+    /// Sets the time that timestamps count from, and that the next one is compared to.
+    pub fn set_start(&mut self, start: f64) {
+        self.start = start;
+        self.previous = start;
+    }
+
+    /// Writes what has been collected as one batch.
+    pub fn flush(&mut self) {
+        self.flush_counting(0);
+    }
+
+    /// Ends the transaction: an End record, and a flush.
+    pub fn end(&mut self) {
+        self.record(Tag::End, b"");
+        self.flush();
+    }
+
+    /// Gives the memory of an idle buffer back.
+    pub fn release(&mut self) {
+        self.flush();
+        self.words = Vec::new();
+    }
+
+    fn flush_counting(&mut self, flushes: u64) {
+        if self.used == 0 {
+            return;
+        }
+        self.ring.write_batch(&self.words[..self.used], self.records, flushes);
+        self.used = 0;
+        self.records = 0;
+    }
+
+    /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the bytes
+    /// that the payload proper may fill (fewer when the record is cut).
+    #[inline]
+    fn append(&mut self, tag: Tag, wanted: usize) -> &mut [u8] {
+        let text = usize::from(!is_binary(tag));
+        let payload = wanted.min(self.ring.reclen_bytes() - text);
+        let length = payload + text;
+        let payload_words = length.div_ceil(4);
+        if self.used + 2 + payload_words > self.words.len() {
+            self.make_room(2 + payload_words);
+        }
+        let record = &mut self.words[self.used..self.used + 2 + payload_words];
+        record[0] = first_word(tag, length);
+        record[1] = self.id.0;
+        if let [.., last] = &mut record[2..] {
+            *last = 0;
+        }
+        self.last = self.used;
+        self.used += 2 + payload_words;
+        self.records += 1;
+        let body = &mut record[2..];
+        // SAFETY: any four bytes are a valid u32, the slice spans exactly `body`, and the borrow of `self` keeps it alone.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(body.as_mut_ptr().cast::<u8>(), body.len() * 4) };
+        &mut bytes[..payload]
+    }
+
+    #[inline]
+    fn appended(&mut self) {
+        if self.ring.is_sync() {
+            self.flush();
+        }
+    }
+
+    /// Cuts the record appended last down to `payload` bytes.
+    fn shorten(&mut self, tag: Tag, payload: usize) {
+        let start = self.last;
+        let length = payload + usize::from(!is_binary(tag));
+        self.words[start] = first_word(tag, length);
+        if length > payload {
+            let word = start + 2 + payload / 4;
+            let keep = (1u32 << (8 * (payload % 4))) - 1;
+            self.words[word] =
+                u32::from_ne_bytes((u32::from_le_bytes(self.words[word].to_ne_bytes()) & keep).to_le_bytes());
+        }
+        self.used = start + 2 + length.div_ceil(4);
+    }
+
+    #[cold]
+    fn make_room(&mut self, words: usize) {
+        let limit = self.ring.buffer_words().max(words);
+        if self.used + words > limit {
+            self.flush_counting(1);
+        }
+        if self.used + words > self.words.len() {
+            let size = (self.words.len() * 2).max(FIRST_WORDS).max(self.used + words).min(limit);
+            self.words.resize(size, 0);
+        }
+    }
+}
+
+impl Drop for LogBuffer {
+    /// What was collected is not lost when a transaction is abandoned.
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[inline]
+pub(super) fn is_binary(tag: Tag) -> bool {
+    matches!(tag, Tag::H2RxHdr | Tag::H2RxBody | Tag::H2TxHdr | Tag::H2TxBody)
+}
+
+struct Cut<'a> {
+    rest: &'a mut [u8],
+    written: usize,
+}
+
+impl Write for Cut<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let cut = text.len().min(self.rest.len() - self.written);
+        self.rest[self.written..self.written + cut].copy_from_slice(&text.as_bytes()[..cut]);
+        self.written += cut;
+        if cut < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}

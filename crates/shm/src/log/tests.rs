@@ -1,0 +1,187 @@
+use super::*;
+
+fn ring() -> LogRing {
+    LogRing::in_memory(1 << 20)
+}
+
+fn lines(ring: &LogRing) -> Vec<String> {
+    ring.records()
+        .iter()
+        .map(|record| {
+            format!("{} {} {}", record.id.vxid(), record.tag.name(), String::from_utf8_lossy(&record.payload))
+        })
+        .collect()
+}
+
+#[test]
+fn direct_records_are_read_back_in_order() {
+    let ring = ring();
+    ring.write(Tag::CLI, LogId::NONE, b"Rd ping");
+    ring.write_fmt(Tag::SessOpen, LogId::client(1000), format_args!("{} {}", "127.0.0.1", 4711));
+    assert_eq!(lines(&ring), ["0 CLI Rd ping", "1000 SessOpen 127.0.0.1 4711"]);
+    assert_eq!(ring.records()[1].id.0, 1000 | 1 << 30);
+    assert_eq!(ring.totals().shm_records, 2);
+    assert_eq!(ring.totals().shm_writes, 2);
+}
+
+#[test]
+fn nothing_of_a_transaction_is_seen_before_its_flush_and_all_of_it_after() {
+    let ring = ring();
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.start(LogId::backend(7), 1000.0);
+    buffer.record(Tag::Begin, b"bereq 6 fetch");
+    buffer.timestamp("Start", 1000.0);
+    buffer.timestamp("Fetch", 1000.25);
+    buffer.timestamp("Beresp", 1001.0);
+    buffer.record_parts(Tag::BereqHeader, &[b"Host", b": ", b"a"]);
+    buffer.record_fmt(Tag::Length, format_args!("{}", 12));
+    buffer.record_fmt(Tag::BereqURL, format_args!("{}{}", "/long/", "path"));
+    assert_eq!(lines(&ring), [""; 0]);
+    buffer.end();
+    assert_eq!(
+        lines(&ring),
+        [
+            "7 Begin bereq 6 fetch",
+            "7 Timestamp Start: 1000.000000 0.000000 0.000000",
+            "7 Timestamp Fetch: 1000.250000 0.250000 0.250000",
+            "7 Timestamp Beresp: 1001.000000 1.000000 0.750000",
+            "7 BereqHeader Host: a",
+            "7 Length 12",
+            "7 BereqURL /long/path",
+            "7 End ",
+        ]
+    );
+    assert_eq!(ring.totals(), LogTotals { shm_records: 8, shm_writes: 1, ..LogTotals::default() });
+}
+
+#[test]
+fn masked_tags_are_dropped_until_the_mask_changes() {
+    let ring = ring();
+    let mut buffer = LogBuffer::new(&ring);
+    let mut configuration = LogConfiguration::default();
+    for _ in 0..2 {
+        ring.write(Tag::Debug, LogId::NONE, b"x");
+        buffer.record(Tag::VdpAcct, b"y");
+        buffer.record_fmt(Tag::VCLTrace, format_args!("{}", 1));
+        configuration.mask = [0; 32];
+        buffer.flush();
+        if ring.records().is_empty() {
+            ring.configure(&configuration);
+        }
+    }
+    assert_eq!(lines(&ring), ["0 Debug x", "0 VdpAcct y", "0 VCL_trace 1"]);
+    assert!(!ring.is_masked(Tag::Debug));
+}
+
+#[test]
+fn an_overlong_payload_is_cut_to_vsl_reclen_with_its_nul() {
+    let ring = ring();
+    ring.configure(&LogConfiguration { reclen_bytes: 20, mask: [0; 32], ..LogConfiguration::default() });
+    let mut buffer = LogBuffer::new(&ring);
+    let long = [b'x'; 50];
+    ring.write(Tag::Error, LogId::NONE, &long);
+    ring.write(Tag::H2RxHdr, LogId::NONE, &long);
+    buffer.record(Tag::Error, &long);
+    buffer.record(Tag::H2RxHdr, &long);
+    buffer.record_parts(Tag::Error, &[&long[..15], &long[..15], b"z"]);
+    buffer.record_fmt(Tag::Error, format_args!("{}{}", "x".repeat(15), "x".repeat(15)));
+    buffer.record_fmt(Tag::H2RxHdr, format_args!("{}{}", "x".repeat(15), "x".repeat(15)));
+    buffer.flush();
+    let lengths: Vec<_> = ring.records().iter().map(|record| record.payload.len()).collect();
+    assert_eq!(lengths, [19, 20, 19, 20, 19, 19, 20]);
+    assert!(ring.records().iter().all(|record| record.payload.iter().all(|byte| *byte == b'x')));
+}
+
+#[test]
+fn a_full_buffer_is_flushed_and_counted_and_nothing_is_lost() {
+    let ring = ring();
+    ring.configure(&LogConfiguration { buffer_bytes: 400, reclen_bytes: 300, ..LogConfiguration::default() });
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.start(LogId::client(3), 0.0);
+    for number in 0..100 {
+        buffer.record_fmt(Tag::VCLLog, format_args!("key: {number}"));
+        buffer.record(Tag::ReqHeader, &[b'h'; 57][..number % 57]);
+    }
+    buffer.end();
+    let records = ring.records();
+    assert_eq!(records.len(), 201);
+    for number in 0..100 {
+        assert_eq!(records[2 * number].payload, format!("key: {number}").into_bytes());
+        assert_eq!(records[2 * number + 1].payload.len(), number % 57);
+    }
+    assert!(ring.totals().shm_flushes > 10);
+}
+
+#[test]
+fn syncvsl_shows_every_record_at_once() {
+    let ring = ring();
+    ring.configure(&LogConfiguration { sync: true, ..LogConfiguration::default() });
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.record(Tag::Begin, b"sess 0 HTTP/1");
+    assert_eq!(ring.records().len(), 1);
+    buffer.record_fmt(Tag::Error, format_args!("{}", 1));
+    assert_eq!(ring.records().len(), 2);
+}
+
+#[test]
+fn a_wrapped_ring_keeps_the_newest_records_in_order() {
+    let ring = LogRing::in_memory(RING_BYTES_MIN);
+    let mut buffer = LogBuffer::new(&ring);
+    for round in 0..2000u32 {
+        if round % 3 == 0 {
+            ring.write_fmt(Tag::VCLLog, LogId::client(round), format_args!("{round}"));
+        } else {
+            buffer.start(LogId::client(round), 0.0);
+            buffer.record_fmt(Tag::VCLLog, format_args!("{}{}", round, &"          "[..round as usize % 10]));
+            buffer.flush();
+        }
+        let seen: Vec<u32> = ring.records().iter().map(|record| record.id.vxid()).collect();
+        assert_eq!(seen.last(), Some(&round));
+        assert!(seen.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{seen:?}");
+        assert!(round < 200 || seen.len() > 60, "only {} of round {round}", seen.len());
+    }
+    assert!(ring.totals().shm_cycles > 10);
+}
+
+#[test]
+fn several_threads_lose_and_mix_nothing() {
+    let ring = LogRing::in_memory(8 << 20);
+    let threads: Vec<_> = (0..4u32)
+        .map(|thread| {
+            let ring = ring.clone();
+            std::thread::spawn(move || {
+                let mut buffer = LogBuffer::new(&ring);
+                for number in 0..500u32 {
+                    buffer.start(LogId::client(thread * 1000 + number), 0.0);
+                    for part in 0..8 {
+                        buffer.record_fmt(Tag::VCLLog, format_args!("{thread}/{number}/{part}"));
+                    }
+                    buffer.flush();
+                    ring.write(Tag::SessClose, LogId::client(thread * 1000 + number), b"REM_CLOSE");
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let records = ring.records();
+    assert_eq!(records.len(), 4 * 500 * 9);
+    for chunk in records.chunk_by(|first, second| first.id == second.id && second.tag == Tag::VCLLog) {
+        if chunk[0].tag == Tag::VCLLog {
+            let id = chunk[0].id.vxid();
+            let expected: Vec<_> =
+                (0..8).map(|part| format!("{}/{}/{part}", id / 1000, id % 1000).into_bytes()).collect();
+            assert_eq!(chunk.iter().map(|record| record.payload.clone()).collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_transaction_dropped_half_way_is_still_logged() {
+    let ring = ring();
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.record(Tag::Error, b"panic");
+    drop(buffer);
+    assert_eq!(lines(&ring), ["0 Error panic"]);
+}

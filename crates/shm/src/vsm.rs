@@ -1,0 +1,334 @@
+//! The index of shared memory, writer side: a directory with one file per segment and a text file that lists them.
+//!
+//! Order of publication: create the file, size it, fill it, then append its `+` line; removal: append the `-` line, then
+//! unlink. Readers keep what they have mapped. After some removals the whole index is rewritten under the same header
+//! and renamed into place. A line, once written, never changes, and surviving lines keep their relative order.
+//!
+//! Owner: the manager writes `_.vsm_mgt`, each worker its own `_.vsm_child` (made anew by the manager before each start).
+//! The list is under one mutex; segments are used without it. Next file: `log.rs`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+use crate::region::Region;
+
+/// Name of the index in its directory.
+pub const INDEX_NAME: &str = "_.index";
+/// The manager's directory within the work directory.
+pub const MANAGER_DIRECTORY: &str = "_.vsm_mgt";
+/// The worker's directory within the work directory.
+pub const WORKER_DIRECTORY: &str = "_.vsm_child";
+/// Longest index line in bytes; readers keep a line in a buffer of 8 KiB.
+pub const INDEX_LINE_BYTES_MAX: usize = 4096;
+
+const FILE_MODE: u32 = 0o640;
+const PAGE_BYTES: usize = 4096;
+/// Removals after which the index is rewritten, unless more than twice as many entries live on.
+const REMOVALS_MAX: usize = 10;
+
+/// Makes `directory` anew: removes it with everything in it, and creates it empty with permission bits `mode`.
+///
+/// # Errors
+/// Whatever the file system reports, except that it did not exist.
+pub fn recreate_directory(directory: &Path, mode: u32) -> io::Result<()> {
+    remove_directory(directory)?;
+    fs::DirBuilder::new().mode(mode).create(directory)?;
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode))
+}
+
+/// Removes `directory` with everything in it, so that readers see its owner gone.
+///
+/// # Errors
+/// Whatever the file system reports, except that it did not exist.
+pub fn remove_directory(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writer of one index. Cloning gives another handle to the same index.
+#[derive(Clone)]
+pub struct VsmWriter(Arc<Writer>);
+
+struct Writer {
+    directory: PathBuf,
+    header: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    index: File,
+    lines: Vec<String>,
+    removals: usize,
+    next_file: u64,
+}
+
+impl VsmWriter {
+    /// Starts an empty index in `directory`, which is created if missing; an index already there is replaced.
+    ///
+    /// # Errors
+    /// Whatever the file system reports.
+    pub fn create(directory: &Path) -> io::Result<VsmWriter> {
+        if !directory.is_dir() {
+            fs::DirBuilder::new().mode(0o755).create(directory)?;
+        }
+        let directory = directory.canonicalize()?;
+        let header = format!("# {} {}\n", std::process::id(), incarnation());
+        let index = rewrite(&directory, &header, &[])?;
+        let state = State { index, lines: Vec::new(), removals: 0, next_file: 1 };
+        Ok(VsmWriter(Arc::new(Writer { directory, header, state: Mutex::new(state) })))
+    }
+
+    /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. What must not be seen
+    /// half-filled goes through [`VsmWriter::add_filled`].
+    ///
+    /// # Errors
+    /// `InvalidInput` for a class or ident that an index line can't carry; else whatever the file system reports.
+    pub fn add(&self, class: &str, ident: &str, bytes: usize) -> io::Result<Segment> {
+        self.add_filled(class, ident, bytes, |_| {})
+    }
+
+    /// Adds a segment, lets `fill` write into it, and then publishes it.
+    ///
+    /// # Errors
+    /// As [`VsmWriter::add`].
+    pub fn add_filled(
+        &self,
+        class: &str,
+        ident: &str,
+        bytes: usize,
+        fill: impl FnOnce(&Segment),
+    ) -> io::Result<Segment> {
+        check_word(class, false)?;
+        check_word(ident, true)?;
+        let length = bytes.max(1).next_multiple_of(8);
+        let number = {
+            let mut state = self.0.state.lock();
+            state.next_file += 1;
+            state.next_file
+        };
+        let name = format!("_.{}.{number:016x}", class.replace('/', "_"));
+        let path = self.0.directory.join(&name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&path)?;
+        let made = file
+            .set_permissions(fs::Permissions::from_mode(FILE_MODE))
+            .and_then(|()| allocate(&file, length.next_multiple_of(PAGE_BYTES)))
+            .and_then(|()| Region::shared(&file, length));
+        let region = match made {
+            Ok(region) => region,
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                return Err(error);
+            }
+        };
+        let line = format!("{name} 0 {length} {class} {ident}\n");
+        let segment = Segment(Arc::new(SegmentData { region, file_name: name, line }));
+        fill(&segment);
+        let mut state = self.0.state.lock();
+        state.index.write_all(format!("+ {}", segment.0.line).as_bytes())?;
+        state.lines.push(segment.0.line.clone());
+        Ok(segment)
+    }
+
+    /// Adds a segment that holds `text` and a NUL: the `Arg` segments in which a client finds the CLI.
+    ///
+    /// # Errors
+    /// As [`VsmWriter::add`].
+    pub fn add_text(&self, class: &str, ident: &str, text: &str) -> io::Result<Segment> {
+        self.add_filled(class, ident, text.len() + 1, |segment| segment.write(0, text.as_bytes()))
+    }
+
+    /// Takes a segment out of the index and unlinks its file. Handles to the segment, ours and other processes', stay
+    /// usable. Nothing happens when it is not in the index.
+    ///
+    /// # Errors
+    /// Whatever the file system reports.
+    pub fn remove(&self, segment: &Segment) -> io::Result<()> {
+        let mut state = self.0.state.lock();
+        let Some(position) = state.lines.iter().position(|line| *line == segment.0.line) else { return Ok(()) };
+        let line = state.lines.remove(position);
+        if state.removals < REMOVALS_MAX || state.removals < state.lines.len() / 2 {
+            state.removals += 1;
+            state.index.write_all(format!("- {line}").as_bytes())?;
+        } else {
+            state.index = rewrite(&self.0.directory, &self.0.header, &state.lines)?;
+            state.removals = 0;
+        }
+        drop(state);
+        fs::remove_file(self.0.directory.join(&segment.0.file_name))
+    }
+
+    /// The directory of the index, absolute.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+}
+
+/// One segment of shared memory; cloning gives another handle. Offsets are in bytes; what lies outside is ignored.
+#[derive(Clone)]
+pub struct Segment(Arc<SegmentData>);
+
+struct SegmentData {
+    region: Region,
+    file_name: String,
+    line: String,
+}
+
+impl Segment {
+    /// A segment in private memory, that no index lists.
+    #[must_use]
+    pub fn in_memory(bytes: usize) -> Segment {
+        Segment(Arc::new(SegmentData { region: Region::heap(bytes), file_name: String::new(), line: String::new() }))
+    }
+
+    /// Copies `bytes` to `offset`. The caller must be the only one of this process to touch that range just now.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        self.0.region.copy_in(offset, bytes);
+    }
+
+    /// Stores a 64-bit word (release); `offset` is a multiple of 8.
+    #[inline]
+    pub fn store_u64(&self, offset: usize, value: u64) {
+        self.0.region.store_u64(offset, value, Ordering::Release);
+    }
+
+    /// Stores a 32-bit word (release); `offset` is a multiple of 4.
+    #[inline]
+    pub fn store_u32(&self, offset: usize, value: u32) {
+        self.0.region.store_u32(offset, value, Ordering::Release);
+    }
+
+    /// Length in bytes, a multiple of 8.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.region.len()
+    }
+
+    /// Never true: a segment has at least 8 bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory itself.
+    #[must_use]
+    pub fn region(&self) -> &Region {
+        &self.0.region
+    }
+}
+
+/// Seconds since 1970, but never the same twice in one process: pid and this number identify an index.
+fn incarnation() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let before = LAST.fetch_max(now, Ordering::Relaxed);
+    if before < now { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 }
+}
+
+/// Index lines are split like CLI commands, so a field must be one plain word.
+fn check_word(word: &str, may_be_empty: bool) -> io::Result<()> {
+    let plain = word.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    if !plain || (word.is_empty() && !may_be_empty) || word.len() > INDEX_LINE_BYTES_MAX / 2 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a name for a segment: {word:?}")));
+    }
+    Ok(())
+}
+
+/// Gives the file its blocks now: a full file system is an error here, where a sparse file would be a SIGBUS later.
+fn allocate(file: &File, bytes: usize) -> io::Result<()> {
+    let length = i64::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    match nix::fcntl::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(file), 0, length) {
+        Ok(()) => Ok(()),
+        Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::EINVAL) => file.set_len(bytes as u64),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a complete index beside the old one, renames it into place and returns it open for appending.
+fn rewrite(directory: &Path, header: &str, lines: &[String]) -> io::Result<File> {
+    let temporary = directory.join("_.index.new");
+    let _ = fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(&temporary)?;
+    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+    let mut text = String::from(header);
+    for line in lines {
+        text.push_str("+ ");
+        text.push_str(line);
+    }
+    file.write_all(text.as_bytes())?;
+    fs::rename(&temporary, directory.join(INDEX_NAME))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(directory: &Path) -> Vec<String> {
+        fs::read_to_string(directory.join(INDEX_NAME)).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_segment_is_listed_when_added_and_its_file_is_gone_when_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = VsmWriter::create(directory.path()).unwrap();
+        let segment = writer.add("Stat", "MAIN", 30).unwrap();
+        assert_eq!(segment.len(), 32);
+        writer.add("Params", "", 8).unwrap();
+        let lines = index(directory.path());
+        assert!(lines[0].starts_with(&format!("# {} ", std::process::id())));
+        let line = lines[1].strip_prefix("+ ").unwrap();
+        let (file, rest) = line.split_once(' ').unwrap();
+        assert_eq!(rest, "0 32 Stat MAIN");
+        assert!(lines[2].ends_with(" 0 8 Params "));
+        assert_eq!(fs::metadata(directory.path().join(file)).unwrap().len(), 4096);
+        writer.remove(&segment).unwrap();
+        writer.remove(&segment).unwrap();
+        assert!(!directory.path().join(file).exists());
+        assert_eq!(index(directory.path())[3], format!("- {line}"));
+    }
+
+    #[test]
+    fn many_removals_keep_the_index_short_and_the_order_of_the_survivors() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = VsmWriter::create(directory.path()).unwrap();
+        let kept: Vec<_> = (0..3).map(|number| writer.add("Stat", &format!("K.{number}"), 8).unwrap()).collect();
+        for number in 0..100 {
+            let segment = writer.add("Stat", &format!("X.{number}"), 8).unwrap();
+            writer.remove(&segment).unwrap();
+        }
+        let lines = index(directory.path());
+        assert!(lines.iter().filter(|line| line.starts_with('-')).count() < 20);
+        let names: Vec<_> = lines.iter().filter_map(|line| line.split_once("Stat K.")).map(|found| found.1).collect();
+        assert_eq!(names, ["0", "1", "2"]);
+        drop(kept);
+    }
+
+    #[test]
+    fn two_incarnations_in_one_second_differ() {
+        let directory = tempfile::tempdir().unwrap();
+        let _first = VsmWriter::create(directory.path()).unwrap();
+        let header = index(directory.path())[0].clone();
+        let _second = VsmWriter::create(directory.path()).unwrap();
+        assert_ne!(header, index(directory.path())[0]);
+    }
+
+    #[test]
+    fn a_name_that_a_line_cannot_carry_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = VsmWriter::create(directory.path()).unwrap();
+        for name in ["a b", "a\"b", "a\\b", "a\nb", "é"] {
+            assert_eq!(writer.add("Stat", name, 8).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        assert!(writer.add("", "x", 8).is_err());
+    }
+}
