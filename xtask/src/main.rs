@@ -1,1 +1,78 @@
-fn main() {}
+//! Chores of the project: `cargo xtask bench` measures Copal beside its peers, `cargo xtask soak` checks a long mixed load.
+//!
+//! `floor` and `load` are the two ends of a measurement and run as processes of their own.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod floor;
+mod load;
+mod memory;
+mod process;
+mod servers;
+mod soak;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+usage: cargo xtask <task> [options]
+
+tasks:
+  bench   CPU per request of Copal and its peers as a ratio to a bare epoll loop
+          [--seconds S] [--rounds N] [--only NAME,…] [--bodies 1,1024,…] [--connections 50,500] [--out DIR] [--memory]
+  soak    a mixed load against Copal for a time, every body checked by content
+          [--seconds S] [--connections N]
+  floor   the bare epoll server: floor PORT THREADS
+  load    the load generator: load --port P --path /b1 --connections C --seconds S [--close] [--pids P,P]
+";
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.is_empty() {
+        eprint!("{HELP}");
+        return ExitCode::from(2);
+    }
+    let task = arguments.remove(0);
+    let result = match task.as_str() {
+        "bench" => bench::main(&arguments),
+        "soak" => soak::main(&arguments),
+        "floor" => floor::main(&arguments),
+        "load" => load::main(&arguments),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown task '{other}'; see `cargo xtask help`")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The value after `--name` among the arguments.
+fn option<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+    let at = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(at + 1).map(String::as_str)
+}
+
+/// As [`option`], read as a number.
+fn number<T: std::str::FromStr>(arguments: &[String], name: &str, default: T) -> Result<T, String> {
+    match option(arguments, name) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| format!("{name}: '{text}' is not a number")),
+    }
+}
+
+/// As [`option`], read as a comma-separated list of numbers.
+fn numbers(arguments: &[String], name: &str, default: &[usize]) -> Result<Vec<usize>, String> {
+    match option(arguments, name) {
+        None => Ok(default.to_vec()),
+        Some(text) => {
+            text.split(',').map(|n| n.parse().map_err(|_| format!("{name}: '{n}' is not a number"))).collect()
+        }
+    }
+}

@@ -1,1 +1,12 @@
-//! net
+//! The only crate with sockets: accepting clients, reading PROXY headers, dialling origins.
+//!
+//! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and gives the
+//! engine a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
+//!
+//! Next files: `accept.rs`, `proxy_header.rs`, `dial.rs`.
+
+#![warn(missing_docs)]
+
+pub mod accept;
+pub mod dial;
+pub mod proxy_header;

@@ -1,0 +1,217 @@
+//! Accepting clients on one event loop.
+//!
+//! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to another
+//! thread. The descriptors are the manager's: closing ours ends nothing, connections wait in the kernel while no worker runs.
+
+use crate::proxy_header::{self, Parsed, ProxyHeader};
+use engine::context::{Listener, Loop, Peer};
+use shm::log::LogId;
+use socket2::{SockRef, TcpKeepalive};
+use std::cell::Cell;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+use surface::counter::Main;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+
+/// What a Unix-domain socket shows as its addresses.
+pub const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// A listening socket registered with the event loop that made it.
+pub struct ListenSocket {
+    listener: Rc<Listener>,
+    socket: Socket,
+}
+
+enum Socket {
+    Tcp { socket: TcpListener, local: SocketAddr },
+    Unix(UnixListener),
+}
+
+/// Takes over an inherited descriptor.
+///
+/// # Errors
+/// When the descriptor is not open.
+pub fn inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
+    nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_GETFD).map_err(io::Error::from)?;
+    // SAFETY: the descriptor is open (just checked), was passed to this process by the manager for this very use and named
+    // exactly once in the configuration, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+impl ListenSocket {
+    /// Registers a listening descriptor with the current event loop.
+    ///
+    /// # Errors
+    /// When the descriptor is not a listening socket.
+    pub fn new(descriptor: OwnedFd, listener: Rc<Listener>) -> io::Result<ListenSocket> {
+        let socket = if listener.path.is_some() {
+            let socket = std::os::unix::net::UnixListener::from(descriptor);
+            socket.set_nonblocking(true)?;
+            Socket::Unix(UnixListener::from_std(socket)?)
+        } else {
+            let socket = std::net::TcpListener::from(descriptor);
+            socket.set_nonblocking(true)?;
+            let local = socket.local_addr()?;
+            Socket::Tcp { socket: TcpListener::from_std(socket)?, local }
+        };
+        Ok(ListenSocket { listener, socket })
+    }
+}
+
+/// Accepts until the task is dropped; every connection becomes a task of this loop. `sessions` counts the open ones.
+pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: Rc<Cell<usize>>) {
+    let listener = listening.listener;
+    let mut pause = 0.0;
+    loop {
+        let accepted = match &listening.socket {
+            Socket::Tcp { socket, local } => match socket.accept().await {
+                Ok((stream, remote)) => {
+                    let local =
+                        if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
+                    prepare(&context, &stream);
+                    let descriptor = stream.as_raw_fd();
+                    spawn(&context, stream, ends(&listener, remote, local, descriptor), &sessions);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+            Socket::Unix(socket) => match socket.accept().await {
+                Ok((stream, _)) => {
+                    let descriptor = stream.as_raw_fd();
+                    spawn(&context, stream, ends(&listener, NO_ADDRESS, NO_ADDRESS, descriptor), &sessions);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+        };
+        let parameters = context.engine.parameters.load();
+        match accepted {
+            Ok(()) => pause *= parameters.acceptor_sleep_decay,
+            Err(error) => {
+                count_failure(&context, &listener, &error);
+                pause = (pause + parameters.acceptor_sleep_incr.max(0.001)).min(parameters.acceptor_sleep_max);
+                tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+            }
+        }
+    }
+}
+
+/// Options of an accepted TCP connection. Failures are left alone: the peer may be gone already, which the first read says.
+fn prepare(context: &Loop, stream: &tokio::net::TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let parameters = context.engine.parameters.load();
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs_f64(parameters.tcp_keepalive_time))
+        .with_interval(Duration::from_secs_f64(parameters.tcp_keepalive_intvl))
+        .with_retries(u32::try_from(parameters.tcp_keepalive_probes).unwrap_or(9));
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}
+
+fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descriptor: RawFd) -> Peer {
+    Peer { client: remote, server: local, remote, local, listener: Rc::clone(listener), descriptor }
+}
+
+fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer, sessions: &Rc<Cell<usize>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    context.count(Main::SessConn);
+    let context = Rc::clone(context);
+    let guard = SessionCount::new(sessions);
+    tokio::task::spawn_local(async move {
+        let _guard = guard;
+        if peer.listener.proxy {
+            serve_proxied(context, stream, peer).await;
+        } else {
+            engine::session::serve(context, stream, peer, Vec::new()).await;
+        }
+    });
+}
+
+/// Counts a session for as long as it lives, however it ends.
+struct SessionCount(Rc<Cell<usize>>);
+
+impl SessionCount {
+    fn new(count: &Rc<Cell<usize>>) -> SessionCount {
+        count.set(count.get() + 1);
+        SessionCount(Rc::clone(count))
+    }
+}
+
+impl Drop for SessionCount {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Reads the PROXY header, then serves the session with the addresses it names.
+async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut stream: S, mut peer: Peer) {
+    let limit = Duration::from_secs_f64(context.engine.parameters.load().timeout_idle);
+    let mut received = Vec::with_capacity(256);
+    let result = tokio::time::timeout(limit, async {
+        loop {
+            match proxy_header::parse(&received) {
+                Parsed::Complete { header, consumed } => return Ok((header, consumed)),
+                Parsed::Bad(text) => return Err(text),
+                Parsed::Partial => match stream.read_buf(&mut received).await {
+                    Ok(0) | Err(_) => return Err(String::new()),
+                    Ok(_) => {}
+                },
+            }
+        }
+    })
+    .await;
+    let (header, consumed) = match result {
+        Ok(Ok(parsed)) => parsed,
+        Ok(Err(text)) => return engine::session::refuse_proxy(&context, &peer, &text),
+        Err(_) => return engine::session::refuse_proxy(&context, &peer, ""),
+    };
+    if let Some((client, server)) = header.addresses {
+        peer.client = client;
+        peer.server = server;
+    }
+    received.drain(..consumed);
+    engine::session::serve_with_proxy(
+        context,
+        stream,
+        peer,
+        received,
+        &proxy_record(&header),
+        header.ignored.as_deref(),
+    )
+    .await;
+}
+
+/// The payload of the `Proxy` record.
+fn proxy_record(header: &ProxyHeader) -> String {
+    match (&header.addresses, header.local) {
+        (Some((client, server)), _) => {
+            format!("{} {} {} {} {}", header.version, client.ip(), client.port(), server.ip(), server.port())
+        }
+        (None, _) => format!("{} local local local local", header.version),
+    }
+}
+
+fn count_failure(context: &Loop, listener: &Listener, error: &io::Error) {
+    use nix::libc;
+    context.count(Main::SessFail);
+    context.count(match error.raw_os_error() {
+        Some(libc::ECONNABORTED) => Main::SessFailEconnaborted,
+        Some(libc::EINTR) => Main::SessFailEintr,
+        Some(libc::EMFILE) => Main::SessFailEmfile,
+        Some(libc::EBADF) => Main::SessFailEbadf,
+        Some(libc::ENOMEM | libc::ENOBUFS) => Main::SessFailEnomem,
+        _ => Main::SessFailOther,
+    });
+    let number = error.raw_os_error().unwrap_or(0);
+    context.engine.ring.write_fmt(
+        Tag::SessError,
+        LogId::NONE,
+        format_args!("{} {} {} -1 {number} \"{error}\"", listener.name, listener.endpoint, 0),
+    );
+}

@@ -1,0 +1,105 @@
+//! Connections to origins over TCP and Unix-domain sockets.
+//!
+//! Addresses are tried in the order that `prefer_ipv6` asks for, the second only when the first fails within the time
+//! given. `TCP_NODELAY` is set, since requests are written whole.
+
+use backend::{Dial, DialTarget, Ends, Stream};
+use std::future::Future;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
+
+/// Opens connections on the event loop it is called from.
+#[derive(Debug, Default)]
+pub struct SocketDial;
+
+impl Dial for SocketDial {
+    fn dial<'a>(
+        &'a self,
+        target: &'a DialTarget,
+        timeout: Duration,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>> {
+        Box::pin(async move {
+            match target {
+                DialTarget::Ip { v4, v6, prefer_v6 } => {
+                    let (first, second) = if *prefer_v6 { (v6, v4) } else { (v4, v6) };
+                    let deadline = Instant::now() + timeout;
+                    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+                    for address in [first, second].into_iter().flatten() {
+                        match tokio::time::timeout_at(deadline, TcpStream::connect(*address)).await {
+                            Ok(Ok(stream)) => {
+                                stream.set_nodelay(true)?;
+                                let ends = Ends {
+                                    remote: stream.peer_addr().ok(),
+                                    local: stream.local_addr().ok(),
+                                    fd: stream.as_raw_fd(),
+                                };
+                                return Ok(Box::new(Connected { stream, ends }) as Box<dyn Stream>);
+                            }
+                            Ok(Err(error)) => failure = error,
+                            Err(_) => failure = io::Error::from_raw_os_error(nix::libc::ETIMEDOUT),
+                        }
+                    }
+                    Err(failure)
+                }
+                DialTarget::Unix(path) => match tokio::time::timeout(timeout, UnixStream::connect(path)).await {
+                    Ok(Ok(stream)) => {
+                        let ends = Ends { remote: None, local: None, fd: stream.as_raw_fd() };
+                        Ok(Box::new(Connected { stream, ends }) as Box<dyn Stream>)
+                    }
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(io::Error::from_raw_os_error(nix::libc::ETIMEDOUT)),
+                },
+            }
+        })
+    }
+}
+
+/// A connected socket with its addresses.
+struct Connected<S> {
+    stream: S,
+    ends: Ends,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Connected<S> {
+    fn ends(&self) -> Ends {
+        self.ends.clone()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connected<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connected<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,191 @@
+//! The PROXY protocol, versions 1 and 2: who the client is when another proxy stands in front.
+//!
+//! A parser over the bytes received so far; it reads no socket. Addresses that the sender left out or that we can't use are
+//! not an error (`addresses: None`), a malformed header is.
+//! Source: the PROXY protocol specification, §2.1 (v1) and §2.2 (v2); texts as observed in Varnish 7.1.1.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Longest version 1 header, CR LF included, in bytes (specification §2.1).
+pub const VERSION_1_BYTES_MAX: usize = 107;
+/// Longest version 2 header that is accepted, in bytes.
+pub const VERSION_2_BYTES_MAX: usize = 16 + 4096;
+
+const SIGNATURE_2: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// A whole header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// 1 or 2.
+    pub version: u8,
+    /// Client and server address; `None` for LOCAL and unusable families.
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
+    /// Why the addresses were ignored, for a `ProxyGarbage` record.
+    pub ignored: Option<String>,
+    /// LOCAL command (version 2): the sender speaks for itself.
+    pub local: bool,
+}
+
+/// What the bytes so far amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// More bytes are needed.
+    Partial,
+    /// A header of `consumed` bytes.
+    Complete {
+        /// The header.
+        header: ProxyHeader,
+        /// Its length in bytes.
+        consumed: usize,
+    },
+    /// Not a PROXY header; the text is for `ProxyGarbage`, empty when there is nothing to say.
+    Bad(String),
+}
+
+/// Looks at the bytes received so far.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Parsed {
+    let shared = bytes.len().min(SIGNATURE_2.len());
+    if bytes.is_empty() {
+        Parsed::Partial
+    } else if bytes[..shared] == SIGNATURE_2[..shared] {
+        if bytes.len() < 16 { Parsed::Partial } else { version_2(bytes) }
+    } else {
+        version_1(bytes)
+    }
+}
+
+fn version_1(bytes: &[u8]) -> Parsed {
+    let prefix = b"PROXY";
+    let shared = bytes.len().min(prefix.len());
+    if bytes[..shared] != prefix[..shared] {
+        return Parsed::Bad(String::new());
+    }
+    let Some(end) = bytes.iter().take(VERSION_1_BYTES_MAX).position(|byte| *byte == b'\n') else {
+        return if bytes.len() >= VERSION_1_BYTES_MAX { Parsed::Bad(String::new()) } else { Parsed::Partial };
+    };
+    let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
+    let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
+    let fields: Vec<&str> = line.split(' ').collect();
+    let header = |addresses| ProxyHeader { version: 1, addresses, ignored: None, local: false };
+    let complete = |addresses| Parsed::Complete { header: header(addresses), consumed: end + 1 };
+    if fields.len() >= 2 && fields[1] == "UNKNOWN" {
+        return complete(None);
+    }
+    if fields.len() < 6 {
+        return Parsed::Bad("PROXY1: Too few fields".into());
+    }
+    if fields.len() > 6 {
+        return Parsed::Bad("PROXY1: Too many fields".into());
+    }
+    let wants_v4 = match fields[1] {
+        "TCP4" => true,
+        "TCP6" => false,
+        _ => return Parsed::Bad("PROXY1: Wrong TCP[46] field".into()),
+    };
+    let end_of = |address: &str, port: &str| -> Option<SocketAddr> {
+        let address: IpAddr = address.parse().ok()?;
+        (address.is_ipv4() == wants_v4).then_some(SocketAddr::new(address, port.parse().ok()?))
+    };
+    let Some(client) = end_of(fields[2], fields[4]) else {
+        return Parsed::Bad("PROXY1: Cannot resolve source address".into());
+    };
+    let Some(server) = end_of(fields[3], fields[5]) else {
+        return Parsed::Bad("PROXY1: Cannot resolve destination address".into());
+    };
+    complete(Some((client, server)))
+}
+
+fn version_2(bytes: &[u8]) -> Parsed {
+    let (version, command) = (bytes[12] >> 4, bytes[12] & 0x0f);
+    if version != 2 {
+        return Parsed::Bad(format!("PROXY2: bad version ({version})"));
+    }
+    if command > 1 {
+        return Parsed::Bad(format!("PROXY2: bad command ({command})"));
+    }
+    let length = usize::from(u16::from_be_bytes([bytes[14], bytes[15]]));
+    let consumed = 16 + length;
+    if consumed > VERSION_2_BYTES_MAX {
+        return Parsed::Bad(format!("PROXY2: header of {consumed} bytes"));
+    }
+    if bytes.len() < consumed {
+        return Parsed::Partial;
+    }
+    let body = &bytes[16..consumed];
+    let mut header = ProxyHeader { version: 2, addresses: None, ignored: None, local: command == 0 };
+    if !header.local {
+        match bytes[13] {
+            0x11 if length >= 12 => {
+                let ip = |at: usize| Ipv4Addr::new(body[at], body[at + 1], body[at + 2], body[at + 3]);
+                let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
+                header.addresses =
+                    Some((SocketAddr::new(ip(0).into(), port(8)), SocketAddr::new(ip(4).into(), port(10))));
+            }
+            0x21 if length >= 36 => {
+                let ip = |at: usize| {
+                    let mut octets = [0; 16];
+                    octets.copy_from_slice(&body[at..at + 16]);
+                    Ipv6Addr::from(octets)
+                };
+                let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
+                header.addresses =
+                    Some((SocketAddr::new(ip(0).into(), port(32)), SocketAddr::new(ip(16).into(), port(34))));
+            }
+            0x11 => header.ignored = Some(format!("PROXY2: Ignoring short IPv4 addresses ({length})")),
+            0x21 => header.ignored = Some(format!("PROXY2: Ignoring short IPv6 addresses ({length})")),
+            0x00 => header.ignored = Some("PROXY2: Ignoring UNSPEC|UNSPEC addresses".into()),
+            other => header.ignored = Some(format!("PROXY2: Ignoring unsupported protocol (0x{other:02x})")),
+        }
+    }
+    Parsed::Complete { header, consumed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete(bytes: &[u8]) -> (ProxyHeader, usize) {
+        match parse(bytes) {
+            Parsed::Complete { header, consumed } => (header, consumed),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn version_1_names_client_and_server_and_leaves_the_request() {
+        let (header, consumed) = complete(b"PROXY TCP4 1.2.3.4 5.6.7.8 1234 5678\r\nGET /");
+        assert_eq!(consumed, 38);
+        let (client, server) = header.addresses.unwrap();
+        assert_eq!((client.to_string().as_str(), server.to_string().as_str()), ("1.2.3.4:1234", "5.6.7.8:5678"));
+        assert_eq!(complete(b"PROXY UNKNOWN\r\n").0.addresses, None);
+    }
+
+    #[test]
+    fn every_prefix_of_a_good_header_is_partial() {
+        let one = b"PROXY TCP6 1:f::2 5:a::8 1234 5678\r\n";
+        for end in 0..one.len() {
+            assert_eq!(parse(&one[..end]), Parsed::Partial, "{end}");
+        }
+        let mut two = SIGNATURE_2.to_vec();
+        two.extend([0x21, 0x11, 0, 12, 1, 2, 3, 4, 5, 6, 7, 8, 4, 210, 0, 80]);
+        for end in 0..two.len() {
+            assert_eq!(parse(&two[..end]), Parsed::Partial, "{end}");
+        }
+        assert_eq!(complete(&two).0.addresses.unwrap().0.to_string(), "1.2.3.4:1234");
+    }
+
+    #[test]
+    fn malformed_headers_say_what_is_wrong() {
+        for (bytes, text) in [
+            (&b"PROXY TCP4 1.2.3.4 5.6.7.8 1234\r\n"[..], "PROXY1: Too few fields"),
+            (b"PROXY TCP4 1.2.3.4 5.6.7.8 1234 5 6\r\n", "PROXY1: Too many fields"),
+            (b"PROXY TCP5 1.2.3.4 5.6.7.8 1234 5678\r\n", "PROXY1: Wrong TCP[46] field"),
+            (b"PROXY TCP4 1:f::2 5.6.7.8 1234 5678\r\n", "PROXY1: Cannot resolve source address"),
+            (b"GET / HTTP/1.1\r\n", ""),
+        ] {
+            assert_eq!(parse(bytes), Parsed::Bad(text.into()));
+        }
+        assert_eq!(parse(&[b'x'; 200]), Parsed::Bad(String::new()));
+    }
+}

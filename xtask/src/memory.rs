@@ -1,0 +1,178 @@
+//! Memory beside the stock varnishd: bytes per small object, per idle connection, of the empty process, and after churn.
+//!
+//! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once.
+
+use crate::bench::free_port;
+use crate::process::{Server, memory_bytes};
+use crate::servers::Kind;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+/// Objects put into the cache to see what one costs.
+const OBJECTS: usize = 100_000;
+/// Body of each, in bytes.
+const OBJECT_BODY_BYTES: usize = 100;
+/// Idle connections held to see what one costs.
+const CONNECTIONS: usize = 2_000;
+/// Limit of the cache that is churned, in MiB.
+const CHURN_LIMIT_MEBIBYTES: u32 = 64;
+/// Bytes of bodies that go through it.
+const CHURN_BYTES: u64 = 640 << 20;
+
+/// Measures Copal and, where installed, varnishd; returns Markdown and JSON.
+pub fn measure(folder: &Path) -> Result<(String, serde_json::Value), String> {
+    let origin = sized_origin()?;
+    let mut text = String::from(
+        "\nMemory\n\n| server | empty, MiB | bytes per object of 100 bytes | bytes per idle connection | after churn, × limit of 64 MiB |\n\
+         | --- | --- | --- | --- | --- |\n",
+    );
+    let mut rows = Vec::new();
+    for kind in [Kind::Copal, Kind::Varnish] {
+        if kind.program().is_none() {
+            continue;
+        }
+        let row = one(kind, origin, folder)?;
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} | {:.0} | {:.0} | {:.2} |",
+            kind.name(),
+            row[0] / f64::from(1 << 20),
+            row[1],
+            row[2],
+            row[3]
+        );
+        rows.push(serde_json::json!({ "server": kind.name(), "empty_bytes": row[0], "object_bytes": row[1],
+            "connection_bytes": row[2], "churn_times_limit": row[3] }));
+    }
+    Ok((text, serde_json::Value::Array(rows)))
+}
+
+fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
+    let start = |suffix: &str, mebibytes: u32| -> Result<(Server, u16), String> {
+        let port = free_port()?;
+        let folder = folder.join(format!("memory-{}-{suffix}", kind.name()));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let launch = kind.launch(port, origin, &folder, mebibytes)?;
+        let log = folder.join("log");
+        let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
+        server.wait_for_port(port, &log).map_err(|error| format!("{}: {error}", kind.name()))?;
+        Ok((server, port))
+    };
+    let settled = |server: &Server| {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        memory_bytes(&server.tree()) as f64
+    };
+    let (server, port) = start("objects", 1024)?;
+    let empty = settled(&server);
+    get_many(port, (0..OBJECTS).map(|number| format!("/object-{number}/{OBJECT_BODY_BYTES}")))?;
+    let filled = settled(&server);
+    let mut held = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+        get(&mut stream, "/object-1/100")?;
+        held.push(stream);
+    }
+    let connected = settled(&server);
+    drop(held);
+    drop(server);
+    let (server, port) = start("churn", CHURN_LIMIT_MEBIBYTES)?;
+    let before = settled(&server);
+    let mut sizes = (0u64..).map(|n| 200 + (n * 7919) % 60_000);
+    let mut sent = 0;
+    let paths = std::iter::from_fn(|| {
+        let size = sizes.next()?;
+        sent += size;
+        (sent < CHURN_BYTES).then(|| format!("/churn-{sent}/{size}"))
+    });
+    get_many(port, paths)?;
+    let churned = settled(&server) - before;
+    Ok([
+        empty,
+        (filled - empty) / OBJECTS as f64,
+        (connected - filled) / CONNECTIONS as f64,
+        churned / f64::from(CHURN_LIMIT_MEBIBYTES << 20),
+    ])
+}
+
+fn get_many(port: u16, paths: impl Iterator<Item = String>) -> Result<(), String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    for path in paths {
+        if get(&mut stream, &path).is_err() {
+            stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+            get(&mut stream, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// One keep-alive request; the body is read and dropped.
+fn get(stream: &mut TcpStream, path: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{path}: {error}");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").map_err(failed)?;
+    let mut received = Vec::new();
+    let mut buffer = [0; 16 << 10];
+    let (end, length) = loop {
+        let count = stream.read(&mut buffer).map_err(failed)?;
+        if count == 0 {
+            return Err(format!("{path}: closed"));
+        }
+        received.extend_from_slice(&buffer[..count]);
+        if let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end]).to_ascii_lowercase();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:"))
+                .and_then(|value| value.trim().parse::<usize>().ok())
+                .ok_or(format!("{path}: no length in: {head}"))?;
+            break (end + 4, length);
+        }
+    };
+    let mut missing = length.saturating_sub(received.len() - end);
+    while missing > 0 {
+        let count = stream.read(&mut buffer).map_err(failed)?;
+        if count == 0 {
+            return Err(format!("{path}: closed"));
+        }
+        missing -= count.min(missing);
+    }
+    Ok(())
+}
+
+/// An origin in this process: `/name/SIZE` is a body of that many bytes, to be kept for an hour.
+pub fn sized_origin() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve_sized(stream));
+        }
+    });
+    Ok(port)
+}
+
+fn serve_sized(mut stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let mut received = Vec::new();
+    let mut buffer = [0; 8192];
+    loop {
+        while let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end]).into_owned();
+            received.drain(..end + 4);
+            let path = head.split(' ').nth(1).unwrap_or("/");
+            let size: usize = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age=3600\r\n\r\n");
+            let mut bytes = answer.into_bytes();
+            bytes.extend(crate::soak::body(path, size));
+            if stream.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => received.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
