@@ -1,7 +1,8 @@
 //! Column output as `vcl.list` and `backend.list` lay it out.
 //!
-//! Each column is as wide as its widest cell, the last one is not padded. Between columns are one to three blanks, as
-//! many as fit a line of 80. A row that begins with a blank is not a row of the table and passes unchanged.
+//! Each column is as wide as its widest cell, the last one is not padded. After the first column are one to three
+//! blanks, as many as fit a line of 80, after the others one more. A row that begins with a blank is not a row of the
+//! table and passes unchanged. Compat: measured with labels of growing length in `vcl.list` of Varnish 7.1.
 
 const WIDTH: usize = 80;
 
@@ -15,7 +16,8 @@ pub fn layout(rows: &[Vec<String>]) -> String {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let longest: usize = widths.iter().sum();
+    let length = |row: &Vec<String>| row.iter().map(|cell| cell.chars().count() + 1).sum::<usize>().saturating_sub(1);
+    let longest = rows.iter().filter(|row| !is_verbatim(row)).map(length).max().unwrap_or(0);
     let gap = (WIDTH.saturating_sub(longest) / columns.max(1)).clamp(1, 3);
     let mut out = String::new();
     for row in rows {
@@ -27,7 +29,7 @@ pub fn layout(rows: &[Vec<String>]) -> String {
         for (index, cell) in row.iter().enumerate() {
             out.push_str(cell);
             if index + 1 < row.len() {
-                let pad = widths[index].saturating_sub(cell.chars().count()) + gap;
+                let pad = widths[index].saturating_sub(cell.chars().count()) + gap + usize::from(index > 0);
                 out.extend(std::iter::repeat_n(' ', pad));
             }
         }
@@ -50,10 +52,24 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_lines_fit() {
-        let rows = [row(&["active", "auto", "x"]), row(&["available", "cold", "longer"]), row(&["  note here"])];
-        assert_eq!(layout(&rows), "active      auto   x\navailable   cold   longer\n  note here\n");
-        let wide = "w".repeat(70);
-        assert_eq!(layout(&[row(&["a", &wide, "b"])]), format!("a  {wide}  b\n"));
+        let rows = [row(&["active", "auto", "x"]), row(&["available", "label", "longer"]), row(&["  note here"])];
+        assert_eq!(layout(&rows), "active      auto     x\navailable   label    longer\n  note here\n");
         assert_eq!(layout(&[]), "");
+    }
+
+    #[test]
+    fn long_cells_close_the_gaps() {
+        let check = |length: usize, expected_gap: usize| {
+            let label = "x".repeat(length);
+            let rows = [row(&["available", "label", "warm", "     -", &label, "->", "v4"])];
+            let gap = " ".repeat(expected_gap);
+            let expected = format!("available{gap}label {gap}warm {gap}     - {gap}{label} {gap}-> {gap}v4\n");
+            assert_eq!(layout(&rows), expected);
+        };
+        check(25, 3);
+        check(26, 2);
+        check(32, 2);
+        check(33, 1);
+        check(200, 1);
     }
 }

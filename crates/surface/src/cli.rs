@@ -1,1 +1,114 @@
-//! CLI commands: one row each.
+//! The commands of the management CLI, one row each: what they are called, how many arguments they take, who does them.
+//!
+//! `help`, the argument checks, the split between manager and worker and the reference page derive from these rows.
+//! Source: `help -j` and `help -a` of Varnish 7.1.1; the help lines are ours.
+
+/// Which process does a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// The manager, whether the worker runs or not.
+    Manager,
+    /// The worker; without one the command is unknown.
+    Worker,
+}
+
+/// One command.
+#[derive(Debug)]
+pub struct CommandRow {
+    /// The word that is typed.
+    pub verb: &'static str,
+    /// The line that `help` shows.
+    pub syntax: &'static str,
+    /// One line that says what it does.
+    pub help: &'static str,
+    /// Fewest arguments, not counting a `-j` in front.
+    pub arguments_min: usize,
+    /// Most arguments; `None` = no limit.
+    pub arguments_max: Option<usize>,
+    /// Whether `-j` in front gives JSON.
+    pub json: bool,
+    /// For tests and emergencies: shown by `help -d` and `help -a` only.
+    pub hidden: bool,
+    /// Who does it.
+    pub process: Process,
+}
+
+macro_rules! commands {
+    ($($verb:literal $syntax:literal $min:literal $max:tt $json:ident $hidden:ident $process:ident $help:literal;)*) => {
+        /// Every command, sorted by verb.
+        pub static COMMANDS: &[CommandRow] = &[
+            $(CommandRow {
+                verb: $verb, syntax: $syntax, help: $help, arguments_min: $min, arguments_max: commands!(@max $max),
+                json: commands!(@json $json), hidden: commands!(@hidden $hidden), process: Process::$process,
+            },)*
+        ];
+    };
+    (@max any) => { None };
+    (@max $max:literal) => { Some($max) };
+    (@json json) => { true };
+    (@json text) => { false };
+    (@hidden hidden) => { true };
+    (@hidden shown) => { false };
+}
+
+commands! {
+    "auth" "auth <response>" 1 1 text shown Manager "Answer the challenge that this connection began with.";
+    "backend.list" "backend.list [-j] [-p] [<backend_pattern>]" 0 2 json shown Worker "Show backends and directors and their health.";
+    "backend.set_health" "backend.set_health <backend_pattern> [auto|healthy|sick]" 2 2 text shown Worker "Overrule, or with auto obey again, the probes of backends.";
+    "ban" "ban <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 3 any text shown Worker "Make every stored object that matches all conditions obsolete.";
+    "ban.list" "ban.list [-j]" 0 0 json shown Worker "Show the bans that are still in force.";
+    "banner" "banner" 0 0 text shown Manager "Show the text that greets a new connection.";
+    "debug.fragfetch" "debug.fragfetch" 1 1 text hidden Worker "Read from backends in pieces of so many bytes; 0 as usual.";
+    "debug.listen_address" "debug.listen_address" 0 0 text hidden Worker "Show the addresses that are listened on.";
+    "debug.panic.master" "debug.panic.master" 0 0 text hidden Manager "End the manager by a panic.";
+    "debug.panic.worker" "debug.panic.worker" 0 0 text hidden Worker "End the worker by a panic.";
+    "debug.persistent" "debug.persistent [<stevedore> [<cmd>]]" 0 2 text hidden Worker "Look into a persistent storage.";
+    "debug.reqpool.fail" "debug.reqpool.fail" 1 1 text hidden Worker "Let the next allocations of requests fail, one letter each: F fails, _ does not.";
+    "debug.shutdown.delay" "debug.shutdown.delay" 1 1 text hidden Worker "Let the worker wait so many seconds before it ends.";
+    "debug.srandom" "debug.srandom" 0 1 text hidden Worker "Seed the random numbers that VCL sees.";
+    "debug.vmod" "debug.vmod" 0 0 text hidden Worker "Show the VMODs in use.";
+    "debug.xid" "debug.xid [<xid> [<cachesize>]]" 0 2 text hidden Worker "Show or set the next transaction number.";
+    "help" "help [-j|<command>]" 0 1 json shown Manager "Show the commands, or what one of them does.";
+    "panic.clear" "panic.clear [-z]" 0 1 text shown Manager "Forget the last panic; with -z set its counter to zero as well.";
+    "panic.show" "panic.show [-j]" 0 0 json shown Manager "Show the last panic of the worker.";
+    "param.reset" "param.reset <param>" 1 1 text shown Manager "Give a parameter its default value.";
+    "param.set" "param.set [-j] <param> <value>" 2 2 json shown Manager "Give a parameter a value.";
+    "param.show" "param.show [-l|-j] [<param>|changed]" 0 2 json shown Manager "Show parameters and their values.";
+    "pid" "pid [-j]" 0 0 json shown Manager "Show the process numbers of the manager and of a running worker.";
+    "ping" "ping [-j] [<timestamp>]" 0 1 json shown Manager "Keep the connection alive.";
+    "quit" "quit" 0 0 text shown Manager "Close the connection.";
+    "start" "start" 0 0 text shown Manager "Start the worker.";
+    "status" "status [-j]" 0 0 json shown Manager "Say what state the worker is in.";
+    "stop" "stop" 0 0 text shown Manager "Stop the worker.";
+    "storage.list" "storage.list [-j]" 0 0 json shown Manager "Show the storages.";
+    "vcl.deps" "vcl.deps [-j]" 0 0 json shown Manager "Show which VCL depends on which.";
+    "vcl.discard" "vcl.discard <name_pattern>..." 1 any text shown Manager "Unload VCLs and labels as soon as nothing uses them.";
+    "vcl.inline" "vcl.inline <configname> <quoted_VCLstring> [auto|cold|warm]" 2 3 text shown Manager "Compile and load VCL given here.";
+    "vcl.label" "vcl.label <label> <configname>" 2 2 text shown Manager "Point a label at a VCL.";
+    "vcl.list" "vcl.list [-j]" 0 0 json shown Manager "Show the VCLs and labels.";
+    "vcl.load" "vcl.load <configname> <filename> [auto|cold|warm]" 2 3 text shown Manager "Compile and load a VCL file.";
+    "vcl.show" "vcl.show [-v] [<configname>]" 0 2 text shown Manager "Show the source of a VCL; with -v of everything that it consists of.";
+    "vcl.state" "vcl.state <configname> [auto|cold|warm]" 2 2 text shown Manager "Keep a VCL warm or cold, or leave it to its use.";
+    "vcl.symtab" "vcl.symtab" 0 0 text hidden Manager "Show the symbols of the loaded VCLs.";
+    "vcl.use" "vcl.use <configname|label>" 1 1 text shown Manager "Serve new requests with this VCL.";
+}
+
+/// The row of a verb.
+#[must_use]
+pub fn command(verb: &str) -> Option<&'static CommandRow> {
+    COMMANDS.binary_search_by(|row| row.verb.cmp(verb)).ok().map(|index| &COMMANDS[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_sorted_and_found() {
+        assert!(COMMANDS.windows(2).all(|pair| pair[0].verb < pair[1].verb));
+        assert!(COMMANDS.iter().all(|row| command(row.verb).is_some_and(|found| found.verb == row.verb)));
+        assert!(command("vcl").is_none());
+        assert!(COMMANDS.iter().all(|row| row.syntax.starts_with(row.verb)));
+        assert!(COMMANDS.iter().all(|row| row.arguments_max.is_none_or(|max| max >= row.arguments_min)));
+    }
+}

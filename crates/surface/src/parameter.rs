@@ -84,6 +84,17 @@ pub enum ValueMut<'a> {
     Text(&'a mut String),
 }
 
+/// A borrowed, typed value of a [`Parameters`] field, for reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ValueRef<'a> {
+    Float(&'a f64),
+    Bool(&'a bool),
+    Number(&'a u64),
+    Mask(&'a [u8; 32]),
+    Text(&'a String),
+}
+
 macro_rules! parameters {
     ($($name:ident : $type:ty = $value:expr, $variant:ident, $kind:ident, $default:literal, $min:expr, $max:expr, $unit:literal, $flags:expr, $text:literal;)*) => {
         /// The value of every parameter, typed. Seconds are `f64`, sizes are bytes.
@@ -103,6 +114,15 @@ macro_rules! parameters {
             pub fn value_mut(&mut self, name: &str) -> Option<ValueMut<'_>> {
                 match name {
                     $(stringify!($name) => Some(ValueMut::$variant(&mut self.$name)),)*
+                    _ => None,
+                }
+            }
+
+            /// The field behind a name, for printing; `None` when there is no such parameter.
+            #[must_use]
+            pub fn value(&self, name: &str) -> Option<ValueRef<'_>> {
+                match name {
+                    $(stringify!($name) => Some(ValueRef::$variant(&self.$name)),)*
                     _ => None,
                 }
             }

@@ -1,1 +1,498 @@
-//! Parsing and printing of parameter values.
+//! Parameter values from text and to text, with the bounds between parameters.
+//!
+//! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1, which scripts and tests
+//! compare. Compat: seconds may be written with an exponent, and nothing but the unit `s` may follow the number, where
+//! Varnish reads `1e3` and `1h` as 1.
+
+use super::{
+    DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
+    ValueRef, default_log_mask,
+};
+use crate::tag::TAGS;
+
+/// The largest whole number; it is shown, and may be written, as `unlimited`.
+pub const UNLIMITED: u64 = u32::MAX as u64;
+
+/// A bound of a parameter as it stands now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The value, in the parameter's unit.
+    pub value: f64,
+    /// The value as shown.
+    pub text: String,
+    /// Where it comes from, when another parameter sets it.
+    pub reason: Option<&'static str>,
+}
+
+/// Why a value was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetError {
+    /// No parameter of this name.
+    Unknown(String),
+    /// The parameter has no meaning on this platform.
+    Unavailable(String),
+    /// The value is not one of this parameter.
+    Invalid {
+        /// The parameter.
+        name: String,
+        /// The value as given.
+        value: String,
+        /// What is wrong with it, ending in a newline where one is shown.
+        reason: String,
+    },
+}
+
+impl SetError {
+    /// The status of the CLI reply.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            SetError::Unknown(_) | SetError::Invalid { .. } => 106,
+            SetError::Unavailable(_) => 300,
+        }
+    }
+
+    /// The text of the CLI reply.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            SetError::Unknown(name) => format!("Unknown parameter \"{name}\"."),
+            SetError::Unavailable(name) => format!("parameter \"{name}\" is not available on this platform."),
+            SetError::Invalid { name, value, reason } => {
+                format!("{reason}\n(attempting to set param '{name}' to '{value}')")
+            }
+        }
+    }
+}
+
+/// The row of a parameter, by its name or an old name.
+#[must_use]
+pub fn row(name: &str) -> Option<&'static ParameterRow> {
+    let name = alias(name).unwrap_or(name);
+    PARAMETERS.iter().find(|row| row.name == name)
+}
+
+/// The parameter that an old name stands for.
+#[must_use]
+pub fn alias(name: &str) -> Option<&'static str> {
+    (name == "deprecated_dummy").then_some("debug")
+}
+
+/// Whether the parameter means anything on this platform.
+#[must_use]
+pub fn is_available(row: &ParameterRow) -> bool {
+    row.name != "accept_filter"
+}
+
+/// Sets a parameter from text. `storages` are the names that a storage parameter may take.
+///
+/// # Errors
+/// See [`SetError`]; `parameters` is unchanged then.
+pub fn set(parameters: &mut Parameters, name: &str, value: &str, storages: &[String]) -> Result<(), SetError> {
+    let Some(row) = row(name) else {
+        return Err(SetError::Unknown(name.to_owned()));
+    };
+    if !is_available(row) {
+        return Err(SetError::Unavailable(name.to_owned()));
+    }
+    parse(parameters, row, value, storages).map_err(|reason| SetError::Invalid {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        reason,
+    })
+}
+
+/// Gives a parameter its default value.
+///
+/// # Errors
+/// When there is no such parameter, or when another one forbids its default now.
+pub fn reset(parameters: &mut Parameters, name: &str) -> Result<(), SetError> {
+    let Some(row) = row(name) else {
+        return Err(SetError::Unknown(name.to_owned()));
+    };
+    if !is_available(row) {
+        return Err(SetError::Unavailable(name.to_owned()));
+    }
+    let mut candidate = parameters.clone();
+    copy_value(&Parameters::default(), &mut candidate, row.name);
+    if let Some(ValueRef::Number(number)) = candidate.value(row.name) {
+        check_number(&candidate, row, *number).map_err(|reason| SetError::Invalid {
+            name: name.to_owned(),
+            value: row.default.to_owned(),
+            reason,
+        })?;
+    }
+    *parameters = candidate;
+    Ok(())
+}
+
+/// Whether the parameter has its default value.
+#[must_use]
+pub fn is_default(parameters: &Parameters, row: &ParameterRow) -> bool {
+    format(parameters, row) == row.default
+}
+
+/// The value as `param.show` prints it.
+#[must_use]
+pub fn format(parameters: &Parameters, row: &ParameterRow) -> String {
+    match (row.kind, parameters.value(row.name)) {
+        (ParameterKind::Seconds, Some(ValueRef::Float(seconds))) => format!("{seconds:.3}"),
+        (_, Some(ValueRef::Float(number))) => {
+            format!("{number:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        (_, Some(ValueRef::Bool(on))) => if *on { "on" } else { "off" }.to_owned(),
+        (ParameterKind::Bytes, Some(ValueRef::Number(bytes))) => format_bytes(*bytes),
+        (ParameterKind::DebugBits, Some(ValueRef::Number(bits))) => format_bits(*bits, DEBUG_BITS),
+        (ParameterKind::FeatureBits, Some(ValueRef::Number(bits))) => format_bits(*bits, FEATURE_BITS),
+        (ParameterKind::ExperimentalBits, Some(ValueRef::Number(bits))) => format_bits(*bits, EXPERIMENTAL_BITS),
+        (_, Some(ValueRef::Number(number))) if *number >= UNLIMITED => "unlimited".to_owned(),
+        (_, Some(ValueRef::Number(number))) => number.to_string(),
+        (_, Some(ValueRef::Mask(mask))) => format_mask(mask),
+        (_, Some(ValueRef::Text(text))) => text.clone(),
+        (_, None) => String::new(),
+    }
+}
+
+/// The smallest value that the parameter may have now.
+#[must_use]
+pub fn minimum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
+    match row.name {
+        "thread_pool_max" => Some(Bound::of_other(parameters.thread_pool_min, Some("thread_pool_min"))),
+        "vsl_buffer" => Some(Bound::of_other(parameters.vsl_reclen.saturating_add(LOG_RECORD_HEAD_BYTES), None)),
+        _ => row.min.and_then(|text| Bound::fixed(row.kind, text)),
+    }
+}
+
+/// The largest value that the parameter may have now.
+#[must_use]
+pub fn maximum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
+    match row.name {
+        "thread_pool_min" => Some(Bound::of_other(parameters.thread_pool_max, Some("thread_pool_max"))),
+        "thread_pool_reserve" => {
+            let most = parameters.thread_pool_min.saturating_mul(95) / 100;
+            Some(Bound::of_other(most, Some("95% of thread_pool_min")))
+        }
+        "vsl_reclen" => Some(Bound::of_other(parameters.vsl_buffer.saturating_sub(LOG_RECORD_HEAD_BYTES), None)),
+        _ => row.max.and_then(|text| Bound::fixed(row.kind, text)),
+    }
+}
+
+/// What a log record takes beside its payload in the buffer of a transaction.
+const LOG_RECORD_HEAD_BYTES: u64 = 12;
+
+impl Bound {
+    fn of_other(value: u64, reason: Option<&'static str>) -> Bound {
+        Bound { value: value as f64, text: value.to_string(), reason }
+    }
+
+    fn fixed(kind: ParameterKind, text: &str) -> Option<Bound> {
+        let value = match kind {
+            ParameterKind::Bytes => parse_bytes(text).ok()? as f64,
+            _ => text.parse().ok()?,
+        };
+        Some(Bound { value, text: text.to_owned(), reason: None })
+    }
+
+    fn named(&self) -> String {
+        match self.reason {
+            Some(reason) => format!("{} ({reason})", self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
+fn copy_value(from: &Parameters, to: &mut Parameters, name: &str) {
+    match (from.value(name), to.value_mut(name)) {
+        (Some(ValueRef::Float(from)), Some(ValueMut::Float(to))) => *to = *from,
+        (Some(ValueRef::Bool(from)), Some(ValueMut::Bool(to))) => *to = *from,
+        (Some(ValueRef::Number(from)), Some(ValueMut::Number(to))) => *to = *from,
+        (Some(ValueRef::Mask(from)), Some(ValueMut::Mask(to))) => *to = *from,
+        (Some(ValueRef::Text(from)), Some(ValueMut::Text(to))) => to.clone_from(from),
+        _ => {}
+    }
+}
+
+fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: &[String]) -> Result<(), String> {
+    let number = match row.kind {
+        ParameterKind::Seconds | ParameterKind::Double => {
+            let value = parse_float(text)?;
+            check_float(parameters, row, value)?;
+            if let Some(ValueMut::Float(field)) = parameters.value_mut(row.name) {
+                *field = value;
+            }
+            return Ok(());
+        }
+        ParameterKind::Bool => {
+            let value = parse_bool(text)?;
+            if let Some(ValueMut::Bool(field)) = parameters.value_mut(row.name) {
+                *field = value;
+            }
+            return Ok(());
+        }
+        ParameterKind::Pool | ParameterKind::Text => {
+            if row.kind == ParameterKind::Pool {
+                check_pool(text)?;
+            } else if row.name == "h2_rxbuf_storage" && !storages.iter().any(|storage| storage == text) {
+                return Err(format!("unknown storage backend '{text}'"));
+            }
+            if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
+                text.clone_into(field);
+            }
+            return Ok(());
+        }
+        ParameterKind::LogMask => {
+            let value = parse_mask(parameters.vsl_mask, text)?;
+            parameters.vsl_mask = value;
+            return Ok(());
+        }
+        ParameterKind::DebugBits => parse_bits(parameters.debug, text, DEBUG_BITS, "debug", None)?,
+        ParameterKind::FeatureBits => {
+            let default = Parameters::default().feature;
+            parse_bits(parameters.feature, text, FEATURE_BITS, "feature", Some(default))?
+        }
+        ParameterKind::ExperimentalBits => {
+            parse_bits(parameters.experimental, text, EXPERIMENTAL_BITS, "experimental", None)?
+        }
+        ParameterKind::Unsigned => {
+            let value = parse_unsigned(text, row.max.is_some())?;
+            check_number(parameters, row, value)?;
+            value
+        }
+        ParameterKind::Bytes => {
+            let value = parse_bytes(text).map_err(|reason| {
+                format!("Could not convert to bytes.\n{reason}\n  Try something like '80k' or '120M'\n")
+            })?;
+            check_number(parameters, row, value)?;
+            value
+        }
+    };
+    if let Some(ValueMut::Number(field)) = parameters.value_mut(row.name) {
+        *field = number;
+    }
+    Ok(())
+}
+
+fn check_float(parameters: &Parameters, row: &ParameterRow, value: f64) -> Result<(), String> {
+    if let Some(bound) = minimum(parameters, row).filter(|bound| value < bound.value) {
+        return Err(format!("Must be greater or equal to {}\n", bound.named()));
+    }
+    if let Some(bound) = maximum(parameters, row).filter(|bound| value > bound.value) {
+        return Err(format!("Must be less than or equal to {}\n", bound.named()));
+    }
+    Ok(())
+}
+
+fn check_number(parameters: &Parameters, row: &ParameterRow, value: u64) -> Result<(), String> {
+    if let Some(bound) = minimum(parameters, row).filter(|bound| (value as f64) < bound.value) {
+        return Err(format!("Must be at least {}\n", bound.named()));
+    }
+    if let Some(bound) = maximum(parameters, row).filter(|bound| value as f64 > bound.value) {
+        // Varnish ends this line twice for sizes.
+        let end = if row.kind == ParameterKind::Bytes { "\n" } else { "" };
+        return Err(format!("Must be no more than {}\n{end}", bound.named()));
+    }
+    Ok(())
+}
+
+fn parse_float(text: &str) -> Result<f64, String> {
+    let error = || format!("Invalid number ({text})\n");
+    let number = text.trim();
+    let number = number.strip_suffix('s').unwrap_or(number).trim_end();
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || b".+-eE".contains(&byte));
+    if !plain {
+        return Err(error());
+    }
+    number.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(error)
+}
+
+fn parse_bool(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "yes" | "true" | "enable" => Ok(true),
+        "off" | "no" | "false" | "disable" => Ok(false),
+        _ => Err("use \"on\" or \"off\"\n".to_owned()),
+    }
+}
+
+/// Decimal, `0x…` or `0…`. A number past the largest is the largest; a negative one is too large where there is a bound.
+fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
+    if text.eq_ignore_ascii_case("unlimited") {
+        return Ok(UNLIMITED);
+    }
+    let error = || format!("Not a number ({text})\n");
+    let number = text.trim_start();
+    let (negative, digits) = match number.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, number.strip_prefix('+').unwrap_or(number)),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (digits, radix) = match lower.strip_prefix("0x") {
+        Some(hexadecimal) => (hexadecimal, 16),
+        None if lower.len() > 1 && lower.starts_with('0') => (&lower[1..], 8),
+        None => (&lower[..], 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(error());
+    }
+    let value = u64::from_str_radix(digits, radix).unwrap_or(u64::MAX).min(UNLIMITED);
+    match (negative && value > 0, is_bounded) {
+        (false, _) => Ok(value),
+        (true, true) => Ok(UNLIMITED),
+        (true, false) => Err(error()),
+    }
+}
+
+/// A size: a number, a fraction if need be, and a unit letter. Public for `-s` and `-l`.
+///
+/// # Errors
+/// What is wrong, in Varnish's words, without a newline.
+pub fn parse_bytes(text: &str) -> Result<u64, &'static str> {
+    const NUMBER: &str = "Invalid number";
+    const UNIT: &str = "Unknown BYTES unit of measurement ([KMGTP][B])";
+    let text = text.trim();
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number = number.strip_suffix('.').unwrap_or(number);
+    if !number.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err(NUMBER);
+    }
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let shift = match unit.strip_suffix('b').unwrap_or(&unit) {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        "p" => 50,
+        "e" => 60,
+        _ => return Err(UNIT),
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(1 << shift).ok_or(NUMBER);
+    }
+    let value = number.parse::<f64>().map_err(|_| NUMBER)? * (1u64 << shift) as f64;
+    if value >= u64::MAX as f64 { Err(NUMBER) } else { Ok(value.round() as u64) }
+}
+
+/// A size in the largest unit that shows it exactly (quarters of a unit are shown as a fraction).
+#[must_use]
+pub fn format_bytes(bytes: u64) -> String {
+    if bytes & 0xff != 0 || bytes == 0 {
+        return format!("{bytes}b");
+    }
+    let mut value = bytes;
+    for unit in ["k", "M", "G", "T", "P", "E"] {
+        if value & 0x300 != 0 {
+            return format!("{:.2}{unit}", value as f64 / 1024.0);
+        }
+        value >>= 10;
+        if value & 0xff != 0 {
+            return format!("{value}{unit}");
+        }
+    }
+    format!("{bytes}b")
+}
+
+fn check_pool(text: &str) -> Result<(), String> {
+    let fields: Vec<&str> = text.split([',', ' ']).map(|field| field.trim_matches('"')).collect();
+    let [min, max, age, ..] = fields[..] else {
+        return Err("Three fields required: min_pool, max_pool and max_age\n".to_owned());
+    };
+    let number = |field: &str| parse_unsigned(field, false);
+    let (min, max) = (number(min)?, number(max)?);
+    let age = age.parse::<f64>().map_err(|_| format!("Invalid number ({age})\n"))?;
+    if !(0.0..=1e6).contains(&age) {
+        return Err("Must be less than or equal to 1000000\n".to_owned());
+    }
+    if min > max {
+        return Err("min_pool cannot be larger than max_pool\n".to_owned());
+    }
+    Ok(())
+}
+
+/// The words of a list separated by commas or blanks; whole words may be quoted.
+fn list_words(text: &str) -> Result<Vec<&str>, String> {
+    if text.matches('"').count() % 2 == 1 {
+        return Err("Cannot parse: Missing '\"'\n".to_owned());
+    }
+    let words = text.split([',', ' ', '\t', '\n']).map(|word| word.trim_matches('"'));
+    Ok(words.filter(|word| !word.is_empty()).collect())
+}
+
+/// The sign and the name of a list word.
+fn signed(word: &str) -> Result<(bool, &str), String> {
+    match word.as_bytes().first() {
+        Some(b'+') => Ok((true, &word[1..])),
+        Some(b'-') => Ok((false, &word[1..])),
+        _ => Err(format!("Missing '+' or '-' ({word})\n")),
+    }
+}
+
+fn parse_bits(mut bits: u64, text: &str, names: &[&str], what: &str, default: Option<u64>) -> Result<u64, String> {
+    let words = list_words(text)?;
+    match (&words[..], default) {
+        (["none"], _) => return Ok(0),
+        (["default"], Some(default)) => return Ok(default),
+        _ => {}
+    }
+    for word in words {
+        let (on, name) = signed(word)?;
+        let Some(bit) = names.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
+            return Err(format!("Unknown {what} bit ({word})\n"));
+        };
+        if on {
+            bits |= 1 << bit;
+        } else {
+            bits &= !(1 << bit);
+        }
+    }
+    Ok(bits)
+}
+
+fn format_bits(bits: u64, names: &[&str]) -> String {
+    let set: Vec<String> = names
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| bits & (1 << bit) != 0)
+        .map(|(_, name)| format!("+{name}"))
+        .collect();
+    if set.is_empty() { "none".to_owned() } else { set.join(",") }
+}
+
+fn parse_mask(mut mask: [u8; 32], text: &str) -> Result<[u8; 32], String> {
+    let words = list_words(text)?;
+    if words == ["default"] {
+        return Ok(default_log_mask());
+    }
+    for word in words {
+        let (shown, name) = signed(word)?;
+        let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) else {
+            return Err(format!("Unknown VSL tag ({word})\n"));
+        };
+        let number = row.tag as usize;
+        let bit = 0x80 >> (number & 7);
+        if shown {
+            mask[number >> 3] &= !bit;
+        } else {
+            mask[number >> 3] |= bit;
+        }
+    }
+    Ok(mask)
+}
+
+fn format_mask(mask: &[u8; 32]) -> String {
+    let mut masked: Vec<(usize, &str)> = TAGS
+        .iter()
+        .map(|row| (row.tag as usize, row.name))
+        .filter(|(number, _)| mask[number >> 3] & (0x80 >> (number & 7)) != 0)
+        .collect();
+    masked.sort_unstable();
+    if masked.is_empty() {
+        return "(all enabled)".to_owned();
+    }
+    let names: Vec<String> = masked.iter().map(|(_, name)| format!("-{name}")).collect();
+    names.join(",")
+}
+
+#[cfg(test)]
+#[path = "value_tests.rs"]
+mod tests;

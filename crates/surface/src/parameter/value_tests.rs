@@ -1,0 +1,167 @@
+//! What `param.set` takes and refuses, compared with the replies of Varnish 7.1.1.
+
+use super::*;
+
+fn storages() -> Vec<String> {
+    vec!["s0".to_owned(), "Transient".to_owned()]
+}
+
+/// Sets a value on default parameters and compares what is shown then.
+#[track_caller]
+fn shows(name: &str, value: &str, expected: &str) {
+    let mut parameters = Parameters::default();
+    set(&mut parameters, name, value, &storages()).unwrap_or_else(|error| panic!("{name} {value}: {}", error.text()));
+    assert_eq!(format(&parameters, row(name).unwrap()), expected, "{name} {value}");
+}
+
+/// Sets a value on default parameters and compares the refusal.
+#[track_caller]
+fn refuses(name: &str, value: &str, expected: &str) {
+    let mut parameters = Parameters::default();
+    let error = set(&mut parameters, name, value, &storages()).unwrap_err();
+    assert_eq!(error.text(), format!("{expected}\n(attempting to set param '{name}' to '{value}')"));
+    assert_eq!(parameters, Parameters::default(), "a refused value must change nothing");
+}
+
+#[test]
+fn every_default_is_shown_as_its_row_says() {
+    let parameters = Parameters::default();
+    for row in PARAMETERS {
+        assert_eq!(format(&parameters, row), row.default, "{}", row.name);
+        assert!(is_default(&parameters, row));
+    }
+}
+
+#[test]
+fn every_default_can_be_set_again_and_bounds_can_be_read() {
+    let mut parameters = Parameters::default();
+    for row in PARAMETERS.iter().filter(|row| is_available(row)) {
+        if row.default != "none" || row.kind != ParameterKind::LogMask {
+            set(&mut parameters, row.name, row.default, &storages()).unwrap_or_else(|error| panic!("{}", error.text()));
+        }
+        assert_eq!(minimum(&parameters, row).is_some(), row.min.is_some(), "{}", row.name);
+        assert_eq!(maximum(&parameters, row).is_some(), row.max.is_some(), "{}", row.name);
+    }
+    assert_eq!(parameters, Parameters::default());
+}
+
+#[test]
+fn seconds_are_finite_numbers_in_bounds() {
+    shows("default_ttl", "1.5", "1.500");
+    shows("default_ttl", "90s", "90.000");
+    shows("default_ttl", "1e3", "1000.000");
+    refuses("default_ttl", "-1", "Must be greater or equal to 0.000\n");
+    for value in ["inf", "nan", "", "x", "1h", "1 2"] {
+        refuses("default_ttl", value, &format!("Invalid number ({value})\n"));
+    }
+    shows("acceptor_sleep_decay", "0.12345678", "0.123");
+    refuses("acceptor_sleep_decay", "2", "Must be less than or equal to 1\n");
+    refuses("acceptor_sleep_decay", "-1", "Must be greater or equal to 0\n");
+}
+
+#[test]
+fn switches_take_the_usual_words() {
+    for value in ["off", "NO", "False", "Disable"] {
+        shows("auto_restart", value, "off");
+    }
+    shows("http_gzip_support", "Enable", "on");
+    refuses("auto_restart", "Maybe", "use \"on\" or \"off\"\n");
+}
+
+#[test]
+fn whole_numbers_are_read_in_three_bases() {
+    shows("gzip_level", "0x5", "5");
+    shows("ping_interval", "010", "8");
+    shows("listen_depth", " +5", "5");
+    shows("max_restarts", "unlimited", "unlimited");
+    shows("pcre2_match_limit", "99999999999999999999", "unlimited");
+    refuses("ping_interval", "08", "Not a number (08)\n");
+    refuses("gzip_level", "1.5", "Not a number (1.5)\n");
+    refuses("gzip_level", "10", "Must be no more than 9\n");
+    refuses("gzip_level", "-1", "Must be no more than 9\n");
+    refuses("http_max_hdr", "31", "Must be at least 32\n");
+    refuses("pcre2_match_limit", "-5", "Not a number (-5)\n");
+}
+
+#[test]
+fn sizes_have_units() {
+    shows("vsl_space", "2M", "2M");
+    shows("vsl_space", "1.5MB", "1.50M");
+    shows("vsl_space", "1048577", "1048577b");
+    shows("fetch_maxchunksize", "256m", "0.25G");
+    shows("workspace_session", "768", "0.75k");
+    let hint = "  Try something like '80k' or '120M'\n";
+    refuses("vsl_space", "-1", &format!("Could not convert to bytes.\nInvalid number\n{hint}"));
+    let unit = "Unknown BYTES unit of measurement ([KMGTP][B])";
+    refuses("vsl_space", "2Mx", &format!("Could not convert to bytes.\n{unit}\n{hint}"));
+    refuses("vsl_space", "1", "Must be at least 1M\n");
+    refuses("vsl_space", "5G", "Must be no more than 4G\n\n");
+    refuses("fetch_chunksize", "99999999999E", &format!("Could not convert to bytes.\nInvalid number\n{hint}"));
+}
+
+#[test]
+fn parameters_bound_each_other() {
+    refuses("thread_pool_min", "6000", "Must be no more than 5000 (thread_pool_max)\n");
+    refuses("thread_pool_max", "50", "Must be at least 100 (thread_pool_min)\n");
+    refuses("thread_pool_reserve", "96", "Must be no more than 95 (95% of thread_pool_min)\n");
+    refuses("vsl_buffer", "100", "Must be at least 267\n");
+    refuses("vsl_reclen", "20k", "Must be no more than 16372\n\n");
+    let mut parameters = Parameters::default();
+    set(&mut parameters, "thread_pool_max", "200", &[]).unwrap();
+    assert!(set(&mut parameters, "thread_pool_min", "201", &[]).is_err());
+    set(&mut parameters, "thread_pool_min", "200", &[]).unwrap();
+    set(&mut parameters, "thread_pool_reserve", "190", &[]).unwrap();
+    set(&mut parameters, "thread_pool_max", "6000", &[]).unwrap();
+    set(&mut parameters, "thread_pool_min", "5500", &[]).unwrap();
+    let error = reset(&mut parameters, "thread_pool_max").unwrap_err();
+    assert!(error.text().starts_with("Must be at least 5500 (thread_pool_min)\n"));
+    assert_eq!(parameters.thread_pool_max, 6000);
+}
+
+#[test]
+fn bits_are_added_and_taken() {
+    shows("debug", "+syncvsl,-workspace", "+syncvsl");
+    shows("debug", "+LCK +req_state", "+req_state,+lck");
+    shows("feature", "-validate_headers", "none");
+    shows("feature", "+http2", "+http2,+validate_headers");
+    shows("feature", "none", "none");
+    refuses("debug", "+foo", "Unknown debug bit (+foo)\n");
+    refuses("debug", "foo", "Missing '+' or '-' (foo)\n");
+    refuses("debug", "default", "Missing '+' or '-' (default)\n");
+    refuses("debug", "\"x", "Cannot parse: Missing '\"'\n");
+    refuses("feature", "+syncvsl", "Unknown feature bit (+syncvsl)\n");
+    refuses("experimental", "+foo", "Unknown experimental bit (+foo)\n");
+}
+
+#[test]
+fn the_log_mask_names_what_is_hidden() {
+    let default = row("vsl_mask").unwrap().default;
+    shows("vsl_mask", "+Debug", default.strip_prefix("-Debug,").unwrap());
+    shows("vsl_mask", "-vcl_log", &default.replace(",-VfpAcct", ",-VCL_Log,-VfpAcct"));
+    shows("vsl_mask", "default", default);
+    shows("vsl_mask", &default.replace('-', "+"), "(all enabled)");
+    refuses("vsl_mask", "+foo", "Unknown VSL tag (+foo)\n");
+    refuses("vsl_mask", "none", "Missing '+' or '-' (none)\n");
+}
+
+#[test]
+fn pools_and_storages_are_checked() {
+    shows("pool_req", "20,200,5", "20,200,5");
+    refuses("pool_req", "10,100", "Three fields required: min_pool, max_pool and max_age\n");
+    refuses("pool_req", "x,1,2", "Not a number (x)\n");
+    refuses("pool_req", "200,100,10", "min_pool cannot be larger than max_pool\n");
+    refuses("pool_req", "10,100,2000000", "Must be less than or equal to 1000000\n");
+    shows("h2_rxbuf_storage", "s0", "s0");
+    refuses("h2_rxbuf_storage", "foo", "unknown storage backend 'foo'");
+}
+
+#[test]
+fn names_that_are_no_parameters_are_refused() {
+    let mut parameters = Parameters::default();
+    let error = set(&mut parameters, "foo", "1", &[]).unwrap_err();
+    assert_eq!((error.status(), error.text().as_str()), (106, "Unknown parameter \"foo\"."));
+    let error = set(&mut parameters, "accept_filter", "on", &[]).unwrap_err();
+    assert_eq!(error.status(), 300);
+    set(&mut parameters, "deprecated_dummy", "+lurker", &[]).unwrap();
+    assert_eq!(parameters.debug, super::super::debug::LURKER);
+}
