@@ -105,6 +105,7 @@ pub enum AppendError {
 pub struct BodyCursor(());
 
 /// A response that is stored, or passes by. Send + Sync; all methods take `&self`.
+#[derive(Debug)]
 pub struct Object(());
 
 #[allow(clippy::unused_async)]
