@@ -1,18 +1,28 @@
 //! The evaluator: runs one method of a linked program against a [`Host`].
 //!
 //! The program counter, the value stack and the call stack are explicit, so that a run can stop while a VMOD waits and go on
-//! later, on the same machine. A machine belongs to one task and is reused from method to method.
+//! later, on the same machine. A machine belongs to one task and is reused from method to method; once its stacks have
+//! grown, running allocates nothing, strings go into the [`Scratch`].
 //! It writes VCL_call, VCL_return, VCL_acl and VCL_Error records through [`Host::log`].
+//! Invariant: no input panics; what linking should have excluded ends in a failure. Next file: `eval/calculate.rs`.
 
-use crate::host::{Failure, Host};
+mod calculate;
+mod text;
+
+use crate::host::{Called, Failure, Host};
 use crate::link::LinkedProgram;
+use crate::program::{Op, SubDefinition};
 use crate::value::{Scratch, Text, Value};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use surface::limits::VCL_CALL_DEPTH_MAX;
+use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 
 /// What comes with an action.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ActionArguments {
-    /// `synth` and `error`: the status, 100 to 999 or more than 1000 (the wire shows it modulo 1000); `None` when not given.
+    /// `synth` and `error`: the status; its last three digits are 100 or more, larger ones show on the wire modulo 1000.
+    /// `None` when not given.
     pub status: Option<u16>,
     /// `synth` and `error`: the reason; unset when not given.
     pub reason: Text,
@@ -43,9 +53,41 @@ pub enum Outcome {
 #[derive(Debug, Default)]
 pub struct Machine {
     stack: Vec<Value>,
-    calls: Vec<u32>,
+    calls: Vec<Frame>,
     counter: u32,
     method: Option<Method>,
+    /// Room for results of replacements before they go into the scratch.
+    room: Vec<u8>,
+}
+
+/// A subroutine that waits for one it called.
+#[derive(Debug)]
+struct Frame {
+    /// The subroutine called.
+    sub: u32,
+    /// Where its caller goes on.
+    back: u32,
+}
+
+/// Why the loop of instructions stopped.
+enum Stop {
+    Return(Action, ActionArguments),
+    Wait,
+    Fail(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Fail(failure)
+    }
+}
+
+fn damaged() -> Stop {
+    Stop::Fail(Failure("VCL program is damaged".into()))
+}
+
+fn fail(text: impl Into<String>) -> Stop {
+    Stop::Fail(Failure(text.into()))
 }
 
 impl Machine {
@@ -63,12 +105,18 @@ impl Machine {
         host: &mut H,
         scratch: &mut Scratch,
     ) -> Outcome {
-        let _ = (program, host, scratch);
         self.stack.clear();
         self.calls.clear();
-        self.counter = 0;
         self.method = Some(method);
-        Outcome::Failed(Failure(String::new()))
+        scratch.set_constants(program.constants());
+        host.log(Tag::VCLCall, method.row().log_name.as_bytes());
+        match program.entry(method) {
+            Some(entry) => {
+                self.counter = entry;
+                self.go(program, host, scratch)
+            }
+            None => self.finish(damaged(), host),
+        }
     }
 
     /// Goes on after [`Outcome::Wait`].
@@ -78,7 +126,393 @@ impl Machine {
         host: &mut H,
         scratch: &mut Scratch,
     ) -> Outcome {
-        let _ = (program, host, scratch);
-        Outcome::Failed(Failure(String::new()))
+        scratch.set_constants(program.constants());
+        match host.resume(scratch) {
+            Ok(value) => {
+                self.stack.push(value);
+                self.go(program, host, scratch)
+            }
+            Err(failure) => self.finish(Stop::Fail(failure), host),
+        }
     }
+
+    fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
+        let code = program.program().code.as_slice();
+        let stop = loop {
+            let Some(&op) = code.get(self.counter as usize) else { break damaged() };
+            self.counter += 1;
+            if let Err(stop) = self.step(op, program, host, scratch) {
+                break stop;
+            }
+        };
+        self.finish(stop, host)
+    }
+
+    fn finish<H: Host + ?Sized>(&mut self, stop: Stop, host: &mut H) -> Outcome {
+        match stop {
+            Stop::Wait => Outcome::Wait,
+            Stop::Return(action, arguments) => {
+                host.log(Tag::VCLReturn, action.name().as_bytes());
+                Outcome::Return(action, arguments)
+            }
+            Stop::Fail(failure) => {
+                if !failure.0.is_empty() {
+                    host.log(Tag::VCLError, failure.0.as_bytes());
+                }
+                host.log(Tag::VCLReturn, Action::Fail.name().as_bytes());
+                Outcome::Failed(failure)
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Result<Value, Stop> {
+        self.stack.pop().ok_or_else(damaged)
+    }
+
+    #[inline]
+    fn take_bool(&mut self) -> Result<bool, Stop> {
+        match self.take()? {
+            Value::Bool(value) => Ok(value),
+            _ => Err(damaged()),
+        }
+    }
+
+    #[inline]
+    fn take_text(&mut self) -> Result<Text, Stop> {
+        match self.take()? {
+            Value::Text(text) => Ok(text),
+            _ => Err(damaged()),
+        }
+    }
+
+    /// The bytes of a string or blob about to be used outside; fails when strings no longer fit into the request's memory.
+    #[inline]
+    fn take_whole(&mut self, scratch: &Scratch) -> Result<Text, Stop> {
+        whole(scratch)?;
+        match self.take()? {
+            Value::Text(text) | Value::Blob(text) => Ok(text),
+            _ => Err(damaged()),
+        }
+    }
+
+    #[inline]
+    fn step<H: Host + ?Sized>(
+        &mut self,
+        op: Op,
+        program: &LinkedProgram,
+        host: &mut H,
+        scratch: &mut Scratch,
+    ) -> Result<(), Stop> {
+        match op {
+            Op::Bool(value) => self.stack.push(Value::Bool(value)),
+            Op::Int(value) => self.stack.push(Value::Int(value)),
+            Op::Real(value) => self.stack.push(Value::Real(value)),
+            Op::Duration(value) => self.stack.push(Value::Duration(value)),
+            Op::Time(value) => self.stack.push(Value::Time(value)),
+            Op::Bytes(value) => self.stack.push(Value::Bytes(value)),
+            Op::Text { start, len } => self.stack.push(Value::Text(Text::constant(start, len))),
+            Op::UnsetText => self.stack.push(Value::Text(Text::UNSET)),
+            Op::Blob { start, len } => self.stack.push(Value::Blob(Text::constant(start, len))),
+            Op::Ip4 { address, port } => {
+                self.stack.push(Value::Ip(Some((IpAddr::V4(Ipv4Addr::from(address)), port))));
+            }
+            Op::Ip6 { start, port } => {
+                let bytes = program.constants().get(start as usize..start as usize + 16).ok_or_else(damaged)?;
+                let bytes: [u8; 16] = bytes.try_into().map_err(|_| damaged())?;
+                self.stack.push(Value::Ip(Some((IpAddr::V6(Ipv6Addr::from(bytes)), port))));
+            }
+            Op::Backend(director) => self.stack.push(Value::Backend(director.map(crate::value::DirectorId))),
+            Op::Acl(index) => self.stack.push(Value::Acl(Some(index))),
+            Op::Probe(index) => self.stack.push(Value::Probe(Some(index))),
+            Op::Stevedore(index) => self.stack.push(Value::Stevedore(index)),
+            Op::Sub(index) => self.stack.push(Value::Sub(index)),
+            Op::Regex(index) => self.stack.push(Value::Regex(index)),
+            Op::Http(http) => self.stack.push(Value::Http(http)),
+            Op::HeaderPlace(http, name) => self.stack.push(Value::Header(http, name)),
+            Op::Absent => self.stack.push(Value::Absent),
+            Op::Now => {
+                let now = host.now();
+                self.stack.push(Value::Time(now));
+            }
+            Op::Read(var) => {
+                let value = host.read(var, scratch)?;
+                self.stack.push(value);
+            }
+            Op::ReadHeader(http, name) => {
+                let text = host.header(http, program.header_name(name), scratch);
+                self.stack.push(Value::Text(text));
+            }
+            Op::HasHeader(http, name) => {
+                let has = host.has_header(http, program.header_name(name), scratch);
+                self.stack.push(Value::Bool(has));
+            }
+            Op::MatchHeader(http, name, regex) => {
+                let text = host.header(http, program.header_name(u32::from(name)), scratch);
+                let matched = matches(program, regex, text, scratch)?;
+                self.stack.push(Value::Bool(matched));
+            }
+            Op::StorageProperty(var) => {
+                let Value::Stevedore(storage) = self.take()? else { return Err(damaged()) };
+                let property = match var {
+                    surface::vcl::Var::StorageFreeSpace => "free_space",
+                    surface::vcl::Var::StorageUsedSpace => "used_space",
+                    _ => "happy",
+                };
+                self.stack.push(host.storage_property(storage, property));
+            }
+            Op::ToText => {
+                let value = self.take()?;
+                self.stack.push(Value::Text(text::of(value, program, host, scratch)));
+            }
+            Op::Join(count) => {
+                let first = self.stack.len().checked_sub(usize::from(count)).ok_or_else(damaged)?;
+                let joined = text::join(&self.stack[first..], scratch);
+                self.stack.truncate(first);
+                self.stack.push(Value::Text(joined));
+            }
+            Op::Test => {
+                let value = self.take()?;
+                self.stack.push(Value::Bool(calculate::is_true(value)));
+            }
+            Op::ToReal => {
+                let Value::Int(value) = self.take()? else { return Err(damaged()) };
+                self.stack.push(Value::Real(value as f64));
+            }
+            Op::Upper => {
+                let from = self.take_text()?;
+                self.stack.push(Value::Text(text::change_case(from, u8::to_ascii_uppercase, scratch)));
+            }
+            Op::Lower => {
+                let from = self.take_text()?;
+                self.stack.push(Value::Text(text::change_case(from, u8::to_ascii_lowercase, scratch)));
+            }
+            Op::Resolve => {
+                let Value::Backend(director) = self.take()? else { return Err(damaged()) };
+                let resolved = director.and_then(|director| host.resolve_director(director));
+                self.stack.push(Value::Backend(resolved));
+            }
+            Op::Not => {
+                let value = self.take_bool()?;
+                self.stack.push(Value::Bool(!value));
+            }
+            Op::Calculate(operator) => {
+                let right = self.take()?;
+                let left = self.take()?;
+                self.stack.push(calculate::calculate(operator, left, right)?);
+            }
+            Op::Compare(operator) => {
+                let right = self.take()?;
+                let left = self.take()?;
+                self.stack.push(Value::Bool(calculate::compare(operator, left, right, scratch)));
+            }
+            Op::Match(regex) => {
+                let subject = self.take_text()?;
+                let matched = matches(program, regex, subject, scratch)?;
+                self.stack.push(Value::Bool(matched));
+            }
+            Op::MatchValue => {
+                let Value::Regex(regex) = self.take()? else { return Err(damaged()) };
+                let subject = self.take_text()?;
+                let matched = matches(program, regex, subject, scratch)?;
+                self.stack.push(Value::Bool(matched));
+            }
+            Op::MatchAcl(acl) => {
+                let matched = self.match_acl(acl, program, host)?;
+                self.stack.push(Value::Bool(matched));
+            }
+            Op::MatchAclValue => {
+                let Value::Acl(acl) = self.take()? else { return Err(damaged()) };
+                let matched = match acl {
+                    Some(acl) => self.match_acl(acl, program, host)?,
+                    None => return Err(fail("Cannot match a null ACL")),
+                };
+                self.stack.push(Value::Bool(matched));
+            }
+            Op::Substitute(regex) => self.substitute(regex, false, program, scratch)?,
+            Op::SubstituteAll(regex) => self.substitute(regex, true, program, scratch)?,
+            Op::Jump(to) => self.counter = to,
+            Op::JumpUnless(to) => {
+                if !self.take_bool()? {
+                    self.counter = to;
+                }
+            }
+            Op::AndThen(to) => match self.stack.last() {
+                Some(Value::Bool(false)) => self.counter = to,
+                _ => drop(self.take()?),
+            },
+            Op::OrElse(to) => match self.stack.last() {
+                Some(Value::Bool(true)) => self.counter = to,
+                _ => drop(self.take()?),
+            },
+            Op::Forget => drop(self.take()?),
+            Op::Write(var) => {
+                whole(scratch)?;
+                let value = self.take()?;
+                host.write(var, value, false, scratch)?;
+            }
+            Op::Append(var) => {
+                whole(scratch)?;
+                let value = self.take()?;
+                host.write(var, value, true, scratch)?;
+            }
+            Op::WriteHeader(http, name) => {
+                let text = self.take_whole(scratch)?;
+                host.set_header(http, program.header_name(name), text, scratch)?;
+            }
+            Op::Unset(var) => host.unset(var)?,
+            Op::UnsetHeader(http, name) => host.unset_header(http, program.header_name(name)),
+            Op::HashData => {
+                let text = self.take_whole(scratch)?;
+                host.hash_data(scratch.get(text));
+            }
+            Op::Synthetic => {
+                let text = self.take_whole(scratch)?;
+                host.synthetic(scratch.get(text), true);
+            }
+            Op::Ban => {
+                let text = self.take_whole(scratch)?;
+                host.ban(scratch.get(text));
+            }
+            Op::Call(sub) => self.call(sub, program)?,
+            Op::CallValue => {
+                let Value::Sub(sub) = self.take()? else { return Err(damaged()) };
+                self.call_checked(sub, program)?;
+            }
+            Op::CallVmod { function, instance, arguments } => {
+                whole(scratch)?;
+                let first = self.stack.len().checked_sub(usize::from(arguments)).ok_or_else(damaged)?;
+                let called = host.call(function, instance, &self.stack[first..], scratch);
+                self.stack.truncate(first);
+                match called? {
+                    Called::Value(value) => self.stack.push(value),
+                    Called::Wait => return Err(Stop::Wait),
+                }
+            }
+            Op::Leave => self.counter = self.calls.pop().ok_or_else(damaged)?.back,
+            Op::Return(Action::Fail) => return Err(fail("Failed from VCL")),
+            Op::Return(action) => {
+                whole(scratch)?;
+                return Err(Stop::Return(action, ActionArguments::default()));
+            }
+            Op::ReturnStatus { action, reason } => {
+                let reason = if reason { self.take_whole(scratch)? } else { Text::UNSET };
+                let Value::Int(status) = self.take()? else { return Err(damaged()) };
+                let status = Some(checked_status(status)?);
+                return Err(Stop::Return(action, ActionArguments { status, reason, ..ActionArguments::default() }));
+            }
+            Op::ReturnPass => {
+                let Value::Duration(seconds) = self.take()? else { return Err(damaged()) };
+                let duration = Some(seconds);
+                return Err(Stop::Return(Action::Pass, ActionArguments { duration, ..ActionArguments::default() }));
+            }
+            Op::ReturnVcl(label) => {
+                let label = Some(label);
+                return Err(Stop::Return(Action::Vcl, ActionArguments { label, ..ActionArguments::default() }));
+            }
+            Op::ReturnFail => {
+                let text = self.take_text()?;
+                return Err(fail(String::from_utf8_lossy(scratch.get(text)).into_owned()));
+            }
+            Op::Trace(point) => {
+                if let Some(place) = program.program().points.get(point as usize) {
+                    host.trace(point, *place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
+        let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
+        if self.calls.len() >= VCL_CALL_DEPTH_MAX {
+            return Err(fail(format!("Call of \"sub {}{{}}\" is nested too deep", definition.name)));
+        }
+        self.calls.push(Frame { sub, back: self.counter });
+        self.counter = definition.entry;
+        Ok(())
+    }
+
+    /// A call of what an expression gave: checks now what the compiler checks for calls by name.
+    fn call_checked(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
+        let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
+        let at = self.method.map_or(0, |method| method.row().bit);
+        if definition.at & at == 0 || sub < surface::vcl::METHODS.len() as u32 {
+            return Err(fail(format!("Dynamic call to \"sub {}{{}}\" not allowed from here", definition.name)));
+        }
+        if self.calls.iter().any(|frame| frame.sub == sub) {
+            return Err(fail(format!("Recursive dynamic call to \"sub {}{{}}\"", definition.name)));
+        }
+        self.call(sub, program)
+    }
+
+    fn match_acl<H: Host + ?Sized>(&mut self, acl: u32, program: &LinkedProgram, host: &mut H) -> Result<bool, Stop> {
+        let Value::Ip(address) = self.take()? else { return Err(damaged()) };
+        let index = program.acl(acl).ok_or_else(damaged)?;
+        let definition = program.program().acls.get(acl as usize).ok_or_else(damaged)?;
+        let Some((address, _)) = address else {
+            return Err(fail("Cannot match a null IP address"));
+        };
+        let found = index.find(address);
+        if definition.log {
+            match found.entry.and_then(|entry| definition.entries.get(entry as usize)) {
+                Some(entry) => {
+                    let word = if found.matched { "MATCH" } else { "NEG_MATCH" };
+                    host.log(Tag::VCLAcl, format!("{word} {} {}", definition.name, entry.text).as_bytes());
+                }
+                None => host.log(Tag::VCLAcl, format!("NO_MATCH {}", definition.name).as_bytes()),
+            }
+        }
+        Ok(found.matched)
+    }
+
+    fn substitute(
+        &mut self,
+        regex: u32,
+        all: bool,
+        program: &LinkedProgram,
+        scratch: &mut Scratch,
+    ) -> Result<(), Stop> {
+        let replacement = self.take_text()?;
+        let subject = self.take_text()?;
+        let regex = program.regex(regex).ok_or_else(damaged)?;
+        self.room.clear();
+        let (from, to) = (scratch.get(subject), scratch.get(replacement));
+        let changed = if all {
+            regex.substitute_all(from, to, &mut self.room)
+        } else {
+            regex.substitute(from, to, &mut self.room)
+        };
+        let result = match changed {
+            Ok(true) => scratch.put(&self.room),
+            Ok(false) if subject.is_set() => subject,
+            Ok(false) => Text::EMPTY,
+            Err(error) => return Err(fail(format!("Regexp matching failed: {}", error.0))),
+        };
+        self.stack.push(Value::Text(result));
+        Ok(())
+    }
+}
+
+fn matches(program: &LinkedProgram, regex: u32, subject: Text, scratch: &Scratch) -> Result<bool, Stop> {
+    let regex = program.regex(regex).ok_or_else(damaged)?;
+    regex.is_match(scratch.get(subject)).map_err(|error| fail(format!("Regexp matching failed: {}", error.0)))
+}
+
+#[inline]
+fn whole(scratch: &Scratch) -> Result<(), Stop> {
+    if scratch.overflowed() { Err(fail("Out of request memory (parameter request_memory_max)")) } else { Ok(()) }
+}
+
+fn checked_status(status: i64) -> Result<u16, Stop> {
+    if status < 0 {
+        return Err(fail(format!("return(synth()) status code ({status}) is negative")));
+    }
+    let Ok(short) = u16::try_from(status) else {
+        return Err(fail(format!("return(synth()) status code ({status}) > 65535")));
+    };
+    if short % 1000 < 100 {
+        return Err(fail(format!("illegal return(synth()) status code ({status}) (..0##)")));
+    }
+    Ok(short)
 }

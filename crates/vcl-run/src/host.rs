@@ -58,12 +58,16 @@ pub trait Host {
     fn unset_header(&mut self, http: HttpObject, name: &str);
     /// Property of a storage: `free_space`, `used_space` (BYTES), `happy` (BOOL).
     fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value;
-    /// The name of a storage, for text.
+    /// The bare name of a storage, e.g. `s0`; as text in VCL it reads `storage.s0`.
     fn storage_name(&self, storage: Option<u32>) -> &str;
     /// The index of the storage of that name.
     fn storage_by_name(&self, name: &[u8]) -> Option<u32>;
     /// The name of a director or backend, for text; empty for none.
     fn director_name(&self, director: DirectorId) -> &str;
+    /// The backend that a director chooses now (`.resolve()`).
+    fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
+        Some(director)
+    }
     /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it).
     fn hash_data(&mut self, data: &[u8]);
     /// The `synthetic()` body of vcl_synth and vcl_backend_error; each call replaces the body unless `append`.

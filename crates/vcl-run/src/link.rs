@@ -1,7 +1,12 @@
 //! Linking: a program is verified and its constants, patterns and ACLs are made ready to run.
+//!
+//! A worker runs only linked programs. What linking promises the evaluator: every index is in range, jumps go forward and
+//! stay inside their subroutine, the stack holds what each instruction takes, and no subroutine calls itself through others.
+
+mod verify;
 
 use crate::acl::AclIndex;
-use crate::program::Program;
+use crate::program::{Op, Program};
 use crate::regex::{Regex, RegexLimits};
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +37,7 @@ impl LinkedProgram {
     /// Verifies a program and makes it ready, with the default limits for regular expressions.
     ///
     /// # Errors
-    /// When an index, a jump or the stack depth is wrong, or a pattern does not compile.
+    /// When an index, a jump or the stack is wrong, or a pattern does not compile.
     pub fn link(program: Program) -> Result<LinkedProgram, VerifyError> {
         Self::link_with(program, RegexLimits::default())
     }
@@ -42,13 +47,20 @@ impl LinkedProgram {
     /// # Errors
     /// As [`LinkedProgram::link`].
     pub fn link_with(mut program: Program, limits: RegexLimits) -> Result<LinkedProgram, VerifyError> {
-        let regexes = program
+        verify::verify(&program)?;
+        let bad_pattern = |pattern: &String, error| VerifyError(format!("pattern {pattern:?}: {error}"));
+        let mut regexes = program
             .regexes
             .iter()
-            .map(|pattern| {
-                Regex::new(pattern, limits).map_err(|error| VerifyError(format!("pattern {pattern:?}: {error}")))
-            })
+            .map(|pattern| Regex::new(pattern, limits).map_err(|error| bad_pattern(pattern, error)))
             .collect::<Result<Vec<_>, _>>()?;
+        for op in &program.code {
+            if let Op::SubstituteAll(index) = *op
+                && let Some((regex, pattern)) = regexes.get_mut(index as usize).zip(program.regexes.get(index as usize))
+            {
+                regex.prepare_for_all(pattern, limits).map_err(|error| bad_pattern(pattern, error))?;
+            }
+        }
         let acls = program.acls.iter().map(AclIndex::new).collect();
         let constants = Arc::from(std::mem::take(&mut program.constants));
         Ok(LinkedProgram { program, constants, regexes, acls })

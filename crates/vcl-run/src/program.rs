@@ -119,7 +119,8 @@ pub struct SubDefinition {
     pub entry: u32,
     /// One past the last instruction.
     pub end: u32,
-    /// Methods that may run it ([`surface::vcl::at`]): what a dynamic `call` checks.
+    /// Methods that may run it ([`surface::vcl::at`]): of a method itself alone; of others all where what it does, and what
+    /// those it calls do, is available.
     pub at: u16,
 }
 

@@ -1,6 +1,9 @@
 //! Regular expressions: PCRE2 with its just-in-time compiler, bounded in the work one match may do.
 //!
 //! Patterns and subjects are bytes; letters beyond ASCII match as their bytes unless the pattern starts with `(*UTF)`.
+//! The limits are put in front of the pattern, where PCRE2 reads them; a pattern can lower but not raise them.
+//! Substitution follows VCL: `\0` to `\9` are groups, any other escaped character stands for itself, and only the first
+//! match may be empty. Compat: results of Varnish 7.1.1, pinned by the tests below.
 
 use std::fmt;
 
@@ -42,6 +45,9 @@ pub struct MatchError(pub String);
 #[derive(Clone, Debug)]
 pub struct Regex {
     compiled: pcre2::bytes::Regex,
+    /// The same pattern, but never matching the empty string: for the matches after the first of a replacement of all.
+    /// Made only where the program replaces all.
+    not_empty: Option<pcre2::bytes::Regex>,
 }
 
 impl Regex {
@@ -50,15 +56,19 @@ impl Regex {
     /// # Errors
     /// When the pattern is malformed.
     pub fn new(pattern: &str, limits: RegexLimits) -> Result<Regex, PatternError> {
-        let bounded = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){pattern}", limits.matches, limits.depth);
-        let prefix = bounded.len() - pattern.len();
-        match pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&bounded) {
-            Ok(compiled) => Ok(Regex { compiled }),
-            Err(error) => Err(PatternError {
-                text: error.to_string(),
-                offset: error.offset().map(|offset| offset.saturating_sub(prefix)),
-            }),
+        let compiled = build("", pattern, limits)?;
+        Ok(Regex { compiled, not_empty: None })
+    }
+
+    /// Makes the expression ready for [`Regex::substitute_all`].
+    ///
+    /// # Errors
+    /// When the pattern is malformed.
+    pub fn prepare_for_all(&mut self, pattern: &str, limits: RegexLimits) -> Result<(), PatternError> {
+        if self.not_empty.is_none() {
+            self.not_empty = Some(build("(*NOTEMPTY)", pattern, limits)?);
         }
+        Ok(())
     }
 
     /// Whether the pattern matches anywhere in the subject.
@@ -66,12 +76,161 @@ impl Regex {
     /// # Errors
     /// When the match was given up.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchError> {
-        self.compiled.is_match(subject).map_err(|error| MatchError(error.to_string()))
+        self.compiled.is_match(subject).map_err(|error| give_up(&error))
     }
 
-    /// The compiled expression, for captures.
+    /// The compiled expression, for VMODs that need captures.
     #[must_use]
     pub fn compiled(&self) -> &pcre2::bytes::Regex {
         &self.compiled
+    }
+
+    /// Replaces the first match and appends the result to `out`; nothing is appended and `false` returned when there is no match.
+    ///
+    /// # Errors
+    /// When the match was given up.
+    pub fn substitute(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
+        let mut groups = self.compiled.capture_locations();
+        let Some((start, end)) = first(&self.compiled, &mut groups, subject, 0)? else {
+            return Ok(false);
+        };
+        out.extend_from_slice(&subject[..start]);
+        expand(replacement, subject, &groups, out);
+        out.extend_from_slice(&subject[end..]);
+        Ok(true)
+    }
+
+    /// Replaces all matches; else as [`Regex::substitute`]. Without [`Regex::prepare_for_all`] only the first.
+    ///
+    /// # Errors
+    /// When a match was given up.
+    pub fn substitute_all(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
+        let mut groups = self.compiled.capture_locations();
+        let Some((start, mut end)) = first(&self.compiled, &mut groups, subject, 0)? else {
+            return Ok(false);
+        };
+        out.extend_from_slice(&subject[..start]);
+        expand(replacement, subject, &groups, out);
+        if let Some(not_empty) = &self.not_empty {
+            while let Some((next, after)) = first(not_empty, &mut groups, subject, end)? {
+                out.extend_from_slice(&subject[end..next.max(end)]);
+                expand(replacement, subject, &groups, out);
+                if after <= end {
+                    break;
+                }
+                end = after;
+            }
+        }
+        out.extend_from_slice(&subject[end..]);
+        Ok(true)
+    }
+}
+
+fn build(verb: &str, pattern: &str, limits: RegexLimits) -> Result<pcre2::bytes::Regex, PatternError> {
+    let bounded = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){verb}{pattern}", limits.matches, limits.depth);
+    let prefix = bounded.len() - pattern.len();
+    pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&bounded).map_err(|error| PatternError {
+        text: detail(&error),
+        offset: error.offset().map(|offset| offset.saturating_sub(prefix)),
+    })
+}
+
+/// The library's own words, without what the wrapper puts in front of them.
+fn detail(error: &pcre2::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(": ") {
+        Some((front, words)) if front.starts_with("PCRE2") => words.to_owned(),
+        _ => text,
+    }
+}
+
+fn give_up(error: &pcre2::Error) -> MatchError {
+    MatchError(detail(error))
+}
+
+fn first(
+    regex: &pcre2::bytes::Regex,
+    groups: &mut pcre2::bytes::CaptureLocations,
+    subject: &[u8],
+    from: usize,
+) -> Result<Option<(usize, usize)>, MatchError> {
+    if from > subject.len() {
+        return Ok(None);
+    }
+    match regex.captures_read_at(groups, subject, from) {
+        // `\K` can put the start behind the end.
+        Ok(Some(found)) => Ok(Some((found.start().min(found.end()), found.end()))),
+        Ok(None) => Ok(None),
+        Err(error) => Err(give_up(&error)),
+    }
+}
+
+fn expand(replacement: &[u8], subject: &[u8], groups: &pcre2::bytes::CaptureLocations, out: &mut Vec<u8>) {
+    let mut rest = replacement;
+    while let Some(at) = memchr_backslash(rest) {
+        out.extend_from_slice(&rest[..at]);
+        match rest.get(at + 1) {
+            Some(digit @ b'0'..=b'9') => {
+                if let Some((start, end)) = groups.get(usize::from(digit - b'0')) {
+                    out.extend_from_slice(subject.get(start..end).unwrap_or(b""));
+                }
+            }
+            Some(&other) => out.push(other),
+            None => out.push(b'\\'),
+        }
+        rest = rest.get(at + 2..).unwrap_or(b"");
+    }
+    out.extend_from_slice(rest);
+}
+
+fn memchr_backslash(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|&byte| byte == b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(subject: &str, pattern: &str, replacement: &str, all: bool) -> String {
+        let mut regex = Regex::new(pattern, RegexLimits::default()).unwrap();
+        regex.prepare_for_all(pattern, RegexLimits::default()).unwrap();
+        let mut out = Vec::new();
+        let found = if all {
+            regex.substitute_all(subject.as_bytes(), replacement.as_bytes(), &mut out)
+        } else {
+            regex.substitute(subject.as_bytes(), replacement.as_bytes(), &mut out)
+        };
+        if found.unwrap() { String::from_utf8(out).unwrap() } else { subject.to_owned() }
+    }
+
+    #[test]
+    fn all_matches_are_replaced_and_only_the_first_may_be_empty() {
+        assert_eq!(replaced("foo bar", "o*", "-", true), "-f- bar");
+        assert_eq!(replaced("oofoo bar", "o*", "-", true), "-f- bar");
+        assert_eq!(replaced("foo bar", r"\b", "|", true), "|foo bar");
+        assert_eq!(replaced("aab", "^a", "-", true), "-ab");
+        assert_eq!(replaced("abab", "b|$", "X", true), "aXaX");
+        assert_eq!(replaced("foo.bar.com", r"(?<=\.)b", "X", true), "foo.Xar.com");
+    }
+
+    #[test]
+    fn escapes_stand_for_groups_or_for_themselves() {
+        assert_eq!(replaced("abcabc", "(b)(c)?", r"[\0\1\2\3\&\\x]", true), r"a[bcbc&\x]a[bcbc&\x]");
+        assert_eq!(replaced("foo.bar.com", "(o)(x)?(b)?", r"[\2\3\9]", false), "f[]o.bar.com");
+        assert_eq!(replaced("foo", "o", r"-\n\q\\\", false), r"f-nq\\o");
+        assert_eq!(replaced("", "^$", "X", false), "X");
+    }
+
+    #[test]
+    fn runaway_match_is_given_up() {
+        let regex = Regex::new("^(a+)+$", RegexLimits::default()).unwrap();
+        let subject = [[b'a'; 60].as_slice(), b"b"].concat();
+        assert_eq!(regex.is_match(&subject), Err(MatchError("match limit exceeded".into())));
+    }
+
+    #[test]
+    fn malformed_pattern_says_what_and_where() {
+        let error = Regex::new("a(b", RegexLimits::default()).unwrap_err();
+        assert_eq!((error.text.as_str(), error.offset), ("missing closing parenthesis", Some(3)));
     }
 }

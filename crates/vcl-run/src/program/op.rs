@@ -70,14 +70,22 @@ pub enum Op {
         /// Bytes.
         len: u32,
     },
-    /// Leaves an IPv4 address without port.
-    Ip4([u8; 4]),
-    /// Leaves an IPv6 address without port: an offset in the constants, where its 16 bytes are.
-    Ip6(u32),
+    /// Leaves an IPv4 address.
+    Ip4 {
+        /// Address.
+        address: [u8; 4],
+        /// Port.
+        port: u16,
+    },
+    /// Leaves an IPv6 address.
+    Ip6 {
+        /// Offset in the constants, where the 16 bytes of the address are.
+        start: u32,
+        /// Port.
+        port: u16,
+    },
     /// Leaves a BACKEND (a director's index), or none.
     Backend(Option<u32>),
-    /// Leaves the BACKEND that an object of vcl_init stands for: an index into the instances.
-    InstanceBackend(u32),
     /// Leaves an ACL.
     Acl(u32),
     /// Leaves a PROBE.
@@ -102,11 +110,11 @@ pub enum Op {
     ReadHeader(HttpObject, u32),
     /// Leaves whether there is such a header.
     HasHeader(HttpObject, u32),
-    /// Takes a STEVEDORE, leaves a property of it: `free_space`, `used_space` or `happy`.
+    /// Takes a STEVEDORE, leaves a property of it (one of the `storage.*` variables).
     StorageProperty(Var),
     /// Takes a value, leaves it as STRING.
     ToText,
-    /// Takes that many strings, leaves them joined.
+    /// Takes that many strings, leaves them joined; unset when all of them are unset.
     Join(u16),
     /// Takes a value, leaves whether it is true.
     Test,
@@ -126,6 +134,8 @@ pub enum Op {
     Compare(Comparison),
     /// Takes a STRING, leaves whether the pattern matches.
     Match(u32),
+    /// Leaves whether the pattern matches a header's value: [`Op::ReadHeader`] and [`Op::Match`] in one.
+    MatchHeader(HttpObject, u16, u32),
     /// Takes a REGEX and a STRING below it, leaves whether it matches.
     MatchValue,
     /// Takes an IP, leaves whether the ACL has it.

@@ -1,0 +1,169 @@
+//! Values as text.
+
+use crate::host::Host;
+use crate::link::LinkedProgram;
+use crate::value::{Scratch, Text, Value};
+
+/// The string form of a value. Strings stay what they are, unset ones unset.
+pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Text {
+    match value {
+        Value::Text(text) => text,
+        Value::Bool(value) => scratch.put(if value { b"true" } else { b"false" }),
+        Value::Int(value) | Value::Bytes(value) => scratch.put(itoa::Buffer::new().format(value).as_bytes()),
+        Value::Real(value) | Value::Duration(value) => formatted(scratch, format_args!("{value:.3}")),
+        Value::Time(seconds) => scratch.put(&http_date(seconds)),
+        Value::Blob(blob) => {
+            let encoded = base64(scratch.get(blob));
+            scratch.put(&encoded)
+        }
+        Value::Ip(Some((address, _))) => formatted(scratch, format_args!("{address}")),
+        Value::Backend(Some(director)) => scratch.put(host.director_name(director).as_bytes()),
+        Value::Stevedore(Some(storage)) => {
+            formatted(scratch, format_args!("storage.{}", host.storage_name(Some(storage))))
+        }
+        Value::Acl(Some(acl)) => named(scratch, program.program().acls.get(acl as usize).map(|acl| acl.name.as_str())),
+        Value::Probe(Some(probe)) => {
+            named(scratch, program.program().probes.get(probe as usize).map(|probe| probe.name.as_str()))
+        }
+        Value::Sub(sub) => named(scratch, program.program().subs.get(sub as usize).map(|sub| sub.name.as_str())),
+        Value::Regex(regex) => named(scratch, program.program().regexes.get(regex as usize).map(String::as_str)),
+        Value::Header(http, name) => host.header(http, program.header_name(name), scratch),
+        Value::Ip(None)
+        | Value::Backend(None)
+        | Value::Stevedore(None)
+        | Value::Acl(None)
+        | Value::Probe(None)
+        | Value::Http(_)
+        | Value::Void
+        | Value::Absent => Text::UNSET,
+    }
+}
+
+fn named(scratch: &mut Scratch, name: Option<&str>) -> Text {
+    scratch.put(name.unwrap_or("").as_bytes())
+}
+
+fn formatted(scratch: &mut Scratch, arguments: std::fmt::Arguments<'_>) -> Text {
+    let start = scratch.begin();
+    scratch.extend_fmt(arguments);
+    scratch.end(start)
+}
+
+/// Strings one after the other; unset when all of them are.
+pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
+    let set = |part: &Value| matches!(part, Value::Text(text) if text.is_set());
+    let full = |part: &Value| matches!(part, Value::Text(text) if !text.is_empty());
+    let mut filled = parts.iter().filter(|part| full(part));
+    match (filled.next(), filled.next()) {
+        (None, _) => return if parts.iter().any(set) { Text::EMPTY } else { Text::UNSET },
+        (Some(Value::Text(only)), None) => return *only,
+        _ => {}
+    }
+    let start = scratch.begin();
+    for part in parts {
+        if let Value::Text(text) = part {
+            scratch.extend_text(*text);
+        }
+    }
+    scratch.end(start)
+}
+
+/// A copy with another case; unset stays unset.
+pub(super) fn change_case(from: Text, change: fn(&u8) -> u8, scratch: &mut Scratch) -> Text {
+    if from.is_empty() {
+        return from;
+    }
+    let changed: Vec<u8> = scratch.get(from).iter().map(change).collect();
+    scratch.put(&changed)
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`; times out of the range of years 0 to 9999 are cut to it. Source: RFC 9110 §5.6.7.
+fn http_date(seconds: f64) -> [u8; 29] {
+    const DAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed";
+    const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    const YEAR_9999_END: f64 = 253_402_300_799.0;
+    const YEAR_0_START: f64 = -62_167_219_200.0;
+    let seconds = if seconds.is_nan() { 0.0 } else { seconds.floor().clamp(YEAR_0_START, YEAR_9999_END) } as i64;
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days are counted from 1 March of the year 0, in eras of 400 years, so that leap days come last.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+
+    let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+    let weekday = days.rem_euclid(7) as usize * 3;
+    out[..3].copy_from_slice(&DAYS[weekday..weekday + 3]);
+    let month = (month - 1) as usize * 3;
+    out[8..11].copy_from_slice(&MONTHS[month..month + 3]);
+    let mut digits = |at: usize, count: usize, mut number: i64| {
+        for place in (at..at + count).rev() {
+            out[place] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    };
+    digits(5, 2, day);
+    digits(12, 4, year);
+    digits(17, 2, of_day / 3_600);
+    digits(20, 2, of_day / 60 % 60);
+    digits(23, 2, of_day % 60);
+    out
+}
+
+/// `:…:`, as a BLOB is written in VCL.
+fn base64(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4 + 2);
+    out.push(b':');
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            out.push(if place <= group.len() { digit } else { b'=' });
+        }
+    }
+    out.push(b':');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_as_http_dates() {
+        let date = |seconds| String::from_utf8(http_date(seconds).to_vec()).unwrap();
+        assert_eq!(date(784_111_777.9), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date(0.0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date(-0.5), "Wed, 31 Dec 1969 23:59:59 GMT");
+        assert_eq!(date(951_782_400.0), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(date(f64::INFINITY), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(date(f64::NEG_INFINITY), "Sat, 01 Jan 0000 00:00:00 GMT");
+        assert_eq!(date(f64::NAN), "Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+
+    #[test]
+    fn blobs_read_as_written_in_vcl() {
+        assert_eq!(base64(b""), b"::");
+        assert_eq!(base64(b"a"), b":YQ==:");
+        assert_eq!(base64(b"ab"), b":YWI=:");
+        assert_eq!(base64(b"abc\xff"), b":YWJj/w==:");
+    }
+
+    #[test]
+    fn joining_copies_only_what_must_be_copied() {
+        let mut scratch = Scratch::new(100);
+        let a = scratch.put(b"a");
+        let used = scratch.used_bytes();
+        assert_eq!(join(&[Value::Text(Text::UNSET), Value::Text(a), Value::Text(Text::EMPTY)], &mut scratch), a);
+        assert_eq!(scratch.used_bytes(), used);
+        assert_eq!(join(&[Value::Text(Text::UNSET)], &mut scratch), Text::UNSET);
+        assert_eq!(join(&[Value::Text(Text::UNSET), Value::Text(Text::EMPTY)], &mut scratch), Text::EMPTY);
+        let both = join(&[Value::Text(a), Value::Text(a)], &mut scratch);
+        assert_eq!(scratch.get(both), b"aa");
+    }
+}
