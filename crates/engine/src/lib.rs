@@ -12,6 +12,7 @@
 pub mod context;
 pub mod fetch;
 pub mod loaded_vcl;
+pub mod logged;
 pub mod request;
 pub mod request_body;
 pub mod session;

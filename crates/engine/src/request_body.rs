@@ -1,13 +1,15 @@
-//! A client's request body on its way to an origin: nothing, held whole, or streamed through a bounded queue.
+//! A client's request body on its way to an origin: nothing, held whole, or handed over piece by piece.
 //!
-//! The session reads the client and pushes pieces ([`feed`]); the fetch takes them ([`RequestBody::next`]). A body held whole
-//! (`std.cache_req_body`) can be sent again on a retry or restart, a streamed one only once.
+//! The session reads the client and hands over ([`Feed`]); the fetch takes ([`RequestBody::next`]). The client is read only
+//! when the fetch has asked, so nothing piles up and a late `100 Continue` is sent when the body is really wanted. A body
+//! held whole (`std.cache_req_body`) can be sent again on a retry or restart, a streamed one only once.
+//!
+//! *Invariant:* both ends live on one event loop; at most one piece is between them.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
-use tokio::sync::mpsc;
-
-/// Pieces that may wait in the queue.
-const QUEUE_PIECES: usize = 4;
+use std::task::{Context, Poll, Waker};
 
 /// Why a request body ended early, for `req.body read error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,34 +25,132 @@ pub enum RequestBody {
     Stream {
         /// Content-Length.
         length: Option<u64>,
-        /// The queue.
-        pieces: mpsc::Receiver<Result<Vec<u8>, BodyReadError>>,
+        /// The end to take pieces from.
+        pieces: Pieces,
     },
     /// Streamed once and gone: cannot be sent again.
     Taken,
 }
 
-/// The session's end of a streamed body.
-pub struct Feed {
-    sender: mpsc::Sender<Result<Vec<u8>, BodyReadError>>,
+/// What lies between the two ends.
+#[derive(Default)]
+struct Slot {
+    piece: Option<Result<Vec<u8>, BodyReadError>>,
+    /// The fetch waits for a piece.
+    is_wanted: bool,
+    /// No more will come.
+    is_finished: bool,
+    /// The fetch is gone.
+    is_unread: bool,
+    fetch: Option<Waker>,
+    session: Option<Waker>,
 }
+
+/// The session's end of a streamed body.
+pub struct Feed(Rc<RefCell<Slot>>);
+
+/// The fetch's end of a streamed body.
+pub struct Pieces(Rc<RefCell<Slot>>);
 
 /// Makes a streamed body and the end to push pieces into.
 #[must_use]
 pub fn feed(length: Option<u64>) -> (Feed, RequestBody) {
-    let (sender, pieces) = mpsc::channel(QUEUE_PIECES);
-    (Feed { sender }, RequestBody::Stream { length, pieces })
+    let slot = Rc::new(RefCell::new(Slot::default()));
+    (Feed(Rc::clone(&slot)), RequestBody::Stream { length, pieces: Pieces(slot) })
 }
 
 impl Feed {
-    /// Hands over a piece, waiting for room. False when nobody wants the body any more.
-    pub async fn push(&self, piece: Vec<u8>) -> bool {
-        self.sender.send(Ok(piece)).await.is_ok()
+    /// Waits until the fetch asks for a piece. False when it does not want any more.
+    pub async fn wanted(&self) -> bool {
+        poll_fn(|context| {
+            let mut slot = self.0.borrow_mut();
+            if slot.is_unread {
+                return Poll::Ready(false);
+            }
+            if slot.is_wanted && slot.piece.is_none() {
+                return Poll::Ready(true);
+            }
+            remember(&mut slot.session, context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Hands over a piece; call it only when one is wanted.
+    pub fn push(&self, piece: Vec<u8>) {
+        self.put(Ok(piece));
+    }
+
+    /// The body is complete.
+    pub fn finish(self) {
+        let mut slot = self.0.borrow_mut();
+        slot.is_finished = true;
+        wake(&mut slot.fetch);
     }
 
     /// Says that the client broke off.
-    pub async fn fail(self, error: BodyReadError) {
-        let _ = self.sender.send(Err(error)).await;
+    pub fn fail(self, error: BodyReadError) {
+        self.put(Err(error));
+        self.0.borrow_mut().is_finished = true;
+    }
+
+    fn put(&self, piece: Result<Vec<u8>, BodyReadError>) {
+        let mut slot = self.0.borrow_mut();
+        slot.piece = Some(piece);
+        slot.is_wanted = false;
+        wake(&mut slot.fetch);
+    }
+}
+
+impl Drop for Feed {
+    /// A feed that goes away before it is finished has failed: a fetch must not take what it has for the whole body.
+    fn drop(&mut self) {
+        let mut slot = self.0.borrow_mut();
+        if !slot.is_finished {
+            slot.is_finished = true;
+            slot.piece = Some(Err(BodyReadError("aborted".to_owned())));
+            wake(&mut slot.fetch);
+        }
+    }
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
+        poll_fn(|context| {
+            let mut slot = self.0.borrow_mut();
+            if let Some(piece) = slot.piece.take() {
+                return Poll::Ready(Some(piece));
+            }
+            if slot.is_finished {
+                return Poll::Ready(None);
+            }
+            slot.is_wanted = true;
+            wake(&mut slot.session);
+            remember(&mut slot.fetch, context);
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        let mut slot = self.0.borrow_mut();
+        slot.is_unread = true;
+        wake(&mut slot.session);
+    }
+}
+
+fn remember(place: &mut Option<Waker>, context: &Context<'_>) {
+    match place {
+        Some(waker) if waker.will_wake(context.waker()) => {}
+        _ => *place = Some(context.waker().clone()),
+    }
+}
+
+fn wake(place: &mut Option<Waker>) {
+    if let Some(waker) = place.take() {
+        waker.wake();
     }
 }
 
@@ -81,7 +181,7 @@ impl RequestBody {
     pub async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
         match self {
             RequestBody::Stream { pieces, .. } => {
-                let piece = pieces.recv().await;
+                let piece = pieces.next().await;
                 if piece.is_none() {
                     *self = RequestBody::Taken;
                 }
@@ -89,5 +189,44 @@ impl RequestBody {
             }
             RequestBody::None | RequestBody::Cached(_) | RequestBody::Taken => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_client_is_read_only_when_the_fetch_has_asked() {
+        let (feed, mut body) = feed(Some(4));
+        let is_wanted = poll_fn(|context| Poll::Ready(Box::pin(feed.wanted()).as_mut().poll(context).is_ready())).await;
+        assert!(!is_wanted);
+        let (_, first) = tokio::join!(
+            async {
+                assert!(feed.wanted().await);
+                feed.push(b"ab".to_vec());
+            },
+            body.next()
+        );
+        assert_eq!(first, Some(Ok(b"ab".to_vec())));
+        let (_, rest) = tokio::join!(
+            async {
+                assert!(feed.wanted().await);
+                feed.finish();
+            },
+            body.next()
+        );
+        assert_eq!(rest, None);
+        assert!(!body.is_sendable());
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_goes_away_is_an_error_and_not_the_end() {
+        let (first, mut body) = feed(None);
+        drop(first);
+        assert_eq!(body.next().await, Some(Err(BodyReadError("aborted".to_owned()))));
+        let (second, body) = feed(None);
+        drop(body);
+        assert!(!second.wanted().await);
     }
 }

@@ -1,0 +1,148 @@
+//! Messages whose changes are logged: every header set or removed leaves a record, as operators of Varnish read them.
+//!
+//! One set of tags for each message of the two machines; the functions here change a [`Message`] and write the record.
+
+use message::{HeaderLine, Message};
+use shm::log::LogBuffer;
+use surface::tag::Tag;
+
+/// The tags of one message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageTags {
+    /// Method set.
+    pub method: Tag,
+    /// Target set.
+    pub url: Tag,
+    /// Protocol set.
+    pub protocol: Tag,
+    /// Status set.
+    pub status: Tag,
+    /// Reason set.
+    pub reason: Tag,
+    /// Header added.
+    pub header: Tag,
+    /// Header removed.
+    pub unset: Tag,
+}
+
+macro_rules! tags {
+    ($name:ident, $method:ident, $url:ident, $protocol:ident, $status:ident, $reason:ident, $header:ident, $unset:ident, $text:literal) => {
+        #[doc = $text]
+        pub const $name: MessageTags = MessageTags {
+            method: Tag::$method,
+            url: Tag::$url,
+            protocol: Tag::$protocol,
+            status: Tag::$status,
+            reason: Tag::$reason,
+            header: Tag::$header,
+            unset: Tag::$unset,
+        };
+    };
+}
+
+tags!(REQ, ReqMethod, ReqURL, ReqProtocol, ReqStatus, ReqReason, ReqHeader, ReqUnset, "A client's request.");
+tags!(RESP, RespMethod, RespURL, RespProtocol, RespStatus, RespReason, RespHeader, RespUnset, "A response to a client.");
+tags!(
+    BEREQ,
+    BereqMethod,
+    BereqURL,
+    BereqProtocol,
+    BereqStatus,
+    BereqReason,
+    BereqHeader,
+    BereqUnset,
+    "A request to an origin."
+);
+tags!(
+    BERESP,
+    BerespMethod,
+    BerespURL,
+    BerespProtocol,
+    BerespStatus,
+    BerespReason,
+    BerespHeader,
+    BerespUnset,
+    "An origin's response."
+);
+
+/// Logs a whole request: method, target, protocol, headers.
+pub fn log_request(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+    log.record(tags.method, message.method());
+    log.record(tags.url, message.target());
+    log.record(tags.protocol, message.protocol());
+    log_headers(log, tags, message);
+}
+
+/// Logs a whole response: protocol, status, reason, headers.
+pub fn log_response(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+    log_status_line(log, tags, message);
+    log_headers(log, tags, message);
+}
+
+/// Logs protocol, status and reason of a response.
+pub fn log_status_line(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+    log.record(tags.protocol, message.protocol());
+    log.record(tags.status, itoa::Buffer::new().format(message.status()).as_bytes());
+    log.record(tags.reason, message.reason());
+}
+
+fn log_headers(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+    for header in message.headers() {
+        log.record(tags.header, header.line());
+    }
+}
+
+/// Gives a message a status line and logs it.
+pub fn set_status_line(
+    log: &mut LogBuffer,
+    tags: MessageTags,
+    message: &mut Message,
+    protocol: &[u8],
+    status: u16,
+    reason: &[u8],
+) {
+    message.set_protocol(protocol);
+    message.set_status(status);
+    message.set_reason(reason);
+    log_status_line(log, tags, message);
+}
+
+/// Adds a header at the end.
+pub fn append(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[&[u8]]) {
+    message.append_parts(name.as_bytes(), value);
+    log_last(log, tags, message);
+}
+
+/// Logs the header added last.
+pub fn log_last(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+    if let Some(header) = message.headers().next_back() {
+        log.record(tags.header, header.line());
+    }
+}
+
+/// Removes all headers of that name.
+pub fn unset(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str) {
+    if !message.has(name) {
+        return;
+    }
+    message.retain(|header: HeaderLine<'_>| {
+        let keep = !header.is(name);
+        if !keep {
+            log.record(tags.unset, header.line());
+        }
+        keep
+    });
+}
+
+/// Replaces all headers of that name by one at the end.
+pub fn set(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[u8]) {
+    unset(log, tags, message, name);
+    append(log, tags, message, name, &[value]);
+}
+
+/// As [`set`], but nothing happens when there is just this header with this value already.
+pub fn force(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[u8]) {
+    if message.get(name) != Some(value) {
+        set(log, tags, message, name, value);
+    }
+}

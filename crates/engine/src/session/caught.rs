@@ -1,0 +1,41 @@
+//! A panic costs the request in which it happened, not the worker.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// Runs a future to its end, or to its panic; then the text of it.
+///
+/// What the future had borrowed may be in any state after a panic: whoever calls this throws it away.
+pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
+    let mut future = pin!(future);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(panic) => Poll::Ready(Err(text(panic.as_ref()))),
+    })
+    .await
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "panic without a text".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_its_text_and_a_result_stays_itself() {
+        assert_eq!(caught(async { 7 }).await, Ok(7));
+        let number = 9;
+        let result: Result<(), String> = caught(async { panic!("number {number}") }).await;
+        assert_eq!(result, Err("number 9".to_owned()));
+    }
+}

@@ -1,0 +1,181 @@
+//! The client's connection: bytes in, bytes out, and the time each may take. It knows nothing of HTTP.
+//!
+//! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and memory. Nothing is buffered
+//! here: what is received lies in the request's buffer, what is sent is written from where it lies.
+
+use super::deadline::Deadline;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::Instant;
+
+/// Most slices in one vectored write: head, chunk line, bytes, end of chunk.
+pub(crate) const PARTS_MAX: usize = 4;
+
+/// Why nothing was received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReceiveError {
+    /// The client closed, or the connection broke.
+    Closed,
+    /// The time is up.
+    TimedOut,
+}
+
+/// Why not everything was sent. What exactly broke is nobody's concern: the session ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SendError;
+
+/// How long sending may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendLimits {
+    /// For each write to make some progress.
+    pub(crate) idle: Duration,
+    /// For the whole response.
+    pub(crate) until: Instant,
+}
+
+/// A client's connection.
+pub(crate) struct Connection<S> {
+    stream: S,
+    deadline: Deadline,
+    /// Bytes sent since the start.
+    pub(crate) sent_bytes: u64,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Connection { stream, deadline: Deadline::new(), sent_bytes: 0 }
+    }
+
+    /// The stream itself, for a pipe.
+    pub(crate) fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Reads once into the buffer that `take_buffer` yields, which is asked for anew with every attempt and given back when
+    /// there is nothing to read: so a connection that waits holds no buffer.
+    pub(crate) async fn receive_first<B: AsMut<Vec<u8>>>(
+        &mut self,
+        due: Instant,
+        mut take_buffer: impl FnMut() -> B,
+        mut give_back: impl FnMut(B),
+    ) -> Result<B, ReceiveError> {
+        poll_fn(|context| {
+            let mut buffer = take_buffer();
+            match self.poll_receive(context, buffer.as_mut(), due) {
+                Poll::Ready(Ok(_)) => Poll::Ready(Ok(buffer)),
+                Poll::Ready(Err(error)) => {
+                    give_back(buffer);
+                    Poll::Ready(Err(error))
+                }
+                Poll::Pending => {
+                    give_back(buffer);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Adds at most `room` bytes to the buffer, at least one.
+    pub(crate) async fn receive(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        room: usize,
+        due: Instant,
+    ) -> Result<usize, ReceiveError> {
+        buffer.reserve(room);
+        poll_fn(|context| self.poll_receive(context, buffer, due)).await
+    }
+
+    fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        due: Instant,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        match pin!(self.stream.read_buf(buffer)).poll(context) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(ReceiveError::Closed)),
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
+            Poll::Pending => {
+                self.deadline.set(due);
+                ready!(self.deadline.poll(context));
+                Poll::Ready(Err(ReceiveError::TimedOut))
+            }
+        }
+    }
+
+    /// Sends all parts, one after the other, in as few writes as the peer allows.
+    pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS_MAX], limits: SendLimits) -> Result<(), SendError> {
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        let mut sent = 0;
+        let mut stalled_at: Option<Instant> = None;
+        poll_fn(|context| {
+            while sent < total {
+                match poll_write_from(&mut self.stream, context, &parts, sent) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(SendError)),
+                    Poll::Ready(Ok(count)) => {
+                        sent += count;
+                        self.sent_bytes += count as u64;
+                        stalled_at = None;
+                    }
+                    Poll::Pending => {
+                        let since = *stalled_at.get_or_insert_with(Instant::now);
+                        self.deadline.set(limits.until.min(since + limits.idle));
+                        ready!(self.deadline.poll(context));
+                        return Poll::Ready(Err(SendError));
+                    }
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Pushes out what the stream may have buffered.
+    pub(crate) async fn flush(&mut self, limits: SendLimits) -> Result<(), SendError> {
+        self.deadline.set(limits.until);
+        poll_fn(|context| match Pin::new(&mut self.stream).poll_flush(context) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(SendError)),
+            Poll::Pending => {
+                ready!(self.deadline.poll(context));
+                Poll::Ready(Err(SendError))
+            }
+        })
+        .await
+    }
+
+    /// Says that no more will be sent, without waiting for anything.
+    pub(crate) async fn shut_down(&mut self) {
+        poll_fn(|context| {
+            let _ = Pin::new(&mut self.stream).poll_shutdown(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+fn poll_write_from<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    context: &mut Context<'_>,
+    parts: &[&[u8]; PARTS_MAX],
+    sent: usize,
+) -> Poll<io::Result<usize>> {
+    let mut slices = [IoSlice::new(b""); PARTS_MAX];
+    let mut count = 0;
+    let mut skip = sent;
+    for part in parts {
+        if skip >= part.len() {
+            skip -= part.len();
+            continue;
+        }
+        slices[count] = IoSlice::new(&part[skip..]);
+        count += 1;
+        skip = 0;
+    }
+    Pin::new(stream).poll_write_vectored(context, &slices[..count])
+}

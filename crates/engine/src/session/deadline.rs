@@ -1,0 +1,82 @@
+//! A time limit that costs nothing while it is not reached.
+//!
+//! Arming a timer for each read and write of each request would be most of the path of a hit, so the timer of a connection
+//! is only ever moved when it fires too early. *Invariant:* the timer is armed for `due` or earlier.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The longest limit that means anything: what is longer is no limit.
+const FOREVER: Duration = Duration::from_secs(20 * 365 * 86_400);
+
+/// A parameter in seconds as a duration: negative is 0, and nothing is too long.
+pub(crate) fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(FOREVER).min(FOREVER)
+}
+
+/// A limit that is set often and seldom reached.
+pub(crate) struct Deadline {
+    due: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    /// A limit, still without a timer.
+    pub(crate) fn new() -> Deadline {
+        Deadline { due: Instant::now() + FOREVER, timer: None }
+    }
+
+    /// Moves the limit.
+    pub(crate) fn set(&mut self, due: Instant) {
+        self.due = due;
+    }
+
+    /// Ready once the limit is reached; else the task is woken when it is (or earlier, and then polls again).
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let due = self.due;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if timer.deadline() > due {
+            timer.as_mut().reset(due);
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if timer.deadline() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_moved_later_and_earlier_is_kept_to_the_moment() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new();
+        deadline.set(start + Duration::from_secs(1));
+        assert!(poll_fn(|context| Poll::Ready(deadline.poll(context))).await.is_pending());
+        deadline.set(start + Duration::from_secs(5));
+        poll_fn(|context| deadline.poll(context)).await;
+        assert_eq!(start.elapsed().as_secs(), 5);
+        deadline.set(start + Duration::from_secs(60));
+        assert!(poll_fn(|context| Poll::Ready(deadline.poll(context))).await.is_pending());
+        deadline.set(start + Duration::from_secs(7));
+        poll_fn(|context| deadline.poll(context)).await;
+        assert_eq!(start.elapsed().as_secs(), 7);
+    }
+
+    #[test]
+    fn absurd_durations_are_bounded() {
+        assert_eq!(duration(-1.0), Duration::ZERO);
+        assert_eq!(duration(f64::INFINITY), FOREVER);
+        assert_eq!(duration(f64::NAN), Duration::ZERO);
+        assert_eq!(duration(0.5), Duration::from_millis(500));
+    }
+}
