@@ -1,14 +1,18 @@
 //! The Connection header: does the connection stay, and does the message ask for something it must not.
+//!
+//! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
-use crate::framing::FramingError;
+use crate::framing::{FramingError, is_unframed_keep_alive};
 use message::Message;
+use surface::header::{DROP_PASS, find};
 
 /// What the Connection headers of a message ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionOptions {
-    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`.
+    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`, or a response whose end is not
+    /// known. A later token overrides an earlier one.
     pub close: bool,
-    /// `keep-alive` was said and nothing said later overrides it.
+    /// `keep-alive` is listed.
     pub keep_alive: bool,
     /// `upgrade` is listed.
     pub upgrade: bool,
@@ -17,7 +21,85 @@ pub struct ConnectionOptions {
 /// Reads the Connection headers.
 ///
 /// # Errors
-/// [`FramingError::ProtectedHeaderInConnection`].
-pub fn connection_options(_message: &Message) -> Result<ConnectionOptions, FramingError> {
-    Ok(ConnectionOptions::default())
+/// [`FramingError::ProtectedHeaderInConnection`]: a header that everyone relies on is named, as if it were this
+/// connection's own. Answer 400 to a request; close the connection after such a response. Compat: observed.
+pub fn connection_options(message: &Message) -> Result<ConnectionOptions, FramingError> {
+    let mut options = ConnectionOptions {
+        close: message.protocol().eq_ignore_ascii_case(b"HTTP/1.0") || is_unframed_keep_alive(message),
+        ..ConnectionOptions::default()
+    };
+    let is_unframed = message.status() != 0 && options.close && is_unframed_keep_alive(message);
+    for header in message.headers() {
+        if header.name().len() != 10 || !header.is("Connection") {
+            continue;
+        }
+        for token in header.value().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            if token.eq_ignore_ascii_case(b"close") {
+                options.close = true;
+            } else if token.eq_ignore_ascii_case(b"keep-alive") {
+                options.keep_alive = true;
+                options.close = is_unframed;
+            } else if token.eq_ignore_ascii_case(b"upgrade") {
+                options.upgrade = true;
+            } else if find(token).is_some_and(|row| row.dropped & DROP_PASS == 0) {
+                return Err(FramingError::ProtectedHeaderInConnection);
+            }
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(protocol: &str, status: u16, lines: &[(&str, &str)]) -> Result<(bool, bool, bool), FramingError> {
+        let mut message = Message::new();
+        message.set_protocol(protocol.as_bytes());
+        message.set_status(status);
+        for (name, value) in lines {
+            message.append(name.as_bytes(), value.as_bytes());
+        }
+        connection_options(&message).map(|options| (options.close, options.keep_alive, options.upgrade))
+    }
+
+    #[test]
+    fn the_version_decides_and_later_tokens_override() {
+        let connection = |value| [("Connection", value)];
+        assert_eq!(options("HTTP/1.1", 0, &[]), Ok((false, false, false)));
+        assert_eq!(options("HTTP/1.0", 0, &[]), Ok((true, false, false)));
+        assert_eq!(options("http/1.0", 0, &[]), Ok((true, false, false)));
+        assert_eq!(options("HTTP/1.0", 0, &connection("Keep-Alive")), Ok((false, true, false)));
+        assert_eq!(options("HTTP/1.1", 0, &connection("close")), Ok((true, false, false)));
+        assert_eq!(options("HTTP/1.1", 0, &connection("x-hop , CLOSE,")), Ok((true, false, false)));
+        assert_eq!(options("HTTP/1.1", 0, &connection("close, keep-alive")), Ok((false, true, false)));
+        assert_eq!(options("HTTP/1.1", 0, &connection("keep-alive, close")), Ok((true, true, false)));
+        assert_eq!(options("HTTP/1.1", 0, &connection("Upgrade, HTTP2-Settings")), Ok((false, false, true)));
+        assert_eq!(
+            options("HTTP/1.1", 0, &[("Connection", "keep-alive"), ("connection", "close")]),
+            Ok((true, true, false))
+        );
+    }
+
+    #[test]
+    fn a_header_that_everyone_relies_on_may_not_be_named() {
+        for name in ["Host", "cookie", "Content-Length", "Age", "If-Range", "Cache-Control"] {
+            assert_eq!(
+                options("HTTP/1.1", 0, &[("Connection", name)]),
+                Err(FramingError::ProtectedHeaderInConnection),
+                "{name}"
+            );
+        }
+        for name in ["TE", "Trailer", "Transfer-Encoding", "Keep-Alive", "Accept-Ranges", "X-Hop", ""] {
+            assert!(options("HTTP/1.1", 0, &[("Connection", name)]).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_response_without_an_end_closes_the_connection_whatever_it_says() {
+        let keep = ("Connection", "keep-alive");
+        assert_eq!(options("HTTP/1.1", 200, &[keep]), Ok((true, true, false)));
+        assert_eq!(options("HTTP/1.1", 200, &[keep, ("Content-Length", "0")]), Ok((false, true, false)));
+        assert_eq!(options("HTTP/1.1", 304, &[keep]), Ok((false, true, false)));
+    }
 }

@@ -1,6 +1,22 @@
 //! Where the body lies in the bytes received.
+//!
+//! The decoder copies nothing and keeps nothing but its state, so a body may come in any pieces. A chunked body:
+//!
+//! ```text
+//! Size ─digits→ Size ─blank→ Blank     ─LF→ Data ─all→ Tail ─LF→ Size
+//!      ─;→ Extension ─CR→ SizeEnd ─LF→ ┤
+//!                                       └(size 0)→ Line ─empty→ Done
+//!                                                   ↑ └name→ Name ─:→ Value ─LF┐
+//!                                                   └───────────────────────────┘
+//! ```
+//!
+//! Extensions and trailers are skipped, within bounds; a line with an extension must end in CR LF, since some readers take
+//! a bare LF there for a part of the extension. Compat: Varnish refuses extensions and trailers altogether (RFC 9112 §7.1.1
+//! wants them ignored), and accepts a bare LF elsewhere, as this does. Source: RFC 9112 §7.1.
 
 use crate::framing::BodyLength;
+use crate::token::{is_blank, is_control, is_token};
+use surface::limits::{CHUNK_HEADER_BYTES_MAX, CHUNK_TRAILER_BYTES_MAX};
 
 /// What to do with the bytes given to [`BodyDecoder::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,21 +34,21 @@ pub struct Step {
 pub enum BodyError {
     /// The connection ended before the announced length.
     LengthShort,
-    /// The connection ended inside a chunked body.
+    /// The connection ended inside a chunk.
+    ChunkShort,
+    /// The connection ended between chunks, or inside their framing.
     ChunkedShort,
-    /// A chunk-size line longer than `surface::limits::CHUNK_HEADER_BYTES_MAX`.
+    /// A chunk-size line longer than [`CHUNK_HEADER_BYTES_MAX`].
     ChunkHeaderTooLong,
-    /// A chunk-size line without a hexadecimal number.
+    /// A chunk-size line that does not start with a hexadecimal number.
     ChunkHeaderNotHex,
-    /// Something illegal after the number of a chunk-size line.
-    ChunkHeaderNumber,
-    /// A chunk-size line that does not end in a line feed.
+    /// Something else than an extension or a line end after the number of a chunk-size line.
     ChunkHeaderNoLineEnd,
     /// A chunk that is not followed by a line end.
     ChunkTailNoLineEnd,
-    /// A chunk size beyond 64 bits.
+    /// A chunk size of 2^63 or more.
     ChunkTooLarge,
-    /// A trailer section that is malformed or too long.
+    /// A trailer section that is malformed, or longer than [`CHUNK_TRAILER_BYTES_MAX`].
     Trailer,
 }
 
@@ -40,36 +56,171 @@ impl BodyError {
     /// The payload of the `FetchError` record.
     #[must_use]
     pub fn text(self) -> &'static str {
-        ""
+        match self {
+            BodyError::LengthShort => "straight insufficient bytes",
+            BodyError::ChunkShort => "chunked insufficient bytes",
+            BodyError::ChunkedShort => "chunked read err",
+            BodyError::ChunkHeaderTooLong => "chunked header too long",
+            BodyError::ChunkHeaderNotHex => "chunked header non-hex",
+            BodyError::ChunkHeaderNoLineEnd => "chunked header no NL",
+            BodyError::ChunkTailNoLineEnd | BodyError::Trailer => "chunked tail no NL",
+            BodyError::ChunkTooLarge => "bogusly large chunk size",
+        }
     }
 }
 
 /// Follows the framing of one body.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
-    length: BodyLength,
+    state: State,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Done,
+    /// Bytes to come.
+    Length(u64),
+    UntilClose,
+    Chunked {
+        at: Chunked,
+        /// The size while it is read, then bytes of this chunk to come.
+        size: u64,
+        /// Bytes of this size line, or of the trailer section.
+        line_bytes: usize,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Chunked {
+    /// Before the first digit.
+    SizeStart,
+    Size,
+    /// Blanks between the number and the line end.
+    Blank,
+    Extension,
+    /// A CR was seen, only LF may follow.
+    SizeEnd,
+    Data,
+    Tail,
+    TailEnd,
+    /// At the start of a trailer line.
+    Line,
+    LastEnd,
+    Name,
+    Value,
+    ValueEnd,
+}
+
+const CHUNK_START: State = State::Chunked { at: Chunked::SizeStart, size: 0, line_bytes: 0 };
 
 impl BodyDecoder {
     /// A decoder for a body of that length.
     #[must_use]
     pub fn new(length: BodyLength) -> Self {
-        BodyDecoder { length }
+        let state = match length {
+            BodyLength::None | BodyLength::Length(0) => State::Done,
+            BodyLength::Length(bytes) => State::Length(bytes),
+            BodyLength::UntilClose => State::UntilClose,
+            BodyLength::Chunked => CHUNK_START,
+        };
+        BodyDecoder { state }
     }
 
     /// Looks at `input`, which starts where the last step ended, and says what is in it. The caller consumes
-    /// `skip + data` bytes and calls again; a step of nothing that is not `done` asks for more input.
+    /// `skip + data` bytes and calls again with the rest. A step with no data that is not `done` has used up all of the
+    /// input and asks for more.
     ///
     /// # Errors
-    /// [`BodyError`]; the connection is of no further use.
-    pub fn step(&mut self, _input: &[u8]) -> Result<Step, BodyError> {
-        Ok(Step::default())
+    /// [`BodyError`]; the connection is of no further use, and neither is the decoder.
+    pub fn step(&mut self, input: &[u8]) -> Result<Step, BodyError> {
+        match self.state {
+            State::Done => Ok(Step { skip: 0, data: 0, done: true }),
+            State::UntilClose => Ok(Step { skip: 0, data: input.len(), done: false }),
+            State::Length(remaining) => {
+                let data = take(remaining, input);
+                let rest = remaining - data as u64;
+                self.state = if rest == 0 { State::Done } else { State::Length(rest) };
+                Ok(Step { skip: 0, data, done: rest == 0 })
+            }
+            State::Chunked { at, size, line_bytes } => self.step_chunked(input, at, size, line_bytes),
+        }
+    }
+
+    fn step_chunked(
+        &mut self,
+        input: &[u8],
+        mut at: Chunked,
+        mut size: u64,
+        mut line_bytes: usize,
+    ) -> Result<Step, BodyError> {
+        let mut skip = 0;
+        while at != Chunked::Data {
+            let Some(&byte) = input.get(skip) else {
+                self.state = State::Chunked { at, size, line_bytes };
+                return Ok(Step { skip, data: 0, done: false });
+            };
+            skip += 1;
+            line_bytes += 1;
+            let line_bytes_max = match at {
+                Chunked::Line | Chunked::LastEnd | Chunked::Name | Chunked::Value | Chunked::ValueEnd => {
+                    CHUNK_TRAILER_BYTES_MAX
+                }
+                _ => CHUNK_HEADER_BYTES_MAX,
+            };
+            if line_bytes > line_bytes_max {
+                let is_trailer = line_bytes_max == CHUNK_TRAILER_BYTES_MAX;
+                return Err(if is_trailer { BodyError::Trailer } else { BodyError::ChunkHeaderTooLong });
+            }
+            at = match (at, byte) {
+                (Chunked::SizeStart | Chunked::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                    size = append_digit(size, byte)?;
+                    Chunked::Size
+                }
+                (Chunked::SizeStart, _) => return Err(BodyError::ChunkHeaderNotHex),
+                (Chunked::Size | Chunked::Blank, b'\n') | (Chunked::SizeEnd, b'\n') => {
+                    line_bytes = 0;
+                    if size == 0 { Chunked::Line } else { Chunked::Data }
+                }
+                (Chunked::Size | Chunked::Blank | Chunked::Extension, b'\r') => Chunked::SizeEnd,
+                (Chunked::Size | Chunked::Blank, b';') => Chunked::Extension,
+                (Chunked::Size | Chunked::Blank, _) if is_blank(byte) => Chunked::Blank,
+                (Chunked::Extension, _) if !is_control(byte) => Chunked::Extension,
+                (Chunked::Size | Chunked::Blank | Chunked::Extension | Chunked::SizeEnd, _) => {
+                    return Err(BodyError::ChunkHeaderNoLineEnd);
+                }
+                (Chunked::Data, _) => unreachable!("the loop ends in this state"),
+                (Chunked::Tail | Chunked::TailEnd, b'\n') => {
+                    line_bytes = 0;
+                    Chunked::SizeStart
+                }
+                (Chunked::Tail, b'\r') => Chunked::TailEnd,
+                (Chunked::Tail | Chunked::TailEnd, _) => return Err(BodyError::ChunkTailNoLineEnd),
+                (Chunked::Line | Chunked::LastEnd, b'\n') => {
+                    self.state = State::Done;
+                    return Ok(Step { skip, data: 0, done: true });
+                }
+                (Chunked::Line, b'\r') => Chunked::LastEnd,
+                (Chunked::Line | Chunked::Name, _) if is_token(byte) => Chunked::Name,
+                (Chunked::Name, b':') => Chunked::Value,
+                (Chunked::Value | Chunked::ValueEnd, b'\n') => Chunked::Line,
+                (Chunked::Value, b'\r') => Chunked::ValueEnd,
+                (Chunked::Value, _) if !is_control(byte) => Chunked::Value,
+                (Chunked::Line | Chunked::LastEnd | Chunked::Name | Chunked::Value | Chunked::ValueEnd, _) => {
+                    return Err(BodyError::Trailer);
+                }
+            };
+        }
+        let data = take(size, &input[skip..]);
+        size -= data as u64;
+        let at = if size == 0 { Chunked::Tail } else { Chunked::Data };
+        self.state = State::Chunked { at, size, line_bytes: 0 };
+        Ok(Step { skip, data, done: false })
     }
 
     /// Whether the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        false
+        self.state == State::Done
     }
 
     /// The connection ended.
@@ -77,16 +228,39 @@ impl BodyDecoder {
     /// # Errors
     /// When the body is not complete.
     pub fn end_of_input(&mut self) -> Result<(), BodyError> {
-        Ok(())
+        match self.state {
+            State::Done => Ok(()),
+            State::UntilClose => {
+                self.state = State::Done;
+                Ok(())
+            }
+            State::Length(_) => Err(BodyError::LengthShort),
+            State::Chunked { at: Chunked::Data, .. } => Err(BodyError::ChunkShort),
+            State::Chunked { .. } => Err(BodyError::ChunkedShort),
+        }
     }
 
     /// Body bytes still to come; `None` when that is not known.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
-        match self.length {
-            BodyLength::None => Some(0),
-            BodyLength::Length(bytes) => Some(bytes),
-            BodyLength::Chunked | BodyLength::UntilClose => None,
+        match self.state {
+            State::Done => Some(0),
+            State::Length(bytes) => Some(bytes),
+            State::UntilClose | State::Chunked { .. } => None,
         }
     }
+}
+
+/// How much of `input` belongs to the next `remaining` bytes.
+fn take(remaining: u64, input: &[u8]) -> usize {
+    usize::try_from(remaining).unwrap_or(usize::MAX).min(input.len())
+}
+
+fn append_digit(size: u64, digit: u8) -> Result<u64, BodyError> {
+    let value = match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    };
+    // One bit less than fits, so that sums of sizes cannot overflow.
+    if size >= 1 << 59 { Err(BodyError::ChunkTooLarge) } else { Ok(size << 4 | u64::from(value)) }
 }

@@ -1,4 +1,7 @@
 //! How long the body of a message is.
+//!
+//! This is where request smuggling is decided: when a message can be read in two ways, it is refused, never guessed at.
+//! `docs/request-smuggling.md` lists the cases. Source: RFC 9112 §6.
 
 use message::Message;
 
@@ -15,47 +18,178 @@ pub enum BodyLength {
     UntilClose,
 }
 
-/// Why the length of a body cannot be trusted. Always the peer's fault.
+/// Why a message cannot be framed or its connection cannot be trusted. Always the peer's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FramingError {
-    /// A Content-Length that is not a number.
+    /// A Content-Length that is not a decimal number below 2^63.
     LengthSyntax,
-    /// Several Content-Length headers.
+    /// Several Content-Length headers (in a response: that differ).
     SeveralLengths,
-    /// A Transfer-Encoding that is not exactly `chunked`.
+    /// A Transfer-Encoding that is not exactly `chunked`, once.
     UnknownTransferEncoding,
     /// Both Transfer-Encoding and Content-Length.
     LengthAndTransferEncoding,
-    /// Transfer-Encoding in HTTP/1.0.
+    /// Transfer-Encoding in an HTTP/1.0 request.
     TransferEncodingInHttp10,
-    /// A method that needs a body, without a length, in HTTP/1.0.
+    /// POST or PUT without a length in HTTP/1.0.
     LengthRequired,
-    /// A method that must not have a body has one.
+    /// A method or status that has no body comes with one.
     UnexpectedBody,
+    /// A response with a status below 200, where the final one is needed.
+    InterimResponse,
     /// The Connection header names a header that is not the connection's to take away.
     ProtectedHeaderInConnection,
 }
 
 impl FramingError {
-    /// In words.
+    /// In words, for reports of Copal's own.
     #[must_use]
     pub fn text(self) -> &'static str {
-        ""
+        match self {
+            FramingError::LengthSyntax => "malformed Content-Length",
+            FramingError::SeveralLengths => "several Content-Length headers",
+            FramingError::UnknownTransferEncoding => "unknown Transfer-Encoding",
+            FramingError::LengthAndTransferEncoding => "both Transfer-Encoding and Content-Length",
+            FramingError::TransferEncodingInHttp10 => "Transfer-Encoding in HTTP/1.0",
+            FramingError::LengthRequired => "a length is required",
+            FramingError::UnexpectedBody => "unexpected body",
+            FramingError::InterimResponse => "interim response",
+            FramingError::ProtectedHeaderInConnection => "protected header named in Connection",
+        }
     }
 }
 
-/// How long the body of a request is. Source: RFC 9112 §6.3.
-///
-/// # Errors
-/// When two readers of this request could disagree: answer 400 and close.
-pub fn request_body_length(_message: &Message) -> Result<BodyLength, FramingError> {
-    Ok(BodyLength::None)
+/// The two headers that frame a body, counted and read in one pass.
+#[derive(Default)]
+struct Framing {
+    length: Option<Result<u64, FramingError>>,
+    lengths: usize,
+    is_chunked: bool,
+    transfer_encodings: usize,
 }
 
-/// How long the body of a response to a request of that method is. Source: RFC 9112 §6.3.
+impl Framing {
+    fn of(message: &Message) -> Self {
+        let mut framing = Framing::default();
+        for header in message.headers() {
+            // Two length comparisons are cheaper than two case-insensitive ones for every header.
+            match header.name().len() {
+                14 if header.is("Content-Length") => {
+                    framing.lengths += 1;
+                    framing.length.get_or_insert_with(|| parse_length(header.value()));
+                }
+                17 if header.is("Transfer-Encoding") => {
+                    framing.transfer_encodings += 1;
+                    framing.is_chunked = header.value().eq_ignore_ascii_case(b"chunked");
+                }
+                _ => {}
+            }
+        }
+        framing
+    }
+
+    fn body_length(&self) -> Result<Option<BodyLength>, FramingError> {
+        match (self.transfer_encodings, self.length) {
+            (0, None) => Ok(None),
+            (0, Some(length)) => {
+                let length = length?;
+                if self.lengths > 1 { Err(FramingError::SeveralLengths) } else { Ok(Some(BodyLength::Length(length))) }
+            }
+            (_, Some(_)) => Err(FramingError::LengthAndTransferEncoding),
+            (1, None) if self.is_chunked => Ok(Some(BodyLength::Chunked)),
+            (_, None) => Err(FramingError::UnknownTransferEncoding),
+        }
+    }
+}
+
+/// Digits only: no sign, no blanks inside, no list. Below 2^63, so that sums of two lengths cannot overflow.
+fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return Err(FramingError::LengthSyntax);
+    }
+    value
+        .iter()
+        .try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+        .filter(|&length| length <= i64::MAX as u64)
+        .ok_or(FramingError::LengthSyntax)
+}
+
+fn is_http10(message: &Message) -> bool {
+    message.protocol().eq_ignore_ascii_case(b"HTTP/1.0")
+}
+
+/// How long the body of a request is: never [`BodyLength::UntilClose`]. Source: RFC 9112 §6.3.
 ///
 /// # Errors
-/// When two readers of this response could disagree: `Body cannot be fetched`.
-pub fn response_body_length(_message: &Message, _request_method: &[u8]) -> Result<BodyLength, FramingError> {
-    Ok(BodyLength::None)
+/// When two readers of this request could disagree: answer 400 and close. Several equal Content-Length headers are an
+/// error too ([`FramingError::SeveralLengths`]; Compat: Varnish records `Multiple Content-Length: headers`), so is a HEAD
+/// with a body and an HTTP/1.0 POST or PUT without a length.
+pub fn request_body_length(message: &Message) -> Result<BodyLength, FramingError> {
+    let framing = Framing::of(message);
+    if framing.transfer_encodings > 0 && is_http10(message) {
+        return Err(FramingError::TransferEncodingInHttp10);
+    }
+    let method = message.method();
+    match framing.body_length()? {
+        Some(BodyLength::Length(1..) | BodyLength::Chunked) if method == b"HEAD" => Err(FramingError::UnexpectedBody),
+        Some(length) => Ok(length),
+        None if is_http10(message) && (method == b"POST" || method == b"PUT") => Err(FramingError::LengthRequired),
+        None => Ok(BodyLength::None),
+    }
+}
+
+/// How long the body of a final response to a request of that method is. Source: RFC 9112 §6.3.
+///
+/// A response without any length that says `Connection: keep-alive` has no body: reading until close would wait for a
+/// close that is not coming. Such a connection is not reused, see [`connection_options`](crate::connection_options).
+///
+/// # Errors
+/// When two readers of this response could disagree: `Body cannot be fetched`. A status below 200 is an error here:
+/// whoever handles interim responses looks at the status first.
+pub fn response_body_length(message: &Message, request_method: &[u8]) -> Result<BodyLength, FramingError> {
+    match message.status() {
+        ..200 => return Err(FramingError::InterimResponse),
+        304 => return Ok(BodyLength::None),
+        _ if request_method == b"HEAD" => return Ok(BodyLength::None),
+        _ => {}
+    }
+    let length = Framing::of(message).body_length()?;
+    if message.status() == 204 {
+        return match length {
+            None | Some(BodyLength::Length(0)) => Ok(BodyLength::None),
+            Some(_) => Err(FramingError::UnexpectedBody),
+        };
+    }
+    Ok(match length {
+        Some(length) => length,
+        None if is_unframed_keep_alive(message) => BodyLength::None,
+        None => BodyLength::UntilClose,
+    })
+}
+
+/// Whether a response promises to keep the connection open but does not say where its body ends.
+pub(crate) fn is_unframed_keep_alive(message: &Message) -> bool {
+    message.status() >= 200
+        && !matches!(message.status(), 204 | 304)
+        && message.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"))
+        && !message.has("Content-Length")
+        && !message.has("Transfer-Encoding")
+}
+
+/// Makes one of several equal lengths, be they on several lines or a list. Source: RFC 9112 §6.3.
+pub(crate) fn merge_equal_lengths(message: &mut Message) {
+    let mut values = message.get_all("Content-Length").flat_map(|value| value.split(|&byte| byte == b','));
+    let Some(first) = values.next() else { return };
+    let first = first.trim_ascii();
+    let mut count = 1;
+    for value in values {
+        if value.trim_ascii() != first {
+            return;
+        }
+        count += 1;
+    }
+    if count > 1 {
+        let value = first.to_vec();
+        message.set("Content-Length", &value);
+    }
 }

@@ -1,17 +1,37 @@
 //! Request and response heads: bytes to [`Message`].
+//!
+//! A head is looked at only when all of it is there (the empty line was seen), so that a refusal never depends on how the
+//! bytes were cut into packets. Then one pass over the lines: find the line feed, check the bytes, find the colon, copy
+//! the line into the message. Nothing is allocated, save for folded lines.
+//!
+//! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to the one before, every
+//! blank and line end between them becoming one space; a folded Host, Content-Length or Transfer-Encoding is refused.
+//!
+//! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
+//! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
+use crate::framing::merge_equal_lengths;
+use crate::token::{is_blank, is_control, is_token};
+use memchr::memchr;
 use message::Message;
 
 /// How large a head may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadLimits {
-    /// Largest head, line ends included, in bytes (`http_req_size`, `http_resp_size`).
+    /// Largest head, line ends and leading blank lines included, in bytes (`http_req_size`, `http_resp_size`).
     pub total_bytes: usize,
-    /// Longest line, in bytes (`http_req_hdr_len`, `http_resp_hdr_len`).
+    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`, `http_resp_hdr_len`). Never more than
+    /// 65,535 whatever is said here.
     pub line_bytes: usize,
-    /// Most header lines (`http_max_hdr`).
+    /// `http_max_hdr`: header lines, of which the start line takes [`START_LINE_SLOTS`].
     pub headers_max: usize,
 }
+
+/// How many of the lines that `http_max_hdr` allows are not header lines. Compat: the default of 64 admits 59.
+pub const START_LINE_SLOTS: usize = 5;
+
+/// Offsets within a line are kept in 16 bits.
+const LINE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How far the parser came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +53,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The bytes.
+    fn of(line: &[u8]) -> Self {
+        let mut bytes = [0; 20];
+        let len = line.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&line[..len]);
+        Sample { bytes, len: len as u8 }
+    }
+
+    /// The bytes, at most 20.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -49,18 +76,22 @@ impl std::fmt::Debug for Sample {
 /// Why a head was refused. Always the peer's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadError {
-    /// Larger than [`HeadLimits::total_bytes`].
+    /// Larger than [`HeadLimits::total_bytes`]: close with `RX_OVERFLOW`, without an answer.
     Overflow,
     /// No, or a malformed, start line.
     StartLine,
-    /// A protocol that is not HTTP/1.0 or HTTP/1.1.
+    /// A protocol that is not HTTP/1.0 or HTTP/1.1 (in a response: not HTTP at all).
     Version,
+    /// A response status that is not three digits from 100 on.
+    Status,
     /// A control character in a header line.
     ControlCharacter(u8),
     /// A header line longer than [`HeadLimits::line_bytes`].
     LineTooLong(Sample),
     /// The first header line starts with a blank: there is nothing it could continue.
     FirstLineFolded(Sample),
+    /// A folded Host, Content-Length or Transfer-Encoding.
+    FramingFolded(Sample),
     /// A header line that starts with its colon.
     NameMissing(Sample),
     /// A character that may not stand in a header name, a blank before the colon among them.
@@ -75,28 +106,238 @@ impl HeadError {
     /// The payload of the `BogoHeader` record that goes with it; `None` when there is none.
     #[must_use]
     pub fn bogo_header(&self) -> Option<String> {
-        None
+        let sampled = |text: &str, sample: &Sample| {
+            // The record is bytes; latin-1 keeps each of them visible.
+            let shown: String = sample.as_bytes().iter().map(|&byte| char::from(byte)).collect();
+            Some(format!("{text} {shown}"))
+        };
+        match self {
+            HeadError::Overflow | HeadError::StartLine | HeadError::Version | HeadError::Status => None,
+            HeadError::ControlCharacter(byte) => Some(format!("Header has ctrl char 0x{byte:02x}")),
+            HeadError::LineTooLong(sample) => sampled("Header too long:", sample),
+            HeadError::FirstLineFolded(sample) => sampled("1st header has white space:", sample),
+            HeadError::FramingFolded(sample) => sampled("Folded framing header:", sample),
+            HeadError::NameMissing(sample) => sampled("Missing header name:", sample),
+            HeadError::NameCharacter(byte) => Some(format!("Illegal char 0x{byte:02x} in header name")),
+            HeadError::ColonMissing(sample) => sampled("Header without ':'", sample),
+            HeadError::TooManyHeaders(sample) => sampled("Too many headers:", sample),
+        }
     }
 
-    /// In words.
+    /// In words, for reports of Copal's own.
     #[must_use]
     pub fn text(&self) -> &'static str {
-        ""
+        match self {
+            HeadError::Overflow => "head too large",
+            HeadError::StartLine => "malformed start line",
+            HeadError::Version => "unsupported HTTP version",
+            HeadError::Status => "malformed status",
+            HeadError::ControlCharacter(_) => "control character in a header",
+            HeadError::LineTooLong(_) => "header line too long",
+            HeadError::FirstLineFolded(_) => "folded line without a line before it",
+            HeadError::FramingFolded(_) => "folded framing header",
+            HeadError::NameMissing(_) => "header without a name",
+            HeadError::NameCharacter(_) => "illegal character in a header name",
+            HeadError::ColonMissing(_) => "header without a colon",
+            HeadError::TooManyHeaders(_) => "too many headers",
+        }
     }
 }
 
-/// Parses a request head from the start of `buffer` into `message`, which is cleared first.
+/// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank lines and blanks before
+/// it are skipped.
+///
+/// The protocol is left as written (`http/1.0` is possible). The target is left as written too, see
+/// [`split_absolute_form`](crate::split_absolute_form).
 ///
 /// # Errors
-/// [`HeadError`] says what is wrong with it.
-pub fn parse_request(_buffer: &[u8], _limits: &HeadLimits, _message: &mut Message) -> Result<HeadStatus, HeadError> {
-    Ok(HeadStatus::Partial)
+/// [`HeadError`] says what is wrong with it: answer 400 and close, save for [`HeadError::Overflow`].
+pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
+    parse(buffer, limits, message, request_line)
 }
 
 /// Parses a response head from the start of `buffer` into `message`, which is cleared first.
 ///
+/// Every HTTP version but 1.0 reads as 1.1, and a missing reason as the standard phrase. Compat: observed. Equal lengths
+/// that are repeated are made one (RFC 9112 §6.3).
+///
 /// # Errors
-/// [`HeadError`] says what is wrong with it.
-pub fn parse_response(_buffer: &[u8], _limits: &HeadLimits, _message: &mut Message) -> Result<HeadStatus, HeadError> {
-    Ok(HeadStatus::Partial)
+/// [`HeadError`] says what is wrong with it: `http format error`.
+pub fn parse_response(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
+    let status = parse(buffer, limits, message, status_line)?;
+    if status != HeadStatus::Partial {
+        merge_equal_lengths(message);
+    }
+    Ok(status)
+}
+
+fn parse(
+    buffer: &[u8],
+    limits: &HeadLimits,
+    message: &mut Message,
+    start_line: impl Fn(&[u8], &mut Message) -> Result<(), HeadError>,
+) -> Result<HeadStatus, HeadError> {
+    message.clear();
+    let start = buffer.iter().position(|&byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(buffer.len());
+    let Some(len) = head_len(&buffer[start..]) else {
+        return if buffer.len() >= limits.total_bytes { Err(HeadError::Overflow) } else { Ok(HeadStatus::Partial) };
+    };
+    let consumed = start + len;
+    if consumed > limits.total_bytes {
+        return Err(HeadError::Overflow);
+    }
+    let mut lines = Lines { rest: &buffer[start..consumed] };
+    start_line(lines.next().unwrap_or_default(), message)?;
+    headers(&mut lines, limits, message)?;
+    Ok(HeadStatus::Complete { consumed })
+}
+
+/// Where the head ends: behind the first line feed that is followed by an empty line, and that empty line.
+fn head_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr(b'\n', &bytes[at..])? + 1;
+        match bytes[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+}
+
+/// The lines of a complete head, without their ends.
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = memchr(b'\n', self.rest)?;
+        let line = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+
+    /// Whether the next line continues the one before.
+    fn is_folded(&self) -> bool {
+        matches!(self.rest, [b' ' | b'\t', ..])
+    }
+
+    /// From where a fold starts, the rest of the line that continues `line`, and the ends in between as they were written.
+    fn unfold(&mut self, line: &[u8], separator_bytes: usize) -> Vec<u8> {
+        let mut joined = line.to_vec();
+        let mut end_bytes = separator_bytes;
+        while self.is_folded() {
+            let before = self.rest.len();
+            let Some(more) = self.next() else { break };
+            let blanks = more.iter().take_while(|&&byte| is_blank(byte)).count();
+            joined.resize(joined.len() + end_bytes + blanks, b' ');
+            joined.extend_from_slice(&more[blanks..]);
+            end_bytes = before - self.rest.len() - more.len();
+        }
+        joined
+    }
+}
+
+/// Cuts the next word off: what comes up to a space. The spaces behind it go too.
+fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
+    let end = memchr(b' ', line).unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    if word.is_empty() || word.iter().any(|&byte| is_control(byte) || byte == b'\t') {
+        return Err(HeadError::StartLine);
+    }
+    *line = &rest[rest.iter().take_while(|&&byte| byte == b' ').count()..];
+    Ok(word)
+}
+
+/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3; Compat: several spaces are accepted, a
+/// space behind the protocol is not.
+fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
+    let method = word(&mut line)?;
+    let target = word(&mut line)?;
+    let has_version = line.len() == 8 && line[..7].eq_ignore_ascii_case(b"HTTP/1.") && matches!(line[7], b'0' | b'1');
+    if !has_version {
+        return Err(HeadError::Version);
+    }
+    message.set_method(method);
+    message.set_target(target);
+    message.set_protocol(line);
+    Ok(())
+}
+
+/// `protocol status reason`. Source: RFC 9112 §4.
+fn status_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
+    let protocol = word(&mut line)?;
+    match protocol {
+        [name @ .., major, b'.', minor]
+            if name.eq_ignore_ascii_case(b"HTTP/") && major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            let is_known = *major == b'1' && *minor <= b'1';
+            message.set_protocol(if is_known { protocol } else { b"HTTP/1.1" });
+        }
+        _ => return Err(HeadError::Version),
+    }
+    let [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = *word(&mut line)? else {
+        return Err(HeadError::Status);
+    };
+    let status = u16::from(hundreds - b'0') * 100 + u16::from(tens - b'0') * 10 + u16::from(ones - b'0');
+    if line.iter().any(|&byte| is_control(byte)) {
+        return Err(HeadError::StartLine);
+    }
+    message.set_status(status);
+    message.set_reason(if line.is_empty() { surface::status::phrase(status).as_bytes() } else { line });
+    Ok(())
+}
+
+fn headers(lines: &mut Lines<'_>, limits: &HeadLimits, message: &mut Message) -> Result<(), HeadError> {
+    let line_bytes_max = limits.line_bytes.min(LINE_BYTES_MAX);
+    let headers_max = limits.headers_max.saturating_sub(START_LINE_SLOTS);
+    if lines.is_folded() {
+        let sample = Sample::of(lines.next().unwrap_or_default());
+        return Err(HeadError::FirstLineFolded(sample));
+    }
+    loop {
+        let before = lines.rest.len();
+        let Some(line) = lines.next() else { return Ok(()) };
+        if line.is_empty() {
+            return Ok(());
+        }
+        if lines.is_folded() {
+            let end_bytes = before - lines.rest.len() - line.len();
+            let joined = lines.unfold(line, end_bytes);
+            header(&joined, line_bytes_max, headers_max, message)?;
+            let name = message.headers().next_back().map(|header| header.name()).unwrap_or_default();
+            if [&b"Host"[..], b"Content-Length", b"Transfer-Encoding"].iter().any(|it| it.eq_ignore_ascii_case(name)) {
+                return Err(HeadError::FramingFolded(Sample::of(&joined)));
+            }
+        } else {
+            header(line, line_bytes_max, headers_max, message)?;
+        }
+    }
+}
+
+fn header(line: &[u8], line_bytes_max: usize, headers_max: usize, message: &mut Message) -> Result<(), HeadError> {
+    // A fold over the whole line instead of a search: it has no branch, so it runs sixteen bytes at a time.
+    if line.iter().fold(false, |found, &byte| found | is_control(byte)) {
+        let byte = line.iter().copied().find(|&byte| is_control(byte)).unwrap_or(0);
+        return Err(HeadError::ControlCharacter(byte));
+    }
+    if line.len() > line_bytes_max {
+        return Err(HeadError::LineTooLong(Sample::of(line)));
+    }
+    if message.header_count() >= headers_max {
+        return Err(HeadError::TooManyHeaders(Sample::of(line)));
+    }
+    let name_len = line.iter().take_while(|&&byte| is_token(byte)).count();
+    match line.get(name_len) {
+        Some(b':') if name_len == 0 => return Err(HeadError::NameMissing(Sample::of(line))),
+        Some(b':') => {}
+        Some(&byte) => return Err(HeadError::NameCharacter(byte)),
+        None => return Err(HeadError::ColonMissing(Sample::of(line))),
+    }
+    let end = line.len() - line.iter().rev().take_while(|&&byte| is_blank(byte)).count();
+    let line = &line[..end];
+    let value_start = name_len + 1 + line[name_len + 1..].iter().take_while(|&&byte| is_blank(byte)).count();
+    message.append_raw(line, name_len, value_start);
+    Ok(())
 }

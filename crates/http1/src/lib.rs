@@ -18,11 +18,12 @@ mod decode;
 mod framing;
 mod head;
 mod target;
+mod token;
 mod write;
 
 pub use connection::{ConnectionOptions, connection_options};
 pub use decode::{BodyDecoder, BodyError, Step};
 pub use framing::{BodyLength, FramingError, request_body_length, response_body_length};
-pub use head::{HeadError, HeadLimits, HeadStatus, Sample, parse_request, parse_response};
+pub use head::{HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response};
 pub use target::{AbsoluteForm, split_absolute_form};
 pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head};

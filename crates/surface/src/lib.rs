@@ -13,6 +13,7 @@ pub mod counter;
 pub mod header;
 pub mod limits;
 pub mod parameter;
+pub mod status;
 pub mod tag;
 pub mod vcl;
 pub mod version;

@@ -14,7 +14,9 @@ pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
-/// Longest chunk-size line, in bytes.
-pub const CHUNK_HEADER_BYTES_MAX: usize = 64;
+/// Longest chunk-size line with its extensions, in bytes.
+pub const CHUNK_HEADER_BYTES_MAX: usize = 256;
+/// Longest trailer section of a chunked body, in bytes.
+pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 /// Most idle connections kept to one backend by one event loop.
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
