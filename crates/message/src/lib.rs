@@ -97,6 +97,17 @@ impl Message {
         self.status = 0;
     }
 
+    /// Forgets everything, and the room too where it is more than `kept_bytes`.
+    pub fn shrink_to(&mut self, kept_bytes: usize) {
+        self.clear();
+        if self.buffer.capacity() > kept_bytes {
+            self.buffer = Vec::new();
+        }
+        if self.fields.capacity() * size_of::<Field>() > kept_bytes {
+            self.fields = SmallVec::new();
+        }
+    }
+
     /// Makes this message equal to the other, reusing this one's room.
     pub fn copy_from(&mut self, other: &Message) {
         self.buffer.clear();
