@@ -1,1 +1,44 @@
-//! backend
+//! Origins: what they are, whether they are well, how a fetch gets a connection to one, and how directors choose.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`mod@backend`] | one backend: definition, counters, health, limits |
+//! | [`health`] | what the operator and the probe say |
+//! | [`probe`] | the probe: its window, and the run loop |
+//! | [`dial`] | the traits behind which `net` opens sockets |
+//! | [`pool`] | idle connections of one event loop |
+//! | [`open`] | from a backend to a connection, or the reason why not |
+//! | [`proxy_header`] | PROXY protocol headers for origins |
+//! | [`random`] | the generator that `debug.srandom` seeds |
+//! | [`director`] | round robin, fallback, random, hash |
+//! | [`directors`] | all directors of one loaded VCL |
+//! | [`listing`] | the text and JSON of `backend.list` |
+//! | [`pattern`] | shell patterns over names |
+//!
+//! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
+//! [`Directors`] are shared by all event loops; a [`Pool`] belongs to one.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod backend;
+pub mod dial;
+pub mod director;
+pub mod directors;
+pub mod health;
+pub mod listing;
+pub mod open;
+pub mod pattern;
+pub mod pool;
+pub mod probe;
+pub mod proxy_header;
+pub mod random;
+
+pub use backend::Backend;
+pub use dial::{Dial, DialTarget, Ends, Stream};
+pub use director::{DirectorKind, ResolveContext};
+pub use directors::{Directors, NoBackend};
+pub use open::{Connection, OpenError, OpenRequest, open};
+pub use pool::Pool;
+pub use probe::run_probe;
+pub use random::TestableRandom;

@@ -1,0 +1,58 @@
+//! How a connection to an origin is opened, without sockets: [`Dial`] and [`Stream`] are implemented by `net` over TCP and
+//! Unix-domain sockets, and by tests over memory.
+//!
+//! Neither is `Send`: a connection lives and dies on one event loop. Next file: `open.rs`.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ends {
+    /// The origin's address; `None` for a Unix-domain socket.
+    pub remote: Option<SocketAddr>,
+    /// Our address; `None` for a Unix-domain socket.
+    pub local: Option<SocketAddr>,
+    /// Descriptor number for the log; −1 in memory.
+    pub fd: i32,
+}
+
+/// An open connection.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin {
+    /// Its addresses and descriptor number.
+    fn ends(&self) -> Ends;
+}
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DialTarget {
+    /// A TCP address, or one of each family; the second is tried when the first fails.
+    Ip {
+        /// IPv4 address and port.
+        v4: Option<SocketAddr>,
+        /// IPv6 address and port.
+        v6: Option<SocketAddr>,
+        /// Which of two comes first (parameter `prefer_ipv6`).
+        prefer_v6: bool,
+    },
+    /// A Unix-domain socket.
+    Unix(PathBuf),
+}
+
+/// Opens connections on the event loop it is called from.
+pub trait Dial {
+    /// Opens a connection within `timeout`, all attempts together. A connect that takes longer fails with ETIMEDOUT.
+    ///
+    /// # Errors
+    /// The operating system's, with its number where there is one.
+    fn dial<'a>(
+        &'a self,
+        target: &'a DialTarget,
+        timeout: Duration,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>>;
+}

@@ -1,0 +1,55 @@
+//! Fallback: the first healthy member. A sticky one stays with its choice until that is sick, then goes on from there.
+
+use crate::director::Members;
+use crate::directors::Directors;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use vcl_run::value::DirectorId;
+
+/// The director.
+#[derive(Debug, Default)]
+pub struct Fallback {
+    pub(crate) members: Members,
+    sticky: bool,
+    current: AtomicUsize,
+}
+
+impl Fallback {
+    /// A director without members.
+    #[must_use]
+    pub fn new(sticky: bool) -> Fallback {
+        Fallback { sticky, ..Fallback::default() }
+    }
+
+    /// Whether it stays with its choice.
+    #[must_use]
+    pub fn is_sticky(&self) -> bool {
+        self.sticky
+    }
+
+    /// The place of the member chosen last.
+    #[must_use]
+    pub fn current(&self) -> usize {
+        self.current.load(Relaxed)
+    }
+
+    pub(crate) fn choose(&self, directors: &Directors) -> Option<DirectorId> {
+        let list = self.members.list();
+        let start = if self.sticky { self.current() } else { 0 };
+        let place = (0..list.len())
+            .map(|step| (start + step) % list.len())
+            .find(|place| directors.is_healthy(list[*place].director))?;
+        self.current.store(place, Relaxed);
+        Some(list[place].director)
+    }
+
+    /// Removes a member; the choice stays with the member it was, if that is still there.
+    pub(crate) fn remove(&self, member: DirectorId) {
+        let Some(place) = self.members.remove(member) else { return };
+        let current = self.current();
+        if place < current {
+            self.current.store(current - 1, Relaxed);
+        } else if place == current && current >= self.members.list().len() {
+            self.current.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Round robin: the members in turn, the sick ones left out.
+
+use crate::director::Members;
+use crate::directors::Directors;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use vcl_run::value::DirectorId;
+
+/// The director.
+#[derive(Debug, Default)]
+pub struct RoundRobin {
+    pub(crate) members: Members,
+    next: AtomicUsize,
+}
+
+impl RoundRobin {
+    pub(crate) fn choose(&self, directors: &Directors) -> Option<DirectorId> {
+        let list = self.members.list();
+        for _ in 0..list.len() {
+            let turn = self.next.fetch_add(1, Relaxed) % list.len();
+            if directors.is_healthy(list[turn].director) {
+                return Some(list[turn].director);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether a backend or director is to be used: what the operator says comes before what the probe says.
+//!
+//! [`Health`] is shared by all event loops and read on the path of every fetch, hence atomics and no lock. The time of the
+//! last change is kept beside it, for `backend.list` and for the ramp-up of shard directors.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+/// What the operator says (`backend.set_health`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdminHealth {
+    /// Nothing: the probe decides, or the members.
+    Auto,
+    /// Use it whatever the probe says.
+    Healthy,
+    /// Don't use it.
+    Sick,
+}
+
+impl AdminHealth {
+    /// Reads the word of `backend.set_health`; only full words count.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<AdminHealth> {
+        match word {
+            "auto" => Some(AdminHealth::Auto),
+            "healthy" => Some(AdminHealth::Healthy),
+            "sick" => Some(AdminHealth::Sick),
+            _ => None,
+        }
+    }
+
+    /// The word in the column Admin of `backend.list`; `auto` is shown as `probe`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            AdminHealth::Auto => "probe",
+            AdminHealth::Healthy => "healthy",
+            AdminHealth::Sick => "sick",
+        }
+    }
+}
+
+/// A state of health as the lists and logs name it.
+#[must_use]
+pub fn health_word(healthy: bool) -> &'static str {
+    if healthy { "healthy" } else { "sick" }
+}
+
+/// The health of one backend or director.
+#[derive(Debug)]
+pub struct Health {
+    admin: AtomicU8,
+    probed: AtomicBool,
+    /// Seconds since 1970, as bits.
+    changed: AtomicU64,
+}
+
+impl Health {
+    /// Healthy since `now`, without a word of the operator.
+    #[must_use]
+    pub fn new(now: f64) -> Health {
+        Health { admin: AtomicU8::new(0), probed: AtomicBool::new(true), changed: AtomicU64::new(now.to_bits()) }
+    }
+
+    /// What the operator says.
+    #[must_use]
+    pub fn admin(&self) -> AdminHealth {
+        match self.admin.load(Relaxed) {
+            1 => AdminHealth::Healthy,
+            2 => AdminHealth::Sick,
+            _ => AdminHealth::Auto,
+        }
+    }
+
+    /// Notes what the operator says; the time of change moves when that is news.
+    pub fn set_admin(&self, admin: AdminHealth, now: f64) {
+        let code = match admin {
+            AdminHealth::Auto => 0,
+            AdminHealth::Healthy => 1,
+            AdminHealth::Sick => 2,
+        };
+        if self.admin.swap(code, Relaxed) != code {
+            self.changed.store(now.to_bits(), Relaxed);
+        }
+    }
+
+    /// What the probe found last; true without a probe.
+    #[must_use]
+    pub fn probed(&self) -> bool {
+        self.probed.load(Relaxed)
+    }
+
+    /// Notes what the probe found; returns whether that is news. The time of change moves then.
+    pub fn set_probed(&self, healthy: bool, now: f64) -> bool {
+        let is_news = self.probed.swap(healthy, Relaxed) != healthy;
+        if is_news {
+            self.changed.store(now.to_bits(), Relaxed);
+        }
+        is_news
+    }
+
+    /// Whether to use a backend: the operator's word, else the probe's.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.overridden().unwrap_or_else(|| self.probed())
+    }
+
+    /// The operator's word, when there is one.
+    #[must_use]
+    pub fn overridden(&self) -> Option<bool> {
+        match self.admin() {
+            AdminHealth::Auto => None,
+            AdminHealth::Healthy => Some(true),
+            AdminHealth::Sick => Some(false),
+        }
+    }
+
+    /// When it changed last, seconds since 1970.
+    #[must_use]
+    pub fn changed(&self) -> f64 {
+        f64::from_bits(self.changed.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_word_hides_the_probes_until_it_is_taken_back() {
+        let health = Health::new(1.0);
+        assert!(health.is_healthy());
+        assert!(health.set_probed(false, 2.0));
+        assert!(!health.is_healthy());
+        health.set_admin(AdminHealth::Healthy, 3.0);
+        assert!(health.is_healthy());
+        assert!(!health.probed());
+        health.set_admin(AdminHealth::Auto, 4.0);
+        assert!(!health.is_healthy());
+        assert_eq!(health.changed(), 4.0);
+    }
+
+    #[test]
+    fn the_time_of_change_moves_only_with_a_change() {
+        let health = Health::new(1.0);
+        assert!(!health.set_probed(true, 2.0));
+        health.set_admin(AdminHealth::Auto, 3.0);
+        assert_eq!(health.changed(), 1.0);
+    }
+
+    #[test]
+    fn only_full_words_are_understood() {
+        assert_eq!(AdminHealth::parse("auto"), Some(AdminHealth::Auto));
+        assert_eq!(AdminHealth::parse("sic"), None);
+        assert_eq!(AdminHealth::parse("probe"), None);
+    }
+}

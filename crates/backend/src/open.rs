@@ -1,0 +1,255 @@
+//! From a backend to a connection on which a request can be sent, or to the reason why not.
+//!
+//! The order is that of the reasons: sick, busy, held down, failed. An idle connection is taken first, unless the caller
+//! wants a new one (a second try after a reused one broke) or the backend is told about clients by a PROXY header, whose
+//! connections serve one request only. New connections begin with the preamble and the PROXY header.
+//! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
+
+use crate::backend::{Backend, error_number, error_text};
+use crate::dial::{Dial, Ends, Stream};
+use crate::pool::Pool;
+use crate::proxy_header;
+use shm::counters::MainCounters;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use surface::counter::{Main, Vbe};
+use surface::parameter::Parameters;
+use tokio::io::AsyncWriteExt;
+
+/// The longest wait that "no limit" stands for.
+const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
+
+/// A wish for a connection.
+pub struct OpenRequest<'a> {
+    /// To whom.
+    pub backend: &'a Arc<Backend>,
+    /// The loop's idle connections.
+    pub pool: &'a Pool,
+    /// How new ones are made.
+    pub dial: &'a dyn Dial,
+    /// Current parameters.
+    pub parameters: &'a Parameters,
+    /// The loop's counters.
+    pub counters: &'a MainCounters,
+    /// Seconds since 1970.
+    pub clock: &'a dyn Fn() -> f64,
+    /// `bereq.connect_timeout` when VCL set it, in seconds; else the backend's own or the parameter counts. 0 = no limit.
+    pub connect_timeout: Option<f64>,
+    /// Don't use an idle connection.
+    pub fresh: bool,
+    /// `client.ip` and `server.ip`, for a PROXY header.
+    pub client: Option<(SocketAddr, SocketAddr)>,
+}
+
+/// Why there is no connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// The definition has no address.
+    None,
+    /// The backend is sick.
+    Unhealthy(String),
+    /// `max_connections` are in use.
+    Busy(String),
+    /// The connect failed; with 0 it was not tried because a failure is recent.
+    Failed(String, i32),
+    /// The PROXY header could not be sent.
+    ProxyWrite(String, i32),
+}
+
+impl OpenError {
+    /// The text of the `FetchError` record.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::None => f.write_str("No backend"),
+            OpenError::Unhealthy(name) => write!(f, "backend {name}: unhealthy"),
+            OpenError::Busy(name) => write!(f, "backend {name}: busy"),
+            OpenError::Failed(name, errno) => write!(f, "backend {name}: fail errno {errno} ({})", error_text(*errno)),
+            OpenError::ProxyWrite(name, errno) => {
+                write!(f, "backend {name}: proxy write errno {errno} ({})", error_text(*errno))
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// A place among the backend's connections in use, given back when dropped.
+#[derive(Debug)]
+struct Place(Arc<Backend>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// A connection in use. Dropping it closes it.
+pub struct Connection {
+    /// The bytes.
+    pub stream: Box<dyn Stream>,
+    /// It served a request before.
+    pub reused: bool,
+    /// Bytes of PROXY header sent, which count as request header bytes.
+    pub proxy_header_bytes: u64,
+    recyclable: bool,
+    place: Place,
+}
+
+impl Connection {
+    /// To whom it leads.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.place.0
+    }
+
+    /// Its addresses and descriptor.
+    #[must_use]
+    pub fn ends(&self) -> Ends {
+        self.stream.ends()
+    }
+
+    /// The payload of its `BackendOpen` record.
+    #[must_use]
+    pub fn open_record(&self) -> String {
+        let ends = self.ends();
+        let name = self.backend().name();
+        let how = if self.reused { "reuse" } else { "connect" };
+        let (remote, remote_port) = shown(ends.remote);
+        let (local, local_port) = shown(ends.local);
+        format!("{} {name} {remote} {remote_port} {local} {local_port} {how}", ends.fd)
+    }
+
+    /// The payload of its `BackendClose` record. `reason` is the reason of a close, if any is to be told.
+    #[must_use]
+    pub fn close_record(&self, recycled: bool, reason: Option<&str>) -> String {
+        let fd = self.ends().fd;
+        let name = self.backend().name();
+        let how = if recycled { "recycle" } else { "close" };
+        match reason {
+            Some(reason) => format!("{fd} {name} {how} {reason}"),
+            None => format!("{fd} {name} {how}"),
+        }
+    }
+
+    /// Whether [`Connection::recycle`] would keep it; one that began with a PROXY header is closed.
+    #[must_use]
+    pub fn is_recyclable(&self) -> bool {
+        self.recyclable
+    }
+
+    /// Gives it back for the next request. Call it only when both messages are complete and nobody asked to close.
+    /// Returns whether it was kept.
+    pub fn recycle(self, pool: &Pool, counters: &MainCounters, now: f64) -> bool {
+        if !self.recyclable {
+            return false;
+        }
+        counters.add(Main::BackendRecycle, 1);
+        pool.put(self.place.0.pool_key(), self.stream, now);
+        true
+    }
+}
+
+fn shown(address: Option<SocketAddr>) -> (String, u16) {
+    match address {
+        Some(address) => (address.ip().to_string(), address.port()),
+        None => ("0.0.0.0".to_owned(), 0),
+    }
+}
+
+/// Gets a connection. Counts it in use, and the request that is about to be sent (`VBE.*.req`, `MAIN.backend_req`).
+///
+/// # Errors
+/// See [`OpenError`]; what is to be counted of a failure has been.
+pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
+    let backend = request.backend;
+    let parameters = request.parameters;
+    let name = || backend.name().to_owned();
+    let target = backend.target(parameters.prefer_ipv6).ok_or(OpenError::None)?;
+    if !backend.is_healthy() {
+        backend.count(Vbe::Unhealthy, 1);
+        request.counters.add(Main::BackendUnhealthy, 1);
+        return Err(OpenError::Unhealthy(name()));
+    }
+    if !backend.enter() {
+        backend.count(Vbe::Busy, 1);
+        request.counters.add(Main::BackendBusy, 1);
+        return Err(OpenError::Busy(name()));
+    }
+    let place = Place(Arc::clone(backend));
+    let now = (request.clock)();
+    let is_proxied = backend.definition().proxy_header != 0;
+    if !request.fresh && !is_proxied {
+        if let Some(stream) = request.pool.take(backend.pool_key(), now, parameters.backend_idle_timeout) {
+            request.counters.add(Main::BackendReuse, 1);
+            count_request(request);
+            return Ok(Connection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
+        }
+    }
+    if backend.is_held_down(now) {
+        backend.count(Vbe::Helddown, 1);
+        request.counters.add(Main::BackendFail, 1);
+        return Err(OpenError::Failed(name(), 0));
+    }
+    let limit = connect_limit(request);
+    let deadline = tokio::time::Instant::now() + limit;
+    let failed = |errno| {
+        backend.note_failure(errno, (request.clock)(), parameters);
+        request.counters.add(Main::BackendFail, 1);
+        OpenError::Failed(name(), errno)
+    };
+    let mut stream = request.dial.dial(&target, limit).await.map_err(|error| failed(error_number(&error)))?;
+    if !backend.definition().preamble.is_empty() {
+        send(&mut stream, &backend.definition().preamble, deadline).await.map_err(failed)?;
+    }
+    request.counters.add(Main::BackendConn, 1);
+    let mut header = Vec::new();
+    write_proxy_header(request, &mut header);
+    if !header.is_empty() {
+        send(&mut stream, &header, deadline).await.map_err(|errno| {
+            request.counters.add(Main::BackendFail, 1);
+            OpenError::ProxyWrite(name(), errno)
+        })?;
+    }
+    count_request(request);
+    Ok(Connection { stream, reused: false, proxy_header_bytes: header.len() as u64, recyclable: !is_proxied, place })
+}
+
+fn count_request(request: &OpenRequest<'_>) {
+    request.backend.count(Vbe::Req, 1);
+    request.counters.add(Main::BackendReq, 1);
+}
+
+fn connect_limit(request: &OpenRequest<'_>) -> Duration {
+    let seconds = request
+        .connect_timeout
+        .or(request.backend.definition().connect_timeout)
+        .unwrap_or(request.parameters.connect_timeout);
+    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
+}
+
+fn write_proxy_header(request: &OpenRequest<'_>, out: &mut Vec<u8>) {
+    match (request.backend.definition().proxy_header, request.client) {
+        (1, Some((client, server))) => proxy_header::write_version_1(client, server, out),
+        (1, None) => proxy_header::write_version_1_unknown(out),
+        (2, Some((client, server))) => proxy_header::write_version_2(client, server, b"", out),
+        (2, None) => proxy_header::write_version_2_local(out),
+        _ => {}
+    }
+}
+
+async fn send(stream: &mut Box<dyn Stream>, bytes: &[u8], deadline: tokio::time::Instant) -> Result<(), i32> {
+    match tokio::time::timeout_at(deadline, stream.write_all(bytes)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error_number(&error)),
+        Err(_) => Err(crate::backend::ETIMEDOUT),
+    }
+}

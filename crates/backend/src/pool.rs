@@ -1,0 +1,103 @@
+//! Idle connections to origins, kept by one event loop and used again, the youngest first.
+//!
+//! They are kept by where they lead ([`PoolKey`]), not by backend, so that loading a VCL anew does not lose them. A
+//! connection is looked at before it is handed out: one whose peer closed it, or sent something unasked, is dropped.
+//! [`Pool::sweep`] does the same for those nobody asks for; the loop calls it about once a second.
+//!
+//! *Invariant:* at most [`IDLE_BACKEND_CONNECTIONS_MAX`] a key; within a key the connections are ordered by age.
+
+use crate::backend::PoolKey;
+use crate::dial::Stream;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use surface::limits::IDLE_BACKEND_CONNECTIONS_MAX;
+use tokio::io::ReadBuf;
+
+struct Idle {
+    stream: Box<dyn Stream>,
+    /// Seconds since 1970.
+    since: f64,
+}
+
+/// The idle connections of one event loop.
+#[derive(Default)]
+pub struct Pool {
+    idle: RefCell<HashMap<Arc<PoolKey>, VecDeque<Idle>>>,
+}
+
+impl Pool {
+    /// An empty pool.
+    #[must_use]
+    pub fn new() -> Pool {
+        Pool::default()
+    }
+
+    /// Takes a usable connection; what is found dead or idle for `idle_timeout` seconds on the way is closed.
+    pub fn take(&self, key: &PoolKey, now: f64, idle_timeout: f64) -> Option<Box<dyn Stream>> {
+        let mut pools = self.idle.borrow_mut();
+        let queue = pools.get_mut(key)?;
+        while let Some(mut idle) = queue.pop_back() {
+            if now - idle.since >= idle_timeout {
+                // The others are older still.
+                queue.clear();
+                return None;
+            }
+            if is_quiet(idle.stream.as_mut()) {
+                return Some(idle.stream);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection on which the next thing to happen is a request of ours. The oldest gives way when there are too
+    /// many.
+    pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64) {
+        let mut pools = self.idle.borrow_mut();
+        let queue = pools.entry(Arc::clone(key)).or_default();
+        if queue.len() >= IDLE_BACKEND_CONNECTIONS_MAX {
+            queue.pop_front();
+        }
+        queue.push_back(Idle { stream, since: now });
+    }
+
+    /// Closes what has been idle for `idle_timeout` seconds and what its peer has closed; returns how many that were.
+    pub fn sweep(&self, now: f64, idle_timeout: f64) -> usize {
+        let mut pools = self.idle.borrow_mut();
+        let mut closed = 0;
+        pools.retain(|_, queue| {
+            let before = queue.len();
+            queue.retain_mut(|idle| now - idle.since < idle_timeout && is_quiet(idle.stream.as_mut()));
+            closed += before - queue.len();
+            !queue.is_empty()
+        });
+        closed
+    }
+
+    /// Connections kept at present.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.idle.borrow().values().map(VecDeque::len).sum()
+    }
+
+    /// Whether none is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Closes all connections.
+    pub fn clear(&self) {
+        self.idle.borrow_mut().clear();
+    }
+}
+
+/// Whether the peer has neither closed the connection nor sent anything.
+fn is_quiet(stream: &mut dyn Stream) -> bool {
+    let mut byte = [0; 1];
+    let mut into = ReadBuf::new(&mut byte);
+    let mut context = Context::from_waker(Waker::noop());
+    matches!(Pin::new(stream).poll_read(&mut context, &mut into), Poll::Pending)
+}
