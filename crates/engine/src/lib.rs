@@ -16,3 +16,4 @@ pub mod logged;
 pub mod request;
 pub mod request_body;
 pub mod session;
+pub(crate) mod vcl_context;

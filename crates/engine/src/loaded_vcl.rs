@@ -1,16 +1,243 @@
 //! Loaded VCLs: a linked program with its backends, directors and VMOD objects; labels; which one is active.
+//!
+//! ```text
+//! load ─vcl_init─→ warm ⇄ cooling/busy → cold          discard ─last reference gone─→ vcl_fini
+//! ```
+//!
+//! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL that shall be cold but
+//! still serves requests is cooling (`auto`) or busy (`cold`). The worker owns probes and counters and asks
+//! [`LoadedVcl::temperature`]; requests and fetches hold an `Arc<LoadedVcl>` and so keep it from going.
+//! The [`VclTable`] is replaced whole when something changes. vcl_init and vcl_fini run on a host of their own:
+//! `loaded_vcl/housekeeping.rs`.
 
+mod housekeeping;
+
+use crate::context::Engine;
+use backend::{Backend, Directors};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use surface::vcl::Method;
+use vcl_run::link::LinkedProgram;
+use vcl_run::program::Program;
+use vcl_run::regex::RegexLimits;
+use vcl_run::value::DirectorId;
+use vmods::Instances;
 
-/// One loaded VCL. Requests and fetches hold an `Arc`; when the last goes after a discard, it is gone.
+/// State that an operator gives a VCL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VclState {
+    /// Warm while used.
+    Auto,
+    /// Never warm.
+    Cold,
+    /// Always warm.
+    Warm,
+}
+
+impl VclState {
+    /// The word in `vcl.list`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            VclState::Auto => "auto",
+            VclState::Cold => "cold",
+            VclState::Warm => "warm",
+        }
+    }
+}
+
+/// How warm a VCL is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Temperature {
+    /// Being loaded.
+    Init,
+    /// Not in use, no probes.
+    Cold,
+    /// Ready.
+    Warm,
+    /// Told to be cold, but requests still run on it.
+    Busy,
+    /// Unused since a while, but requests still run on it.
+    Cooling,
+}
+
+impl Temperature {
+    /// The word in `vcl.list`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Temperature::Init => "init",
+            Temperature::Cold => "cold",
+            Temperature::Warm => "warm",
+            Temperature::Busy => "busy",
+            Temperature::Cooling => "cooling",
+        }
+    }
+}
+
+/// What changes in the life of a loaded VCL.
+#[derive(Debug)]
+struct Life {
+    state: VclState,
+    /// Probes run, counters are shown.
+    is_warm: bool,
+    /// When it was last active, labelled or in use, seconds since 1970.
+    last_used: f64,
+}
+
+/// One loaded VCL. Requests and fetches hold an `Arc`; when the last goes after a discard, vcl_fini runs and it is gone.
 pub struct LoadedVcl {
     /// Name.
     pub name: String,
+    /// The program, ready to run.
+    pub program: Arc<LinkedProgram>,
+    /// Its backends and directors.
+    pub directors: Directors,
+    /// Objects that VMODs keep for it.
+    pub instances: Instances,
+    life: Mutex<Life>,
+    is_finished: AtomicBool,
+}
+
+impl LoadedVcl {
+    /// Links a program, makes its backends and runs vcl_init. `now` is seconds since 1970.
+    ///
+    /// # Errors
+    /// The text for the CLI: the program is damaged, or vcl_init failed (vcl_fini has run then).
+    pub fn load(
+        engine: &Arc<Engine>,
+        name: &str,
+        program: Program,
+        state: VclState,
+        now: f64,
+    ) -> Result<Arc<LoadedVcl>, String> {
+        let parameters = engine.parameters.load();
+        let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let limits = RegexLimits {
+            matches: limit(parameters.pcre2_match_limit),
+            depth: limit(parameters.pcre2_depth_limit),
+        };
+        let program = LinkedProgram::link_with(program, limits).map_err(|error| format!("VCL \"{name}\" {error}"))?;
+        let directors = Directors::new(name, program.program(), now);
+        let vcl = Arc::new(LoadedVcl {
+            name: name.to_owned(),
+            instances: Instances::new(program.program()),
+            program: Arc::new(program),
+            directors,
+            life: Mutex::new(Life { state, is_warm: state != VclState::Cold, last_used: now }),
+            is_finished: AtomicBool::new(false),
+        });
+        match housekeeping::run(engine, &vcl, Method::Init, now) {
+            Ok(()) => Ok(vcl),
+            Err(text) => {
+                vcl.finish(engine, now);
+                Err(text)
+            }
+        }
+    }
+
+    /// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and at the end of the worker.
+    pub fn finish(self: &Arc<Self>, engine: &Arc<Engine>, now: f64) {
+        if !self.is_finished.swap(true, Ordering::AcqRel) {
+            // vcl_fini has nobody to report to; its log records tell what went wrong.
+            let _ = housekeeping::run(engine, self, Method::Fini, now);
+        }
+    }
+
+    /// The director that a request uses unless VCL says otherwise.
+    #[must_use]
+    pub fn default_director(&self) -> Option<DirectorId> {
+        self.directors.default_director()
+    }
+
+    /// The operator's state.
+    #[must_use]
+    pub fn state(&self) -> VclState {
+        self.life.lock().state
+    }
+
+    /// Requests, fetches and sessions that hold it, given how many references its holder (the table, the worker) has.
+    #[must_use]
+    pub fn busy(self: &Arc<Self>, held: usize) -> usize {
+        Arc::strong_count(self).saturating_sub(held)
+    }
+
+    /// Whether probes run and counters show.
+    #[must_use]
+    pub fn is_warm(&self) -> bool {
+        self.life.lock().is_warm
+    }
+
+    /// How warm it is, given the number of requests on it.
+    #[must_use]
+    pub fn temperature(&self, busy: usize) -> Temperature {
+        let life = self.life.lock();
+        match (life.is_warm, life.state) {
+            (true, _) => Temperature::Warm,
+            (false, _) if busy == 0 => Temperature::Cold,
+            (false, VclState::Cold) => Temperature::Busy,
+            (false, VclState::Auto | VclState::Warm) => Temperature::Cooling,
+        }
+    }
+
+    /// Sets the operator's state. Returns whether warmth changed, so that probes and counters must follow.
+    pub fn set_state(&self, state: VclState, now: f64) -> bool {
+        let mut life = self.life.lock();
+        life.state = state;
+        let was_warm = life.is_warm;
+        match state {
+            VclState::Warm => life.is_warm = true,
+            VclState::Cold => life.is_warm = false,
+            // It stays as it is until it cools down or is used.
+            VclState::Auto => life.last_used = now,
+        }
+        life.is_warm != was_warm
+    }
+
+    /// Makes it warm for use (active, or a label points to it). Returns whether it was cold before.
+    ///
+    /// # Errors
+    /// When the operator keeps it cold.
+    pub fn warm_up(&self, now: f64) -> Result<bool, String> {
+        let mut life = self.life.lock();
+        if life.state == VclState::Cold {
+            return Err(format!("VCL '{}' is cold - set to auto or warm first", self.name));
+        }
+        life.last_used = now;
+        Ok(!std::mem::replace(&mut life.is_warm, true))
+    }
+
+    /// Lets an unused `auto` VCL go cold after `cooldown` seconds. `is_used`: it is active, labelled or has requests.
+    /// Returns whether it went cold now.
+    pub fn cool_down(&self, is_used: bool, cooldown: f64, now: f64) -> bool {
+        let mut life = self.life.lock();
+        if is_used {
+            life.last_used = now;
+        }
+        let goes = life.state == VclState::Auto && life.is_warm && !is_used && now - life.last_used >= cooldown;
+        if goes {
+            life.is_warm = false;
+        }
+        goes
+    }
+
+    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm.
+    #[must_use]
+    pub fn probed_backends(&self) -> Vec<Arc<Backend>> {
+        self.directors.backends().iter().filter(|backend| backend.probe().is_some()).map(Arc::clone).collect()
+    }
+}
+
+impl std::fmt::Debug for LoadedVcl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadedVcl").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// All loaded VCLs: replaced whole when something changes.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, Debug)]
 pub struct VclTable {
     /// By name.
     pub loaded: BTreeMap<String, Arc<LoadedVcl>>,
@@ -18,4 +245,28 @@ pub struct VclTable {
     pub labels: BTreeMap<String, String>,
     /// The active one.
     pub active: Option<Arc<LoadedVcl>>,
+    /// The label by which the active one was chosen; `None` when it was named itself.
+    pub active_label: Option<String>,
+}
+
+impl VclTable {
+    /// The VCL of that name, or the one that a label of that name points to.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<LoadedVcl>> {
+        self.loaded.get(self.labels.get(name).map_or(name, String::as_str))
+    }
+
+    /// Whether it is active or a label points to it.
+    #[must_use]
+    pub fn is_in_use(&self, vcl: &LoadedVcl) -> bool {
+        self.active.as_ref().is_some_and(|active| active.name == vcl.name)
+            || self.labels.values().any(|target| *target == vcl.name)
+    }
+
+    /// How many references this table itself holds to a VCL.
+    #[must_use]
+    pub fn held(&self, vcl: &Arc<LoadedVcl>) -> usize {
+        let in_list = self.loaded.values().filter(|other| Arc::ptr_eq(other, vcl)).count();
+        in_list + usize::from(self.active.as_ref().is_some_and(|active| Arc::ptr_eq(active, vcl)))
+    }
 }

@@ -1,0 +1,204 @@
+//! What the hosts of the request machine and of the fetch machine have in common: access to the headers of a message,
+//! storages, addresses, checks of what VCL sets. Each host keeps its own variables.
+//!
+//! Nothing here holds state. Texts of failures are those an operator of Varnish knows. Next file: `fetch/host.rs`.
+
+use crate::context::{Engine, Peer};
+use crate::loaded_vcl::LoadedVcl;
+use crate::logged::{self, MessageTags};
+use cache::BanSpecification;
+use message::Message;
+use shm::log::LogBuffer;
+use std::net::SocketAddr;
+use surface::parameter::{Parameters, feature};
+use surface::tag::Tag;
+use surface::vcl::Var;
+use vcl_run::host::Failure;
+use vcl_run::value::{DirectorId, Scratch, Text, Value};
+
+/// The first header of that name as a VCL string; unset when there is none.
+pub(crate) fn header(message: &Message, name: &str, scratch: &mut Scratch) -> Text {
+    message.get(name).map_or(Text::UNSET, |value| scratch.put(value))
+}
+
+/// Replaces all headers of that name. An unset value leaves an empty header behind, as `set` does in VCL.
+///
+/// # Errors
+/// `Bad header …` for control characters, when `validate` (feature validate_headers) is on.
+pub(crate) fn set_header(
+    log: &mut LogBuffer,
+    tags: MessageTags,
+    message: &mut Message,
+    name: &str,
+    value: &[u8],
+    validate: bool,
+) -> Result<(), Failure> {
+    if validate && value.iter().any(|&byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f) {
+        return Err(Failure(format!("Bad header {name}: {}", String::from_utf8_lossy(value))));
+    }
+    logged::set(log, tags, message, name, value);
+    Ok(())
+}
+
+/// Whether `set` of a header checks for control characters.
+#[must_use]
+pub(crate) fn validates_headers(parameters: &Parameters) -> bool {
+    parameters.feature & feature::VALIDATE_HEADERS != 0
+}
+
+/// The bytes of a text that must not be empty; `what` is the variable, e.g. `req.url`.
+///
+/// # Errors
+/// `Setting <what> to empty string`.
+pub(crate) fn not_empty<'a>(value: Value, what: &str, scratch: &'a Scratch) -> Result<&'a [u8], Failure> {
+    match bytes(value, scratch) {
+        b"" => Err(Failure(format!("Setting {what} to empty string"))),
+        bytes => Ok(bytes),
+    }
+}
+
+/// The bytes of a text or blob value; empty for anything else.
+pub(crate) fn bytes(value: Value, scratch: &Scratch) -> &[u8] {
+    match value {
+        Value::Text(text) | Value::Blob(text) => scratch.get(text),
+        _ => b"",
+    }
+}
+
+/// Seconds of a DURATION (or TIME) value; 0 for anything else.
+#[must_use]
+pub(crate) fn seconds(value: Value) -> f64 {
+    match value {
+        Value::Duration(seconds) | Value::Time(seconds) | Value::Real(seconds) => seconds,
+        _ => 0.0,
+    }
+}
+
+/// Checks a number that VCL gives as a status; `what` is the variable, e.g. `beresp.status`.
+///
+/// # Errors
+/// When it is negative, larger than 65535, or its last three digits are below 100.
+pub(crate) fn checked_status(what: &str, value: Value) -> Result<u16, Failure> {
+    let Value::Int(status) = value else { return Err(Failure(format!("{what} is not a number"))) };
+    if status < 0 {
+        return Err(Failure(format!("{what} ({status}) is negative")));
+    }
+    let Ok(short) = u16::try_from(status) else { return Err(Failure(format!("{what} ({status}) > 65535"))) };
+    if short % 1000 < 100 {
+        return Err(Failure(format!("illegal {what} ({status}) (..0##)")));
+    }
+    Ok(short)
+}
+
+/// The reason that goes with a status set by VCL: the phrase of its last three digits.
+#[must_use]
+pub(crate) fn standard_reason(status: u16) -> &'static str {
+    semantics::reason::phrase(status % 1000)
+}
+
+/// An address as a value.
+#[must_use]
+pub(crate) fn address(address: SocketAddr) -> Value {
+    Value::Ip(Some((address.ip(), address.port())))
+}
+
+/// The variables that read the same in every task: the client's connection and the server itself. `None` = not one of them.
+pub(crate) fn shared_variable(
+    var: Var,
+    engine: &Engine,
+    peer: &Peer,
+    client_identity: Option<&[u8]>,
+    scratch: &mut Scratch,
+) -> Option<Value> {
+    Some(match var {
+        Var::ClientIp => address(peer.client),
+        Var::ServerIp => address(peer.server),
+        Var::RemoteIp => address(peer.remote),
+        Var::LocalIp => address(peer.local),
+        Var::LocalEndpoint => Value::Text(scratch.put(peer.listener.endpoint.as_bytes())),
+        Var::LocalSocket => Value::Text(scratch.put(peer.listener.name.as_bytes())),
+        Var::ServerHostname => Value::Text(scratch.put(engine.hostname.as_bytes())),
+        Var::ServerIdentity => Value::Text(scratch.put(engine.identity.as_bytes())),
+        Var::ClientIdentity => match client_identity {
+            Some(identity) => Value::Text(scratch.put(identity)),
+            None => number_text(scratch, format_args!("{}", peer.client.ip())),
+        },
+        _ => return None,
+    })
+}
+
+/// Formatted text as a value.
+pub(crate) fn number_text(scratch: &mut Scratch, text: std::fmt::Arguments<'_>) -> Value {
+    let start = scratch.begin();
+    scratch.extend_fmt(text);
+    Value::Text(scratch.end(start))
+}
+
+/// Property of a storage, see [`vcl_run::host::Host::storage_property`].
+#[must_use]
+pub(crate) fn storage_property(engine: &Engine, storage: Option<u32>, property: &str) -> Value {
+    let Some(index) = storage.map(|index| index as usize).filter(|index| *index < engine.storages.len()) else {
+        return if property == "happy" { Value::Bool(false) } else { Value::Bytes(0) };
+    };
+    let usage =
+        if index + 1 == engine.storages.len() { engine.store.transient_usage() } else { engine.store.usage() };
+    match property {
+        "free_space" => Value::Bytes(i64::try_from(usage.g_space).unwrap_or(i64::MAX)),
+        "used_space" => Value::Bytes(i64::try_from(usage.g_bytes).unwrap_or(i64::MAX)),
+        _ => Value::Bool(true),
+    }
+}
+
+/// The bare name of a storage; empty for none.
+#[must_use]
+pub(crate) fn storage_name(engine: &Engine, storage: Option<u32>) -> &str {
+    storage.and_then(|index| engine.storages.get(index as usize)).map_or("", |storage| storage.name.as_str())
+}
+
+/// The index of the storage of that name.
+#[must_use]
+pub(crate) fn storage_by_name(engine: &Engine, name: &[u8]) -> Option<u32> {
+    engine.storages.iter().position(|storage| storage.name.as_bytes() == name).map(|index| index as u32)
+}
+
+/// The index of the storage that short-lived and private objects are counted under.
+#[must_use]
+pub(crate) fn transient_storage(engine: &Engine) -> u32 {
+    engine.storages.len().saturating_sub(1) as u32
+}
+
+/// The name of a director or backend, as VCL shows it.
+#[must_use]
+pub(crate) fn director_name(vcl: &LoadedVcl, director: DirectorId) -> &str {
+    vcl.directors.name(director)
+}
+
+/// The `ban()` statement: what is wrong with the expression goes to a VCL_Error record.
+pub(crate) fn ban(engine: &Engine, log: &mut LogBuffer, expression: &[u8], now: f64) {
+    if let Err(text) = add_ban(engine, expression, now) {
+        log.record_parts(Tag::VCLError, &[b"ban(): ", text.as_bytes()]);
+    }
+}
+
+/// Adds a ban.
+///
+/// # Errors
+/// The text for `std.ban_error()` and for the log.
+pub(crate) fn add_ban(engine: &Engine, expression: &[u8], now: f64) -> Result<(), String> {
+    let text = std::str::from_utf8(expression).map_err(|_| "Ban expression is not text".to_owned())?;
+    engine.cache.ban(BanSpecification::parse_text(text)?, now)
+}
+
+/// What VMODs keep for the duration of a task.
+#[derive(Debug, Default)]
+pub(crate) struct TaskState {
+    /// Why the last `std.ban()` failed; empty when it did not.
+    pub(crate) ban_error: String,
+}
+
+impl TaskState {
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.ban_error.clear();
+    }
+}
