@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod arguments;
+pub mod getopt;
+
 use std::ffi::OsString;
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.

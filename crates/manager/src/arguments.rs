@@ -1,0 +1,479 @@
+//! The command line of the daemon: every option of varnishd 7.1, with its messages.
+//!
+//! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but opens nothing for good; what it returns is complete.
+//! A mistake is one [`ArgumentError`], printed by the caller, exit status 2.
+
+pub mod address;
+pub mod dump;
+pub mod jail;
+pub mod listen;
+pub mod storage;
+
+use crate::getopt::{self, Element};
+use address::HostPort;
+use jail::Jail;
+use listen::ListenArgument;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use storage::Storages;
+use surface::parameter::Parameters;
+use surface::parameter::value;
+use surface::version::{STATE_DIR, VARNISH_BANNER};
+
+/// The options, in the form that getopt(3) takes; `-x optstring` prints it.
+pub const OPTIONS: &str = "?a:b:Cdf:Fh:i:I:j:l:M:n:P:p:r:S:s:T:t:VW:x:";
+
+const USAGE: &str = include_str!("arguments/usage.txt");
+
+/// How the daemon runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the background.
+    Background,
+    /// `-F`.
+    Foreground,
+    /// `-d`: in the foreground with a CLI on standard input; the worker waits for `start`.
+    Debug,
+    /// `-C`: compile, print and exit.
+    Compile,
+}
+
+/// A VCL of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VclArgument {
+    /// `boot`, `boot0`, …
+    pub name: String,
+    /// File name, or `<-b argument>`.
+    pub source_name: String,
+    /// The text.
+    pub text: Vec<u8>,
+}
+
+/// `-S`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretArgument {
+    /// Make one in the work directory.
+    Generated,
+    /// Ask nobody.
+    None,
+    /// This file.
+    File(PathBuf),
+}
+
+/// `-T` or `-M`: an address for the CLI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliAddress {
+    /// As written.
+    pub text: String,
+    /// What it resolves to.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// A complete command line.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// Foreground or not.
+    pub mode: Mode,
+    /// `-a`, at least one.
+    pub listeners: Vec<ListenArgument>,
+    /// `-f` and `-b`; the last one becomes active.
+    pub vcls: Vec<VclArgument>,
+    /// `-i`.
+    pub identity: Option<String>,
+    /// `-I`: name and content.
+    pub commands: Option<(String, Vec<u8>)>,
+    /// `-j`.
+    pub jail: Jail,
+    /// `-n`, absolute.
+    pub work_directory: PathBuf,
+    /// `-P`, absolute.
+    pub pid_files: Vec<PathBuf>,
+    /// Parameters after `-p`, `-t` and `-l`.
+    pub parameters: Parameters,
+    /// `-r`.
+    pub protected: BTreeSet<String>,
+    /// `-S`.
+    pub secret: SecretArgument,
+    /// `-s`.
+    pub storages: Storages,
+    /// `-T`, empty for `none`.
+    pub cli_listeners: Vec<CliAddress>,
+    /// `-M`.
+    pub cli_masters: Vec<CliAddress>,
+    /// `-h`, for the identification only.
+    pub hasher: String,
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Parsed {
+    /// To run.
+    Run(Box<Arguments>),
+    /// To print this and exit with status 0.
+    Print(String),
+}
+
+/// A mistake in the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    /// The message after `Error:`, with the blank or newline that follows it.
+    pub text: String,
+}
+
+impl ArgumentError {
+    /// A message on one line, with a hint where to find help.
+    pub fn new(text: impl AsRef<str>) -> ArgumentError {
+        ArgumentError { text: format!(" {}\n(-? gives usage)", text.as_ref()) }
+    }
+
+    /// The message of a part that is not about options: a parameter, a VCL.
+    pub fn of_part(text: impl AsRef<str>) -> ArgumentError {
+        ArgumentError { text: format!("\n{}", text.as_ref()) }
+    }
+}
+
+impl From<String> for ArgumentError {
+    fn from(text: String) -> Self {
+        ArgumentError::new(text)
+    }
+}
+
+impl From<&str> for ArgumentError {
+    fn from(text: &str) -> Self {
+        ArgumentError::new(text)
+    }
+}
+
+/// The error's own words, as the C library has them.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// Parses a command line (without the program's name).
+///
+/// # Errors
+/// The first mistake.
+pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    let elements = getopt::elements(arguments, OPTIONS);
+    if let Some(text) = information(&elements)? {
+        return Ok(Parsed::Print(text));
+    }
+    let given = Given::collect(elements)?;
+    given.check_conflicts()?;
+    given.complete().map(|arguments| Parsed::Run(Box::new(arguments)))
+}
+
+/// `-V`, `-x` and `-?`, which print something and exit.
+fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
+    for (index, element) in elements.iter().enumerate() {
+        let Element::Option(letter @ ('V' | 'x' | '?'), value) = element else {
+            continue;
+        };
+        if *letter == '?' {
+            return Ok(Some(USAGE.to_owned()));
+        }
+        if index > 0 {
+            return Err(format!("-{letter} must be the first argument").into());
+        }
+        if elements.len() > 1 {
+            return Err(format!("Too many arguments for -{letter}").into());
+        }
+        let what = value.as_deref().map(getopt::text).unwrap_or_default();
+        return match letter {
+            'V' => Ok(Some(format!("varnishd ({VARNISH_BANNER})\nCopal {}\n", surface::version::COPAL_VERSION))),
+            _ => dump::dump(&what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
+        };
+    }
+    Ok(None)
+}
+
+/// Options as given, not interpreted yet.
+#[derive(Default)]
+struct Given {
+    compile: bool,
+    debug: bool,
+    foreground: bool,
+    backend: Option<String>,
+    files: Vec<OsString>,
+    commands: Option<OsString>,
+    identity: Option<String>,
+    jail: Option<String>,
+    work_directory: Option<OsString>,
+    pid_files: Vec<PathBuf>,
+    secret: Option<OsString>,
+    listeners: Vec<String>,
+    storages: Vec<String>,
+    cli_listeners: Vec<String>,
+    cli_masters: Vec<String>,
+    hasher: Option<String>,
+    waiter: Option<String>,
+    settings: Vec<Setting>,
+    operand: Option<String>,
+}
+
+/// What changes parameters, in order.
+enum Setting {
+    Set(String, String),
+    Protect(String),
+}
+
+impl Given {
+    fn collect(elements: Vec<Element>) -> Result<Given, ArgumentError> {
+        let mut given = Given::default();
+        for element in elements {
+            let (letter, value) = match element {
+                Element::Option(letter, value) => (letter, value.unwrap_or_default()),
+                Element::Operand(operand) => {
+                    given.operand.get_or_insert(getopt::text(&operand));
+                    continue;
+                }
+                Element::Unknown(letter) => return Err(format!("invalid option -- '{letter}'").into()),
+                Element::Incomplete(letter) => {
+                    return Err(format!("option requires an argument -- '{letter}'").into());
+                }
+            };
+            let text = getopt::text(&value);
+            match letter {
+                'a' => given.listeners.push(text),
+                'b' => given.backend = Some(text),
+                'C' => given.compile = true,
+                'd' => given.debug = true,
+                'f' => given.files.push(value),
+                'F' => given.foreground = true,
+                'h' => given.hasher = Some(text),
+                'i' => given.identity = Some(text),
+                'I' if given.commands.is_some() => return Err("\tOnly one -I allowed".into()),
+                'I' => given.commands = Some(value),
+                'j' => given.jail = Some(text),
+                'l' => given.settings.push(Setting::Set("vsl_space".to_owned(), text)),
+                'M' => given.cli_masters.push(text),
+                'n' => given.work_directory = Some(value),
+                'P' => given.pid_files.push(PathBuf::from(value)),
+                'p' => {
+                    let (name, value) = text.split_once('=').ok_or("\t-p lacks '='")?;
+                    given.settings.push(Setting::Set(name.to_owned(), value.to_owned()));
+                }
+                'r' => given.settings.push(Setting::Protect(text)),
+                'S' => given.secret = Some(value),
+                's' => given.storages.push(text),
+                'T' => given.cli_listeners.push(text),
+                't' => given.settings.push(Setting::Set("default_ttl".to_owned(), text)),
+                'W' => given.waiter = Some(text),
+                _ => {}
+            }
+        }
+        Ok(given)
+    }
+
+    fn check_conflicts(&self) -> Result<(), ArgumentError> {
+        let has_vcl = self.backend.is_some() || !self.files.is_empty();
+        if let Some(operand) = &self.operand {
+            return Err(format!("Too many arguments ({operand}...)").into());
+        }
+        if self.backend.is_some() && !self.files.is_empty() {
+            return Err("Only one of -b or -f can be specified".into());
+        }
+        if self.debug && self.foreground {
+            return Err("Only one of -d or -F can be specified".into());
+        }
+        if self.compile && !has_vcl {
+            return Err("-C needs either -b <backend> or -f <vcl_file>".into());
+        }
+        if self.compile && self.debug {
+            return Err("-d makes no sense with -C".into());
+        }
+        if self.compile && self.foreground {
+            return Err("-F makes no sense with -C".into());
+        }
+        if !self.debug && !has_vcl {
+            return Err("Neither -b nor -f given. (use -f '' to override)".into());
+        }
+        Ok(())
+    }
+
+    fn complete(self) -> Result<Arguments, ArgumentError> {
+        let jail = jail::parse(self.jail.as_deref())?;
+        let hasher = check_hasher(self.hasher.as_deref().unwrap_or("critbit"))?;
+        if let Some(waiter) = self.waiter.as_deref().filter(|waiter| !matches!(*waiter, "epoll" | "poll")) {
+            return Err(format!("Unknown waiter method \"{waiter}\"").into());
+        }
+        let storages = storage::parse(&self.storages)?;
+        let listeners = parse_listeners(&self.listeners)?;
+        let (parameters, protected) = apply(&self.settings, &storages.names())?;
+        let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path)?;
+        let commands = match &self.commands {
+            None => None,
+            Some(name) => {
+                let shown = getopt::text(name);
+                let content = fs::read(name).map_err(|error| format!("\tCan't open {shown}: {}", reason(&error)))?;
+                Some((shown, content))
+            }
+        };
+        let secret = match self.secret {
+            None => SecretArgument::Generated,
+            Some(name) if name == "none" => SecretArgument::None,
+            Some(name) => {
+                let path = absolute(Path::new(&name));
+                fs::File::open(&path)
+                    .map_err(|error| format!("Cannot open -S file ({}): {}", path.display(), reason(&error)))?;
+                SecretArgument::File(path)
+            }
+        };
+        let mode = match (self.compile, self.debug, self.foreground) {
+            (true, ..) => Mode::Compile,
+            (_, true, _) => Mode::Debug,
+            (.., true) => Mode::Foreground,
+            _ => Mode::Background,
+        };
+        Ok(Arguments {
+            mode,
+            listeners,
+            vcls,
+            identity: self.identity,
+            commands,
+            jail,
+            work_directory: work_directory(self.work_directory.as_ref()),
+            pid_files: self.pid_files.iter().map(|path| absolute(path)).collect(),
+            parameters,
+            protected,
+            secret,
+            storages,
+            cli_listeners: parse_cli_listeners(&self.cli_listeners)?,
+            cli_masters: parse_cli_masters(&self.cli_masters)?,
+            hasher,
+        })
+    }
+}
+
+fn check_hasher(text: &str) -> Result<String, ArgumentError> {
+    let (kind, options) = match text.split_once(',') {
+        Some((kind, options)) => (kind, Some(options)),
+        None => (text, None),
+    };
+    match (kind, options) {
+        ("critbit" | "classic" | "simple" | "simple_list", None) | ("classic", Some(_)) => Ok(kind.to_owned()),
+        ("critbit" | "simple" | "simple_list", Some(_)) => {
+            Err(format!("Hash method \"{kind}\" takes no arguments").into())
+        }
+        _ => Err(format!("Unknown hash method \"{kind}\"").into()),
+    }
+}
+
+fn parse_listeners(texts: &[String]) -> Result<Vec<ListenArgument>, ArgumentError> {
+    let default = [":80".to_owned()];
+    let texts = if texts.is_empty() { &default[..] } else { texts };
+    let mut unnamed = 0;
+    let listeners: Vec<ListenArgument> =
+        texts.iter().map(|text| listen::parse(text, &mut unnamed)).collect::<Result<_, _>>()?;
+    listen::check_distinct(&listeners)?;
+    Ok(listeners)
+}
+
+fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
+    let mut parameters = Parameters::default();
+    let mut protected = BTreeSet::new();
+    // What -r protects, it protects from every -p, before or after it.
+    for names in
+        settings.iter().filter_map(|setting| if let Setting::Protect(names) = setting { Some(names) } else { None })
+    {
+        for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
+            let row = value::row(name).ok_or_else(|| ArgumentError::of_part(format!("Unknown parameter {name}")))?;
+            protected.insert(row.name.to_owned());
+        }
+    }
+    for setting in settings {
+        let Setting::Set(name, text) = setting else { continue };
+        if protected.contains(name) {
+            return Err(ArgumentError::of_part(format!("parameter \"{name}\" is protected.")));
+        }
+        value::set(&mut parameters, name, text, storages).map_err(|error| ArgumentError::of_part(error.text()))?;
+    }
+    Ok((parameters, protected))
+}
+
+/// Reads the `-f` files, which are looked for in `vcl_path` first, or makes the VCL of `-b`.
+fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Result<Vec<VclArgument>, ArgumentError> {
+    if let Some(backend) = backend {
+        let text = backend_vcl(backend).into_bytes();
+        return Ok(vec![VclArgument { name: "boot".to_owned(), source_name: "<-b argument>".to_owned(), text }]);
+    }
+    let files: Vec<&OsString> = files.iter().filter(|file| !file.is_empty()).collect();
+    let mut vcls = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let (source_name, text) = read_vcl(Path::new(file), vcl_path).map_err(|error| {
+            ArgumentError::new(format!("Cannot read -f file '{}' ({})", getopt::text(file), reason(&error)))
+        })?;
+        let name = if files.len() == 1 { "boot".to_owned() } else { format!("boot{index}") };
+        vcls.push(VclArgument { name, source_name, text });
+    }
+    Ok(vcls)
+}
+
+/// Finds and reads a VCL file: in the directories of `vcl_path`, then as it is written. Returns its path and text.
+///
+/// # Errors
+/// Why it can't be read.
+pub fn read_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
+    let candidates = vcl_path.split(':').filter(|part| !part.is_empty()).map(|part| Path::new(part).join(file));
+    let found = candidates.filter(|_| file.is_relative()).find(|candidate| candidate.is_file());
+    let path = found.unwrap_or_else(|| file.to_owned());
+    let text = fs::read(&path)?;
+    Ok((path.to_string_lossy().into_owned(), text))
+}
+
+/// The VCL that `-b` stands for.
+fn backend_vcl(backend: &str) -> String {
+    let quoted = |text: &str| text.replace(['"', '\n'], "");
+    if backend.eq_ignore_ascii_case("none") {
+        return "vcl 4.1;\n\nbackend default none;\n".to_owned();
+    }
+    if backend.starts_with('/') {
+        return format!("vcl 4.1;\nbackend default {{\n    .path = \"{}\";\n}}\n", quoted(backend));
+    }
+    let HostPort { host, port } = address::split(backend);
+    let port = port.map(|port| format!("    .port = \"{}\";\n", quoted(&port))).unwrap_or_default();
+    let host = quoted(&host.unwrap_or_default());
+    format!("vcl 4.1;\nbackend default {{\n    .host = \"{host}\";\n{port}}}\n")
+}
+
+fn work_directory(name: Option<&OsString>) -> PathBuf {
+    match name.filter(|name| !name.is_empty()) {
+        None => Path::new(STATE_DIR).join("varnishd"),
+        Some(name) => Path::new(STATE_DIR).join(name),
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn parse_cli_listeners(texts: &[String]) -> Result<Vec<CliAddress>, ArgumentError> {
+    let default = ["localhost:0".to_owned()];
+    let texts = if texts.is_empty() { &default[..] } else { texts };
+    let wanted = texts.iter().filter(|text| *text != "none");
+    wanted.map(|text| cli_address(text, 'T')).collect()
+}
+
+fn parse_cli_masters(texts: &[String]) -> Result<Vec<CliAddress>, ArgumentError> {
+    texts.iter().map(|text| cli_address(text, 'M')).collect()
+}
+
+fn cli_address(text: &str, letter: char) -> Result<CliAddress, ArgumentError> {
+    let addresses = address::resolve(&address::split(text), 0)
+        .map_err(|reason| format!("Could not resolve -{letter} argument to address\n\t{reason}"))?;
+    if letter == 'M' && addresses.iter().any(|address| address.port() == 0) {
+        return Err(format!("Could not resolve -M argument to address\n\t{text} has no port").into());
+    }
+    Ok(CliAddress { text: text.to_owned(), addresses })
+}
+
+#[cfg(test)]
+mod tests;

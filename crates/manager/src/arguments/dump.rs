@@ -1,0 +1,54 @@
+//! `-x`: parts of the documentation, made from the tables.
+
+use super::OPTIONS;
+use std::fmt::Write;
+use surface::cli::COMMANDS;
+use surface::parameter::PARAMETERS;
+use surface::tag::TAGS;
+
+/// The text of a topic; `None` when there is no such topic.
+#[must_use]
+pub fn dump(what: &str) -> Option<String> {
+    let mut out = String::new();
+    match what {
+        "optstring" => {
+            let _ = writeln!(out, "{OPTIONS}");
+        }
+        "builtin" => {
+            let compiled = vcl::compile(
+                &vcl::SourceText { name: "<none>", text: b"vcl 4.1; backend default none;" },
+                &vcl::CompileOptions::default(),
+            );
+            if let Some(source) = compiled.ok().and_then(|compiled| compiled.program.sources.last().cloned()) {
+                out.push_str(&source.text);
+            }
+        }
+        "cli" => {
+            for row in COMMANDS.iter().filter(|row| !row.hidden) {
+                let _ = writeln!(out, "{}\n  {}\n", row.syntax, row.help);
+            }
+        }
+        "parameter" => {
+            for row in PARAMETERS {
+                let _ = writeln!(out, "{}\n\t* Default: {}", row.name, row.default);
+                if !row.unit.is_empty() {
+                    let _ = writeln!(out, "\t* Units: {}", row.unit);
+                }
+                if let Some(min) = row.min {
+                    let _ = writeln!(out, "\t* Minimum: {min}");
+                }
+                if let Some(max) = row.max {
+                    let _ = writeln!(out, "\t* Maximum: {max}");
+                }
+                let _ = writeln!(out, "\n{}\n", row.text);
+            }
+        }
+        "vsl" => {
+            for row in &TAGS {
+                let _ = writeln!(out, "{}\n\t{}\n", row.name, row.payload);
+            }
+        }
+        _ => return None,
+    }
+    Some(out)
+}

@@ -1,0 +1,228 @@
+//! `-a`: where clients are served.
+
+use super::address;
+use nix::unistd::{Gid, Group, Uid, User};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// TCP, with the addresses that the host resolves to; port 0 is any free one.
+    Tcp(Vec<SocketAddr>),
+    /// A Unix-domain socket.
+    Unix {
+        /// The path.
+        path: PathBuf,
+        /// Owner, if not the manager's.
+        user: Option<u32>,
+        /// Group, if not the manager's.
+        group: Option<u32>,
+        /// Permission bits, if not what the umask leaves.
+        mode: Option<u32>,
+    },
+}
+
+/// One `-a`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenArgument {
+    /// Given, or `a` and its position among those without one.
+    pub name: String,
+    /// The address as written.
+    pub endpoint: String,
+    /// Where.
+    pub address: ListenAddress,
+    /// PROXY protocol expected.
+    pub proxy: bool,
+}
+
+/// Parses one `-a`; `unnamed` counts those that had no name.
+///
+/// # Errors
+/// The message for the operator.
+pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> {
+    let (name, rest) = split_name(text, "-a")?;
+    let mut fields = rest.split(',');
+    let endpoint = fields.next().unwrap_or_default();
+    let mut address = parse_address(endpoint)?;
+    let mut protocol = None;
+    for field in fields {
+        if let Some((key, value)) = field.split_once('=') {
+            set_permission(&mut address, field, key, value)?;
+        } else {
+            let proxy = match field {
+                "HTTP" => false,
+                "PROXY" => true,
+                _ => return Err(format!("Unknown protocol '{field}'")),
+            };
+            if protocol.replace(proxy).is_some() {
+                return Err(format!("Too many protocol sub-args in -a ({field})"));
+            }
+        }
+    }
+    let name = name.unwrap_or_else(|| {
+        let name = format!("a{unnamed}");
+        *unnamed += 1;
+        name
+    });
+    Ok(ListenArgument { name, endpoint: endpoint.to_owned(), address, proxy: protocol.unwrap_or(false) })
+}
+
+/// Cuts `name=` off an argument of `-a` or `-s`.
+///
+/// # Errors
+/// When the name is none, or nothing follows it.
+pub fn split_name<'a>(text: &'a str, what: &str) -> Result<(Option<String>, &'a str), String> {
+    let end = text.find([',', '=']).filter(|end| text[*end..].starts_with('='));
+    let Some(end) = end else {
+        return Ok((None, text));
+    };
+    let (name, rest) = (&text[..end], &text[end + 1..]);
+    let mut letters = name.chars();
+    let starts_well = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic());
+    if !starts_well || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-') {
+        return Err(format!("invalid {what} name \"{name}\"=[...]"));
+    }
+    if rest.is_empty() {
+        return Err(format!("Empty named {what} argument \"{text}\""));
+    }
+    Ok((Some(name.to_owned()), rest))
+}
+
+fn parse_address(text: &str) -> Result<ListenAddress, String> {
+    if text.starts_with('/') {
+        return Ok(ListenAddress::Unix { path: PathBuf::from(text), user: None, group: None, mode: None });
+    }
+    if text.contains('/') {
+        return Err(format!("Unix domain socket addresses must be absolute paths in -a ({text})"));
+    }
+    let none = format!("Got no socket(s) for {text}");
+    if text.is_empty() {
+        return Err(none);
+    }
+    address::resolve(&address::split(text), 80).map(ListenAddress::Tcp).map_err(|_| none)
+}
+
+/// `user=`, `group=` or `mode=`; the keys may be cut short.
+fn set_permission(address: &mut ListenAddress, field: &str, key: &str, value: &str) -> Result<(), String> {
+    let ListenAddress::Unix { user, group, mode, .. } = address else {
+        return Err(format!("Invalid sub-arg {field} for IP addresses in -a"));
+    };
+    let Some(key) = ["user", "group", "mode"].into_iter().find(|known| !key.is_empty() && known.starts_with(key))
+    else {
+        return Err(format!("Invalid sub-arg {field} in -a"));
+    };
+    let (slot, number) = match key {
+        "user" => {
+            let found = User::from_name(value).ok().flatten();
+            (user, found.map(|found| found.uid.as_raw()).ok_or(format!("Unknown user {value} in -a"))?)
+        }
+        "group" => {
+            let found = Group::from_name(value).ok().flatten();
+            (group, found.map(|found| found.gid.as_raw()).ok_or(format!("Unknown group {value} in -a"))?)
+        }
+        _ => (mode, parse_mode(value)?),
+    };
+    if slot.replace(number).is_some() {
+        return Err(format!("Too many {key} sub-args in -a ({field})"));
+    }
+    Ok(())
+}
+
+fn parse_mode(value: &str) -> Result<u32, String> {
+    if value.is_empty() {
+        return Err("Empty mode sub-arg in -a".to_owned());
+    }
+    match u32::from_str_radix(value, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        Ok(_) => Err(format!("Mode sub-arg {value} out of range in -a")),
+        Err(_) => Err(format!("Invalid mode sub-arg {value} in -a")),
+    }
+}
+
+/// Refuses two arguments with one address.
+///
+/// # Errors
+/// The message for the operator.
+pub fn check_distinct(all: &[ListenArgument]) -> Result<(), String> {
+    for (index, second) in all.iter().enumerate() {
+        for first in &all[..index] {
+            let same = match (&first.address, &second.address) {
+                (ListenAddress::Tcp(a), ListenAddress::Tcp(b)) => {
+                    a.iter().any(|address| address.port() != 0 && b.contains(address))
+                }
+                (ListenAddress::Unix { path: a, .. }, ListenAddress::Unix { path: b, .. }) => a == b,
+                _ => false,
+            };
+            if same {
+                let (first, second) = (&first.endpoint, &second.endpoint);
+                return Err(format!("-a arguments {first} and {second} have same address"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Owner and group for nix, from what was parsed.
+#[must_use]
+pub fn owner(user: Option<u32>, group: Option<u32>) -> (Option<Uid>, Option<Gid>) {
+    (user.map(Uid::from_raw), group.map(Gid::from_raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refuses(text: &str, expected: &str) {
+        assert_eq!(parse(text, &mut 0).unwrap_err(), expected, "{text}");
+    }
+
+    #[test]
+    fn listeners_are_named_by_position_or_by_hand() {
+        let mut unnamed = 0;
+        let first = parse("127.0.0.1:0", &mut unnamed).unwrap();
+        let second = parse("edge=[::1]:81,PROXY", &mut unnamed).unwrap();
+        let third = parse(":82,HTTP", &mut unnamed).unwrap();
+        assert_eq!((first.name.as_str(), second.name.as_str(), third.name.as_str()), ("a0", "edge", "a1"));
+        assert_eq!((first.proxy, second.proxy, third.proxy), (false, true, false));
+        assert_eq!(second.endpoint, "[::1]:81");
+    }
+
+    #[test]
+    fn sockets_take_owner_and_mode() {
+        let argument = parse("/run/x.sock,PROXY,u=root,gr=root,mode=660", &mut 0).unwrap();
+        let ListenAddress::Unix { path, user, group, mode } = argument.address else { panic!("not a socket") };
+        assert_eq!((path.to_str(), user, group, mode), (Some("/run/x.sock"), Some(0), Some(0), Some(0o660)));
+        assert!(argument.proxy);
+    }
+
+    #[test]
+    fn mistakes_get_the_words_of_varnish() {
+        refuses("foo/bar", "Unix domain socket addresses must be absolute paths in -a (foo/bar)");
+        refuses("@abs", "Got no socket(s) for @abs");
+        refuses("", "Got no socket(s) for ");
+        refuses("127.0.0.1:0,FOO", "Unknown protocol 'FOO'");
+        refuses("127.0.0.1:0,PROXY,HTTP", "Too many protocol sub-args in -a (HTTP)");
+        refuses("127.0.0.1:0,mode=666", "Invalid sub-arg mode=666 for IP addresses in -a");
+        refuses("/s,foo=1", "Invalid sub-arg foo=1 in -a");
+        refuses("/s,mode=", "Empty mode sub-arg in -a");
+        refuses("/s,mode=9", "Invalid mode sub-arg 9 in -a");
+        refuses("/s,mode=7777", "Mode sub-arg 7777 out of range in -a");
+        refuses("/s,user=no-such-user", "Unknown user no-such-user in -a");
+        refuses("/s,group=no-such-group", "Unknown group no-such-group in -a");
+        refuses("/s,user=root,user=root", "Too many user sub-args in -a (user=root)");
+        refuses("1a=127.0.0.1:0", "invalid -a name \"1a\"=[...]");
+        refuses("a=", "Empty named -a argument \"a=\"");
+        refuses("127.0.0.1:no-such-service", "Got no socket(s) for 127.0.0.1:no-such-service");
+    }
+
+    #[test]
+    fn one_address_is_listened_on_once() {
+        let parse_all =
+            |texts: &[&str]| -> Vec<ListenArgument> { texts.iter().map(|text| parse(text, &mut 0).unwrap()).collect() };
+        let same = check_distinct(&parse_all(&["127.0.0.1:81", "127.0.0.1:81"]));
+        assert_eq!(same, Err("-a arguments 127.0.0.1:81 and 127.0.0.1:81 have same address".to_owned()));
+        assert_eq!(check_distinct(&parse_all(&["127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:81", "127.0.0.2:81"])), Ok(()));
+    }
+}

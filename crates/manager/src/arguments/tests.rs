@@ -1,0 +1,131 @@
+//! The messages for wrong command lines, compared with those of Varnish 7.1.1.
+
+use super::*;
+
+fn run(line: &[&str]) -> Result<Parsed, ArgumentError> {
+    let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+    parse(&arguments)
+}
+
+fn complete(line: &[&str]) -> Arguments {
+    match run(line) {
+        Ok(Parsed::Run(arguments)) => *arguments,
+        other => panic!("{line:?}: {other:?}"),
+    }
+}
+
+/// One line after `Error: `, then the hint.
+#[track_caller]
+fn refuses(line: &[&str], expected: &str) {
+    assert_eq!(run(line).unwrap_err(), ArgumentError::new(expected), "{line:?}");
+}
+
+/// A block after `Error:`.
+#[track_caller]
+fn refuses_part(line: &[&str], expected: &str) {
+    assert_eq!(run(line).unwrap_err(), ArgumentError::of_part(expected), "{line:?}");
+}
+
+#[test]
+fn conflicts_are_named() {
+    refuses(&["-d", "-b", "none", "-F"], "Only one of -d or -F can be specified");
+    refuses(&["-C"], "-C needs either -b <backend> or -f <vcl_file>");
+    refuses(&["-C", "-d", "-b", "none"], "-d makes no sense with -C");
+    refuses(&["-F", "-C", "-b", "none"], "-F makes no sense with -C");
+    refuses(&["-b", "none", "-f", "x"], "Only one of -b or -f can be specified");
+    refuses(&[], "Neither -b nor -f given. (use -f '' to override)");
+    refuses(&["-a", ":0", "-F"], "Neither -b nor -f given. (use -f '' to override)");
+    refuses(&["foo"], "Too many arguments (foo...)");
+    refuses(&["-b", "none", "foo", "bar"], "Too many arguments (foo...)");
+    refuses(&["-d", "-V"], "-V must be the first argument");
+    refuses(&["-V", "x"], "Too many arguments for -V");
+    refuses(&["-x", "foo"], "Invalid -x argument");
+    refuses(&["-d", "-x", "optstring"], "-x must be the first argument");
+    refuses(&["-x", "builtin", "foo"], "Too many arguments for -x");
+    refuses(&["-Z"], "invalid option -- 'Z'");
+    refuses(&["-x"], "option requires an argument -- 'x'");
+}
+
+#[test]
+fn wrong_values_are_named() {
+    refuses(&["-d", "-a", "x=127.0.0.1:0,FOO"], "Unknown protocol 'FOO'");
+    refuses(
+        &["-d", "-a", "127.0.0.1:1", "-a", "127.0.0.1:1"],
+        "-a arguments 127.0.0.1:1 and 127.0.0.1:1 have same address",
+    );
+    refuses(&["-d", "-s", "foo"], "Unknown storage method \"foo\"");
+    refuses(&["-d", "-p", "foo"], "\t-p lacks '='");
+    refuses(&["-d", "-S", "/nonexistent"], "Cannot open -S file (/nonexistent): No such file or directory");
+    refuses(
+        &["-d", "-T", "foo:bar"],
+        "Could not resolve -T argument to address\n\tServname not supported for ai_socktype",
+    );
+    refuses(&["-d", "-I", "/nonexistent"], "\tCan't open /nonexistent: No such file or directory");
+    refuses(&["-d", "-I", "/dev/null", "-I", "/dev/null"], "\tOnly one -I allowed");
+    refuses(&["-F", "-f", "/nonexistent"], "Cannot read -f file '/nonexistent' (No such file or directory)");
+    refuses(&["-d", "-W", "foo"], "Unknown waiter method \"foo\"");
+    refuses(&["-d", "-h", "foo"], "Unknown hash method \"foo\"");
+    refuses(&["-d", "-h", "critbit,1"], "Hash method \"critbit\" takes no arguments");
+    refuses(&["-d", "-j", "foo"], "Unknown jail method \"foo\"");
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let tail = |name: &str, value: &str| format!("\n(attempting to set param '{name}' to '{value}')");
+    refuses_part(&["-d", "-p", "foo=1"], "Unknown parameter \"foo\".");
+    refuses_part(&["-d", "-t", "x"], &format!("Invalid number (x)\n{}", tail("default_ttl", "x")));
+    refuses_part(&["-d", "-l", "1"], &format!("Must be at least 1M\n{}", tail("vsl_space", "1")));
+    refuses_part(&["-d", "-r", "foo"], "Unknown parameter foo");
+    refuses_part(&["-d", "-r", "default_ttl", "-p", "default_ttl=3"], "parameter \"default_ttl\" is protected.");
+    refuses_part(&["-d", "-t", "3", "-r", "default_ttl"], "parameter \"default_ttl\" is protected.");
+}
+
+#[test]
+fn options_cluster_and_the_last_setting_wins() {
+    let arguments =
+        complete(&["-Fa", "127.0.0.1:0", "-bnone", "-t5", "-p", "default_ttl=7", "-l2m", "-r", "max_vcl,debug"]);
+    assert_eq!(arguments.mode, Mode::Foreground);
+    assert_eq!(arguments.parameters.default_ttl, 7.0);
+    assert_eq!(arguments.parameters.vsl_space, 2 << 20);
+    assert_eq!(arguments.protected.iter().map(String::as_str).collect::<Vec<_>>(), ["debug", "max_vcl"]);
+}
+
+#[test]
+fn a_plain_command_line_gets_the_defaults() {
+    let arguments = complete(&["-b", "127.0.0.1:8080", "-j", "none"]);
+    assert_eq!(arguments.mode, Mode::Background);
+    assert_eq!(arguments.work_directory, Path::new("/var/lib/varnish/varnishd"));
+    assert_eq!(arguments.listeners[0].endpoint, ":80");
+    assert_eq!(arguments.cli_listeners[0].text, "localhost:0");
+    assert_eq!(arguments.secret, SecretArgument::Generated);
+    assert_eq!(arguments.jail, Jail::None);
+    let vcl = &arguments.vcls[0];
+    assert_eq!((vcl.name.as_str(), vcl.source_name.as_str()), ("boot", "<-b argument>"));
+    let text = String::from_utf8(vcl.text.clone()).unwrap();
+    assert_eq!(text, "vcl 4.1;\nbackend default {\n    .host = \"127.0.0.1\";\n    .port = \"8080\";\n}\n");
+}
+
+#[test]
+fn names_and_addresses_of_the_management_are_taken() {
+    let arguments = complete(&["-d", "-n", "x", "-T", "none", "-M", "127.0.0.1 1234", "-S", "none", "-i", "me"]);
+    assert_eq!(arguments.work_directory, Path::new("/var/lib/varnish/x"));
+    assert!(arguments.cli_listeners.is_empty());
+    assert_eq!(arguments.cli_masters[0].addresses, ["127.0.0.1:1234".parse().unwrap()]);
+    assert_eq!(arguments.secret, SecretArgument::None);
+    assert_eq!(arguments.identity.as_deref(), Some("me"));
+    assert!(complete(&["-f", "", "-n", "/abs"]).vcls.is_empty());
+}
+
+#[test]
+fn information_is_printed() {
+    let text = |line: &[&str]| match run(line) {
+        Ok(Parsed::Print(text)) => text,
+        other => panic!("{line:?}: {other:?}"),
+    };
+    assert!(text(&["-V"]).starts_with("varnishd (varnish-7.1.1 revision "));
+    assert_eq!(text(&["-x", "optstring"]), format!("{OPTIONS}\n"));
+    assert!(text(&["-x", "parameter"]).contains("default_ttl"));
+    assert!(text(&["-x", "cli"]).contains("vcl.load <configname>"));
+    assert!(text(&["-x", "vsl"]).contains("ReqURL"));
+    assert!(text(&["-?"]).contains("-W epoll|poll"));
+}

@@ -1,0 +1,116 @@
+//! The command line in the manner of getopt(3): letters in clusters, values attached or next, operands anywhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// One element of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// An option letter, with its value if it takes one.
+    Option(char, Option<OsString>),
+    /// What is no option.
+    Operand(OsString),
+    /// A letter that is no option.
+    Unknown(char),
+    /// A letter whose value is missing.
+    Incomplete(char),
+}
+
+/// Cuts arguments by an option string: letters, each followed by `:` when it takes a value. What is wrong is an element
+/// too, and the last one.
+#[must_use]
+pub fn elements(arguments: &[OsString], options: &str) -> Vec<Element> {
+    let mut out = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let bytes = argument.as_bytes();
+        if bytes == b"--" {
+            out.extend(rest.by_ref().cloned().map(Element::Operand));
+            break;
+        }
+        if bytes.len() < 2 || bytes[0] != b'-' {
+            out.push(Element::Operand(argument.clone()));
+            continue;
+        }
+        let mut cluster = &bytes[1..];
+        while let Some((&byte, after)) = cluster.split_first() {
+            let letter = char::from(byte);
+            cluster = after;
+            match takes_value(options, letter) {
+                None => {
+                    out.push(Element::Unknown(letter));
+                    return out;
+                }
+                Some(false) => out.push(Element::Option(letter, None)),
+                Some(true) => {
+                    let value = if cluster.is_empty() {
+                        rest.next().cloned()
+                    } else {
+                        Some(OsStr::from_bytes(cluster).to_owned())
+                    };
+                    cluster = &[];
+                    match value {
+                        Some(value) => out.push(Element::Option(letter, Some(value))),
+                        None => {
+                            out.push(Element::Incomplete(letter));
+                            return out;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Whether the letter takes a value; `None` when it is no option.
+fn takes_value(options: &str, letter: char) -> Option<bool> {
+    if letter == ':' {
+        return None;
+    }
+    let position = options.find(letter)?;
+    Some(options[position + letter.len_utf8()..].starts_with(':'))
+}
+
+/// Text of a value for people and for parsing; bytes that are no UTF-8 become U+FFFD.
+#[must_use]
+pub fn text(value: &OsStr) -> String {
+    String::from_utf8_lossy(&value.to_os_string().into_vec()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(arguments: &[&str]) -> Vec<Element> {
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        elements(&arguments, "?a:Fs:V")
+    }
+
+    fn option(letter: char, value: Option<&str>) -> Element {
+        Element::Option(letter, value.map(OsString::from))
+    }
+
+    #[test]
+    fn letters_cluster_and_values_attach() {
+        assert_eq!(
+            cut(&["-Fa", ":80", "-smalloc,1m"]),
+            [option('F', None), option('a', Some(":80")), option('s', Some("malloc,1m"))]
+        );
+        assert_eq!(cut(&["-a", "-F"]), [option('a', Some("-F"))]);
+        assert_eq!(cut(&["-?"]), [option('?', None)]);
+    }
+
+    #[test]
+    fn operands_are_found_anywhere() {
+        let operand = |text: &str| Element::Operand(text.into());
+        assert_eq!(cut(&["x", "-F", "-", "--", "-V"]), [operand("x"), option('F', None), operand("-"), operand("-V")]);
+    }
+
+    #[test]
+    fn what_is_wrong_ends_the_list() {
+        assert_eq!(cut(&["-FZ", "-V"]), [option('F', None), Element::Unknown('Z')]);
+        assert_eq!(cut(&["-:"]), [Element::Unknown(':')]);
+        assert_eq!(cut(&["-Fa"]), [option('F', None), Element::Incomplete('a')]);
+    }
+}
