@@ -1,12 +1,136 @@
 //! The worker process: serves traffic, unprivileged, and may die at any moment without costing more than the requests in
 //! flight. The manager starts it with the descriptors it needs and speaks [`control`] with it.
+//!
+//! The main thread answers the manager, sums counters, expires objects and runs probes; every event loop is a thread of its
+//! own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: listening sockets, arena and
+//! ban journal are the manager's.
+//!
+//! Reading order: `control`, `configure`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod command;
+mod configure;
 pub mod control;
+mod event_loop;
+mod housekeeping;
+mod panic_text;
+mod statistics;
+mod vcl_control;
+
+use control::{Reply, Request};
+use std::rc::Rc;
+use tokio::net::UnixStream;
 
 /// Runs the worker: called for `copal worker --control FD`. Returns the exit status.
+///
+/// The control connection is the worker's life line: when it closes without `Stop`, the manager is gone and the worker ends.
 #[must_use]
-pub fn run(_control_descriptor: i32) -> i32 {
-    0
+pub fn run(control_descriptor: i32) -> i32 {
+    println!("Child starts");
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("no event loop: {error}");
+            return 1;
+        }
+    };
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        // An interrupt at the terminal goes to the whole group; the manager decides what it means.
+        let _interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+        match serve(control_descriptor).await {
+            Ok(()) => {
+                println!("Child dies");
+                0
+            }
+            Err(message) => {
+                eprintln!("{message}");
+                1
+            }
+        }
+    })
+}
+
+async fn serve(control_descriptor: i32) -> Result<(), String> {
+    let descriptor = net::accept::inherited(control_descriptor)
+        .map_err(|error| format!("control descriptor {control_descriptor}: {error}"))?;
+    let socket = std::os::unix::net::UnixStream::from(descriptor);
+    socket.set_nonblocking(true).map_err(|error| format!("control socket: {error}"))?;
+    let mut socket = UnixStream::from_std(socket).map_err(|error| format!("control socket: {error}"))?;
+    let first = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
+    let Some(Request::Configure(configuration)) = first else {
+        return Err("the manager did not begin with a configuration".into());
+    };
+    let worker = match configure::configure(*configuration) {
+        Ok(worker) => Rc::new(worker),
+        Err(message) => {
+            let _ = control::send(&mut socket, &Reply::status(300, message.clone())).await;
+            return Err(message);
+        }
+    };
+    control::send(&mut socket, &Reply::ok("")).await.map_err(|error| format!("control: {error}"))?;
+    housekeeping::start(&worker);
+    loop {
+        let request = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
+        let Some(request) = request else {
+            return Err("the manager is gone".into());
+        };
+        let is_stop = matches!(request, Request::Stop);
+        log_command(&worker, "Rd", &describe(&request));
+        let reply = answer(&worker, request).await;
+        log_command(&worker, "Wr", &format!("{} {} {}", reply.status, reply.body.len(), reply.body));
+        control::send(&mut socket, &reply).await.map_err(|error| format!("control: {error}"))?;
+        if is_stop {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes a `CLI` record, as every exchange with the manager leaves in the log.
+fn log_command(worker: &configure::Worker, direction: &str, text: &str) {
+    let ring = &worker.engine.ring;
+    ring.write_fmt(surface::tag::Tag::CLI, shm::log::LogId::NONE, format_args!("{direction} {text}"));
+}
+
+/// A request as the log shows it.
+fn describe(request: &Request) -> String {
+    match request {
+        Request::Configure(_) => "configure".into(),
+        Request::Parameters(_) => "param.set".into(),
+        Request::VclLoad { name, .. } => format!("vcl.load {name}"),
+        Request::VclUse { name } => format!("vcl.use {name}"),
+        Request::VclState { name, .. } => format!("vcl.state {name}"),
+        Request::VclLabel { label, vcl } => format!("vcl.label {label} {vcl}"),
+        Request::VclDiscard { name } => format!("vcl.discard {name}"),
+        Request::VclStatus => "vcl.list".into(),
+        Request::Start => "start".into(),
+        Request::Command { words, .. } => words.join(" "),
+        Request::Ping => "ping".into(),
+        Request::Stop => "stop".into(),
+    }
+}
+
+async fn answer(worker: &Rc<configure::Worker>, request: Request) -> Reply {
+    match request {
+        Request::Configure(_) => Reply::status(300, "Already configured"),
+        Request::Parameters(parameters) => {
+            worker.set_parameters(*parameters);
+            Reply::ok("")
+        }
+        Request::VclLoad { name, program, state } => vcl_control::load(worker, &name, &program, state).await,
+        Request::VclUse { name } => vcl_control::make_active(worker, &name),
+        Request::VclState { name, state } => vcl_control::set_state(worker, &name, state),
+        Request::VclLabel { label, vcl } => vcl_control::label(worker, &label, &vcl),
+        Request::VclDiscard { name } => vcl_control::discard(worker, &name),
+        Request::VclStatus => Reply::ok(vcl_control::status(worker)),
+        Request::Start => worker.start(),
+        Request::Command { words, json } => command::run(worker, &words, json),
+        Request::Ping => Reply::ok("PONG"),
+        Request::Stop => {
+            worker.stop().await;
+            Reply::ok("")
+        }
+    }
 }

@@ -1,0 +1,251 @@
+//! `copal demo`: a slow blog, Copal in front of it, and the difference, in half a minute.
+//!
+//! Everything runs on loopback on ports that the system chooses. Copal itself runs as it would in earnest: the same program
+//! started as a daemon, with `demo/demo.vcl`.
+
+mod origin;
+mod visitors;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use visitors::Seen;
+
+/// Visitors at once.
+const VISITORS: u64 = 100;
+/// How long each of the two is measured.
+const MEASURED: Duration = Duration::from_secs(8);
+/// How long Copal may take to start.
+const START: Duration = Duration::from_secs(20);
+
+const HELP: &str = "\
+usage: copal demo [--once]
+
+Starts a slow blog and Copal in front of it, measures both, prints the difference, and goes on serving until Ctrl-C.
+
+  --once   end after the measurement
+";
+
+/// Runs the demo; returns the exit status.
+pub fn run(arguments: &[OsString]) -> i32 {
+    let mut once = false;
+    for argument in arguments {
+        match argument.to_str() {
+            Some("--once") => once = true,
+            Some("--help" | "-h") => {
+                print!("{HELP}");
+                return 0;
+            }
+            _ => {
+                eprintln!("copal demo: unknown option {}", argument.to_string_lossy());
+                return 2;
+            }
+        }
+    }
+    match demo(once) {
+        Ok(()) => 0,
+        Err(message) => {
+            eprintln!("copal demo: {message}");
+            1
+        }
+    }
+}
+
+fn demo(once: bool) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let blog = origin::start().map_err(|error| format!("the blog could not start: {error}"))?;
+    let folder = Folder::new()?;
+    let vcl = include_str!("demo/demo.vcl").replace("@PORT@", &blog.address.port().to_string());
+    let vcl_path = folder.0.join("demo.vcl");
+    std::fs::write(&vcl_path, vcl).map_err(|error| format!("{}: {error}", vcl_path.display()))?;
+    let address = free_address()?;
+    let mut copal = Daemon::start(&folder.0, &vcl_path, address)?;
+    println!("blog:   http://{}  (a page takes about 200 ms, eight at once)", blog.address);
+    println!("copal:  http://{address}  with {}", vcl_path.display());
+    println!();
+    let mut direct = measure(&runtime, "the blog alone", blog.address);
+    let asked_before = blog.requests.load(Ordering::Relaxed);
+    let mut cached = measure(&runtime, "through Copal ", address);
+    let asked = blog.requests.load(Ordering::Relaxed) - asked_before;
+    report(&mut direct, &mut cached, asked);
+    if cached.leaked > 0 {
+        return Err(format!("{} personal pages were served to the wrong visitor", cached.leaked));
+    }
+    if cached.latencies.is_empty() {
+        return Err(format!("nothing came through Copal; see {}", folder.0.join("copal.log").display()));
+    }
+    if !once {
+        serve(&runtime, &mut copal, address, &blog, &folder.0)?;
+    }
+    copal.stop();
+    Ok(())
+}
+
+fn free_address() -> Result<SocketAddr, String> {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map_err(|error| error.to_string())
+}
+
+fn measure(runtime: &tokio::runtime::Runtime, title: &str, address: SocketAddr) -> Seen {
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("measuring {msg} [{bar:40}] {percent:>3} %") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(title.to_owned());
+    let seen = runtime.block_on(visitors::visit(address, VISITORS, MEASURED, |part| {
+        bar.set_position((part * 1000.0) as u64);
+    }));
+    bar.finish_and_clear();
+    if !std::io::stderr().is_terminal() {
+        println!("measured {title}");
+    }
+    seen
+}
+
+fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
+    let seconds = MEASURED.as_secs_f64();
+    let rate = |seen: &Seen| seen.latencies.len() as f64 / seconds;
+    let milliseconds = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
+    let share = |part: u64, seen: &Seen| 100.0 * part as f64 / (seen.latencies.len() as f64).max(1.0);
+    println!("{VISITORS} visitors for {seconds:.0} s      {:>16} {:>16}", "the blog alone", "through Copal");
+    println!("requests a second          {:>16.0} {:>16.0}", rate(direct), rate(cached));
+    for (name, part) in [("latency, median           ", 0.5), ("latency, 99th percentile  ", 0.99)] {
+        println!("{name} {:>16} {:>16}", milliseconds(direct.latency(part)), milliseconds(cached.latency(part)));
+    }
+    println!("answers from the cache     {:>16} {:>14.1} %", "–", share(cached.hits, cached));
+    println!("failed answers (5xx)       {:>16} {:>16}", direct.failures, cached.failures);
+    println!("requests the blog got      {:>16} {:>16}", direct.latencies.len(), asked);
+    println!(
+        "personal pages             {:>16} {:>16}   ({} from the cache or for somebody else)",
+        direct.personal, cached.personal, cached.leaked
+    );
+    if rate(direct) > 0.0 {
+        println!();
+        println!("{:.0} times as many requests a second.", rate(cached) / rate(direct));
+    }
+}
+
+/// Serves on, with one line that shows what happens, until Ctrl-C.
+fn serve(
+    runtime: &tokio::runtime::Runtime,
+    copal: &mut Daemon,
+    address: SocketAddr,
+    blog: &origin::Origin,
+    folder: &Path,
+) -> Result<(), String> {
+    println!();
+    println!("Serving on http://{address} until Ctrl-C. Look at it with");
+    println!("  varnishlog -n {0}    varnishstat -n {0}    varnishadm -n {0}", folder.join("run").display());
+    let mut statistics = shm::read::Statistics::attach(&folder.join("run")).map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+            .map_err(|error| error.to_string())?;
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+            .map_err(|error| error.to_string())?;
+        let mut last = (Instant::now(), 0);
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            }
+            if let Some(status) = copal.ended() {
+                return Err(format!("Copal ended: {status}; see {}", folder.join("copal.log").display()));
+            }
+            let requests = statistics.value("MAIN.client_req").unwrap_or(0);
+            let hits = statistics.value("MAIN.cache_hit").unwrap_or(0);
+            let rate = requests.saturating_sub(last.1) as f64 / last.0.elapsed().as_secs_f64();
+            last = (Instant::now(), requests);
+            print!(
+                "\r{requests} requests, {rate:.0}/s, {:.1} % hits, {} objects, the blog got {}   ",
+                100.0 * hits as f64 / requests.max(1) as f64,
+                statistics.value("MAIN.n_object").unwrap_or(0),
+                blog.requests.load(Ordering::Relaxed)
+            );
+            let _ = std::io::stdout().flush();
+        }
+        println!();
+        Ok(())
+    })
+}
+
+/// A folder of the demo's own, removed at its end.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder, String> {
+        let path = std::env::temp_dir().join(format!("copal-demo-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Copal as a process of its own.
+struct Daemon {
+    child: Child,
+}
+
+impl Daemon {
+    fn start(folder: &Path, vcl: &Path, address: SocketAddr) -> Result<Daemon, String> {
+        let log = folder.join("copal.log");
+        let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let errors = output.try_clone().map_err(|error| error.to_string())?;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let child = Command::new(program)
+            .args(["daemon", "-F", "-j", "none", "-s", "malloc,256m", "-n"])
+            .arg(folder.join("run"))
+            .args(["-a", &address.to_string(), "-f"])
+            .arg(vcl)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("Copal could not start: {error}"))?;
+        let mut daemon = Daemon { child };
+        let deadline = Instant::now() + START;
+        while std::net::TcpStream::connect(address).is_err() {
+            if let Some(status) = daemon.ended() {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                return Err(format!("Copal ended at once ({status}):\n{said}"));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("Copal does not listen on {address} after {} s", START.as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(daemon)
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+
+    fn stop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.ended().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.stop();
+        }
+    }
+}

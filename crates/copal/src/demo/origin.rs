@@ -1,0 +1,139 @@
+//! The demo's web server: a small blog that is as slow as such blogs are.
+//!
+//! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a visitor cookie, `/account`
+//! answers with the name in the `login` cookie, `/flaky` fails one time in four. It counts what it is asked.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// How long a page takes.
+const PAGE_TIME: Duration = Duration::from_millis(200);
+/// How long an image takes.
+const IMAGE_TIME: Duration = Duration::from_millis(5);
+/// Pages made at once.
+const PAGES_AT_ONCE: usize = 8;
+/// Posts of the blog.
+pub const POSTS: u64 = 40;
+/// Images of the blog.
+pub const IMAGES: u64 = 20;
+/// Longest request head, in bytes.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// The running blog.
+pub struct Origin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Requests it has answered.
+    pub requests: Arc<AtomicU64>,
+}
+
+/// Starts the blog on a thread of its own, on a port that the system chooses.
+///
+/// # Errors
+/// When no port can be had.
+pub fn start() -> io::Result<Origin> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let requests = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&requests);
+    std::thread::Builder::new().name("blog".into()).spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        tokio::task::LocalSet::new().block_on(&runtime, async move {
+            let Ok(listener) = TcpListener::from_std(listener) else { return };
+            let workers = Rc::new(Semaphore::new(PAGES_AT_ONCE));
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { continue };
+                tokio::task::spawn_local(serve(stream, Rc::clone(&workers), Arc::clone(&counted)));
+            }
+        });
+    })?;
+    Ok(Origin { address, requests })
+}
+
+async fn serve(mut stream: TcpStream, workers: Rc<Semaphore>, requests: Arc<AtomicU64>) {
+    let _ = stream.set_nodelay(true);
+    let mut received = Vec::new();
+    loop {
+        let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") else {
+            if received.len() > HEAD_BYTES_MAX || !matches!(stream.read_buf(&mut received).await, Ok(n) if n > 0) {
+                return;
+            }
+            continue;
+        };
+        let head = String::from_utf8_lossy(&received[..end]).into_owned();
+        received.drain(..end + 4);
+        let number = requests.fetch_add(1, Ordering::Relaxed);
+        let answer = answer(&head, number, &workers).await;
+        if stream.write_all(&answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(head: &str, number: u64, workers: &Semaphore) -> Vec<u8> {
+    let path = head.split(' ').nth(1).unwrap_or("/");
+    let is_head = head.starts_with("HEAD ");
+    if let Some(image) = path.strip_prefix("/image/") {
+        tokio::time::sleep(IMAGE_TIME).await;
+        let picture = vec![image.len() as u8; 20_000];
+        return response("200 OK", "image/png", "Cache-Control: max-age=3600\r\n", &picture, is_head);
+    }
+    let _turn = workers.acquire().await;
+    tokio::time::sleep(PAGE_TIME).await;
+    let visitor = format!("Cache-Control: max-age=60\r\nSet-Cookie: visitor={number}; Path=/\r\n");
+    match path {
+        "/" => {
+            let list: String =
+                (1..=POSTS).map(|n| format!("<li><a href=\"/post/{n}\">Post {n}</a></li>")).collect();
+            page("A small blog", &format!("<ul>{list}</ul>"), &visitor, is_head)
+        }
+        "/account" => match login(head) {
+            Some(name) => page(&format!("Hello {name}"), "Your drafts.", "Cache-Control: private\r\n", is_head),
+            None => page("Log in first", "", "Cache-Control: private\r\n", is_head),
+        },
+        "/flaky" if number.is_multiple_of(4) => {
+            response("500 Internal Server Error", "text/plain", "", b"the database went away\n", is_head)
+        }
+        "/flaky" => page("It worked", "This time.", &visitor, is_head),
+        _ => match path.strip_prefix("/post/") {
+            Some(post) => page(&format!("Post {post}"), &"<p>Once upon a time…</p>".repeat(200), &visitor, is_head),
+            None => response("404 Not Found", "text/plain", "", b"no such page\n", is_head),
+        },
+    }
+}
+
+/// The name in the `login` cookie.
+fn login(head: &str) -> Option<&str> {
+    let cookies = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("cookie").then_some(value)
+    })?;
+    cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix("login="))
+}
+
+fn page(title: &str, body: &str, headers: &str, is_head: bool) -> Vec<u8> {
+    let html = format!(
+        "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1>{body}</body></html>\n"
+    );
+    response("200 OK", "text/html; charset=utf-8", headers, html.as_bytes(), is_head)
+}
+
+fn response(status: &str, kind: &str, headers: &str, body: &[u8], is_head: bool) -> Vec<u8> {
+    let mut bytes = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    if !is_head {
+        bytes.extend_from_slice(body);
+    }
+    bytes
+}

@@ -1,0 +1,145 @@
+//! The demo's visitors: a fixed number of connections that ask for pages of the blog as readers do.
+//!
+//! Most read the front page, posts and images; some are logged in and must see their own name on every answer, which is
+//! checked. The same visitors go to the blog directly and through Copal, so that the two can be compared.
+
+use super::origin::{IMAGES, POSTS};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What the visitors saw.
+#[derive(Default, Debug)]
+pub struct Seen {
+    /// Latency of every answer.
+    pub latencies: Vec<Duration>,
+    /// Answers that came from the cache.
+    pub hits: u64,
+    /// Answers with a status of 500 and above.
+    pub failures: u64,
+    /// Answers to logged-in visitors.
+    pub personal: u64,
+    /// Answers to logged-in visitors that came from the cache or were made for somebody else: must be 0.
+    pub leaked: u64,
+    /// Connections that broke.
+    pub broken: u64,
+}
+
+impl Seen {
+    /// Latency at a part (0 to 1) of all answers.
+    pub fn latency(&mut self, part: f64) -> Duration {
+        self.latencies.sort_unstable();
+        let at = (self.latencies.len() as f64 * part) as usize;
+        self.latencies.get(at.min(self.latencies.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+/// Lets `count` visitors loose for a time; `tick` is called ten times a second with the part that is over.
+pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: impl FnMut(f64)) -> Seen {
+    let seen = Rc::new(RefCell::new(Seen::default()));
+    let start = Instant::now();
+    let all = tokio::task::LocalSet::new();
+    for number in 0..count {
+        let seen = Rc::clone(&seen);
+        all.spawn_local(async move {
+            let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            while start.elapsed() < time {
+                if one_connection(address, number, start, time, &mut random, &seen).await.is_err() {
+                    seen.borrow_mut().broken += 1;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+        });
+    }
+    all.spawn_local(async move {
+        while start.elapsed() < time {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            tick((start.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0));
+        }
+    });
+    // A slow answer may still be under way when the time is over; nobody waits for it.
+    let _ = tokio::time::timeout(time + Duration::from_secs(3), all).await;
+    Rc::try_unwrap(seen).map(RefCell::into_inner).unwrap_or_else(|shared| std::mem::take(&mut *shared.borrow_mut()))
+}
+
+async fn one_connection(
+    address: SocketAddr,
+    number: u64,
+    start: Instant,
+    time: Duration,
+    random: &mut u64,
+    seen: &RefCell<Seen>,
+) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let mut received = Vec::new();
+    while start.elapsed() < time {
+        let mut next = || {
+            *random ^= *random << 13;
+            *random ^= *random >> 7;
+            *random ^= *random << 17;
+            *random
+        };
+        // One visitor in ten is logged in and looks at the account now and then.
+        let personal = number.is_multiple_of(10) && next().is_multiple_of(4);
+        let path = match next() % 10 {
+            _ if personal => "/account".to_owned(),
+            0..=2 => "/".to_owned(),
+            3..=6 => format!("/post/{}", 1 + (next() % POSTS) * (next() % POSTS) / POSTS),
+            7..=8 => format!("/image/{}.png", 1 + next() % IMAGES),
+            _ => "/flaky".to_owned(),
+        };
+        let cookie = if personal { format!("Cookie: login=user{number}\r\n") } else { "Cookie: seen=yes\r\n".into() };
+        let request = format!("GET {path} HTTP/1.1\r\nHost: blog.example\r\n{cookie}\r\n");
+        let since = Instant::now();
+        stream.write_all(request.as_bytes()).await?;
+        let answer = read_answer(&mut stream, &mut received).await?;
+        let mut seen = seen.borrow_mut();
+        seen.latencies.push(since.elapsed());
+        seen.hits += u64::from(answer.hit);
+        seen.failures += u64::from(answer.status >= 500);
+        if personal && answer.status == 200 {
+            seen.personal += 1;
+            let own = format!("Hello user{number}<");
+            let is_own = answer.body.windows(own.len()).any(|window| window == own.as_bytes());
+            seen.leaked += u64::from(answer.hit || !is_own);
+        }
+    }
+    Ok(())
+}
+
+struct Answer {
+    status: u16,
+    hit: bool,
+    body: Vec<u8>,
+}
+
+async fn read_answer(stream: &mut TcpStream, received: &mut Vec<u8>) -> std::io::Result<Answer> {
+    let broken = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+    let end = loop {
+        if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end;
+        }
+        if stream.read_buf(received).await? == 0 {
+            return Err(broken());
+        }
+    };
+    let head = String::from_utf8_lossy(&received[..end]).into_owned();
+    let header = |wanted: &str| {
+        head.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+    };
+    let status = head.get(9..12).and_then(|text| text.parse().ok()).ok_or_else(broken)?;
+    let length: usize = header("content-length").and_then(|(_, n)| n.trim().parse().ok()).ok_or_else(broken)?;
+    let hit = header("x-cache").is_some_and(|(_, value)| value.trim() == "hit");
+    received.drain(..end + 4);
+    while received.len() < length {
+        if stream.read_buf(received).await? == 0 {
+            return Err(broken());
+        }
+    }
+    let body = received.drain(..length).collect();
+    Ok(Answer { status, hit, body })
+}

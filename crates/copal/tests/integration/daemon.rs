@@ -1,0 +1,290 @@
+//! A Copal of a test's own: started on ports that the system chooses, stopped by process id, with its folder thrown away.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take to come about.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program under test.
+pub fn copal() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_copal"))
+}
+
+/// An installed program; says what is skipped when there is none.
+pub fn needs(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin:/usr/local/sbin";
+    let found = folders.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
+    if found.is_none() {
+        println!("skipped: needs {name}");
+    }
+    found
+}
+
+/// A port that nothing listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Waits until a condition holds; panics with the reason when it does not come about.
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "did not come about: {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+/// A child process that is killed when dropped.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal);
+    }
+
+    /// Waits for the end and gives the exit status.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        eventually("the process ends", || self.0.try_wait().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running Copal.
+pub struct Daemon {
+    pub process: Process,
+    pub folder: tempfile::TempDir,
+    pub port: u16,
+}
+
+impl Daemon {
+    /// Starts with `-F`, a port of its own and these further arguments; waits until it accepts.
+    pub fn start(arguments: &[&str]) -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut daemon = Daemon::launch(folder, port, arguments);
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        eventually("the daemon accepts", || {
+            if let Some(status) = daemon.process.0.try_wait().unwrap() {
+                panic!("the daemon ended with {status}: {}", daemon.said());
+            }
+            TcpStream::connect(address).ok()
+        });
+        daemon
+    }
+
+    fn launch(folder: tempfile::TempDir, port: u16, arguments: &[&str]) -> Daemon {
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let child = Command::new(copal())
+            .args(["daemon", "-F", "-j", "none", "-n"])
+            .arg(folder.path().join("run"))
+            .args(["-a", &format!("127.0.0.1:{port}"), "-P"])
+            .arg(folder.path().join("pid"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Daemon { process: Process(child), folder, port }
+    }
+
+    /// With one backend and no VCL of its own.
+    pub fn in_front_of(port: u16, arguments: &[&str]) -> Daemon {
+        let backend = format!("127.0.0.1:{port}");
+        let mut all = vec!["-b", backend.as_str()];
+        all.extend_from_slice(arguments);
+        Daemon::start(&all)
+    }
+
+    /// With this VCL, in which `@PORT@` stands for the backend's port.
+    pub fn with_vcl(vcl: &str, port: u16, arguments: &[&str]) -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.vcl");
+        std::fs::write(&path, vcl.replace("@PORT@", &port.to_string())).unwrap();
+        let mut all = vec!["-f", path.to_str().unwrap()];
+        all.extend_from_slice(arguments);
+        Daemon::start(&all)
+    }
+
+    /// Everything it wrote on standard output and error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// The work directory, for `-n`.
+    pub fn run(&self) -> String {
+        self.folder.path().join("run").display().to_string()
+    }
+
+    /// Runs one of our own applets against it.
+    pub fn applet(&self, applet: &str, arguments: &[&str]) -> Output {
+        Command::new(copal()).arg(applet).args(["-n", &self.run()]).args(arguments).output().unwrap()
+    }
+
+    /// One CLI command by our varnishadm; its text, whatever the status.
+    pub fn cli(&self, words: &[&str]) -> (bool, String) {
+        let output = self.applet("adm", words);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), text)
+    }
+
+    /// A counter by name.
+    pub fn counter(&self, name: &str) -> u64 {
+        let output = self.applet("stat", &["-1", "-f", name]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+    }
+
+    /// The worker's process id.
+    pub fn worker(&self) -> i32 {
+        eventually("a worker runs", || {
+            let (_, text) = self.cli(&["pid"]);
+            text.lines().find_map(|line| line.strip_prefix("Worker:")).and_then(|pid| pid.trim().parse().ok())
+        })
+    }
+
+    /// A GET on a connection of its own.
+    pub fn get(&self, path: &str) -> Answer {
+        self.request(&format!("GET {path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n"))
+    }
+
+    /// Sends bytes on a connection of its own and reads to its end.
+    pub fn request(&self, text: &str) -> Answer {
+        Answer::parse(&exchange(self.port, text.as_bytes()))
+    }
+}
+
+/// Sends bytes to a port on loopback and reads until the other side closes.
+pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut received = Vec::new();
+    // A reset after the answer is an end like any other.
+    let _ = stream.read_to_end(&mut received);
+    received
+}
+
+/// An HTTP response read to the end of its connection, chunked coding removed.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn parse(bytes: &[u8]) -> Answer {
+        let end = bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap_or_else(|| panic!("no head in: {}", String::from_utf8_lossy(bytes)));
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.get(9..12).and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no status: {head}"));
+        let mut answer = Answer { status, head, body: bytes[end + 4..].to_vec() };
+        if answer.header("transfer-encoding").is_some_and(|value| value == "chunked") {
+            answer.body = dechunk(&answer.body);
+        }
+        answer
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'))
+            .find(|(given, _)| given.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Two ids in X-Varnish: served from the cache.
+    pub fn is_hit(&self) -> bool {
+        self.header("x-varnish").is_some_and(|value| value.contains(' '))
+    }
+}
+
+fn dechunk(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a chunk header");
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap().trim(), 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 4 + size..];
+    }
+}
+
+/// An origin inside the test: a function from the request head to the bytes of the answer; counts what it is asked.
+pub struct Origin {
+    pub port: u16,
+    pub requests: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+impl Origin {
+    pub fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (answer, seen) = (std::sync::Arc::new(answer), std::sync::Arc::clone(&requests));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answer, seen) = (std::sync::Arc::clone(&answer), std::sync::Arc::clone(&seen));
+                std::thread::spawn(move || serve(stream, &*answer, &seen));
+            }
+        });
+        Origin { port, requests }
+    }
+
+    pub fn count(&self) -> usize {
+        self.requests.lock().unwrap().len()
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str) -> Vec<u8>), seen: &std::sync::Mutex<Vec<String>>) {
+    let mut received = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end]).into_owned();
+            received.drain(..end + 4);
+            seen.lock().unwrap().push(head.clone());
+            let bytes = answer(&head);
+            if stream.write_all(&bytes).is_err() || !bytes.windows(15).any(|w| w.eq_ignore_ascii_case(b"content-length:")) {
+                return;
+            }
+            continue;
+        }
+        match stream.read(&mut buffer) {
+            Ok(count) if count > 0 => received.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+    }
+}
+
+/// A response with a length.
+pub fn ok(headers: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}

@@ -1,0 +1,94 @@
+//! The layers of ARCHITECTURE.md, checked against the manifests: arrows point down only, and the edges that must never be
+//! are not.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Crates by layer, the lowest first. A crate may depend on its own layer and those below.
+const LAYERS: &[&[&str]] = &[
+    &["surface", "message"],
+    &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto"],
+    &["engine", "vmods", "backend", "cache", "store"],
+    &["net", "worker", "manager", "tools", "copal"],
+];
+
+/// Edges that must never be, with the reason.
+const NEVER: &[(&str, &str, &str)] = &[
+    ("engine", "net", "the engine runs without sockets"),
+    ("cache", "net", "the cache runs without sockets"),
+    ("backend", "net", "directors and probes dial through a trait"),
+    ("vcl", "engine", "the compiler knows nothing of the program around it"),
+    ("worker", "vcl", "the worker gets checked programs and never compiles"),
+    ("tools", "engine", "tools see the daemon only from outside"),
+];
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every crate under `crates/` with the workspace crates it depends on (not for tests).
+pub fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let names: Vec<String> = std::fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names
+        .iter()
+        .map(|name| {
+            let manifest = std::fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+            let section = manifest.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap_or("");
+            let used = section
+                .lines()
+                .filter_map(|line| line.split(['.', '=', ' ']).next())
+                .filter(|word| names.iter().any(|name| name == word))
+                .map(str::to_owned)
+                .collect();
+            (name.clone(), used)
+        })
+        .collect()
+}
+
+fn layer(name: &str) -> usize {
+    LAYERS
+        .iter()
+        .position(|layer| layer.contains(&name))
+        .unwrap_or_else(|| panic!("crate {name} stands in no layer: name it in layers.rs and ARCHITECTURE.md"))
+}
+
+#[test]
+fn arrows_point_down_only() {
+    for (name, used) in dependencies() {
+        for dependency in used {
+            assert!(layer(&dependency) <= layer(&name), "{name} must not depend on {dependency}, which is above it");
+        }
+    }
+}
+
+#[test]
+fn forbidden_edges_are_not() {
+    let dependencies = dependencies();
+    for (from, to, reason) in NEVER {
+        // Indirect edges count too.
+        let mut reached = dependencies[*from].clone();
+        let mut at = 0;
+        while at < reached.len() {
+            assert!(reached[at] != *to, "{from} must not reach {to}: {reason}");
+            let more: Vec<String> =
+                dependencies[&reached[at]].iter().filter(|name| !reached.contains(name)).cloned().collect();
+            reached.extend(more);
+            at += 1;
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_but_for_three_crates() {
+    for name in dependencies().keys() {
+        if ["shm", "store", "net"].contains(&name.as_str()) {
+            continue;
+        }
+        let file = if name == "copal" { "main.rs" } else { "lib.rs" };
+        let text = std::fs::read_to_string(root().join("crates").join(name).join("src").join(file)).unwrap();
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{name}/src/{file} must forbid unsafe code");
+    }
+}

@@ -1,0 +1,189 @@
+//! The two processes: starting, stopping, dying and coming back, wrong arguments.
+
+use crate::daemon::{Daemon, Origin, Process, copal, eventually, free_port, ok};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::{Command, Stdio};
+
+fn page(head: &str) -> Vec<u8> {
+    let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+    ok("Cache-Control: max-age=600\r\n", &format!("this is {path}\n"))
+}
+
+#[test]
+fn a_page_is_fetched_once_and_then_served_from_the_cache() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &[]);
+    let first = daemon.get("/a");
+    assert_eq!((first.status, first.text().as_str(), first.is_hit()), (200, "this is /a\n", false));
+    let second = daemon.get("/a");
+    assert_eq!((second.status, second.text().as_str(), second.is_hit()), (200, "this is /a\n", true));
+    assert!(second.header("age").is_some() && second.header("via").is_some(), "{}", second.head);
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn killing_the_worker_keeps_the_cache_and_refuses_nobody() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
+    for number in 0..50 {
+        assert_eq!(daemon.get(&format!("/{number}")).status, 200);
+    }
+    for _ in 0..3 {
+        let worker = daemon.worker();
+        kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
+        // Connections wait for the next worker: none is refused, none sees an empty cache.
+        for number in 0..50 {
+            let answer = daemon.get(&format!("/{number}"));
+            assert_eq!((answer.status, answer.is_hit()), (200, true), "{number}: {}", answer.head);
+            assert_eq!(answer.text(), format!("this is /{number}\n"));
+        }
+        assert_ne!(daemon.worker(), worker);
+    }
+    assert_eq!(origin.count(), 50);
+}
+
+#[test]
+fn what_was_purged_or_banned_does_not_come_back_with_the_next_worker() {
+    let origin = Origin::start(page);
+    let vcl = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+               sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }";
+    let daemon = Daemon::with_vcl(vcl, origin.port, &["-s", "malloc,64m"]);
+    for path in ["/kept", "/purged", "/banned"] {
+        daemon.get(path);
+    }
+    let purge = daemon.request("PURGE /purged HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n");
+    assert_eq!(purge.status, 200);
+    assert!(daemon.cli(&["ban", "req.url", "==", "/banned"]).0);
+    kill(Pid::from_raw(daemon.worker()), Signal::SIGKILL).unwrap();
+    assert!(daemon.get("/kept").is_hit());
+    assert!(!daemon.get("/purged").is_hit());
+    assert!(!daemon.get("/banned").is_hit());
+}
+
+#[test]
+fn sigterm_ends_everything_and_removes_the_pid_file() {
+    let origin = Origin::start(page);
+    let mut daemon = Daemon::in_front_of(origin.port, &[]);
+    let worker = daemon.worker();
+    let pid_file = daemon.folder.path().join("pid");
+    let pid: i32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+    assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
+    assert!(!pid_file.exists());
+    eventually("the worker is gone", || kill(Pid::from_raw(worker), None).is_err().then_some(()));
+}
+
+#[test]
+fn a_daemon_in_the_background_is_running_when_the_command_returns() {
+    let origin = Origin::start(page);
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let pid_file = folder.path().join("pid");
+    let status = Command::new(copal())
+        .args(["daemon", "-j", "none", "-n"])
+        .arg(folder.path().join("run"))
+        .args(["-a", &format!("127.0.0.1:{port}"), "-b", &format!("127.0.0.1:{}", origin.port), "-P"])
+        .arg(&pid_file)
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let pid: i32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    let answer = crate::daemon::exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+    eventually("the daemon is gone", || kill(Pid::from_raw(pid), None).is_err().then_some(()));
+}
+
+#[test]
+fn a_link_named_as_a_varnish_program_is_that_program() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, said) in [("varnishd", "varnish-7.1.1"), ("varnishlog", "varnish"), ("varnishstat", "varnish")] {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(copal(), &link).unwrap();
+        let output = Command::new(&link).arg("-V").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains(said), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_wrong_argument_gets_one_clear_line_and_a_non_zero_exit() {
+    for (arguments, said) in [
+        (vec!["-b", "127.0.0.1:1", "-f", "/nonexistent.vcl"], "Only one of -b or -f can be specified"),
+        (vec!["-f", "/nonexistent.vcl"], "/nonexistent.vcl"),
+        (vec!["-b", "127.0.0.1:1", "-a", "no-such-host.invalid:80"], "no-such-host.invalid"),
+        (vec!["-b", "127.0.0.1:1", "-p", "no_such_parameter=1"], "no_such_parameter"),
+        (vec!["-b", "127.0.0.1:1", "-p", "default_ttl=-1"], "Must be greater or equal to 0.000"),
+        (vec!["-b", "127.0.0.1:1", "-s", "nonsense,1m"], "nonsense"),
+        (vec!["-b", "127.0.0.1:1", "-Z"], "Z"),
+        (vec![], "Neither -b nor -f given. (use -f '' to override)"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new(copal())
+            .args(["daemon", "-F", "-j", "none", "-a", "127.0.0.1:0", "-n"])
+            .arg(folder.path().join("run"))
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(said), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_port_in_use_and_a_work_directory_in_use_are_named() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let other = |directory: &str, address: &str| {
+        let output = Command::new(copal())
+            .args(["daemon", "-F", "-j", "none", "-n", directory, "-a", address, "-b", "127.0.0.1:1"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let used = format!("127.0.0.1:{}", daemon.port);
+    let text = other(&folder.path().join("run").display().to_string(), &used);
+    assert!(text.contains(&used), "{text}");
+    let text = other(&daemon.run(), "127.0.0.1:0");
+    assert!(text.contains("already running"), "{text}");
+    assert_eq!(daemon.get("/still").status, 200);
+}
+
+#[test]
+fn a_vcl_that_does_not_compile_leaves_the_old_one_serving() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &[]);
+    let bad = daemon.folder.path().join("bad.vcl");
+    std::fs::write(&bad, "vcl 4.1;\nbackend b { .host = \"127.0.0.1\"; }\nsub vcl_recv { set req.htp.x = \"1\"; }\n").unwrap();
+    let (good, text) = daemon.cli(&["vcl.load", "bad", bad.to_str().unwrap()]);
+    assert!(!good);
+    assert!(text.contains("Line 3") && text.contains("req.htp.x") && text.contains("##"), "{text}");
+    assert_eq!(daemon.get("/still").status, 200);
+    let good_file = daemon.folder.path().join("good.vcl");
+    let vcl = format!(
+        "vcl 4.1; backend b {{ .host = \"127.0.0.1\"; .port = \"{}\"; }} sub vcl_deliver {{ set resp.http.X-New = \"yes\"; }}",
+        origin.port
+    );
+    std::fs::write(&good_file, vcl).unwrap();
+    assert!(daemon.cli(&["vcl.load", "good", good_file.to_str().unwrap()]).0);
+    assert!(daemon.cli(&["vcl.use", "good"]).0);
+    assert_eq!(daemon.get("/still").header("x-new"), Some("yes"));
+    let (_, list) = daemon.cli(&["vcl.list"]);
+    assert!(list.contains("good") && list.contains("boot"), "{list}");
+}
+
+#[test]
+fn an_interrupted_foreground_daemon_ends_cleanly() {
+    let origin = Origin::start(page);
+    let mut daemon = Daemon::in_front_of(origin.port, &[]);
+    let process: &Process = &daemon.process;
+    process.signal(Signal::SIGINT);
+    assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
+}

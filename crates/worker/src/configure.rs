@@ -1,0 +1,222 @@
+//! From the manager's configuration to a worker that is ready to accept: rights given up, shared memory written, cache
+//! adopted, event loops running.
+
+use crate::control::{Configuration, ListenerConfiguration, Reply};
+use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
+use crate::panic_text;
+use crate::statistics::Statistics;
+use arc_swap::ArcSwap;
+use backend::TestableRandom;
+use cache::Cache;
+use engine::context::{Clock, Engine, Listener, Loop, PanicHook, StorageName, VxidSource};
+use engine::loaded_vcl::{LoadedVcl, VclTable};
+use net::accept::inherited;
+use shm::counters::MainCounters;
+use shm::log::{LogConfiguration, LogRing};
+use shm::vsm::VsmWriter;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use store::{Journal, Store};
+use surface::parameter::{Parameters, debug};
+
+/// How long a stop waits for requests in flight.
+const DRAIN: Duration = Duration::from_secs(5);
+/// The same when a test script drives the worker.
+const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
+
+/// A configured worker; everything here belongs to the main thread.
+pub struct Worker {
+    /// Shared with the loops.
+    pub engine: Arc<Engine>,
+    /// The loops.
+    pub loops: Vec<LoopHandle>,
+    /// A loop context of the main thread's own, for probes, vcl_init and vcl_fini.
+    pub own: Rc<Loop>,
+    /// Published counters.
+    pub statistics: Statistics,
+    /// Listening addresses as configured, for `debug.listen_address`.
+    pub listeners: Vec<ListenerConfiguration>,
+    /// Running probes by VCL name.
+    pub probes: RefCell<BTreeMap<String, Vec<tokio::task::JoinHandle<()>>>>,
+    /// `debug.shutdown.delay`, seconds.
+    pub shutdown_delay: Cell<f64>,
+    /// Discarded VCLs that requests still use.
+    pub discarded: RefCell<Vec<Arc<LoadedVcl>>>,
+    /// Addresses of the listeners, in their order; `None` for Unix-domain sockets.
+    pub addresses: Vec<Option<SocketAddr>>,
+    started: Cell<bool>,
+    _vsm: VsmWriter,
+}
+
+/// Seconds since 1970.
+pub fn wall_clock() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map(|time| time.as_secs_f64()).unwrap_or(0.0)
+}
+
+/// What the log takes from the parameters.
+fn log_configuration(parameters: &Parameters) -> LogConfiguration {
+    LogConfiguration {
+        mask: parameters.vsl_mask,
+        reclen_bytes: parameters.vsl_reclen as usize,
+        buffer_bytes: parameters.vsl_buffer as usize,
+        sync: parameters.debug & debug::SYNCVSL != 0,
+    }
+}
+
+/// Does all that comes before loading VCL.
+pub fn configure(configuration: Configuration) -> Result<Worker, String> {
+    let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+    let identity = configuration.identity.clone();
+    let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
+    panic_text::install(std::fs::File::from(panic_file), identity.clone());
+    give_up_rights(configuration.run_as)?;
+    let parameters = configuration.parameters;
+    let now = wall_clock();
+    let clock = Clock::starting_at(now);
+    let directory = configuration.work_directory.join("_.vsm_child");
+    let vsm = VsmWriter::create(&directory).map_err(|e| say(&directory.display().to_string(), &e))?;
+    let ring = LogRing::publish(&vsm, parameters.vsl_space as usize).map_err(|e| say("log segment", &e))?;
+    ring.configure(&log_configuration(&parameters));
+    let storage = configuration.storage;
+    let arena = inherited(storage.descriptor).map_err(|e| say("storage", &e))?;
+    let (store, recovered) = Store::open(arena, &storage.name, storage.limit_bytes)
+        .map_err(|e| say(&format!("storage {}", storage.name), &e))?;
+    let journal = inherited(storage.journal_descriptor).map_err(|e| say("ban journal", &e))?;
+    let journal = Journal::open(journal).map_err(|e| say("ban journal", &e))?;
+    let cache = Cache::new(store.clone(), journal, now).map_err(|e| say("cache", &e))?;
+    cache.configure(&parameters);
+    let of_log = ring.clone();
+    cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
+    let torn = recovered.torn;
+    let kept = cache.adopt(recovered.objects, now);
+    if kept + torn > 0 {
+        println!("Storage {}: {kept} objects kept, {torn} incomplete ones dropped", storage.name);
+    }
+    let statistics = Statistics::publish(&vsm, &storage.name, now).map_err(|e| say("counters", &e))?;
+    let engine = Arc::new(Engine {
+        parameters: ArcSwap::from_pointee(parameters),
+        cache,
+        store,
+        ring,
+        vcl: ArcSwap::from_pointee(VclTable::default()),
+        vxids: VxidSource::new(),
+        identity,
+        hostname: configuration.hostname,
+        storages: vec![
+            StorageName { name: storage.name, kind: storage.kind },
+            StorageName { name: "Transient".into(), kind: "malloc".into() },
+        ],
+        pipes: AtomicU32::new(0),
+        draining: AtomicBool::new(false),
+        fragment_fetch_bytes: AtomicU64::new(0),
+        random: TestableRandom::new(0),
+        panics: PanicHook::default(),
+    });
+    let loops = (0..configuration.event_loops.max(1))
+        .map(|number| LoopHandle::start(number, &engine, &clock))
+        .collect::<Result<Vec<_>, _>>()?;
+    let addresses = configuration.listeners.iter().map(address).collect();
+    let own = event_loop::context(Arc::clone(&engine), clock, Arc::new(MainCounters::new()));
+    Ok(Worker {
+        engine,
+        loops,
+        own,
+        statistics,
+        listeners: configuration.listeners,
+        probes: RefCell::new(BTreeMap::new()),
+        shutdown_delay: Cell::new(0.0),
+        discarded: RefCell::new(Vec::new()),
+        addresses,
+        started: Cell::new(false),
+        _vsm: vsm,
+    })
+}
+
+/// Becomes the user that serves traffic, for good.
+fn give_up_rights(run_as: Option<(u32, u32)>) -> Result<(), String> {
+    if let Some((user, group)) = run_as {
+        let (user, group) = (nix::unistd::Uid::from_raw(user), nix::unistd::Gid::from_raw(group));
+        nix::unistd::setgroups(&[group]).map_err(|error| format!("giving up groups: {error}"))?;
+        nix::unistd::setresgid(group, group, group).map_err(|error| format!("becoming group {group}: {error}"))?;
+        nix::unistd::setresuid(user, user, user).map_err(|error| format!("becoming user {user}: {error}"))?;
+    }
+    nix::sys::prctl::set_no_new_privs().map_err(|error| format!("giving up privileges: {error}"))
+}
+
+/// The address that a listening socket is bound to.
+fn address(listener: &ListenerConfiguration) -> Option<SocketAddr> {
+    let socket: nix::sys::socket::SockaddrStorage =
+        listener.descriptors.first().and_then(|raw| nix::sys::socket::getsockname(*raw).ok())?;
+    match (socket.as_sockaddr_in(), socket.as_sockaddr_in6()) {
+        (Some(v4), _) => Some(SocketAddr::new(v4.ip().into(), v4.port())),
+        (None, Some(v6)) => Some(SocketAddr::new(v6.ip().into(), v6.port())),
+        (None, None) => None,
+    }
+}
+
+impl Worker {
+    /// New parameter values.
+    pub fn set_parameters(&self, parameters: Parameters) {
+        self.engine.ring.configure(&log_configuration(&parameters));
+        self.engine.cache.configure(&parameters);
+        self.engine.parameters.store(Arc::new(parameters));
+    }
+
+    /// Hands the listening sockets to the loops.
+    pub fn start(&self) -> Reply {
+        if self.started.replace(true) {
+            return Reply::status(300, "Already accepting");
+        }
+        let mut of_loop: Vec<Vec<Listening>> = self.loops.iter().map(|_| Vec::new()).collect();
+        for configured in &self.listeners {
+            let listener = Listener {
+                name: configured.name.clone(),
+                endpoint: configured.endpoint.clone(),
+                path: configured.path.clone(),
+                proxy: configured.proxy,
+            };
+            let shared = configured.descriptors.len() == 1;
+            for (number, given) in of_loop.iter_mut().enumerate() {
+                let Some(raw) = configured.descriptors.get(if shared { 0 } else { number }) else { continue };
+                // A socket that all loops share is duplicated for each but the first.
+                let descriptor = if shared && number > 0 {
+                    nix::fcntl::fcntl(*raw, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(3)).map_err(std::io::Error::from)
+                } else {
+                    Ok(*raw)
+                };
+                match descriptor.and_then(inherited) {
+                    Ok(descriptor) => given.push(Listening { descriptor, listener: listener.clone() }),
+                    Err(error) => return Reply::status(300, format!("listener {}: {error}", configured.name)),
+                }
+            }
+        }
+        for (one, listening) in self.loops.iter().zip(of_loop) {
+            one.send(LoopCommand::Accept(listening));
+        }
+        Reply::ok("")
+    }
+
+    /// Accepts no more, lets what is in flight finish within a bound, and ends every VCL.
+    pub async fn stop(&self) {
+        let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
+        let limit = if under_test { DRAIN_UNDER_TEST } else { DRAIN };
+        tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
+        self.engine.draining.store(true, Ordering::Release);
+        for one in &self.loops {
+            one.send(LoopCommand::Stop);
+        }
+        let drained = async {
+            while self.loops.iter().any(|one| one.in_flight.load(Ordering::Acquire) != 0) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, drained).await;
+        crate::vcl_control::end_all(self);
+        self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
+    }
+}

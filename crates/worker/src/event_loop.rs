@@ -1,0 +1,123 @@
+//! One event loop: a thread with a tokio current_thread runtime, its own listening sockets, its own idle connections.
+//!
+//! A connection lives and dies on the loop that accepted it. The main thread talks to a loop through a channel only.
+
+use engine::context::{Clock, Engine, Listener, Loop};
+use net::accept::{ListenSocket, accept_loop};
+use net::dial::SocketDial;
+use shm::counters::MainCounters;
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+
+/// A listening descriptor of one loop and what it is.
+pub struct Listening {
+    /// Descriptor, inherited from the manager.
+    pub descriptor: OwnedFd,
+    /// Facts that sessions want to know.
+    pub listener: Listener,
+}
+
+/// Main thread to loop.
+pub enum LoopCommand {
+    /// Begin to accept.
+    Accept(Vec<Listening>),
+    /// Accept no more, and report requests in flight.
+    Stop,
+}
+
+/// The main thread's end of a loop.
+pub struct LoopHandle {
+    commands: mpsc::UnboundedSender<LoopCommand>,
+    /// Counters of this loop.
+    pub counters: Arc<MainCounters>,
+    /// Requests and fetches in flight, as of the loop's last report while stopping.
+    pub in_flight: Arc<AtomicUsize>,
+    _thread: JoinHandle<()>,
+}
+
+impl LoopHandle {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(number: usize, engine: &Arc<Engine>, clock: &Clock) -> Result<LoopHandle, String> {
+        let (commands, received) = mpsc::unbounded_channel();
+        let counters = Arc::new(MainCounters::new());
+        let in_flight = Arc::new(AtomicUsize::new(usize::MAX));
+        let (engine, clock) = (Arc::clone(engine), clock.clone());
+        let (of_thread, reported) = (Arc::clone(&counters), Arc::clone(&in_flight));
+        let thread = std::thread::Builder::new()
+            .name(format!("loop-{number}"))
+            .spawn(move || run(engine, clock, of_thread, received, &reported))
+            .map_err(|error| format!("no thread for an event loop: {error}"))?;
+        Ok(LoopHandle { commands, counters, in_flight, _thread: thread })
+    }
+
+    /// Sends a command; a loop that is gone hears nothing.
+    pub fn send(&self, command: LoopCommand) {
+        let _ = self.commands.send(command);
+    }
+}
+
+/// Makes the private part of a loop on the current thread.
+pub fn context(engine: Arc<Engine>, clock: Clock, counters: Arc<MainCounters>) -> Rc<Loop> {
+    Rc::new(Loop::new(engine, counters, Rc::new(SocketDial), clock))
+}
+
+fn run(
+    engine: Arc<Engine>,
+    clock: Clock,
+    counters: Arc<MainCounters>,
+    mut commands: mpsc::UnboundedReceiver<LoopCommand>,
+    in_flight: &AtomicUsize,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().event_interval(61).build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("no event loop: {error}");
+            return;
+        }
+    };
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let context = context(engine, clock, counters);
+        let sessions = Rc::new(Cell::new(0));
+        let mut acceptors = Vec::new();
+        while let Some(command) = commands.recv().await {
+            match command {
+                LoopCommand::Accept(listening) => {
+                    for one in listening {
+                        let name = one.listener.name.clone();
+                        match ListenSocket::new(one.descriptor, Rc::new(one.listener)) {
+                            Ok(socket) => acceptors.push(tokio::task::spawn_local(accept_loop(
+                                Rc::clone(&context),
+                                socket,
+                                Rc::clone(&sessions),
+                            ))),
+                            Err(error) => eprintln!("listener {name}: {error}"),
+                        }
+                    }
+                }
+                LoopCommand::Stop => {
+                    for acceptor in acceptors.drain(..) {
+                        acceptor.abort();
+                    }
+                    let (context, sessions) = (Rc::clone(&context), Rc::clone(&sessions));
+                    loop {
+                        let busy = if sessions.get() == 0 { 0 } else { context.in_flight() };
+                        in_flight.store(busy, Ordering::Release);
+                        if busy == 0 {
+                            break;
+                        }
+                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                    }
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,47 @@
+//! What the main thread does on its own: sums counters, expires objects and works off bans, corrects the clock, cools VCLs.
+
+use crate::configure::{Worker, wall_clock};
+use std::rc::Rc;
+use std::time::Duration;
+use surface::parameter::debug;
+
+/// How old published counters may be.
+const STATISTICS_INTERVAL: Duration = Duration::from_millis(100);
+/// The same when a test script reads them.
+const STATISTICS_INTERVAL_UNDER_TEST: Duration = Duration::from_millis(10);
+/// Longest pause between looks at what has expired.
+const EXPIRY_PAUSE_MAX: f64 = 0.5;
+/// Shortest such pause.
+const EXPIRY_PAUSE_MIN: f64 = 0.002;
+/// How often the clock is compared with the machine's.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts the tasks; they end with the process.
+pub fn start(worker: &Rc<Worker>) {
+    let of_statistics = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        let worker = of_statistics;
+        loop {
+            worker.statistics.update(&worker.engine, &worker.loops, &worker.own.counters, worker.own.clock.now());
+            let under_test = worker.engine.parameters.load().debug & debug::VTC_MODE != 0;
+            tokio::time::sleep(if under_test { STATISTICS_INTERVAL_UNDER_TEST } else { STATISTICS_INTERVAL }).await;
+        }
+    });
+    let of_expiry = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        loop {
+            let now = of_expiry.own.clock.now();
+            let due = of_expiry.engine.cache.tick(now);
+            let pause = (due - now).clamp(EXPIRY_PAUSE_MIN, EXPIRY_PAUSE_MAX);
+            tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+        }
+    });
+    let of_clock = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        loop {
+            tokio::time::sleep(CLOCK_INTERVAL).await;
+            of_clock.own.clock.resync(wall_clock());
+            crate::vcl_control::cool_down(&of_clock);
+        }
+    });
+}

@@ -1,0 +1,48 @@
+//! What is left of a panic: its text in a small memory file that the manager holds, so that `panic.show` can tell after the
+//! worker is gone.
+//!
+//! A panic inside a request is contained by the engine; its text is kept all the same, the newest replaces the last.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use surface::version::VARNISH_BANNER;
+
+/// Room for a text, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Installs the hook that writes the text of every panic of this process.
+pub fn install(file: File, identity: String) {
+    std::panic::set_hook(Box::new(move |information| {
+        let message = information
+            .payload()
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| information.payload().downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "unknown".to_owned());
+        let place = information
+            .location()
+            .map(|at| format!("{} line {}", at.file(), at.line()))
+            .unwrap_or_else(|| "unknown place".to_owned());
+        let text = describe(&message, &place, &identity);
+        eprintln!("{text}");
+        write(&file, &text);
+    }));
+}
+
+fn describe(message: &str, place: &str, identity: &str) -> String {
+    let mut text = format!("Panic in {place}:\n  {message}\nversion = {VARNISH_BANNER}\nident = {identity}\n");
+    let thread = std::thread::current();
+    let _ = writeln!(text, "thread.name = ({})", thread.name().unwrap_or("unnamed"));
+    let _ = writeln!(text, "Backtrace:\n{}", std::backtrace::Backtrace::force_capture());
+    text.truncate(TEXT_BYTES_MAX - 1);
+    text
+}
+
+fn write(file: &File, text: &str) {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.truncate(TEXT_BYTES_MAX - 1);
+    bytes.push(0);
+    // Nothing is left to be done when even this fails; the text went to standard error already.
+    let _ = file.write_all_at(&bytes, 0);
+}

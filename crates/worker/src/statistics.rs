@@ -1,0 +1,119 @@
+//! The counters as the tools see them: event loops count in memory of their own, this sums them into the segment.
+
+use crate::event_loop::LoopHandle;
+use backend::Backend;
+use engine::context::Engine;
+use shm::counters::MainCounters;
+use shm::vsc::{CounterBlock, Publisher};
+use shm::vsm::VsmWriter;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use store::Usage;
+use surface::counter::{self, Main};
+
+/// First document number of a worker's sections; the manager's are below.
+const DOCUMENT_BASE: u64 = 1 << 32;
+
+/// Every section that this worker publishes.
+pub struct Statistics {
+    publisher: Publisher,
+    main: CounterBlock,
+    storage: CounterBlock,
+    transient: CounterBlock,
+    /// By VCL name: its backends and their sections.
+    backends: RefCell<BTreeMap<String, Vec<(Arc<Backend>, CounterBlock)>>>,
+    started: f64,
+}
+
+impl Statistics {
+    /// Publishes the sections that always exist.
+    ///
+    /// # Errors
+    /// When the segment files can't be written.
+    pub fn publish(vsm: &VsmWriter, storage: &str, now: f64) -> io::Result<Statistics> {
+        let publisher = Publisher::new(vsm, DOCUMENT_BASE);
+        let main = publisher.publish(&counter::MAIN, "MAIN")?;
+        let of_storage = publisher.publish(&counter::SMA, &format!("SMA.{storage}"))?;
+        let transient = publisher.publish(&counter::SMA, "SMA.Transient")?;
+        Ok(Statistics {
+            publisher,
+            main,
+            storage: of_storage,
+            transient,
+            backends: RefCell::new(BTreeMap::new()),
+            started: now,
+        })
+    }
+
+    /// Adds the backends of a VCL.
+    ///
+    /// # Errors
+    /// When the segment files can't be written.
+    pub fn add_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> io::Result<()> {
+        let mut published = Vec::with_capacity(backends.len());
+        for backend in backends {
+            let section = self.publisher.publish(&counter::VBE, &format!("VBE.{}", backend.display_name()))?;
+            published.push((Arc::clone(backend), section));
+        }
+        self.backends.borrow_mut().insert(vcl.to_owned(), published);
+        Ok(())
+    }
+
+    /// Hides or shows the backends of a VCL that goes cold or warm.
+    pub fn hide_backends(&self, vcl: &str, hidden: bool) {
+        for (_, section) in self.backends.borrow().get(vcl).into_iter().flatten() {
+            section.hide(hidden);
+        }
+    }
+
+    /// Removes the backends of a VCL that is gone.
+    pub fn remove_backends(&self, vcl: &str) {
+        for (_, section) in self.backends.borrow_mut().remove(vcl).into_iter().flatten() {
+            // A section that can't be removed stays as it is until the next worker.
+            let _ = self.publisher.withdraw(section);
+        }
+    }
+
+    /// Writes the sums of this moment.
+    pub fn update(&self, engine: &Engine, loops: &[LoopHandle], own: &MainCounters, now: f64) {
+        let mut sums = [0; counter::MAIN.counters.len()];
+        own.sum_into(&mut sums);
+        for one in loops {
+            one.counters.sum_into(&mut sums);
+        }
+        let mut add = |counter: Main, amount: u64| {
+            sums[counter as usize] = sums[counter as usize].wrapping_add(amount);
+        };
+        engine.cache.counters(&mut add);
+        let log = engine.ring.totals();
+        add(Main::ShmRecords, log.records);
+        add(Main::ShmWrites, log.writes);
+        add(Main::ShmFlushes, log.flushes);
+        add(Main::ShmCont, log.contention);
+        add(Main::ShmCycles, log.cycles);
+        let table = engine.vcl.load();
+        let vcls = table.loaded.len() as u64;
+        add(Main::NVcl, vcls);
+        add(Main::NVclAvail, vcls);
+        let backends = self.backends.borrow();
+        add(Main::NBackend, backends.values().map(|list| list.len() as u64).sum());
+        add(Main::Uptime, (now - self.started).max(0.0) as u64);
+        add(Main::Pools, 1);
+        add(Main::Threads, loops.len() as u64);
+        add(Main::ThreadsCreated, loops.len() as u64);
+        add(Main::Summs, 1);
+        self.main.set_all(&sums);
+        self.storage.set_all(&usage(&engine.store.usage()));
+        self.transient.set_all(&usage(&engine.store.transient_usage()));
+        for (backend, section) in backends.values().flatten() {
+            section.set_all(&backend.counters().values());
+        }
+    }
+}
+
+/// The elements of section SMA in order.
+fn usage(usage: &Usage) -> [u64; 7] {
+    [usage.c_req, usage.c_fail, usage.c_bytes, usage.c_freed, usage.g_alloc, usage.g_bytes, usage.g_space]
+}

@@ -1,0 +1,204 @@
+//! Loading, choosing, labelling and discarding VCLs in the worker, as the manager asks.
+//!
+//! The table of VCLs is replaced whole; requests that run on an old one keep it alive. A discarded VCL stays in `discarded`
+//! until its last request is done, then runs vcl_fini. Probes run on the main thread while their VCL is warm.
+
+use crate::configure::Worker;
+use crate::control::{Reply, VclState};
+use engine::loaded_vcl::{self, LoadedVcl, VclTable};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+use surface::parameter::debug;
+use vcl_run::program::Program;
+
+/// CLI status: bad parameter.
+const PARAMETER: u16 = 106;
+/// CLI status: cannot be done now.
+const CANNOT: u16 = 300;
+
+fn state_of(state: VclState) -> loaded_vcl::VclState {
+    match state {
+        VclState::Auto => loaded_vcl::VclState::Auto,
+        VclState::Cold => loaded_vcl::VclState::Cold,
+        VclState::Warm => loaded_vcl::VclState::Warm,
+    }
+}
+
+/// Replaces the table by a changed copy.
+fn change(worker: &Worker, with: impl FnOnce(&mut VclTable)) {
+    let mut table = VclTable::clone(&worker.engine.vcl.load());
+    with(&mut table);
+    worker.engine.vcl.store(Arc::new(table));
+}
+
+/// Verifies a program, makes its backends and runs vcl_init.
+pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclState) -> Reply {
+    let program = match postcard::from_bytes::<Program>(program) {
+        Ok(program) => program,
+        Err(error) => return Reply::status(CANNOT, format!("VCL \"{name}\": damaged program: {error}")),
+    };
+    let now = worker.own.clock.now();
+    let vcl = match LoadedVcl::load(&worker.engine, name, program, state_of(state), now) {
+        Ok(vcl) => vcl,
+        Err(text) => return Reply::status(CANNOT, text),
+    };
+    if let Err(error) = worker.statistics.add_backends(name, vcl.directors.backends()) {
+        vcl.finish(&worker.engine, now);
+        return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
+    }
+    follow_warmth(worker, &vcl);
+    change(worker, |table| {
+        table.loaded.insert(name.to_owned(), vcl);
+    });
+    Reply::ok("")
+}
+
+/// Starts or stops probes and shows or hides counters, as the VCL is warm or not.
+fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
+    let is_warm = vcl.is_warm();
+    worker.statistics.hide_backends(&vcl.name, !is_warm);
+    let mut probes = worker.probes.borrow_mut();
+    if !is_warm {
+        for probe in probes.remove(&vcl.name).into_iter().flatten() {
+            probe.abort();
+        }
+    } else if !probes.contains_key(&vcl.name) {
+        let running = vcl
+            .probed_backends()
+            .into_iter()
+            .map(|backend| {
+                let clock = worker.own.clock.clone();
+                let engine = Arc::clone(&worker.engine);
+                tokio::task::spawn_local(backend::run_probe(
+                    backend,
+                    Rc::clone(&worker.own.dial),
+                    move || clock.now(),
+                    move || engine.parameters.load().prefer_ipv6,
+                    worker.engine.ring.clone(),
+                ))
+            })
+            .collect();
+        probes.insert(vcl.name.clone(), running);
+    }
+}
+
+/// Makes a VCL, or the one a label points to, the active one.
+pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
+    let table = worker.engine.vcl.load_full();
+    let Some(vcl) = table.find(name).map(Arc::clone) else {
+        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+    };
+    match vcl.warm_up(worker.own.clock.now()) {
+        Err(text) => return Reply::status(CANNOT, text),
+        Ok(_) => follow_warmth(worker, &vcl),
+    }
+    change(worker, |table| {
+        table.active_label = table.labels.contains_key(name).then(|| name.to_owned());
+        table.active = Some(vcl);
+    });
+    Reply::ok("")
+}
+
+/// Changes the operator's state of a VCL.
+pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
+    let table = worker.engine.vcl.load_full();
+    let Some(vcl) = table.loaded.get(name) else {
+        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+    };
+    vcl.set_state(state_of(state), worker.own.clock.now());
+    follow_warmth(worker, vcl);
+    Reply::ok("")
+}
+
+/// Points a label at a VCL; what is active by that label changes with it.
+pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Reply {
+    let table = worker.engine.vcl.load_full();
+    let Some(target) = table.loaded.get(vcl).map(Arc::clone) else {
+        return Reply::status(PARAMETER, format!("No VCL named {vcl} known\n"));
+    };
+    match target.warm_up(worker.own.clock.now()) {
+        Err(text) => return Reply::status(CANNOT, text),
+        Ok(_) => follow_warmth(worker, &target),
+    }
+    change(worker, |table| {
+        table.labels.insert(label.to_owned(), vcl.to_owned());
+        if table.active_label.as_deref() == Some(label) {
+            table.active = Some(target);
+        }
+    });
+    Reply::ok("")
+}
+
+/// Takes a VCL or label out of the table. The manager has checked that nothing refers to it.
+pub fn discard(worker: &Rc<Worker>, name: &str) -> Reply {
+    let table = worker.engine.vcl.load_full();
+    if table.labels.contains_key(name) {
+        change(worker, |table| {
+            table.labels.remove(name);
+        });
+        return Reply::ok("");
+    }
+    let Some(vcl) = table.loaded.get(name).map(Arc::clone) else {
+        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+    };
+    change(worker, |table| {
+        table.loaded.remove(name);
+    });
+    drop(table);
+    for probe in worker.probes.borrow_mut().remove(name).into_iter().flatten() {
+        probe.abort();
+    }
+    worker.statistics.remove_backends(name);
+    worker.discarded.borrow_mut().push(vcl);
+    finish_discarded(worker);
+    Reply::ok("")
+}
+
+/// Ends the discarded VCLs that no request uses any more.
+pub fn finish_discarded(worker: &Worker) {
+    let now = worker.own.clock.now();
+    worker.discarded.borrow_mut().retain(|vcl| {
+        let is_free = vcl.busy(1) == 0;
+        if is_free {
+            vcl.finish(&worker.engine, now);
+        }
+        !is_free
+    });
+}
+
+/// One line a VCL or label: `name temperature busy`.
+pub fn status(worker: &Worker) -> String {
+    let table = worker.engine.vcl.load_full();
+    let mut text = String::new();
+    for vcl in table.loaded.values() {
+        let busy = vcl.busy(table.held(vcl));
+        let _ = writeln!(text, "{} {} {busy}", vcl.name, vcl.temperature(busy).word());
+    }
+    text
+}
+
+/// Lets VCLs that nobody used for a while go cold.
+pub fn cool_down(worker: &Worker) {
+    finish_discarded(worker);
+    let table = worker.engine.vcl.load_full();
+    let parameters = worker.engine.parameters.load();
+    let now = worker.own.clock.now();
+    let release_at_once = parameters.debug & debug::VCLREL != 0;
+    for vcl in table.loaded.values() {
+        let busy = vcl.busy(table.held(vcl));
+        let is_used = table.is_in_use(vcl) || (busy > 0 && !release_at_once);
+        if vcl.cool_down(is_used, parameters.vcl_cooldown, now) {
+            follow_warmth(worker, vcl);
+        }
+    }
+}
+
+/// At the end of the worker: vcl_fini of every VCL.
+pub fn end_all(worker: &Worker) {
+    let table = worker.engine.vcl.swap(Arc::new(VclTable::default()));
+    let now = worker.own.clock.now();
+    for vcl in table.loaded.values().chain(worker.discarded.borrow().iter()) {
+        vcl.finish(&worker.engine, now);
+    }
+}
