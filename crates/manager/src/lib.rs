@@ -4,7 +4,14 @@
 #![warn(missing_docs)]
 
 pub mod arguments;
+mod directory;
 pub mod getopt;
+mod listeners;
+mod memory;
+mod parameter_text;
+mod pattern;
+mod report;
+mod vcl_table;
 
 use std::ffi::OsString;
 

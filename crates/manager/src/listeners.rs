@@ -1,0 +1,258 @@
+//! The listening sockets. The manager opens them and keeps them for its whole life, so that a worker that dies costs no
+//! connection: whoever connects meanwhile waits in the kernel.
+//!
+//! A TCP address has one socket for each event loop (SO_REUSEPORT), a Unix-domain socket is one. Port 0 is resolved once,
+//! with a socket that is closed again when the real ones, bound to the port by number, are there: a socket whose port
+//! the kernel chose would lose it when it stops listening.
+//!
+//! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
+//! instead of waiting for a worker that an operator stopped.
+
+use crate::arguments::listen::{ListenAddress, ListenArgument, owner};
+use crate::arguments::{ArgumentError, reason};
+use nix::unistd::chown;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::fs;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// One address that is listened on.
+#[derive(Debug)]
+pub struct Listener {
+    /// The `-a` name.
+    pub name: String,
+    /// The address as written.
+    pub endpoint: String,
+    /// PROXY protocol expected.
+    pub proxy: bool,
+    place: Place,
+    sockets: Vec<Socket>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix { path: PathBuf, user: Option<u32>, group: Option<u32>, mode: Option<u32> },
+}
+
+/// Opens the sockets of every `-a`, `loops` for each TCP address, and binds them.
+///
+/// # Errors
+/// The message for the operator.
+pub fn open(arguments: &[ListenArgument], loops: usize) -> Result<Vec<Listener>, ArgumentError> {
+    let mut all = Vec::new();
+    for argument in arguments {
+        let places = match &argument.address {
+            ListenAddress::Tcp(addresses) => addresses.iter().copied().map(Place::Tcp).collect(),
+            ListenAddress::Unix { path, user, group, mode } => {
+                vec![Place::Unix { path: path.clone(), user: *user, group: *group, mode: *mode }]
+            }
+        };
+        let several = places.len() > 1;
+        let before = all.len();
+        for place in places {
+            match open_one(argument, place, loops) {
+                Ok(listener) => all.push(listener),
+                // A host without IPv6 still serves `:80`.
+                Err(error) if several && error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT) => {}
+                Err(error) if several && error.kind() == io::ErrorKind::AddrNotAvailable => {}
+                Err(error) => {
+                    return Err(format!("Could not get socket {}: {}", argument.endpoint, reason(&error)).into());
+                }
+            }
+        }
+        if all.len() == before {
+            return Err(format!("Got no socket(s) for {}", argument.endpoint).into());
+        }
+    }
+    Ok(all)
+}
+
+fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
+    let mut kept = None;
+    if let Place::Tcp(address) = &mut place {
+        // Without SO_REUSEPORT, so that a port that another program serves is an error and not shared with it.
+        let probe = tcp_socket(*address, false)?;
+        if let Some(bound) = probe.local_addr()?.as_socket() {
+            address.set_port(bound.port());
+        }
+        kept = Some(probe);
+    }
+    drop(kept);
+    let mut listener = Listener {
+        name: argument.name.clone(),
+        endpoint: argument.endpoint.clone(),
+        proxy: argument.proxy,
+        place,
+        sockets: Vec::new(),
+    };
+    listener.resize(loops)?;
+    Ok(listener)
+}
+
+impl Listener {
+    /// The path of a Unix-domain socket.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Tcp(_) => None,
+            Place::Unix { path, .. } => Some(path),
+        }
+    }
+
+    /// The sockets: one for each event loop, or a single one.
+    #[must_use]
+    pub fn sockets(&self) -> &[Socket] {
+        &self.sockets
+    }
+
+    /// Has as many sockets as there are event loops.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn resize(&mut self, loops: usize) -> io::Result<()> {
+        let wanted = match self.place {
+            Place::Tcp(_) => loops,
+            Place::Unix { .. } => 1,
+        };
+        self.sockets.truncate(wanted);
+        while self.sockets.len() < wanted {
+            let socket = match &self.place {
+                Place::Tcp(address) => tcp_socket(*address, true)?,
+                Place::Unix { path, user, group, mode } => unix_socket(path, *user, *group, *mode)?,
+            };
+            self.sockets.push(socket);
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel take connections, up to `depth` waiting ones.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn listen(&self, depth: u64) -> io::Result<()> {
+        let depth = i32::try_from(depth).unwrap_or(i32::MAX);
+        self.sockets.iter().try_for_each(|socket| socket.listen(depth))
+    }
+
+    /// Turns connections away. The address stays ours.
+    pub fn refuse(&mut self) {
+        match self.place {
+            Place::Tcp(_) => self.sockets.iter().for_each(|socket| drop(socket.shutdown(Shutdown::Read))),
+            // A Unix-domain socket can't listen again: it is made anew at the next start.
+            Place::Unix { .. } => self.sockets.clear(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Place::Unix { path, .. } = &self.place {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn unix_socket(path: &Path, user: Option<u32>, group: Option<u32>, mode: Option<u32>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let address = SockAddr::unix(path)?;
+    if let Err(error) = socket.bind(&address) {
+        // A socket that nobody answers is left over from a daemon that died.
+        let abandoned = error.kind() == io::ErrorKind::AddrInUse && is_abandoned(&address);
+        if !abandoned {
+            return Err(error);
+        }
+        fs::remove_file(path)?;
+        socket.bind(&address)?;
+    }
+    if user.is_some() || group.is_some() {
+        let (user, group) = owner(user, group);
+        chown(path, user, group)?;
+    }
+    if let Some(mode) = mode {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(socket)
+}
+
+fn is_abandoned(address: &SockAddr) -> bool {
+    let Ok(probe) = Socket::new(Domain::UNIX, Type::STREAM, None) else { return false };
+    let _ = probe.set_nonblocking(true);
+    probe.connect(address).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::listen::parse;
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    fn open_text(text: &str, loops: usize) -> Result<Vec<Listener>, ArgumentError> {
+        open(&[parse(text, &mut 0).unwrap()], loops)
+    }
+
+    #[test]
+    fn a_port_chosen_by_the_system_is_the_same_for_every_loop_and_kept() {
+        let mut listeners = open_text("127.0.0.1:0", 3).unwrap();
+        let listener = &mut listeners[0];
+        let addresses: Vec<SocketAddr> =
+            listener.sockets().iter().map(|socket| socket.local_addr().unwrap().as_socket().unwrap()).collect();
+        assert_eq!(addresses.len(), 3);
+        assert!(addresses.iter().all(|address| *address == addresses[0] && address.port() != 0));
+        assert!(TcpStream::connect(addresses[0]).is_err());
+        listener.listen(10).unwrap();
+        assert!(TcpStream::connect(addresses[0]).is_ok());
+        listener.refuse();
+        assert!(TcpStream::connect(addresses[0]).is_err());
+        listener.resize(2).unwrap();
+        listener.listen(10).unwrap();
+        assert!(TcpStream::connect(addresses[0]).is_ok());
+        assert_eq!(listener.sockets()[1].local_addr().unwrap().as_socket(), Some(addresses[0]));
+    }
+
+    #[test]
+    fn a_unix_socket_is_made_anew_after_refusing_and_removed_at_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let mut listeners = open_text(&format!("{},mode=600", path.display()), 4).unwrap();
+        let listener = &mut listeners[0];
+        listener.listen(10).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        listener.refuse();
+        assert!(UnixStream::connect(&path).is_err());
+        listener.resize(4).unwrap();
+        listener.listen(10).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(listeners);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_address_in_use_or_not_ours_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let text = taken.local_addr().unwrap().to_string();
+        let expected = ArgumentError::new(format!("Could not get socket {text}: Address already in use"));
+        assert_eq!(open_text(&text, 1).unwrap_err(), expected);
+        let expected = ArgumentError::new("Could not get socket 192.0.2.1:0: Cannot assign requested address");
+        assert_eq!(open_text("192.0.2.1:0", 1).unwrap_err(), expected);
+        let expected = ArgumentError::new("Could not get socket /nonexistent/s: No such file or directory");
+        assert_eq!(open_text("/nonexistent/s", 1).unwrap_err(), expected);
+    }
+}

@@ -1,0 +1,209 @@
+//! How `param.show` lays out parameters: the short list, the long form and JSON.
+
+use cli_proto::json;
+use surface::parameter::value::{alias, format, is_available, is_default, maximum, minimum};
+use surface::parameter::{
+    ACCEPTED_ONLY, COPAL, DELAYED, EXPERIMENTAL, MUST_RELOAD, MUST_RESTART, OBJ_STICKY, ParameterKind, ParameterRow,
+    Parameters, ValueRef, WIZARD,
+};
+
+const MARGIN: &str = "        ";
+/// Widest line of text, without the margin.
+const TEXT_WIDTH: usize = 64;
+
+/// What a flag means: its word in JSON, and a sentence for the long form.
+const FLAGS: &[(u8, &str, &str)] = &[
+    (
+        OBJ_STICKY,
+        "obj_sticky",
+        "Only objects that are stored from now on feel a change; ban or restart for the others.",
+    ),
+    (DELAYED, "delayed_effect", "A change may take a while to be felt."),
+    (EXPERIMENTAL, "experimental", "Whether it is wise to change this is not known yet."),
+    (MUST_RELOAD, "must_reload", "A change is felt when the VCL is loaded again."),
+    (MUST_RESTART, "must_restart", "A change is felt when the worker process is started again."),
+    (WIZARD, "wizard", "Better left alone."),
+    (ACCEPTED_ONLY, "accepted_only", "Accepted for compatibility, and without effect here."),
+    (COPAL, "copal", "Varnish does not have this parameter."),
+];
+
+/// The row of the short list, with its newline.
+#[must_use]
+pub fn short(parameters: &Parameters, row: &ParameterRow) -> String {
+    if !is_available(row) {
+        return format!("{:<30}-\n", row.name);
+    }
+    format!("{:<30}{}\n", row.name, value_line(parameters, row))
+}
+
+fn value_line(parameters: &Parameters, row: &ParameterRow) -> String {
+    let mut line = format(parameters, row);
+    if !row.unit.is_empty() {
+        line.push_str(&format!(" [{}]", row.unit));
+    }
+    if is_default(parameters, row) {
+        line.push_str(" (default)");
+    }
+    line
+}
+
+/// The long form.
+#[must_use]
+pub fn long(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String {
+    if let Some(real) = alias(asked) {
+        let value = format(parameters, row);
+        return format!(
+            "{asked}\n{MARGIN}Value is: {value}\n{MARGIN}Alias of: {real}\n\n{MARGIN}Old name of {real}.\n\n"
+        );
+    }
+    if !is_available(row) {
+        return format!("{}\n{MARGIN}Not available\n\n{}\n", row.name, wrap(row.text));
+    }
+    let mut out = format!("{}\n{MARGIN}Value is: {}\n", row.name, value_line(parameters, row));
+    if !is_default(parameters, row) {
+        out.push_str(&format!("{MARGIN}Default is: {}\n", row.default));
+    }
+    if let Some(bound) = minimum(parameters, row) {
+        out.push_str(&format!("{MARGIN}Minimum is: {}\n", bound.text));
+    }
+    if let Some(bound) = maximum(parameters, row) {
+        out.push_str(&format!("{MARGIN}Maximum is: {}\n", bound.text));
+    }
+    out.push('\n');
+    out.push_str(&wrap(row.text));
+    for (_, _, note) in FLAGS.iter().filter(|(flag, ..)| row.flags & flag != 0) {
+        out.push('\n');
+        out.push_str(&wrap(&format!("NB: {note}")));
+    }
+    out.push('\n');
+    out
+}
+
+/// Breaks text into lines with the margin; a line break in the text stays one.
+fn wrap(text: &str) -> String {
+    let mut out = String::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split(' ').filter(|word| !word.is_empty()) {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > TEXT_WIDTH {
+                out.push_str(&format!("{MARGIN}{line}\n"));
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        if line.is_empty() {
+            out.push('\n');
+        } else {
+            out.push_str(&format!("{MARGIN}{line}\n"));
+        }
+    }
+    out
+}
+
+/// The JSON object, indented as an element of a reply.
+#[must_use]
+pub fn json(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String {
+    let mut fields = vec![format!("\"name\": {}", json::string(asked))];
+    if let Some(real) = alias(asked) {
+        fields.push(format!("\"alias\": {}", json::string(real)));
+    }
+    fields.push(format!("\"implemented\": {}", is_available(row)));
+    if is_available(row) {
+        fields.push(format!("\"value\": {}", json_value(parameters, row)));
+        if !row.unit.is_empty() {
+            fields.push(format!("\"units\": {}", json::string(row.unit)));
+        }
+        fields.push(format!("\"default\": {}", json::string(row.default)));
+        if let Some(bound) = minimum(parameters, row) {
+            fields.push(format!("\"minimum\": {}", json::string(&bound.text)));
+        }
+        if let Some(bound) = maximum(parameters, row) {
+            fields.push(format!("\"maximum\": {}", json::string(&bound.text)));
+        }
+        fields.push(format!("\"description\": {}", json::string(row.text)));
+        let flags: Vec<String> = FLAGS
+            .iter()
+            .filter(|(flag, ..)| row.flags & flag != 0)
+            .map(|(_, word, _)| format!("\n      {}", json::string(word)))
+            .collect();
+        let end = if flags.is_empty() { "" } else { "\n    " };
+        fields.push(format!("\"flags\": [{}{end}]", flags.join(",")));
+    }
+    format!("{{\n    {}\n  }}", fields.join(",\n    "))
+}
+
+fn json_value(parameters: &Parameters, row: &ParameterRow) -> String {
+    let text = format(parameters, row);
+    match (row.kind, parameters.value(row.name)) {
+        (ParameterKind::Pool, _) => {
+            let mut fields = text.split([',', ' ']).map(|field| field.trim_matches('"').parse().unwrap_or(0.0));
+            let mut next = || fields.next().unwrap_or_default();
+            let (min, max, age): (f64, f64, f64) = (next(), next(), next());
+            format!(
+                "{{\n        \"min_pool\": {min},\n        \"max_pool\": {max},\n        \"max_age\": {age}\n    }}"
+            )
+        }
+        (ParameterKind::Bytes | ParameterKind::Unsigned, Some(ValueRef::Number(number))) => number.to_string(),
+        (_, Some(ValueRef::Bool(on))) => on.to_string(),
+        (_, Some(ValueRef::Float(_))) => text,
+        _ => json::string(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surface::parameter::PARAMETERS;
+    use surface::parameter::value::{row, set};
+
+    #[test]
+    fn the_short_list_has_one_row_a_parameter() {
+        let mut parameters = Parameters::default();
+        let show = |parameters: &Parameters, name: &str| short(parameters, row(name).unwrap());
+        assert_eq!(show(&parameters, "accept_filter"), "accept_filter                 -\n");
+        assert_eq!(show(&parameters, "default_ttl"), "default_ttl                   120.000 [seconds] (default)\n");
+        assert_eq!(show(&parameters, "gzip_level"), "gzip_level                    6 (default)\n");
+        set(&mut parameters, "default_ttl", "1", &[]).unwrap();
+        assert_eq!(show(&parameters, "default_ttl"), "default_ttl                   1.000 [seconds]\n");
+    }
+
+    #[test]
+    fn the_long_form_has_bounds_and_notes() {
+        let mut parameters = Parameters::default();
+        set(&mut parameters, "default_ttl", "1.5", &[]).unwrap();
+        let text = long(&parameters, row("default_ttl").unwrap(), "default_ttl");
+        let head = "default_ttl\n        Value is: 1.500 [seconds]\n        Default is: 120.000\n        Minimum is: 0.000\n\n        ";
+        assert!(text.starts_with(head), "{text}");
+        assert!(text.contains("\n\n        NB: Only objects"), "{text}");
+        assert!(text.ends_with("\n\n"));
+        let text = long(&parameters, row("thread_pool_min").unwrap(), "thread_pool_min");
+        assert!(text.contains("        Minimum is: 5\n        Maximum is: 5000\n\n"), "{text}");
+        let lines = PARAMETERS.iter().flat_map(|row| {
+            let text = long(&parameters, row, row.name);
+            text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert!(lines.filter(|line| !line.contains(" is: ")).all(|line| line.len() <= 8 + TEXT_WIDTH));
+    }
+
+    #[test]
+    fn json_is_valid_for_every_parameter() {
+        let parameters = Parameters::default();
+        for row in PARAMETERS {
+            let value: serde_json::Value = serde_json::from_str(&json(&parameters, row, row.name)).unwrap();
+            assert_eq!(value["name"], row.name);
+            assert_eq!(value["implemented"], is_available(row));
+        }
+        let value = |name: &str| -> serde_json::Value {
+            serde_json::from_str(&json(&parameters, row(name).unwrap(), name)).unwrap()
+        };
+        assert_eq!(value("vsl_space")["value"], 83886080);
+        assert_eq!(value("auto_restart")["value"], true);
+        assert_eq!(value("default_ttl")["value"], 120.0);
+        assert_eq!(value("pool_req")["value"]["max_pool"], 100);
+        assert_eq!(value("vsl_space")["flags"][0], "must_restart");
+        assert_eq!(value("deprecated_dummy")["alias"], "debug");
+    }
+}
