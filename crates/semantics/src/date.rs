@@ -1,12 +1,301 @@
-//! HTTP dates.
+//! HTTP dates: written as IMF-fixdate, read in the three forms of RFC 9110 §5.6.7 and in ISO 8601.
+//!
+//! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must be that of the date,
+//! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too.
 
-/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub fn format(_now: f64, out: &mut [u8; 29]) {
-    out.fill(b' ');
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+const SECONDS_PER_DAY: i64 = 86_400;
+/// 9999-12-31T23:59:59, the last second that has a text.
+const LAST_SECOND: i64 = 253_402_300_799;
+/// 0000-01-01T00:00:00, the first.
+const FIRST_SECOND: i64 = -62_167_219_200;
+/// Two-digit years from here on are of the last century. The fifty-year rule of the RFC would make the meaning of a date
+/// depend on when it is read.
+const CENTURY_PIVOT: i64 = 70;
+
+/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`. Times out of range give the nearest date that
+/// has a text; fractions of a second are dropped.
+pub fn format(now: f64, out: &mut [u8; 29]) {
+    // `as` saturates, and makes 0 of what is not a number.
+    let seconds = (now.floor() as i64).clamp(FIRST_SECOND, LAST_SECOND);
+    let days = seconds.div_euclid(SECONDS_PER_DAY);
+    let of_day = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
+    let (year, month, day) = civil_from_days(days);
+    let year = year as u32;
+    out.copy_from_slice(b"Thu, 01 Jan 1970 00:00:00 GMT");
+    out[..3].copy_from_slice(&weekday(days).as_bytes()[..3]);
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
+    for (at, value) in
+        [(5, day), (12, year / 100), (14, year % 100), (17, of_day / 3600), (20, of_day / 60 % 60), (23, of_day % 60)]
+    {
+        out[at] = b'0' + (value / 10) as u8;
+        out[at + 1] = b'0' + (value % 10) as u8;
+    }
 }
 
-/// Reads a date in any of the three forms of RFC 9110 §5.6.7; `None` when it is none of them.
+/// Reads a date, in seconds since 1970; `None` when it is not one. Blanks around it are the caller's.
 #[must_use]
-pub fn parse(_bytes: &[u8]) -> Option<f64> {
-    None
+pub fn parse(bytes: &[u8]) -> Option<f64> {
+    let mut reader = Reader { rest: bytes };
+    let date = match bytes {
+        [b'0'..=b'9', ..] => reader.iso()?,
+        [_, _, _, b',', ..] => reader.imf()?,
+        [_, _, _, b' ', ..] => reader.asctime()?,
+        _ => reader.rfc850()?,
+    };
+    if !reader.rest.is_empty() {
+        return None;
+    }
+    date.seconds().map(|seconds| seconds as f64)
+}
+
+#[derive(Default)]
+struct Date {
+    /// Day of the week from 0, Sunday; `None` when the form has none.
+    weekday: Option<i64>,
+    year: i64,
+    month: i64,
+    day: i64,
+    second_of_day: i64,
+}
+
+impl Date {
+    fn seconds(&self) -> Option<i64> {
+        let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
+        let days_of_month = match self.month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        if self.year < 1900 || !(1..=days_of_month).contains(&self.day) {
+            return None;
+        }
+        let days = days_from_civil(self.year, self.month, self.day);
+        if self.weekday.is_some_and(|weekday| weekday != (days + 4).rem_euclid(7)) {
+            return None;
+        }
+        Some(days * SECONDS_PER_DAY + self.second_of_day)
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(head)
+    }
+
+    fn text(&mut self, text: &str) -> Option<()> {
+        (self.take(text.len())? == text.as_bytes()).then_some(())
+    }
+
+    fn number(&mut self, digits: usize) -> Option<i64> {
+        self.take(digits)?
+            .iter()
+            .try_fold(0, |sum, &digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
+    }
+
+    fn weekday(&mut self, is_long: bool) -> Option<i64> {
+        let index = WEEKDAYS.iter().position(|name| {
+            let name = if is_long { name } else { &name[..3] };
+            self.rest.starts_with(name.as_bytes())
+        })?;
+        self.take(if is_long { WEEKDAYS[index].len() } else { 3 })?;
+        Some(index as i64)
+    }
+
+    fn month(&mut self) -> Option<i64> {
+        let name = self.take(3)?;
+        MONTHS.iter().position(|it| it[..] == *name).map(|index| index as i64 + 1)
+    }
+
+    fn second_of_day(&mut self) -> Option<i64> {
+        let hour = self.number(2)?;
+        self.text(":")?;
+        let minute = self.number(2)?;
+        self.text(":")?;
+        let second = self.number(2)?;
+        (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second.min(59))
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    fn imf(&mut self) -> Option<Date> {
+        let weekday = Some(self.weekday(false)?);
+        self.text(", ")?;
+        let day = self.number(2)?;
+        self.text(" ")?;
+        let month = self.month()?;
+        self.text(" ")?;
+        let year = self.number(4)?;
+        self.text(" ")?;
+        let second_of_day = self.second_of_day()?;
+        self.text(" GMT")?;
+        Some(Date { weekday, year, month, day, second_of_day })
+    }
+
+    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    fn rfc850(&mut self) -> Option<Date> {
+        let weekday = Some(self.weekday(true)?);
+        self.text(", ")?;
+        let day = self.number(2)?;
+        self.text("-")?;
+        let month = self.month()?;
+        self.text("-")?;
+        let year = self.number(2)?;
+        let year = year + if year < CENTURY_PIVOT { 2000 } else { 1900 };
+        self.text(" ")?;
+        let second_of_day = self.second_of_day()?;
+        self.text(" GMT")?;
+        Some(Date { weekday, year, month, day, second_of_day })
+    }
+
+    /// `Sun Nov  6 08:49:37 1994`
+    fn asctime(&mut self) -> Option<Date> {
+        let weekday = Some(self.weekday(false)?);
+        self.text(" ")?;
+        let month = self.month()?;
+        self.text(" ")?;
+        let day = if self.text_if(" ") { self.number(1)? } else { self.number(2)? };
+        self.text(" ")?;
+        let second_of_day = self.second_of_day()?;
+        self.text(" ")?;
+        let year = self.number(4)?;
+        Some(Date { weekday, year, month, day, second_of_day })
+    }
+
+    /// `1994-11-06T08:49:37`
+    fn iso(&mut self) -> Option<Date> {
+        let year = self.number(4)?;
+        self.text("-")?;
+        let month = self.number(2)?;
+        self.text("-")?;
+        let day = self.number(2)?;
+        self.text("T")?;
+        let second_of_day = self.second_of_day()?;
+        (1..=12).contains(&month).then_some(Date { weekday: None, year, month, day, second_of_day })
+    }
+
+    fn text_if(&mut self, text: &str) -> bool {
+        let found = self.rest.starts_with(text.as_bytes());
+        if found {
+            self.rest = &self.rest[text.len()..];
+        }
+        found
+    }
+}
+
+fn weekday(days: i64) -> &'static str {
+    WEEKDAYS[(days + 4).rem_euclid(7) as usize]
+}
+
+/// Days since 1970 of a date of the Gregorian calendar. The year is taken to start in March, so that the leap day is its
+/// last, and to be one of the 400 of an era of 146,097 days.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The inverse: year, month from 1, day from 1.
+fn civil_from_days(days: i64) -> (i64, u32, u32) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month as u32, day as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(time: f64) -> String {
+        let mut out = [0; 29];
+        format(time, &mut out);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn every_day_is_read_back_as_it_was_written() {
+        for day in (-25_000..200_000).step_by(7).chain(18_000..18_800) {
+            let time = (day * SECONDS_PER_DAY + day.rem_euclid(SECONDS_PER_DAY)) as f64;
+            assert_eq!(parse(text(time).as_bytes()), Some(time), "{}", text(time));
+        }
+    }
+
+    #[test]
+    fn known_times_have_known_texts() {
+        assert_eq!(text(784_111_777.9), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(text(0.0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(text(-0.5), "Wed, 31 Dec 1969 23:59:59 GMT");
+        assert_eq!(text(951_782_400.0), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(text(f64::INFINITY), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(text(-1e300), "Sat, 01 Jan 0000 00:00:00 GMT");
+        assert_eq!(text(f64::NAN), text(0.0));
+    }
+
+    #[test]
+    fn dates_are_read_in_their_exact_forms_only() {
+        let good = [
+            ("Wed, 09 Nov 2033 23:12:40 GMT", 2_015_190_760.0),
+            ("Wednesday, 09-Nov-33 23:12:40 GMT", 2_015_190_760.0),
+            ("Wed Nov  9 23:12:40 2033", 2_015_190_760.0),
+            ("2033-11-09T23:12:40", 2_015_190_760.0),
+            ("Wed, 09 Nov 2033 23:12:60 GMT", 2_015_190_779.0),
+            ("Tuesday, 09-Nov-99 23:12:40 GMT", 942_189_160.0),
+            ("Wed, 31 Dec 1969 23:59:59 GMT", -1.0),
+            ("Sat, 20 Nov 2286 17:46:40 GMT", 1e10),
+        ];
+        for (date, expect) in good {
+            assert_eq!(parse(date.as_bytes()), Some(expect), "{date}");
+        }
+        let bad = [
+            "",
+            "0",
+            "-1",
+            "foo",
+            "2015190760",
+            "wed, 09 nov 2033 23:12:40 gmt",
+            "Wed, 09 Nov 2033 23:12:40 UTC",
+            "Wed, 09 Nov 2033 23:12:40 +0000",
+            "Wed, 09 Nov 2033 23:12:40",
+            "Mon, 09 Nov 2033 23:12:40 GMT",
+            "Wed 09 Nov 2033 23:12:40 GMT",
+            "Wed, 9 Nov 2033 23:12:40 GMT",
+            "Wed, 09 Nov 2033 3:12:40 GMT",
+            "Wed, 09 Nov 33 23:12:40 GMT",
+            "Wed,  09 Nov 2033 23:12:40 GMT",
+            "Wed, 09 Nov 2033 24:12:40 GMT",
+            "Wed, 09 Nov 2033 23:60:40 GMT",
+            "Wed, 09 Nov 2033 23:12:61 GMT",
+            "Wed, 00 Nov 2033 23:12:40 GMT",
+            "Tue, 29 Feb 2033 23:12:40 GMT",
+            "Wed, 30 Feb 2033 23:12:40 GMT",
+            "Wed, 09 Nov 2033 23:12:40 GMT x",
+            "Wed, 31 Dec 1899 23:59:59 GMT",
+            "Wed, 09-Nov-33 23:12:40 GMT",
+            "Wednesday, 09-Nov-2033 23:12:40 GMT",
+            "2033-13-09T23:12:40",
+            "2033-11-09T23:12:40Z",
+            "Wed\u{e9}, 09 Nov 2033",
+        ];
+        for date in bad {
+            assert_eq!(parse(date.as_bytes()), None, "{date}");
+        }
+    }
 }

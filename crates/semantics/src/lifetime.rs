@@ -1,10 +1,22 @@
 //! How long a response may be used.
+//!
+//! ```text
+//!        now−Age        receipt
+//! ────────┼───────────────┼──────────────┼───────────┼──────────┼───→ time
+//!       origin           now        origin+ttl    +grace      +keep
+//!         └──────────── fresh ───────────┴── stale ──┴ revalidate ┘
+//! ```
+//!
+//! Under the policy `varnish` everything is as observed of Varnish 7.1.1: a status that is cacheable by default gets
+//! `default_ttl` where the response says nothing, directives like `no-store` count only in VCL, and a number that cannot be
+//! read is 0. Source: RFC 9111 §4.2, RFC 5861 §3; interoperability tests in `tests/lifetime.rs`.
 
-use crate::HttpPolicy;
+use crate::{HttpPolicy, date, list};
 use message::Message;
+use std::io::Write;
 
-/// What applies where the response says nothing: the parameters `default_ttl`, `default_grace`, `default_keep`, in
-/// seconds, and `clock_skew`.
+/// What applies where the response says nothing: the parameters `default_ttl`, `default_grace`, `default_keep` and
+/// `clock_skew`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LifetimeDefaults {
     /// `default_ttl`, seconds.
@@ -13,7 +25,7 @@ pub struct LifetimeDefaults {
     pub grace: f64,
     /// `default_keep`, seconds.
     pub keep: f64,
-    /// `clock_skew`, seconds.
+    /// `clock_skew`, seconds: how far Date may be from our clock and still count as the same.
     pub clock_skew: f64,
 }
 
@@ -38,23 +50,136 @@ pub struct Lifetime {
     pub max_age: u64,
 }
 
-/// The lifetime of a response received at `now` that may be stored.
+/// What a status means for storing when the response itself says nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cacheable {
+    /// For `default_ttl`.
+    ByDefault,
+    /// Only with an explicit lifetime.
+    WhenExplicit,
+    Never,
+}
+
+fn cacheable(status: u16) -> Cacheable {
+    match status {
+        200 | 203 | 204 | 300 | 301 | 304 | 404 | 410 | 414 => Cacheable::ByDefault,
+        302 | 307 => Cacheable::WhenExplicit,
+        _ => Cacheable::Never,
+    }
+}
+
+/// The lifetime of a response received at `now` that may be stored. Several Cache-Control headers count as one list.
 #[must_use]
 pub fn lifetime(
-    _policy: HttpPolicy,
-    _status: u16,
-    _response: &Message,
+    policy: HttpPolicy,
+    status: u16,
+    response: &Message,
     now: f64,
-    _defaults: &LifetimeDefaults,
+    defaults: &LifetimeDefaults,
 ) -> Lifetime {
-    Lifetime { origin: now, ..Lifetime::default() }
+    match policy {
+        HttpPolicy::Varnish => varnish(status, response, now, defaults),
+    }
+}
+
+fn varnish(status: u16, response: &Message, now: f64, defaults: &LifetimeDefaults) -> Lifetime {
+    let age_seconds = age(response);
+    let mut lifetime = Lifetime {
+        origin: now - age_seconds,
+        ttl: defaults.ttl,
+        grace: defaults.grace,
+        keep: defaults.keep,
+        age_seconds,
+        date: header_date(response, "Date"),
+        expires: header_date(response, "Expires"),
+        max_age: 0,
+    };
+    match cacheable(status) {
+        Cacheable::Never => lifetime.ttl = -1.0,
+        by_default => {
+            if by_default == Cacheable::WhenExplicit {
+                lifetime.ttl = -1.0;
+            }
+            if let Some(seconds) = max_age(response) {
+                lifetime.max_age = seconds;
+                lifetime.ttl = seconds as f64;
+            } else if lifetime.expires != 0.0 {
+                lifetime.ttl = from_expires(&lifetime, now, defaults.clock_skew);
+            }
+        }
+    }
+    if lifetime.ttl >= 0.0
+        && let Some(Some(value)) = directive(response, "stale-while-revalidate")
+    {
+        lifetime.grace = delta_seconds(value) as f64;
+    }
+    lifetime
 }
 
 /// The lifetime of a response that is passed: only its origin counts, and no `TTL` record is written.
 #[must_use]
-pub fn lifetime_of_pass(_response: &Message, now: f64) -> Lifetime {
-    Lifetime { origin: now, ttl: -1.0, ..Lifetime::default() }
+pub fn lifetime_of_pass(response: &Message, now: f64) -> Lifetime {
+    let age_seconds = age(response);
+    Lifetime { origin: now - age_seconds, ttl: -1.0, age_seconds, ..Lifetime::default() }
 }
 
-/// Appends the payload of the record `TTL RFC …`.
-pub fn log_ttl_rfc(_lifetime: &Lifetime, _now: f64, _cacheable: bool, _out: &mut Vec<u8>) {}
+/// Expires counts from our clock while the origin's agrees with it, else from the origin's own Date.
+fn from_expires(lifetime: &Lifetime, now: f64, clock_skew: f64) -> f64 {
+    let Lifetime { date, expires, .. } = *lifetime;
+    if expires < date {
+        0.0
+    } else if date == 0.0 || (date - now).abs() < clock_skew {
+        (expires - now).max(0.0)
+    } else {
+        expires - date
+    }
+}
+
+/// `s-maxage`, else `max-age`. The first of them that is there decides, even when it has no value: then there is none.
+fn max_age(response: &Message) -> Option<u64> {
+    let value = directive(response, "s-maxage").or_else(|| directive(response, "max-age"))?;
+    value.map(delta_seconds)
+}
+
+/// The value of a Cache-Control directive; the inner `None` when it has none.
+fn directive<'a>(response: &'a Message, name: &str) -> Option<Option<&'a [u8]>> {
+    response
+        .headers()
+        .filter(|header| header.is("Cache-Control"))
+        .find_map(|header| list::directive(header.value(), name))
+}
+
+fn age(response: &Message) -> f64 {
+    response.get("Age").map_or(0, delta_seconds) as f64
+}
+
+fn header_date(response: &Message, name: &str) -> f64 {
+    response.get(name).and_then(date::parse).unwrap_or(0.0)
+}
+
+/// A number of seconds: digits, perhaps with a fraction, which is dropped. What cannot be read is 0, what is too large
+/// 2^32 − 1. Compat: observed; a `+` is accepted, as is anything behind a comma or blank.
+fn delta_seconds(value: &[u8]) -> u64 {
+    let value = value.strip_prefix(b"+").unwrap_or(value);
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, mut rest) = value.split_at(digits);
+    if digits > 0
+        && let Some(fraction) = rest.strip_prefix(b".")
+    {
+        rest = &fraction[fraction.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
+    }
+    if !matches!(rest, [] | [b',' | b' ' | b'\t', ..]) {
+        return 0;
+    }
+    number.iter().fold(0u64, |sum, digit| (sum * 10 + u64::from(digit - b'0')).min(u64::from(u32::MAX)))
+}
+
+/// Appends the payload of the record `TTL RFC …`: ttl, grace, keep, now, origin, date, expires in whole seconds, the
+/// max-age, and whether it is stored.
+pub fn log_ttl_rfc(lifetime: &Lifetime, now: f64, cacheable: bool, out: &mut Vec<u8>) {
+    let Lifetime { origin, ttl, grace, keep, date, expires, max_age, .. } = *lifetime;
+    let word = if cacheable { "cacheable" } else { "uncacheable" };
+    // Writing to a Vec cannot fail.
+    let _ =
+        write!(out, "RFC {ttl:.0} {grace:.0} {keep:.0} {now:.0} {origin:.0} {date:.0} {expires:.0} {max_age} {word}");
+}
