@@ -1,9 +1,76 @@
-//! An append-only durable list.
+//! An append-only list of byte strings that outlives the worker: the bans.
+//!
+//! ```text
+//! file   magic, version | offset of the first entry | lowest sequence number that may come | 0 …     64 bytes
+//! entry  length (32) | crc32 of all that follows (32) | sequence (64) | bytes | zeros to a multiple of eight
+//! ```
+//!
+//! Entries are written through the descriptor, one `write` each. A torn last entry fails its checksum and is cut off when
+//! the file is opened. Old entries go by moving the first-entry offset, one aligned word, and giving the file's blocks back:
+//! the offsets only grow, the memory does not. *Lock*: one mutex, held over the write. Next file: none.
+
+use crate::memory::{PAGE_BYTES, memory_file, punch_hole};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 
-/// An append-only list of byte strings in a memfd that outlives the worker. Send + Sync; internally locked.
-pub struct Journal(());
+const MAGIC: u64 = u64::from_le_bytes(*b"CopalJn1");
+const START_AT: u64 = 8;
+const FLOOR_AT: u64 = 16;
+const HEADER_BYTES: u64 = 64;
+const ENTRY_HEADER_BYTES: u64 = 16;
+/// Longest entry.
+const ENTRY_BYTES_MAX: usize = 16 << 20;
+
+struct State {
+    /// Offsets and sequence numbers of the entries, oldest first.
+    entries: VecDeque<(u64, u64)>,
+    end: u64,
+    next_sequence: u64,
+}
+
+/// An append-only list of byte strings in a memory file that outlives the worker. Internally locked.
+pub struct Journal {
+    file: File,
+    state: Mutex<State>,
+}
+
+fn read_u64(file: &File, at: u64) -> io::Result<u64> {
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, at)?;
+    Ok(u64::from_le_bytes(word))
+}
+
+fn checksum(sequence: u64, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&sequence.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// The entry at `at` and the offset behind it; `None` where no whole entry is.
+fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, Vec<u8>, u64)>> {
+    if file_bytes.saturating_sub(at) < ENTRY_HEADER_BYTES {
+        return Ok(None);
+    }
+    let mut header = [0; ENTRY_HEADER_BYTES as usize];
+    file.read_exact_at(&mut header, at)?;
+    let [a, b, c, d, e, f, g, h, sequence @ ..] = header;
+    let len = u32::from_le_bytes([a, b, c, d]) as usize;
+    let sequence = u64::from_le_bytes(sequence);
+    if len > ENTRY_BYTES_MAX || sequence == 0 || file_bytes - at - ENTRY_HEADER_BYTES < len as u64 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, at + ENTRY_HEADER_BYTES)?;
+    if checksum(sequence, &bytes) != u32::from_le_bytes([e, f, g, h]) {
+        return Ok(None);
+    }
+    Ok(Some((sequence, bytes, at + ENTRY_HEADER_BYTES + (len as u64).next_multiple_of(8))))
+}
 
 impl Journal {
     /// A journal in a memory file of its own.
@@ -11,23 +78,75 @@ impl Journal {
     /// # Errors
     /// The memory file could not be made.
     pub fn in_memory() -> io::Result<Journal> {
-        todo!()
+        Journal::open(memory_file(c"copal-journal")?.into())
     }
 
     /// Opens (or formats, when empty) a journal. A torn last entry is dropped.
     ///
     /// # Errors
-    /// Reading or writing failed, or the file holds something else.
-    pub fn open(_file: OwnedFd) -> io::Result<Journal> {
-        todo!()
+    /// Reading or writing failed; `InvalidData` when the file holds something else.
+    pub fn open(file: OwnedFd) -> io::Result<Journal> {
+        let file = File::from(file);
+        let mut file_bytes = file.metadata()?.len();
+        let magic = if file_bytes < HEADER_BYTES { 0 } else { read_u64(&file, 0)? };
+        if magic == 0 {
+            file.set_len(0)?;
+            file.set_len(HEADER_BYTES)?;
+            file.write_all_at(&HEADER_BYTES.to_le_bytes(), START_AT)?;
+            file.write_all_at(&1u64.to_le_bytes(), FLOOR_AT)?;
+            file.write_all_at(&MAGIC.to_le_bytes(), 0)?;
+            file_bytes = HEADER_BYTES;
+        } else if magic != MAGIC {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a ban journal"));
+        }
+        let mut end = read_u64(&file, START_AT)?;
+        let mut next_sequence = read_u64(&file, FLOOR_AT)?.max(1);
+        if end < HEADER_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal"));
+        }
+        let (mut entries, mut previous) = (VecDeque::new(), 0);
+        while let Some((sequence, _, behind)) = read_entry(&file, end, file_bytes)? {
+            if sequence <= previous {
+                break;
+            }
+            entries.push_back((sequence, end));
+            previous = sequence;
+            end = behind;
+        }
+        next_sequence = next_sequence.max(previous.saturating_add(1));
+        // Cut the torn rest off, so that nothing in it is ever taken for an entry.
+        file.set_len(end)?;
+        Ok(Journal { file, state: Mutex::new(State { entries, end, next_sequence }) })
     }
 
-    /// Appends an entry and returns its sequence number; numbers begin with 1 and only grow. Durable on return.
+    /// Appends an entry and returns its sequence number; numbers begin with 1, only grow, and are never used twice.
+    /// Durable on return.
     ///
     /// # Errors
-    /// Writing failed.
-    pub fn append(&self, _entry: &[u8]) -> io::Result<u64> {
-        todo!()
+    /// Writing failed, or the entry is longer than 16 MiB.
+    pub fn append(&self, entry: &[u8]) -> io::Result<u64> {
+        if entry.len() > ENTRY_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "entry too long"));
+        }
+        let mut state = self.state.lock();
+        let sequence = state.next_sequence;
+        let padded = (entry.len() as u64).next_multiple_of(8);
+        let mut image = Vec::with_capacity((ENTRY_HEADER_BYTES + padded) as usize);
+        image.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+        image.extend_from_slice(&checksum(sequence, entry).to_le_bytes());
+        image.extend_from_slice(&sequence.to_le_bytes());
+        image.extend_from_slice(entry);
+        image.resize((ENTRY_HEADER_BYTES + padded) as usize, 0);
+        if let Err(error) = self.file.write_all_at(&image, state.end) {
+            // What was written of it must not stay, since a shorter entry may come over it.
+            let _ = self.file.set_len(state.end);
+            return Err(error);
+        }
+        let at = state.end;
+        state.entries.push_back((sequence, at));
+        state.end += image.len() as u64;
+        state.next_sequence += 1;
+        Ok(sequence)
     }
 
     /// The entries with their sequence numbers, oldest first.
@@ -35,20 +154,116 @@ impl Journal {
     /// # Errors
     /// Reading failed.
     pub fn entries(&self) -> io::Result<Vec<(u64, Vec<u8>)>> {
-        todo!()
+        let state = self.state.lock();
+        let mut found = Vec::with_capacity(state.entries.len());
+        for &(sequence, at) in &state.entries {
+            let (_, bytes, _) = read_entry(&self.file, at, state.end)?
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal"))?;
+            found.push((sequence, bytes));
+        }
+        Ok(found)
+    }
+
+    /// The number that the next entry gets.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        self.state.lock().next_sequence
     }
 
     /// Drops all entries with a smaller sequence number.
     ///
     /// # Errors
     /// Writing failed.
-    pub fn drop_older_than(&self, _sequence: u64) -> io::Result<()> {
-        todo!()
+    pub fn drop_older_than(&self, sequence: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let gone = state.entries.partition_point(|entry| entry.0 < sequence);
+        if gone == 0 {
+            return Ok(());
+        }
+        let start = state.entries.get(gone).map_or(state.end, |entry| entry.1);
+        // The floor first: a kill in between must not let a number come twice.
+        self.file.write_all_at(&state.next_sequence.to_le_bytes(), FLOOR_AT)?;
+        self.file.write_all_at(&start.to_le_bytes(), START_AT)?;
+        state.entries.drain(..gone);
+        let whole_pages = start / PAGE_BYTES * PAGE_BYTES;
+        if whole_pages > PAGE_BYTES {
+            punch_hole(&self.file, PAGE_BYTES, whole_pages - PAGE_BYTES);
+        }
+        Ok(())
     }
 
-    /// Bytes between the first and the last entry kept.
+    /// Bytes from the first entry to the end of the last.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        todo!()
+        let state = self.state.lock();
+        state.entries.front().map_or(0, |entry| state.end - entry.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reopened(journal: &Journal) -> Journal {
+        Journal::open(journal.file.try_clone().unwrap().into()).unwrap()
+    }
+
+    #[test]
+    fn entries_come_back_in_order_after_a_restart() {
+        let journal = Journal::in_memory().unwrap();
+        assert_eq!(journal.append(b"one").unwrap(), 1);
+        assert_eq!(journal.append(b"").unwrap(), 2);
+        assert_eq!(journal.append(&[7; 5000]).unwrap(), 3);
+        let again = reopened(&journal);
+        assert_eq!(again.entries().unwrap(), [(1, b"one".to_vec()), (2, vec![]), (3, vec![7; 5000])]);
+        assert_eq!(again.append(b"four").unwrap(), 4);
+    }
+
+    #[test]
+    fn a_torn_last_entry_is_dropped_at_any_length_and_leaves_no_trace() {
+        let journal = Journal::in_memory().unwrap();
+        journal.append(b"whole").unwrap();
+        let end = journal.state.lock().end;
+        // The torn entry carries the image of a valid one, as a hostile ban text might.
+        let mut hostile = vec![0; 8];
+        hostile.extend_from_slice(&3u32.to_le_bytes());
+        hostile.extend_from_slice(&checksum(3, b"bad").to_le_bytes());
+        hostile.extend_from_slice(&3u64.to_le_bytes());
+        hostile.extend_from_slice(b"bad\0\0\0\0\0");
+        journal.append(&hostile).unwrap();
+        let mut image = vec![0; (journal.state.lock().end - end) as usize];
+        journal.file.read_exact_at(&mut image, end).unwrap();
+        for torn in 0..image.len() - 1 {
+            journal.file.set_len(end).unwrap();
+            journal.file.write_all_at(&image[..torn], end).unwrap();
+            let again = reopened(&journal);
+            assert_eq!(again.entries().unwrap(), [(1, b"whole".to_vec())], "torn at {torn}");
+            assert_eq!(again.append(b"12345678").unwrap(), 2);
+            assert_eq!(reopened(&again).entries().unwrap().len(), 2, "torn at {torn}");
+        }
+    }
+
+    #[test]
+    fn dropped_entries_stay_away_and_their_numbers_are_not_used_again() {
+        let journal = Journal::in_memory().unwrap();
+        for _ in 0..100 {
+            journal.append(&[1; 1000]).unwrap();
+        }
+        journal.drop_older_than(51).unwrap();
+        assert_eq!(reopened(&journal).entries().unwrap()[0].0, 51);
+        journal.drop_older_than(1000).unwrap();
+        let again = reopened(&journal);
+        assert!(again.entries().unwrap().is_empty());
+        assert_eq!(again.append(b"x").unwrap(), 101);
+        assert_eq!(reopened(&again).entries().unwrap(), [(101, b"x".to_vec())]);
+        use std::os::unix::fs::MetadataExt;
+        assert!(again.file.metadata().unwrap().blocks() * 512 <= 4 * PAGE_BYTES, "old blocks are given back");
+    }
+
+    #[test]
+    fn a_foreign_file_is_refused() {
+        let file = memory_file(c"other").unwrap();
+        file.write_all_at(&[9; 100], 0).unwrap();
+        assert_eq!(Journal::open(file.into()).err().unwrap().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -1,10 +1,37 @@
-//! The arena that holds cached objects, and the journal that holds what was banned.
+//! The arena that holds cached objects, and the journal that holds what was banned. Both outlive the worker.
+//!
+//! An object lives in a memory file that the manager holds open, addressed by offset, never by pointer. It counts as
+//! stored when its commit bits are set and its checksum holds; everything else in the file is thrown away by the scan that
+//! [`Store::open`] makes after a restart. One limit bounds the arena, Transient objects and the private memory that the
+//! index charges ([`Store::charge`]). This crate knows nothing of HTTP, of keys beyond their bytes, or of which object to
+//! evict: it asks the evictor.
+//!
+//! *Invariants*: a kill at any instant leaves a heap that can be walked; what `remove` was called on never comes back;
+//! bytes below `available_bytes` of an object never change while a handle exists.
+//!
+//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `storage` (limit,
+//! eviction) → `object` → `writer`, `reader` (bodies) → `recovery`; beside it `passing` (responses that are not kept) and
+//! `journal`.
+
 #![warn(missing_docs)]
 
+mod attributes;
+mod heap;
 mod journal;
+mod layout;
+mod memory;
 mod object;
+mod passing;
+mod reader;
+mod recovery;
 mod storage;
+mod writer;
 
+#[cfg(test)]
+mod crash_tests;
+
+pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 pub use journal::Journal;
-pub use object::{AppendError, BodyCursor, BodyState, Object, ObjectAttributes, ObjectFlags};
+pub use object::Object;
+pub use reader::BodyReader;
 pub use storage::{Recovered, Store, StoreFull, Usage};

@@ -1,254 +1,478 @@
-//! A response: head, and a body that may still grow.
+//! [`Object`]: a handle to a response that is stored, or passes by.
+//!
+//! ```text
+//! Writing ──finish──▶ Complete        committed = Complete and in the index and not removed
+//!    └─────fail─────▶ Failed          memory is freed with the last handle unless committed
+//! ```
+//!
+//! All of a stored object but its handle lies in the arena (`layout`); the handle is 40 bytes with its counts, since there
+//! is one for every object in the index. While a body is being written the handle has a [`Streaming`], which goes when the
+//! body has ended. *Owners*: one writer appends; anybody reads; the index alone uses `slot`, `touch`, `enter_index`.
+//! Next files: `writer.rs`, `reader.rs`.
+
+use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
+use crate::layout::{
+    BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
+    LAST_MODIFIED, LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length,
+    high, lengths, low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
+};
+use crate::passing::Passing;
+use crate::storage::{Inner, StoreFull};
+use crate::writer::{Opening, Streaming};
+use arc_swap::ArcSwapOption;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What an object is, as a set of bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ObjectFlags(pub u16);
+/// Private memory of a handle: its size, the two counts of its `Arc`, and what a heap allocation adds.
+const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
+const _: () = assert!(size_of::<Object>() == 24);
 
-impl ObjectFlags {
-    /// Nothing.
-    pub const NONE: ObjectFlags = ObjectFlags(0);
-    /// A marker: fetch without coalescing.
-    pub const HIT_FOR_MISS: ObjectFlags = ObjectFlags(1);
-    /// A marker: pass.
-    pub const HIT_FOR_PASS: ObjectFlags = ObjectFlags(2);
-    /// The body is gzip.
-    pub const GZIPPED: ObjectFlags = ObjectFlags(4);
-    /// Has an ETag or Last-Modified, status 200: may be revalidated.
-    pub const CAN_REVALIDATE: ObjectFlags = ObjectFlags(8);
-    /// The body holds ESI instructions.
-    pub const ESI: ObjectFlags = ObjectFlags(16);
-    /// Counted as Transient.
-    pub const TRANSIENT: ObjectFlags = ObjectFlags(32);
-    /// We changed the content encoding.
-    pub const CHANGED_GZIP: ObjectFlags = ObjectFlags(64);
-    /// Made by vcl_backend_error or vcl_synth.
-    pub const SYNTHETIC: ObjectFlags = ObjectFlags(128);
-    /// For one client only: a pass, or the body of a hit-for-miss.
-    pub const PRIVATE: ObjectFlags = ObjectFlags(256);
+pub(crate) struct Place {
+    pub(crate) store: Arc<Inner>,
+    /// The record's block, in units.
+    pub(crate) record: u32,
+    slot: AtomicU32,
+}
 
-    /// Whether all bits of `other` are set.
-    #[must_use]
-    pub const fn has(self, other: ObjectFlags) -> bool {
-        self.0 & other.0 == other.0
+enum Kind {
+    Stored(Place),
+    Passing(Box<Passing>),
+}
+
+/// A response that is stored, or passes by: head, and a body that may still grow. Shared between threads as
+/// `Arc<Object>`; all methods take `&self`.
+pub struct Object {
+    kind: Kind,
+    pub(crate) streaming: ArcSwapOption<Streaming>,
+}
+
+impl Place {
+    pub(crate) fn head(&self) -> Head {
+        Head(self.store.memory.load(self.at(0)))
     }
 
-    /// Both sets.
-    #[must_use]
-    pub const fn with(self, other: ObjectFlags) -> ObjectFlags {
-        ObjectFlags(self.0 | other.0)
+    /// Byte offset of a word of the record.
+    pub(crate) fn at(&self, word: u64) -> u64 {
+        self.store.geometry.byte(self.record) + word
+    }
+
+    fn word(&self, word: u64) -> u64 {
+        self.store.memory.load(self.at(word))
+    }
+
+    pub(crate) fn set_bits(&self, bits: u64) -> Head {
+        Head(self.store.memory.update(self.at(0), |head| head | bits))
+    }
+
+    fn vary_bytes(&self) -> usize {
+        vary_length(self.word(ORIGIN))
+    }
+
+    pub(crate) fn head_bytes(&self) -> usize {
+        head_length(self.word(LENGTHS))
+    }
+
+    pub(crate) fn body_bytes(&self) -> u64 {
+        body_length(self.word(LENGTHS))
+    }
+
+    /// Where the body begins in the record, in bytes from the arena's start.
+    pub(crate) fn body_at(&self) -> u64 {
+        self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
+    }
+
+    /// Bytes of the record that were written before the handle was shared and never change while it lives.
+    fn fixed(&self, word: u64, len: usize) -> &[u8] {
+        // SAFETY: key, Last-Modified, vary and response head are written by `Object::create` (or checked by recovery)
+        // before the handle exists, nobody writes them after, and the block is not freed before the handle drops.
+        unsafe { self.store.memory.bytes(self.at(word), len) }
     }
 }
 
-impl std::ops::BitOr for ObjectFlags {
-    type Output = ObjectFlags;
-    fn bitor(self, other: ObjectFlags) -> ObjectFlags {
-        self.with(other)
+impl std::fmt::Debug for Object {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Object")
+            .field("xid", &self.xid())
+            .field("flags", &self.flags())
+            .field("state", &self.state())
+            .field("available_bytes", &self.available_bytes())
+            .finish_non_exhaustive()
     }
 }
 
-impl std::ops::BitOrAssign for ObjectFlags {
-    fn bitor_assign(&mut self, other: ObjectFlags) {
-        *self = self.with(other);
-    }
-}
-
-/// What is known of an object when it is made. Times are seconds.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ObjectAttributes {
-    /// Digest of the request.
-    pub key: [u8; 32],
-    /// The fetch's vxid.
-    pub xid: u32,
-    /// When the response was generated, seconds since 1970 (now − Age).
-    pub origin: f64,
-    /// Freshness lifetime from `origin`; stored as an `f32`, rounded down.
-    pub ttl: f64,
-    /// May be served stale that long after `ttl`.
-    pub grace: f64,
-    /// Kept for revalidation that long after `ttl` + `grace`.
-    pub keep: f64,
-    /// What it is.
-    pub flags: ObjectFlags,
-    /// Variant key from `semantics::vary::encode`; empty = matches every request. At most 65,535 bytes.
-    pub vary: Vec<u8>,
-    /// Length of the body when known; a promise: more than that cannot be appended. `None` = unknown.
-    pub body_bytes: Option<u64>,
-    /// Last-Modified in seconds since 1970, whole; 0 = none.
-    pub last_modified: f64,
-    /// Counted as Transient (the flag is set by this too).
-    pub transient: bool,
-}
-
-/// How far a body has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BodyState {
-    /// More may come.
-    Writing,
-    /// All there.
-    Complete,
-    /// No more will come, and it is not whole.
-    Failed,
-}
-
-/// Why bytes could not be added.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AppendError {
-    /// No room: nothing evictable is left, or more than the promised length.
-    Full,
-    /// The reader of a passing object went away.
-    Abandoned,
-}
-
-/// Where a reader is in a body of many extents, so that reading on is not a search. Any cursor works with any offset.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BodyCursor(());
-
-/// A response that is stored, or passes by. Send + Sync; all methods take `&self`.
-#[derive(Debug)]
-pub struct Object(());
-
-#[allow(clippy::unused_async)]
 impl Object {
     /// A response that is not kept: its body passes from one writer to one reader, at most
     /// `surface::limits::PASS_IN_FLIGHT_BYTES_MAX` at a time. Not counted against any store.
     #[must_use]
-    pub fn passing(_attributes: &ObjectAttributes, _head: &[u8]) -> Arc<Object> {
-        todo!()
+    pub fn passing(attributes: &ObjectAttributes, head: &[u8]) -> Arc<Object> {
+        let kind = Kind::Passing(Box::new(Passing::new(attributes, head)));
+        Arc::new(Object { kind, streaming: ArcSwapOption::empty() })
     }
+
+    pub(crate) fn create(
+        store: &Arc<Inner>,
+        attributes: &ObjectAttributes,
+        head: &[u8],
+    ) -> Result<Arc<Object>, StoreFull> {
+        let vary_bytes = u16::try_from(attributes.vary.len()).map_err(|_| StoreFull)?;
+        let promised = attributes.body_bytes;
+        if head.len() > HEAD_BYTES_MAX || promised.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
+            return Err(StoreFull);
+        }
+        let fixed_bytes = RECORD_HEADER_BYTES + u64::from(vary_bytes) + head.len() as u64;
+        // Before the room is sought, so that the limit holds at every instant.
+        store.charge(HANDLE_BYTES + Streaming::PRIVATE_BYTES);
+        let opening = Opening::allocate(store, fixed_bytes, promised, attributes.all_flags()).inspect_err(|_| {
+            store.charge(-HANDLE_BYTES - Streaming::PRIVATE_BYTES);
+        })?;
+        let place = Place { store: Arc::clone(store), record: opening.block.at, slot: AtomicU32::new(0) };
+        let memory = &store.memory;
+        memory.store(place.at(IDENTITY), pair(attributes.xid, 0));
+        memory.store(place.at(LENGTHS), lengths(0, head.len()));
+        memory.store(place.at(ORIGIN), origin_word(attributes.origin, vary_bytes));
+        memory.store(
+            place.at(LIFETIME),
+            pair(seconds_down(attributes.ttl).to_bits(), seconds_near(attributes.grace).to_bits()),
+        );
+        memory.store(place.at(KEEP_BAN), pair(seconds_near(attributes.keep).to_bits(), 0));
+        memory.store(place.at(USE), 0);
+        let last_modified = (attributes.last_modified.max(0.0) as u32).to_le_bytes();
+        let mut at = place.at(KEY);
+        for part in [&attributes.key[..KEY_BYTES], &last_modified, &attributes.vary, head] {
+            // SAFETY: the block was just allocated and nobody else knows of it; the parts lie inside it.
+            unsafe { memory.write(at, part) };
+            at += part.len() as u64;
+        }
+        let streaming = Streaming::new(&place, opening, promised);
+        Ok(Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::from_pointee(streaming) }))
+    }
+
+    /// A handle to a record that recovery found whole. There must be no other.
+    pub(crate) fn recovered(store: &Arc<Inner>, record: u32) -> Arc<Object> {
+        store.charge(HANDLE_BYTES);
+        let place = Place { store: Arc::clone(store), record, slot: AtomicU32::new(0) };
+        Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::empty() })
+    }
+
+    pub(crate) fn stored(&self) -> Option<&Place> {
+        match &self.kind {
+            Kind::Stored(place) => Some(place),
+            Kind::Passing(_) => None,
+        }
+    }
+
+    fn pass(&self) -> Option<&Passing> {
+        match &self.kind {
+            Kind::Stored(_) => None,
+            Kind::Passing(passing) => Some(passing),
+        }
+    }
+
     /// Whether this is a passing object.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        todo!()
+        self.pass().is_some()
     }
-    /// The first 24 bytes of the digest it was made with (what is kept of it).
+
+    /// The first 24 bytes of the digest it was made with: what is kept of it.
     #[must_use]
-    pub fn key(&self) -> [u8; 24] {
-        todo!()
+    pub fn key(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Stored(place) => place.fixed(KEY, KEY_BYTES),
+            Kind::Passing(passing) => &passing.attributes.key[..KEY_BYTES],
+        }
     }
+
     /// The vxid of the fetch.
     #[must_use]
     pub fn xid(&self) -> u32 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => low(place.word(IDENTITY)),
+            Kind::Passing(passing) => passing.attributes.xid,
+        }
     }
+
     /// When the response was generated, seconds since 1970.
     #[must_use]
     pub fn origin(&self) -> f64 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => origin_seconds(place.word(ORIGIN)),
+            Kind::Passing(passing) => passing.attributes.origin,
+        }
     }
+
     /// Freshness lifetime from `origin`, seconds.
     #[must_use]
     pub fn ttl(&self) -> f64 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => f64::from(f32::from_bits(low(place.word(LIFETIME)))),
+            Kind::Passing(passing) => passing.lifetime().0,
+        }
     }
-    /// Grace, seconds.
+
+    /// Seconds after `ttl` during which it may be served stale.
     #[must_use]
     pub fn grace(&self) -> f64 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => f64::from(f32::from_bits(high(place.word(LIFETIME)))),
+            Kind::Passing(passing) => passing.lifetime().1,
+        }
     }
-    /// Keep, seconds.
+
+    /// Seconds after `ttl` + `grace` during which it is kept for revalidation.
     #[must_use]
-    pub fn keep_seconds(&self) -> f64 {
-        todo!()
+    pub fn keep(&self) -> f64 {
+        match &self.kind {
+            Kind::Stored(place) => f64::from(f32::from_bits(low(place.word(KEEP_BAN)))),
+            Kind::Passing(passing) => passing.lifetime().2,
+        }
     }
+
     /// What it is.
     #[must_use]
     pub fn flags(&self) -> ObjectFlags {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => ObjectFlags(place.head().object_flags()),
+            Kind::Passing(passing) => passing.attributes.all_flags(),
+        }
     }
+
     /// The variant key; empty = matches every request.
     #[must_use]
     pub fn vary(&self) -> &[u8] {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => place.fixed(RECORD_HEADER_BYTES, place.vary_bytes()),
+            Kind::Passing(passing) => &passing.attributes.vary,
+        }
     }
+
     /// Last-Modified in seconds since 1970; 0 = none.
     #[must_use]
     pub fn last_modified(&self) -> f64 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => {
+                place.fixed(LAST_MODIFIED, 4).try_into().map_or(0.0, |bytes| f64::from(u32::from_le_bytes(bytes)))
+            }
+            Kind::Passing(passing) => passing.attributes.last_modified,
+        }
     }
-    /// How often a lookup found it.
-    #[must_use]
-    pub fn hits(&self) -> u32 {
-        todo!()
-    }
+
     /// The encoded response head (`message::Message::encode`).
     #[must_use]
     pub fn head(&self) -> &[u8] {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => place.fixed(RECORD_HEADER_BYTES + place.vary_bytes() as u64, place.head_bytes()),
+            Kind::Passing(passing) => &passing.head,
+        }
     }
-    /// Changes the lifetime, durably.
-    pub fn set_lifetime(&self, _ttl: f64, _grace: f64, _keep: f64) {
-        todo!()
+
+    /// How often a lookup found it, in the life of this process.
+    #[must_use]
+    pub fn hits(&self) -> u32 {
+        self.stored().map_or(0, |place| low(place.word(USE)))
     }
-    /// Adds bytes to the body. One writer at a time. A passing object waits for its reader.
+
+    /// Changes the lifetime, durably. Rounding as in [`ObjectAttributes`].
+    pub fn set_lifetime(&self, ttl: f64, grace: f64, keep: f64) {
+        match &self.kind {
+            Kind::Stored(place) => {
+                let memory = &place.store.memory;
+                memory.store(place.at(LIFETIME), pair(seconds_down(ttl).to_bits(), seconds_near(grace).to_bits()));
+                let keep = seconds_near(keep).to_bits();
+                memory.update(place.at(KEEP_BAN), |word| pair(keep, high(word)));
+            }
+            Kind::Passing(passing) => passing.set_lifetime(ttl, grace, keep),
+        }
+    }
+
+    /// Adds bytes to the body. One writer at a time. A stored object takes them at once, evicting others as needed; a
+    /// passing one waits for its reader. Not cancel-safe for passing objects: some of the bytes may have been added.
     ///
     /// # Errors
     /// [`AppendError`].
-    pub async fn append(&self, _bytes: &[u8]) -> Result<(), AppendError> {
-        todo!()
+    pub async fn append(&self, bytes: &[u8]) -> Result<(), AppendError> {
+        match &self.kind {
+            Kind::Stored(place) => self.append_stored(place, bytes),
+            Kind::Passing(passing) => passing.append(bytes).await,
+        }
     }
-    /// The body is whole.
+
+    /// The body is whole. Nothing happens when it has ended already.
     pub fn finish(&self) {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => self.end_stored(place, COMPLETE),
+            Kind::Passing(passing) => passing.end(BodyState::Complete),
+        }
     }
-    /// The body will never be whole.
+
+    /// The body will never be whole. Nothing happens when it has ended already.
     pub fn fail(&self) {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => self.end_stored(place, FAILED),
+            Kind::Passing(passing) => passing.end(BodyState::Failed),
+        }
     }
+
     /// How far the body has come.
     #[must_use]
     pub fn state(&self) -> BodyState {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => {
+                let head = place.head();
+                if head.has(FAILED) {
+                    BodyState::Failed
+                } else if head.has(COMPLETE) {
+                    BodyState::Complete
+                } else {
+                    BodyState::Writing
+                }
+            }
+            Kind::Passing(passing) => passing.state(),
+        }
     }
+
     /// Body bytes written so far; the length of the body once complete.
     #[must_use]
     pub fn available_bytes(&self) -> u64 {
-        todo!()
+        match &self.kind {
+            Kind::Stored(place) => place.body_bytes(),
+            Kind::Passing(passing) => passing.total_bytes(),
+        }
     }
-    /// The promised length, while it is known: `body_bytes` of the attributes, or the length of a complete body.
+
+    /// The length that the whole body has or will have; `None` while that is unknown.
     #[must_use]
     pub fn promised_bytes(&self) -> Option<u64> {
-        todo!()
+        if self.state() == BodyState::Complete {
+            return Some(self.available_bytes());
+        }
+        match &self.kind {
+            Kind::Stored(_) => self.streaming.load().as_ref().and_then(|streaming| streaming.promised_bytes),
+            Kind::Passing(passing) => passing.attributes.body_bytes,
+        }
     }
-    /// Stored objects: bytes from `offset` that lie together; `None` when there are none (yet), or in a passing object.
-    #[must_use]
-    pub fn chunk_at(&self, _offset: u64) -> Option<&[u8]> {
-        todo!()
-    }
-    /// As [`Object::chunk_at`], without searching when the cursor comes from the chunk before.
-    #[must_use]
-    pub fn chunk_from(&self, _offset: u64, _cursor: &mut BodyCursor) -> Option<&[u8]> {
-        todo!()
-    }
-    /// Passing objects: the next bytes, once; makes room for the writer.
+
+    /// Passing objects: the next bytes, once; makes room for the writer. `None` when there are none (yet), and for
+    /// stored objects.
     #[must_use]
     pub fn take_chunk(&self) -> Option<Vec<u8>> {
-        todo!()
+        self.pass()?.take_chunk()
     }
-    /// Returns once there are more than `seen_bytes` bytes, or the state is not Writing. Cancel-safe.
-    pub async fn changed(&self, _seen_bytes: u64) {
-        todo!()
+
+    /// Returns once there are more than `seen_bytes` bytes, or the state is not Writing. Any number may wait; cancel-safe.
+    pub async fn changed(&self, seen_bytes: u64) {
+        let unchanged = || self.state() == BodyState::Writing && self.available_bytes() <= seen_bytes;
+        while unchanged() {
+            let streaming = self.streaming.load_full();
+            let notify = match (&self.kind, &streaming) {
+                (Kind::Passing(passing), _) => passing.changed(),
+                (Kind::Stored(_), Some(streaming)) => &streaming.changed,
+                // Ended between the two looks.
+                (Kind::Stored(_), None) => return,
+            };
+            let mut notified = std::pin::pin!(notify.notified());
+            notified.as_mut().enable();
+            if unchanged() {
+                notified.await;
+            }
+        }
     }
-    /// The reader of a passing object went away: `append` fails from now on.
+
+    /// The reader of a passing object went away: `append` fails from now on. Stored objects don't mind.
     pub fn abandon(&self) {
-        todo!()
+        if let Some(passing) = self.pass() {
+            passing.abandon();
+        }
     }
-    /// Never comes back, from now on and durably; the memory is freed when the last `Arc` goes.
+
+    /// The index takes it: from now on, once complete, it outlives its handles and this process.
+    pub fn enter_index(&self) {
+        if let Some(place) = self.stored() {
+            place.set_bits(INDEXED);
+        }
+    }
+
+    /// Never comes back, from now on and durably; the memory is freed when the last handle goes.
     pub fn remove(&self) {
-        todo!()
+        if let Some(place) = self.stored() {
+            place.set_bits(REMOVED);
+        }
     }
+
     /// Whether it was removed.
     #[must_use]
     pub fn is_removed(&self) -> bool {
-        todo!()
+        self.stored().is_some_and(|place| place.head().has(REMOVED))
     }
-    /// Sequence number of the newest ban it was tested against. Durable.
+
+    /// Sequence number of the newest ban it was tested against; 0 = none. Durable.
     #[must_use]
     pub fn ban(&self) -> u64 {
-        todo!()
+        self.stored().map_or(0, |place| u64::from(high(place.word(KEEP_BAN))))
     }
-    /// Sets [`Object::ban`].
-    pub fn set_ban(&self, _ban: u64) {
-        todo!()
+
+    /// Sets [`Object::ban`]. Numbers that 32 bits don't hold count as the highest that they do.
+    pub fn set_ban(&self, ban: u64) {
+        if let Some(place) = self.stored() {
+            let ban = u32::try_from(ban).unwrap_or(u32::MAX);
+            place.store.memory.update(place.at(KEEP_BAN), |word| pair(low(word), ban));
+        }
+    }
+
+    /// For the index: a number of its own that it keeps with a stored object.
+    #[must_use]
+    pub fn slot(&self) -> u32 {
+        self.stored().map_or(0, |place| place.slot.load(Ordering::Relaxed))
+    }
+
+    /// Sets [`Object::slot`].
+    pub fn set_slot(&self, slot: u32) {
+        if let Some(place) = self.stored() {
+            place.slot.store(slot, Ordering::Relaxed);
+        }
+    }
+
+    /// For the index: when it was last used, in the index's own units.
+    #[must_use]
+    pub fn last_use(&self) -> u32 {
+        self.stored().map_or(0, |place| high(place.word(USE)))
+    }
+
+    /// For the index, which holds a lock around it: counts `hits` up, and sets the time of last use when at least
+    /// `interval` units have gone since. Says whether it did.
+    pub fn touch(&self, now: u32, hits: u32, interval: u32) -> bool {
+        let Some(place) = self.stored() else { return false };
+        let word = place.store.memory.word(place.at(USE));
+        let old = word.load(Ordering::Relaxed);
+        let moved = now.wrapping_sub(high(old)) >= interval;
+        // Not a read-modify-write: the index's lock is around us, and a lost count would do no harm.
+        word.store(pair(low(old).saturating_add(hits), if moved { now } else { high(old) }), Ordering::Relaxed);
+        moved
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let Kind::Stored(place) = &self.kind else { return };
+        let store = &place.store;
+        let streaming = self.streaming.swap(None).is_some();
+        store.charge(-(HANDLE_BYTES + if streaming { Streaming::PRIVATE_BYTES } else { 0 }));
+        let flags = place.head();
+        if flags.is_committed() {
+            return;
+        }
+        place.set_bits(REMOVED);
+        let (mut at, mut head) = (place.record, flags);
+        loop {
+            let next = head.has(HAS_NEXT).then(|| {
+                let end = store.geometry.byte(at + head.units());
+                store.memory.load(end - LINK_BYTES) as u32
+            });
+            store.free(at, flags);
+            let Some(next) = next else { return };
+            at = next;
+            head = Head(store.memory.load(store.geometry.byte(at)));
+        }
     }
 }

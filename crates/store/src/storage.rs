@@ -1,23 +1,45 @@
-//! The store.
-use crate::object::{Object, ObjectAttributes};
+//! [`Store`]: one arena, one limit, and who makes room.
+//!
+//! Held against the limit: all blocks of the arena (Transient objects among them), the private memory of every object's
+//! handle, and what the index charges. The arena's file is a quarter longer than the limit, so that room can be found
+//! without moving anything; pages that the kernel holds are bounded too (`RESIDENT_SLACK`), by giving free ones back.
+//! *Locks*: the heap's mutex is never held while the evictor runs, which takes index locks and comes back to free blocks.
+//! Other kinds of storage (a file read through its descriptor) will be other implementations behind [`Store`]'s methods.
+
+use crate::attributes::{ObjectAttributes, ObjectFlags};
+use crate::heap::{Block, Geometry, Heap};
+use crate::layout::{ARENA_MAGIC, Head, LENGTH_AT, MAGIC_AT, SHIFT_AT};
+use crate::memory::{Memory, PAGE_BYTES, memory_file};
+use crate::object::Object;
+use parking_lot::{Mutex, RwLock};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// What a scan of a used arena found.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Complete objects, unharmed.
+    /// Complete objects, unharmed. The index takes them over; one that it does not want it removes.
     pub objects: Vec<Arc<Object>>,
-    /// Objects that were dropped: not finished, damaged.
+    /// Objects that were dropped: not finished, or damaged.
     pub torn: usize,
 }
 
-/// Nothing could be evicted to make room.
+/// Nothing could be evicted to make room, or the object is larger than the storage or the format allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoreFull;
 
-/// The counters of section `SMA`, for the arena or for its Transient part.
+impl std::fmt::Display for StoreFull {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("no room in the storage")
+    }
+}
+
+impl std::error::Error for StoreFull {}
+
+/// The counters of section `SMA`, for a storage or for its Transient part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Allocation requests.
@@ -32,77 +54,335 @@ pub struct Usage {
     pub g_alloc: u64,
     /// Bytes in use.
     pub g_bytes: u64,
-    /// Bytes still free.
+    /// Bytes still free of the limit; 0 for Transient, which has no limit of its own.
     pub g_space: u64,
+}
+
+#[derive(Default)]
+struct UsageCells {
+    c_req: AtomicU64,
+    c_fail: AtomicU64,
+    c_bytes: AtomicU64,
+    c_freed: AtomicU64,
+    g_alloc: AtomicU64,
+}
+
+impl UsageCells {
+    fn allocated(&self, bytes: u64) {
+        self.c_bytes.fetch_add(bytes, Relaxed);
+        self.g_alloc.fetch_add(1, Relaxed);
+    }
+
+    fn freed(&self, bytes: u64) {
+        self.c_freed.fetch_add(bytes, Relaxed);
+        self.g_alloc.fetch_sub(1, Relaxed);
+    }
+
+    fn read(&self, g_space: u64) -> Usage {
+        let (c_bytes, c_freed) = (self.c_bytes.load(Relaxed), self.c_freed.load(Relaxed));
+        Usage {
+            c_req: self.c_req.load(Relaxed),
+            c_fail: self.c_fail.load(Relaxed),
+            c_bytes,
+            c_freed,
+            g_alloc: self.g_alloc.load(Relaxed),
+            g_bytes: c_bytes.saturating_sub(c_freed),
+            g_space,
+        }
+    }
+}
+
+/// Asked to make room for a number of bytes; `false` = nothing evictable.
+type Evictor = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
+/// What handles point at.
+pub(crate) struct Inner {
+    pub(crate) memory: Memory,
+    pub(crate) geometry: Geometry,
+    name: String,
+    limit_bytes: u64,
+    heap: Mutex<Heap>,
+    private_bytes: AtomicI64,
+    usage: UsageCells,
+    transient: UsageCells,
+    evictor: RwLock<Option<Evictor>>,
+}
+
+/// How much an allocation must, should and may get.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Less is of no use.
+    pub(crate) least_bytes: u64,
+    /// Room is made for that much, as long as anything can be evicted.
+    pub(crate) fair_bytes: u64,
+    /// Taken when it is free anyhow.
+    pub(crate) wanted_bytes: u64,
+}
+
+impl Inner {
+    fn new(memory: Memory, name: &str, limit_bytes: u64, heap: Heap) -> Inner {
+        let private = i64::try_from(heap.private_bytes()).unwrap_or(i64::MAX);
+        Inner {
+            memory,
+            geometry: heap.geometry,
+            name: name.to_owned(),
+            limit_bytes,
+            heap: Mutex::new(heap),
+            private_bytes: AtomicI64::new(private),
+            usage: UsageCells::default(),
+            transient: UsageCells::default(),
+            evictor: RwLock::new(None),
+        }
+    }
+
+    fn cells(&self, head: Head) -> &UsageCells {
+        if ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT) { &self.transient } else { &self.usage }
+    }
+
+    fn private_bytes(&self) -> u64 {
+        self.private_bytes.load(Relaxed).max(0) as u64
+    }
+
+    pub(crate) fn charge(&self, bytes: i64) {
+        self.private_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Counts a block that recovery kept.
+    pub(crate) fn count_recovered(&self, head: Head) {
+        self.cells(head).allocated(self.geometry.byte(head.units()));
+    }
+
+    /// Finds room, evicting as needed. `head` gives kind and object flags.
+    pub(crate) fn allocate(&self, demand: Demand, head: Head) -> Result<Block, StoreFull> {
+        let cells = self.cells(head);
+        cells.c_req.fetch_add(1, Relaxed);
+        let fair = demand.fair_bytes.max(demand.least_bytes);
+        // In one piece if possible; the more often that fails, the smaller pieces will do.
+        let mut piece = fair;
+        let (mut room_needed, mut resident_bound) = (fair, true);
+        loop {
+            let fault = match self.try_allocate(piece, room_needed, demand.wanted_bytes, resident_bound, head) {
+                Ok(block) => {
+                    cells.allocated(self.geometry.byte(block.units));
+                    return Ok(block);
+                }
+                Err(fault) => fault,
+            };
+            if fault == Fault::NoPiece && piece > demand.least_bytes {
+                piece = (piece / 2).max(demand.least_bytes);
+            } else if !self.evict(room_needed) {
+                // The last resorts: only what is indispensable, then without regard to what the kernel holds.
+                if room_needed > demand.least_bytes {
+                    (piece, room_needed) = (demand.least_bytes, demand.least_bytes);
+                } else if resident_bound {
+                    resident_bound = false;
+                } else {
+                    cells.c_fail.fetch_add(1, Relaxed);
+                    return Err(StoreFull);
+                }
+            }
+        }
+    }
+
+    fn try_allocate(
+        &self,
+        piece_bytes: u64,
+        room_needed: u64,
+        wanted_bytes: u64,
+        resident_bound: bool,
+        head: Head,
+    ) -> Result<Block, Fault> {
+        let mut heap = self.heap.lock();
+        let private = self.private_bytes();
+        let room = self.limit_bytes.saturating_sub(private).saturating_sub(heap.used_bytes());
+        let piece = self.geometry.units(piece_bytes);
+        if room_needed.max(self.geometry.byte(piece)) > room {
+            return Err(Fault::NoRoom);
+        }
+        let wanted = self.geometry.units(wanted_bytes.min(room));
+        let (block, untouched) = heap.offer(&self.memory, piece, wanted).ok_or(Fault::NoPiece)?;
+        if untouched > 0 {
+            let bound = self.limit_bytes + self.limit_bytes / RESIDENT_SLACK;
+            let over = (heap.resident_bytes() + private + untouched).saturating_sub(bound);
+            if over > 0 && heap.reclaim(&self.memory, over, block) < over && resident_bound {
+                return Err(Fault::NoPiece);
+            }
+        }
+        Ok(heap.take(&self.memory, block, head))
+    }
+
+    fn evict(&self, bytes: u64) -> bool {
+        let evictor = self.evictor.read().clone();
+        evictor.is_some_and(|evictor| evictor(bytes))
+    }
+
+    /// Frees a block.
+    pub(crate) fn free(&self, at: u32, flags: Head) {
+        let units = self.heap.lock().free(&self.memory, at);
+        self.cells(flags).freed(self.geometry.byte(units));
+    }
+
+    /// Shortens a block.
+    pub(crate) fn trim(&self, at: u32, bytes: u64, flags: Head) {
+        let units = self.heap.lock().trim(&self.memory, at, self.geometry.units(bytes));
+        self.cells(flags).c_freed.fetch_add(self.geometry.byte(units), Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.heap.lock().check(&self.memory);
+    }
+}
+
+/// The kernel may hold that fraction of the limit more than is in use: whole pages that are partly free.
+const RESIDENT_SLACK: u64 = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    /// The limit is reached.
+    NoRoom,
+    /// There is room, but not in one piece, or only in pages that the kernel would have to add.
+    NoPiece,
 }
 
 /// The arena. Clones share it.
 #[derive(Clone)]
-pub struct Store(());
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Store").field("name", &self.inner.name).field("limit", &self.inner.limit_bytes).finish()
+    }
+}
+
+/// Length of the arena for a limit.
+fn arena_bytes(limit_bytes: u64) -> io::Result<u64> {
+    limit_bytes
+        .checked_add(limit_bytes / 4 + (64 << 10))
+        .and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "storage limit too large"))
+}
 
 impl Store {
-    /// A store in a memory file of its own.
+    /// A store named `s0` in a memory file of its own. Under Miri the memory is on the heap.
     ///
     /// # Errors
     /// The memory file could not be made or mapped.
-    pub fn in_memory(_limit_bytes: u64) -> io::Result<Store> {
-        todo!()
+    pub fn in_memory(limit_bytes: u64) -> io::Result<Store> {
+        if cfg!(miri) {
+            let memory = Memory::on_heap(arena_bytes(limit_bytes)?)?;
+            return Ok(Store::on(memory, "s0", limit_bytes)?.0);
+        }
+        Ok(Store::open(memory_file(c"copal-arena")?.into(), "s0", limit_bytes)?.0)
     }
 
-    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, else recovers its objects.
+    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, else recovers its objects:
+    /// all complete ones whose checksum holds. A used arena keeps its length whatever the limit.
     ///
     /// # Errors
-    /// The file cannot be sized or mapped, or holds something else.
-    pub fn open(_file: OwnedFd, _name: &str, _limit_bytes: u64) -> io::Result<(Store, Recovered)> {
-        todo!()
+    /// The file cannot be sized or mapped; `InvalidData` when it holds something else.
+    pub fn open(file: OwnedFd, name: &str, limit_bytes: u64) -> io::Result<(Store, Recovered)> {
+        let file = File::from(file);
+        let mut bytes = file.metadata()?.len() / PAGE_BYTES * PAGE_BYTES;
+        if bytes == 0 {
+            bytes = arena_bytes(limit_bytes)?;
+            file.set_len(bytes)?;
+        }
+        Store::on(Memory::map(file, bytes)?, name, limit_bytes)
+    }
+
+    /// Formats or recovers an arena.
+    pub(crate) fn on(memory: Memory, name: &str, limit_bytes: u64) -> io::Result<(Store, Recovered)> {
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "not an arena of this program");
+        let heap = match memory.load(MAGIC_AT) {
+            0 => {
+                let bytes = memory.len();
+                let geometry = Geometry::new(bytes, Geometry::shift_for(bytes)).ok_or_else(damaged)?;
+                let heap = Heap::format(&memory, geometry);
+                memory.store(LENGTH_AT, bytes);
+                memory.store(SHIFT_AT, u64::from(geometry.shift));
+                memory.store(MAGIC_AT, ARENA_MAGIC);
+                heap
+            }
+            ARENA_MAGIC => {
+                let bytes = memory.load(LENGTH_AT);
+                let shift = u32::try_from(memory.load(SHIFT_AT)).map_err(|_| damaged())?;
+                let geometry = Geometry::new(bytes, shift).filter(|_| bytes <= memory.len()).ok_or_else(damaged)?;
+                return Ok(crate::recovery::recover(memory, geometry, |memory, heap| {
+                    Arc::new(Inner::new(memory, name, limit_bytes, heap))
+                }));
+            }
+            _ => return Err(damaged()),
+        };
+        let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap));
+        Ok((Store { inner }, Recovered::default()))
     }
 
     /// The storage's name, e.g. `s0`.
     #[must_use]
     pub fn name(&self) -> &str {
-        todo!()
+        &self.inner.name
     }
 
-    /// Sets who makes room (the cache does): called with a number of bytes; `false` = nothing evictable.
-    pub fn set_evictor(&self, _evictor: Box<dyn Fn(u64) -> bool + Send + Sync>) {
-        todo!()
+    /// Sets who makes room (the cache does): called with a number of bytes, no lock of the store held; evicts about that
+    /// much, and says `false` when nothing is evictable.
+    pub fn set_evictor(&self, evictor: Box<dyn Fn(u64) -> bool + Send + Sync>) {
+        *self.inner.evictor.write() = Some(Arc::from(evictor));
     }
 
-    /// Makes room for an object and writes its head. The object is visible to recovery only once it is both finished
-    /// ([`Object::finish`]) and in the index (the cache calls [`Object::keep`]).
+    /// Makes room for an object and writes its head. Recovery takes the object only once it is both finished
+    /// ([`Object::finish`]) and in the index ([`Object::enter_index`]); until then its memory goes with its last handle.
     ///
     /// # Errors
     /// [`StoreFull`].
-    pub fn create(&self, _attributes: &ObjectAttributes, _head: &[u8]) -> Result<Arc<Object>, StoreFull> {
-        todo!()
+    pub fn create(&self, attributes: &ObjectAttributes, head: &[u8]) -> Result<Arc<Object>, StoreFull> {
+        Object::create(&self.inner, attributes, head)
     }
 
     /// Counts memory outside the arena (index, metadata) against the limit; negative to give back.
-    pub fn charge(&self, _bytes: i64) {
-        todo!()
+    pub fn charge(&self, bytes: i64) {
+        self.inner.charge(bytes);
     }
 
-    /// Counters of the storage itself (without Transient).
+    /// Counters of the storage itself, without Transient; `g_space` is what is left of the one limit.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        todo!()
+        self.inner.usage.read(self.inner.limit_bytes.saturating_sub(self.held_bytes()))
     }
 
-    /// Counters of the objects marked transient.
+    /// Counters of the transient objects.
     #[must_use]
     pub fn transient_usage(&self) -> Usage {
-        todo!()
+        self.inner.transient.read(0)
     }
 
     /// The one limit, in bytes.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
-        todo!()
+        self.inner.limit_bytes
     }
 
-    /// Bytes counted against the limit: arena, Transient and private metadata.
+    /// Bytes held against the limit: arena blocks (Transient among them) and private memory.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        todo!()
+        self.inner.heap.lock().used_bytes() + self.inner.private_bytes()
+    }
+
+    /// The part of [`Store::held_bytes`] that is private memory: handles, index, the allocator's own.
+    #[must_use]
+    pub fn private_bytes(&self) -> u64 {
+        self.inner.private_bytes()
+    }
+
+    /// Bytes of the arena that are presumed resident; at most 1/32 of the limit more than the limit.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.inner.heap.lock().resident_bytes()
     }
 }

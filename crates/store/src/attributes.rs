@@ -1,0 +1,119 @@
+//! What is known of an object, and how its body may end: the plain types of this crate's interface.
+
+/// What an object is, as a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ObjectFlags(pub u16);
+
+impl ObjectFlags {
+    /// Nothing.
+    pub const NONE: ObjectFlags = ObjectFlags(0);
+    /// A marker: fetch without coalescing.
+    pub const HIT_FOR_MISS: ObjectFlags = ObjectFlags(1);
+    /// A marker: pass.
+    pub const HIT_FOR_PASS: ObjectFlags = ObjectFlags(2);
+    /// The body is gzip.
+    pub const GZIPPED: ObjectFlags = ObjectFlags(4);
+    /// Has an ETag or Last-Modified and status 200: may be revalidated.
+    pub const CAN_REVALIDATE: ObjectFlags = ObjectFlags(8);
+    /// The body holds ESI instructions.
+    pub const ESI: ObjectFlags = ObjectFlags(16);
+    /// Counted as Transient.
+    pub const TRANSIENT: ObjectFlags = ObjectFlags(32);
+    /// We changed the content encoding.
+    pub const CHANGED_GZIP: ObjectFlags = ObjectFlags(64);
+    /// Made by vcl_backend_error or vcl_synth.
+    pub const SYNTHETIC: ObjectFlags = ObjectFlags(128);
+    /// For one client only: a pass, or the body of a hit-for-miss.
+    pub const PRIVATE: ObjectFlags = ObjectFlags(256);
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: ObjectFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub const fn with(self, other: ObjectFlags) -> ObjectFlags {
+        ObjectFlags(self.0 | other.0)
+    }
+}
+
+impl std::ops::BitOr for ObjectFlags {
+    type Output = ObjectFlags;
+    fn bitor(self, other: ObjectFlags) -> ObjectFlags {
+        self.with(other)
+    }
+}
+
+impl std::ops::BitOrAssign for ObjectFlags {
+    fn bitor_assign(&mut self, other: ObjectFlags) {
+        *self = self.with(other);
+    }
+}
+
+/// What is known of an object when it is made. Times are seconds; one that is not a number counts as 0.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ObjectAttributes {
+    /// Digest of the request.
+    pub key: [u8; 32],
+    /// The fetch's vxid.
+    pub xid: u32,
+    /// When the response was generated, seconds since 1970 (now − Age); kept to 0.1 ms, rounded down.
+    pub origin: f64,
+    /// Freshness lifetime from `origin`; kept with 24 significant bits, rounded down.
+    pub ttl: f64,
+    /// May be served stale that long after `ttl`; 24 significant bits.
+    pub grace: f64,
+    /// Kept for revalidation that long after `ttl` + `grace`; 24 significant bits.
+    pub keep: f64,
+    /// What it is.
+    pub flags: ObjectFlags,
+    /// Variant key from `semantics::vary::encode`; empty = matches every request. At most 65,535 bytes, else the object
+    /// cannot be made.
+    pub vary: Vec<u8>,
+    /// Length of the body when known; a promise: more than that cannot be appended, less is allowed. `None` = unknown.
+    pub body_bytes: Option<u64>,
+    /// Last-Modified in whole seconds since 1970; 0 = none.
+    pub last_modified: f64,
+    /// Counted as Transient (sets the flag too).
+    pub transient: bool,
+}
+
+impl ObjectAttributes {
+    /// The flags, with TRANSIENT as `transient` says.
+    pub(crate) fn all_flags(&self) -> ObjectFlags {
+        if self.transient { self.flags | ObjectFlags::TRANSIENT } else { self.flags }
+    }
+}
+
+/// How far a body has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BodyState {
+    /// More may come.
+    Writing,
+    /// All there.
+    Complete,
+    /// No more will come, and it is not whole.
+    Failed,
+}
+
+/// Why bytes could not be added to a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppendError {
+    /// No room: nothing evictable is left, or more than the promised length.
+    Full,
+    /// The reader of a passing object went away, or the body has ended already.
+    Abandoned,
+}
+
+impl std::fmt::Display for AppendError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            AppendError::Full => "no room for the body",
+            AppendError::Abandoned => "nobody reads the body",
+        })
+    }
+}
+
+impl std::error::Error for AppendError {}

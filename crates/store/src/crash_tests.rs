@@ -1,0 +1,248 @@
+//! A kill between any two stores, simulated: at every store the arena is copied and the copy recovered.
+//!
+//! Expected of the copy: exactly the objects that were committed and not removed, whole; for the one that the running
+//! operation is about, either its state before or after.
+
+use crate::attributes::{ObjectAttributes, ObjectFlags};
+use crate::layout::{Head, KIND_RECORD};
+use crate::memory::Memory;
+use crate::object::Object;
+use crate::storage::Store;
+use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+type Hook = Box<dyn FnMut(&Memory)>;
+
+thread_local! {
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// Called by [`Memory`] after every store that a later process could see.
+pub(crate) fn crash_point(memory: &Memory) {
+    let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return };
+    hook(memory);
+    HOOK.with_borrow_mut(|slot| *slot = Some(hook));
+}
+
+fn copy(memory: &Memory) -> Memory {
+    let copied = Memory::on_heap(memory.len()).unwrap();
+    // SAFETY: single-threaded test; the copy is unshared.
+    unsafe { copied.write(0, memory.bytes(0, memory.len() as usize)) };
+    copied
+}
+
+/// What recovery must find, by xid, and which object may be in either state.
+#[derive(Default)]
+struct Expected {
+    bodies: BTreeMap<u32, Vec<u8>>,
+    in_doubt: Option<(u32, Vec<u8>)>,
+    points: usize,
+}
+
+fn body_of(object: &Object) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(chunk) = object.chunk_at(body.len() as u64) {
+        body.extend_from_slice(chunk);
+    }
+    body
+}
+
+fn recover_copy(memory: &Memory) -> BTreeMap<u32, Vec<u8>> {
+    let (store, recovered) = Store::on(copy(memory), "copy", 1 << 20).expect("the arena can be walked");
+    store.inner.check();
+    recovered
+        .objects
+        .iter()
+        .map(|object| {
+            assert_eq!(object.head(), format!("head of {}", object.xid()).as_bytes());
+            (object.xid(), body_of(object))
+        })
+        .collect()
+}
+
+fn check(expected: &Expected, memory: &Memory) {
+    let mut found = recover_copy(memory);
+    if let Some((xid, body)) = &expected.in_doubt {
+        if let Some(recovered) = found.remove(xid) {
+            assert!(recovered == *body, "object {xid} came back changed");
+        }
+        let mut others = expected.bodies.clone();
+        others.remove(xid);
+        assert!(found == others, "the others of {xid}: {:?} {:?}", found.keys(), others.keys());
+    } else {
+        assert!(found == expected.bodies, "{:?} {:?}", found.keys(), expected.bodies.keys());
+    }
+}
+
+fn small_store(bytes: u64) -> Store {
+    // The arena is larger than the limit; both small, so that many crash points fit a test.
+    Store::on(Memory::on_heap(bytes).unwrap(), "s0", bytes).unwrap().0
+}
+
+fn attributes(xid: u32, body_bytes: Option<u64>) -> ObjectAttributes {
+    ObjectAttributes { key: [xid as u8; 32], xid, origin: 1e9, ttl: 10.0, body_bytes, ..ObjectAttributes::default() }
+}
+
+#[test]
+fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
+    for seed in 0..4 {
+        let store = small_store(24 << 10);
+        let expected = Rc::new(RefCell::new(Expected::default()));
+        let hook = Rc::clone(&expected);
+        HOOK.set(Some(Box::new(move |memory| {
+            let mut expected = hook.borrow_mut();
+            expected.points += 1;
+            check(&expected, memory);
+        })));
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut live: Vec<Arc<Object>> = Vec::new();
+        for xid in 1..150u32 {
+            if live.len() > 8 || (!live.is_empty() && random.gen_bool(0.4)) {
+                let victim = live.swap_remove(random.gen_range(0..live.len()));
+                let body = body_of(&victim);
+                expected.borrow_mut().in_doubt = Some((victim.xid(), body));
+                victim.remove();
+                expected.borrow_mut().bodies.remove(&victim.xid());
+                expected.borrow_mut().in_doubt = None;
+                drop(victim);
+                continue;
+            }
+            let mut body = vec![0; random.gen_range(0..2500)];
+            random.fill_bytes(&mut body);
+            let known = random.gen_bool(0.5).then_some(body.len() as u64);
+            let Ok(object) = store.create(&attributes(xid, known), format!("head of {xid}").as_bytes()) else {
+                continue;
+            };
+            let early = random.gen_bool(0.5);
+            if early {
+                object.enter_index();
+            }
+            let failed = random.gen_bool(0.2);
+            let place = object.stored().unwrap();
+            if body.chunks(random.gen_range(1..900)).any(|part| object.append_stored(place, part).is_err()) || failed {
+                object.fail();
+                continue;
+            }
+            expected.borrow_mut().in_doubt = Some((xid, body.clone()));
+            object.finish();
+            object.enter_index();
+            expected.borrow_mut().bodies.insert(xid, body);
+            expected.borrow_mut().in_doubt = None;
+            live.push(object);
+        }
+        HOOK.set(None);
+        store.inner.check();
+        assert!(expected.borrow().points > 1000, "{} crash points", expected.borrow().points);
+    }
+}
+
+#[test]
+fn a_kill_during_recovery_leaves_what_the_next_recovery_needs() {
+    let store = small_store(32 << 10);
+    let mut objects = Vec::new();
+    for xid in 1..40u32 {
+        let Ok(object) = store.create(&attributes(xid, None), format!("head of {xid}").as_bytes()) else { break };
+        if object.append_stored(object.stored().unwrap(), &[xid as u8; 1200]).is_err() {
+            break;
+        }
+        object.finish();
+        object.enter_index();
+        if xid % 3 == 0 {
+            object.remove();
+        }
+        objects.push(object);
+    }
+    let want = recover_copy(&store.inner.memory);
+    assert!(want.len() > 5);
+    let points = Rc::new(RefCell::new(0));
+    let (count, expected) = (Rc::clone(&points), want.clone());
+    HOOK.set(Some(Box::new(move |memory| {
+        *count.borrow_mut() += 1;
+        assert!(recover_copy(memory) == expected);
+    })));
+    let (recovering, _) = Store::on(copy(&store.inner.memory), "again", 1 << 20).unwrap();
+    HOOK.set(None);
+    recovering.inner.check();
+    assert!(*points.borrow() > 20);
+}
+
+#[test]
+fn damage_costs_the_damaged_objects_and_no_others() {
+    let store = small_store(64 << 10);
+    let mut objects = Vec::new();
+    for xid in 1..20u32 {
+        let known = (xid % 2 == 0).then_some(900);
+        let object = store.create(&attributes(xid, known), format!("head of {xid}").as_bytes()).unwrap();
+        object.append_stored(object.stored().unwrap(), &[xid as u8; 900]).unwrap();
+        object.finish();
+        object.enter_index();
+        objects.push(object);
+    }
+    let whole = recover_copy(&store.inner.memory);
+    assert_eq!(whole.len(), 19);
+    let mut random = SmallRng::seed_from_u64(7);
+    for _ in 0..300 {
+        let damaged = copy(&store.inner.memory);
+        let at = random.gen_range(64..damaged.len());
+        // SAFETY: single-threaded test on an unshared copy.
+        unsafe {
+            let byte = damaged.bytes(at, 1)[0];
+            damaged.write(at, &[byte ^ 1 << random.gen_range(0..8)]);
+        }
+        let found = recover_copy(&damaged);
+        for (xid, body) in &found {
+            assert!(whole[xid] == *body, "object {xid} came back changed by damage at {at}");
+        }
+    }
+    // A record whose head word is noise ends the walk, but what is before it stays.
+    let damaged = copy(&store.inner.memory);
+    let middle = objects[9].stored().unwrap().at(0);
+    damaged.store(middle, u64::MAX);
+    let found = recover_copy(&damaged);
+    assert!(found.len() >= 5 && found.len() < 19, "{} objects", found.len());
+}
+
+#[test]
+fn two_records_cannot_claim_one_extent() {
+    let store = small_store(64 << 10);
+    let make = |xid| {
+        let object = store.create(&attributes(xid, None), format!("head of {xid}").as_bytes()).unwrap();
+        for _ in 0..4 {
+            object.append_stored(object.stored().unwrap(), &[5; 2000]).unwrap();
+        }
+        object.finish();
+        object.enter_index();
+        object
+    };
+    let (one, two) = (make(1), make(2));
+    let memory = &store.inner.memory;
+    let link_of = |object: &Object| {
+        let place = object.stored().unwrap();
+        place.at(0) + store.inner.geometry.byte(place.head().units()) - 8
+    };
+    memory.store(link_of(&two), memory.load(link_of(&one)));
+    let found = recover_copy(memory);
+    assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1]);
+    memory.store(link_of(&two), u64::MAX);
+    assert_eq!(recover_copy(memory).len(), 1);
+}
+
+#[test]
+fn flags_survive_and_are_covered_by_the_checksum() {
+    let store = small_store(64 << 10);
+    let mut wanted = attributes(1, Some(0));
+    wanted.flags = ObjectFlags::GZIPPED | ObjectFlags::CAN_REVALIDATE;
+    wanted.transient = true;
+    let object = store.create(&wanted, b"head of 1").unwrap();
+    object.finish();
+    object.enter_index();
+    let (_, recovered) = Store::on(copy(&store.inner.memory), "copy", 1 << 20).unwrap();
+    assert_eq!(recovered.objects[0].flags(), wanted.flags | ObjectFlags::TRANSIENT);
+    let place = object.stored().unwrap();
+    store.inner.memory.update(place.at(0), |head| head ^ 1 << 48);
+    assert_eq!(Head(store.inner.memory.load(place.at(0))).kind(), KIND_RECORD);
+    assert!(recover_copy(&store.inner.memory).is_empty());
+}

@@ -1,0 +1,616 @@
+//! The allocator: two-level segregated fit over blocks addressed in units, merged with free neighbours at once.
+//!
+//! Blocks fill the arena without gaps, so a walk from the first to the end meets every one. Each change of the walk is one
+//! store of a head word: a split writes the remainder's head (inside a block, invisible) before the block shrinks; a merge
+//! enlarges the first block over the others. What recovery does not trust (free lists, PREVIOUS_FREE, the size at a free
+//! block's end) lies in the free blocks themselves, where it costs no memory, and is rebuilt by [`Heap::rebuild`].
+//!
+//! The heap also knows which pages have been touched, since a free page that the kernel still holds is memory too:
+//! [`Heap::reclaim`] gives such pages back. *Lock*: the caller holds one mutex around the `Heap`; head words of live blocks
+//! are changed by their owners at the same time, hence atomically.
+
+use crate::layout::{Head, KIND_EXTENT, KIND_FREE, KIND_RECORD, PREVIOUS_FREE, high, low, pair};
+use crate::memory::{Memory, PAGE_BYTES};
+
+const FIRST_LEVELS: usize = 30;
+const SECOND_LEVELS: usize = 16;
+/// A smaller remainder stays with its block.
+const BLOCK_BYTES_MIN: u64 = 32;
+/// How many blocks of a class are looked at when no larger class has one.
+const CLASS_SCAN_MAX: usize = 64;
+
+/// A block: where it begins and how long it is, in units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Block {
+    pub(crate) at: u32,
+    pub(crate) units: u32,
+}
+
+/// Where blocks lie in a memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Geometry {
+    /// log2 of the unit in bytes.
+    pub(crate) shift: u32,
+    /// First block, in units. Unit 0 is never a block.
+    pub(crate) first: u32,
+    /// One past the last block, in units.
+    pub(crate) end: u32,
+}
+
+impl Geometry {
+    /// For an arena of `bytes`; `None` when it is too small to hold a block, or the shift does not fit.
+    pub(crate) fn new(bytes: u64, shift: u32) -> Option<Geometry> {
+        if !(3..=12).contains(&shift) {
+            return None;
+        }
+        let end = u32::try_from(bytes >> shift).ok()?;
+        let first = (crate::layout::FIRST_BLOCK.max(1 << shift) >> shift) as u32;
+        let geometry = Geometry { shift, first, end };
+        (end > first && end - first >= geometry.units_min()).then_some(geometry)
+    }
+
+    /// The smallest unit with which an arena of `bytes` can be addressed.
+    pub(crate) fn shift_for(bytes: u64) -> u32 {
+        let mut shift = 3;
+        while bytes >> shift > u64::from(u32::MAX) {
+            shift += 1;
+        }
+        shift
+    }
+
+    pub(crate) fn byte(self, unit: u32) -> u64 {
+        u64::from(unit) << self.shift
+    }
+
+    /// Units that hold `bytes`; saturates.
+    pub(crate) fn units(self, bytes: u64) -> u32 {
+        u32::try_from(bytes.saturating_add((1 << self.shift) - 1) >> self.shift).unwrap_or(u32::MAX)
+    }
+
+    fn units_min(self) -> u32 {
+        self.units(BLOCK_BYTES_MIN)
+    }
+
+    /// Calls `visit` for each block in order.
+    ///
+    /// # Errors
+    /// The unit at which something that is not a block was met; nothing behind it was visited.
+    pub(crate) fn walk(self, memory: &Memory, mut visit: impl FnMut(u32, Head)) -> Result<(), u32> {
+        let mut at = self.first;
+        while at < self.end {
+            let head = Head(memory.load(self.byte(at)));
+            let known = matches!(head.kind(), KIND_FREE | KIND_RECORD | KIND_EXTENT);
+            if !known || head.units() == 0 || head.units() > self.end - at {
+                return Err(at);
+            }
+            visit(at, head);
+            at += head.units();
+        }
+        Ok(())
+    }
+}
+
+/// Free blocks, and what is resident. See the module's page.
+pub(crate) struct Heap {
+    pub(crate) geometry: Geometry,
+    lists: [[u32; SECOND_LEVELS]; FIRST_LEVELS],
+    first_bits: u32,
+    second_bits: [u16; FIRST_LEVELS],
+    used_units: u64,
+    resident: Vec<u64>,
+    resident_pages: u64,
+    /// An upper bound of the resident pages that lie wholly in free blocks; 0 = a search would find none.
+    reclaimable_pages: u64,
+}
+
+fn class_of(units: u32) -> (usize, usize) {
+    if units < SECOND_LEVELS as u32 {
+        return (0, units as usize);
+    }
+    let log = 31 - units.leading_zeros();
+    ((log - 3) as usize, ((units >> (log - 4)) & 15) as usize)
+}
+
+/// The first class in which every block is large enough.
+fn class_for(units: u32) -> (usize, usize) {
+    if units < SECOND_LEVELS as u32 {
+        return class_of(units);
+    }
+    let log = 31 - units.leading_zeros();
+    class_of(units.saturating_add((1 << (log - 4)) - 1))
+}
+
+impl Heap {
+    fn empty(geometry: Geometry) -> Heap {
+        let pages = geometry.byte(geometry.end).div_ceil(PAGE_BYTES);
+        Heap {
+            geometry,
+            lists: [[0; SECOND_LEVELS]; FIRST_LEVELS],
+            first_bits: 0,
+            second_bits: [0; FIRST_LEVELS],
+            used_units: 0,
+            resident: vec![0; pages.div_ceil(64) as usize],
+            resident_pages: 0,
+            reclaimable_pages: 0,
+        }
+    }
+
+    /// Makes the whole arena one free block.
+    pub(crate) fn format(memory: &Memory, geometry: Geometry) -> Heap {
+        let mut heap = Heap::empty(geometry);
+        heap.touch(0, crate::layout::FIRST_BLOCK);
+        heap.make_free(memory, geometry.first, geometry.end - geometry.first);
+        heap
+    }
+
+    /// Builds the heap of a used arena: blocks for which `keep` says true stay, all else becomes free. What follows a
+    /// damaged head is free, too. A kill in between leaves an arena of which a repeated call makes the same.
+    pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, mut keep: impl FnMut(u32) -> bool) -> Heap {
+        let mut heap = Heap::empty(geometry);
+        heap.touch(0, crate::layout::FIRST_BLOCK);
+        let mut blocks = Vec::new();
+        let mut free_from: Option<u32> = None;
+        let mut free_runs = Vec::new();
+        let walked = geometry.walk(memory, |at, head| {
+            if keep(at) {
+                if let Some(start) = free_from.take() {
+                    free_runs.push((start, at - start));
+                }
+                blocks.push(Block { at, units: head.units() });
+            } else if free_from.is_none() {
+                free_from = Some(at);
+            }
+        });
+        if let Some(start) = free_from.or(walked.err()) {
+            free_runs.push((start, geometry.end - start));
+        }
+        for block in blocks {
+            memory.update(geometry.byte(block.at), |head| head & !PREVIOUS_FREE);
+            heap.touch(geometry.byte(block.at), geometry.byte(block.units));
+            heap.used_units += u64::from(block.units);
+        }
+        for (at, units) in free_runs {
+            // What is in a free block is unknown to us; assume the kernel holds it, then give back what is large.
+            heap.touch(geometry.byte(at), geometry.byte(units));
+            heap.make_free(memory, at, units);
+            if geometry.byte(units) >= 16 * PAGE_BYTES {
+                heap.punch_block(memory, at, units);
+            }
+        }
+        heap
+    }
+
+    /// Bytes in blocks that are not free.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_units << self.geometry.shift
+    }
+
+    /// Bytes of memory that the kernel is presumed to hold.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.resident_pages * PAGE_BYTES
+    }
+
+    /// Private memory of the heap itself.
+    pub(crate) fn private_bytes(&self) -> u64 {
+        (self.resident.len() * 8 + size_of::<Heap>()) as u64
+    }
+
+    fn page_range(from_byte: u64, bytes: u64) -> std::ops::Range<u64> {
+        from_byte / PAGE_BYTES..(from_byte + bytes).div_ceil(PAGE_BYTES)
+    }
+
+    /// Bytes that would become resident if this range were written.
+    fn untouched_bytes(&self, from_byte: u64, bytes: u64) -> u64 {
+        let pages = Self::page_range(from_byte, bytes);
+        pages.filter(|page| self.resident[(page / 64) as usize] >> (page % 64) & 1 == 0).count() as u64 * PAGE_BYTES
+    }
+
+    fn touch(&mut self, from_byte: u64, bytes: u64) {
+        for page in Self::page_range(from_byte, bytes) {
+            let (index, bit) = ((page / 64) as usize, 1 << (page % 64));
+            if self.resident[index] & bit == 0 {
+                self.resident[index] |= bit;
+                self.resident_pages += 1;
+            }
+        }
+    }
+
+    /// The pages of a free block that hold none of its bookkeeping.
+    fn inner_pages(&self, at: u32, units: u32) -> std::ops::Range<u64> {
+        let first = (self.geometry.byte(at) + 16).div_ceil(PAGE_BYTES);
+        let last = (self.geometry.byte(at + units) - 8) / PAGE_BYTES;
+        first..last.max(first)
+    }
+
+    /// Gives the resident inner pages of a free block back; returns how many bytes.
+    fn punch_block(&mut self, memory: &Memory, at: u32, units: u32) -> u64 {
+        self.punch_pages(memory, self.inner_pages(at, units))
+    }
+
+    fn punch_pages(&mut self, memory: &Memory, pages: std::ops::Range<u64>) -> u64 {
+        let mut given = 0;
+        let mut run: Option<u64> = None;
+        let last = pages.end;
+        for page in pages.chain([last]) {
+            let resident = page < last && self.resident[(page / 64) as usize] >> (page % 64) & 1 == 1;
+            match (run, resident) {
+                (None, true) => run = Some(page),
+                (Some(start), false) => {
+                    run = None;
+                    if memory.punch(start * PAGE_BYTES, (page - start) * PAGE_BYTES) {
+                        for gone in start..page {
+                            self.resident[(gone / 64) as usize] &= !(1 << (gone % 64));
+                        }
+                        self.resident_pages -= page - start;
+                        given += (page - start) * PAGE_BYTES;
+                    }
+                }
+                _ => {}
+            }
+        }
+        given
+    }
+
+    /// Gives free pages back until `bytes` are given, the largest free blocks first; returns how many were. Pages of
+    /// `spared`, which is about to be taken, stay.
+    pub(crate) fn reclaim(&mut self, memory: &Memory, bytes: u64, spared: Block) -> u64 {
+        let mut given = 0;
+        if self.reclaimable_pages == 0 {
+            return 0;
+        }
+        for first in (0..FIRST_LEVELS).rev() {
+            for second in (0..SECOND_LEVELS).rev() {
+                let mut at = self.lists[first][second];
+                while at != 0 {
+                    let units = Head(memory.load(self.geometry.byte(at))).units();
+                    if self.geometry.byte(units) < PAGE_BYTES {
+                        self.reclaimable_pages = 0;
+                        return given;
+                    }
+                    let mut pages = self.inner_pages(at, units);
+                    if at == spared.at {
+                        let taken = self.geometry.byte(at + spared.units).div_ceil(PAGE_BYTES);
+                        pages.start = taken.clamp(pages.start, pages.end);
+                    }
+                    given += self.punch_pages(memory, pages);
+                    if given >= bytes {
+                        return given;
+                    }
+                    at = low(memory.load(self.geometry.byte(at) + 8));
+                }
+            }
+        }
+        self.reclaimable_pages = 0;
+        given
+    }
+
+    fn insert(&mut self, memory: &Memory, at: u32, units: u32) {
+        let (first, second) = class_of(units);
+        let next = self.lists[first][second];
+        memory.store(self.geometry.byte(at) + 8, pair(next, 0));
+        if next != 0 {
+            memory.update(self.geometry.byte(next) + 8, |links| pair(low(links), at));
+        }
+        self.lists[first][second] = at;
+        self.first_bits |= 1 << first;
+        self.second_bits[first] |= 1 << second;
+    }
+
+    fn unlink(&mut self, memory: &Memory, at: u32, units: u32) {
+        let links = memory.load(self.geometry.byte(at) + 8);
+        let (next, previous) = (low(links), high(links));
+        if next != 0 {
+            memory.update(self.geometry.byte(next) + 8, |links| pair(low(links), previous));
+        }
+        if previous != 0 {
+            memory.update(self.geometry.byte(previous) + 8, |links| pair(next, high(links)));
+            return;
+        }
+        let (first, second) = class_of(units);
+        self.lists[first][second] = next;
+        if next == 0 {
+            self.second_bits[first] &= !(1 << second);
+            if self.second_bits[first] == 0 {
+                self.first_bits &= !(1 << first);
+            }
+        }
+    }
+
+    /// The one store that makes a range free, and the bookkeeping after it. The range begins at a block and ends at one;
+    /// its free blocks are unlinked already.
+    fn make_free(&mut self, memory: &Memory, at: u32, units: u32) {
+        memory.store(self.geometry.byte(at), Head::new(units, KIND_FREE).0);
+        self.enlist(memory, at, units);
+    }
+
+    /// Bookkeeping of a block whose head already says free.
+    fn enlist(&mut self, memory: &Memory, at: u32, units: u32) {
+        let end = at + units;
+        memory.store(self.geometry.byte(end) - 8, u64::from(units));
+        self.touch(self.geometry.byte(at), 16);
+        self.touch(self.geometry.byte(end) - 8, 8);
+        if end < self.geometry.end {
+            memory.update(self.geometry.byte(end), |head| head | PREVIOUS_FREE);
+        }
+        self.insert(memory, at, units);
+        let pages = self.inner_pages(at, units);
+        self.reclaimable_pages = self.reclaimable_pages.saturating_add(pages.end - pages.start);
+    }
+
+    /// A free block of at least `units`; it stays in its list.
+    fn find(&self, memory: &Memory, units: u32) -> Option<Block> {
+        let (first, second) = class_for(units);
+        if first >= FIRST_LEVELS {
+            return self.scan_class(memory, units);
+        }
+        let here = self.second_bits[first] & (u16::MAX << second);
+        let (first, bits) = if here != 0 {
+            (first, here)
+        } else {
+            let higher = self.first_bits & u32::MAX.checked_shl(first as u32 + 1).unwrap_or(0);
+            if higher == 0 {
+                return self.scan_class(memory, units);
+            }
+            let first = higher.trailing_zeros() as usize;
+            (first, self.second_bits[first])
+        };
+        let at = self.lists[first][bits.trailing_zeros() as usize];
+        Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
+    }
+
+    /// Blocks of the class that `units` itself falls into may be large enough.
+    fn scan_class(&self, memory: &Memory, units: u32) -> Option<Block> {
+        let (first, second) = class_of(units);
+        let mut at = self.lists[first][second];
+        for _ in 0..CLASS_SCAN_MAX {
+            if at == 0 {
+                return None;
+            }
+            let found = Head(memory.load(self.geometry.byte(at))).units();
+            if found >= units {
+                return Some(Block { at, units: found });
+            }
+            at = low(memory.load(self.geometry.byte(at) + 8));
+        }
+        None
+    }
+
+    /// A free block of the largest class.
+    fn largest(&self, memory: &Memory) -> Option<Block> {
+        if self.first_bits == 0 {
+            return None;
+        }
+        let first = 31 - self.first_bits.leading_zeros() as usize;
+        let second = 15 - self.second_bits[first].leading_zeros() as usize;
+        let at = self.lists[first][second];
+        Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
+    }
+
+    /// Finds room for `units_wanted`, or for as much as there is in one piece down to `units_min`; says also how many bytes
+    /// would become resident. Nothing changes until [`Heap::take`].
+    pub(crate) fn offer(&self, memory: &Memory, units_min: u32, units_wanted: u32) -> Option<(Block, u64)> {
+        let least = self.geometry.units_min();
+        let (min, wanted) = (units_min.max(least), units_wanted.max(units_min).max(least));
+        let found = match self.find(memory, wanted) {
+            Some(block) => Block { units: wanted, ..block },
+            None => {
+                let block =
+                    self.largest(memory).filter(|block| block.units >= min).or_else(|| self.find(memory, min))?;
+                Block { units: block.units.min(wanted), ..block }
+            }
+        };
+        Some((found, self.untouched_bytes(self.geometry.byte(found.at), self.geometry.byte(found.units))))
+    }
+
+    /// Takes the first `block.units` of the free block that [`Heap::offer`] found. `head` gives kind and flags. The block
+    /// returned may be a little longer.
+    pub(crate) fn take(&mut self, memory: &Memory, block: Block, head: Head) -> Block {
+        let Block { at, mut units } = block;
+        let whole = Head(memory.load(self.geometry.byte(at))).units();
+        self.unlink(memory, at, whole);
+        let rest = whole - units;
+        if rest >= self.geometry.units_min() {
+            memory.store(self.geometry.byte(at + units), Head::new(rest, KIND_FREE).0);
+            memory.store(self.geometry.byte(at), head.with_units(units).0);
+            self.enlist(memory, at + units, rest);
+        } else {
+            units = whole;
+            memory.store(self.geometry.byte(at), head.with_units(units).0);
+            if at + units < self.geometry.end {
+                memory.update(self.geometry.byte(at + units), |head| head & !PREVIOUS_FREE);
+            }
+        }
+        self.touch(self.geometry.byte(at), self.geometry.byte(units));
+        self.used_units += u64::from(units);
+        Block { at, units }
+    }
+
+    /// If the block behind `end` is free, takes it out of its list and returns its length.
+    fn absorb_next(&mut self, memory: &Memory, end: u32) -> u32 {
+        if end >= self.geometry.end {
+            return 0;
+        }
+        let next = Head(memory.load(self.geometry.byte(end)));
+        if next.kind() != KIND_FREE {
+            return 0;
+        }
+        self.unlink(memory, end, next.units());
+        next.units()
+    }
+
+    /// Frees a block; returns its length in units.
+    pub(crate) fn free(&mut self, memory: &Memory, at: u32) -> u32 {
+        let head = Head(memory.load(self.geometry.byte(at)));
+        let own = head.units();
+        let (mut start, mut units) = (at, own + self.absorb_next(memory, at + own));
+        if head.has(PREVIOUS_FREE) {
+            let previous = memory.load(self.geometry.byte(at) - 8) as u32;
+            start = at - previous;
+            self.unlink(memory, start, previous);
+            units += previous;
+        }
+        self.used_units -= u64::from(own);
+        self.make_free(memory, start, units);
+        // Keep a little slack resident for the next allocation; beyond that, free memory goes back at once.
+        let slack = (self.used_bytes() / 8).max(4 << 20);
+        if self.resident_bytes() > self.used_bytes() + slack && self.geometry.byte(units) >= 16 * PAGE_BYTES {
+            self.punch_block(memory, start, units);
+        }
+        own
+    }
+
+    /// Shortens a block to `units`, when what is left over makes a block; returns how many units came free.
+    pub(crate) fn trim(&mut self, memory: &Memory, at: u32, units: u32) -> u32 {
+        let own = Head(memory.load(self.geometry.byte(at))).units();
+        let units = units.max(self.geometry.units_min());
+        if own < units || own - units < self.geometry.units_min() {
+            return 0;
+        }
+        let rest = own - units + self.absorb_next(memory, at + own);
+        memory.store(self.geometry.byte(at + units), Head::new(rest, KIND_FREE).0);
+        memory.update(self.geometry.byte(at), |head| Head(head).with_units(units).0);
+        self.used_units -= u64::from(own - units);
+        self.enlist(memory, at + units, rest);
+        own - units
+    }
+
+    /// Checks every invariant; for tests.
+    #[cfg(test)]
+    pub(crate) fn check(&self, memory: &Memory) {
+        use std::collections::HashSet;
+        let geometry = self.geometry;
+        let (mut used, mut free, mut previous_free) = (0u64, HashSet::new(), false);
+        let walked = geometry.walk(memory, |at, head| {
+            let is_free = head.kind() == KIND_FREE;
+            assert!(!(is_free && previous_free), "two free blocks side by side at {at}");
+            assert_eq!(head.has(PREVIOUS_FREE), previous_free, "PREVIOUS_FREE of {at}");
+            if is_free {
+                assert_eq!(memory.load(geometry.byte(at + head.units()) - 8), u64::from(head.units()));
+                free.insert(at);
+            } else {
+                used += u64::from(head.units());
+            }
+            previous_free = is_free;
+        });
+        assert_eq!(walked, Ok(()));
+        assert_eq!(used, self.used_units);
+        let mut listed = HashSet::new();
+        for (first, row) in self.lists.iter().enumerate() {
+            for (second, &head) in row.iter().enumerate() {
+                assert_eq!(head != 0, self.second_bits[first] >> second & 1 == 1);
+                let (mut at, mut previous) = (head, 0);
+                while at != 0 {
+                    assert_eq!(class_of(Head(memory.load(geometry.byte(at))).units()), (first, second));
+                    assert_eq!(high(memory.load(geometry.byte(at) + 8)), previous);
+                    assert!(listed.insert(at), "{at} listed twice");
+                    previous = at;
+                    at = low(memory.load(geometry.byte(at) + 8));
+                }
+            }
+            assert_eq!(self.second_bits[first] != 0, self.first_bits >> first & 1 == 1);
+        }
+        assert_eq!(listed, free);
+        assert_eq!(self.resident.iter().map(|word| u64::from(word.count_ones())).sum::<u64>(), self.resident_pages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    fn heap(bytes: u64, shift: u32) -> (Memory, Heap) {
+        let memory = Memory::on_heap(bytes).unwrap();
+        let heap = Heap::format(&memory, Geometry::new(bytes, shift).unwrap());
+        (memory, heap)
+    }
+
+    #[test]
+    fn every_size_finds_its_class_and_the_class_to_search_is_never_too_small() {
+        for units in (1..100_000).chain([1 << 20, (1 << 31) + 1, u32::MAX - 1]) {
+            let (own, search) = (class_of(units), class_for(units));
+            assert!(own <= search, "{units}");
+            assert!(own.0 < FIRST_LEVELS);
+        }
+    }
+
+    #[test]
+    fn blocks_never_overlap_and_all_bytes_are_accounted() {
+        let steps = if cfg!(miri) { 200 } else { 20_000 };
+        for (seed, shift) in [(1, 3), (2, 4), (3, 6)] {
+            let (memory, mut heap) = heap(256 << 10, shift);
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut live: Vec<Block> = Vec::new();
+            for step in 0..steps {
+                if random.gen_bool(0.55) || live.is_empty() {
+                    let min = random.gen_range(1..200);
+                    let most = if random.gen_bool(0.1) { 20_000 } else { 100 };
+                    let wanted = min + random.gen_range(0..most);
+                    if let Some((block, _)) = heap.offer(&memory, min, wanted) {
+                        assert!(block.units >= min);
+                        let block = heap.take(&memory, block, Head::new(0, KIND_EXTENT));
+                        live.push(block);
+                    } else {
+                        live.sort_by_key(|block| block.at);
+                        for _ in 0..live.len() / 2 {
+                            let block = live.swap_remove(random.gen_range(0..live.len()));
+                            heap.free(&memory, block.at);
+                        }
+                    }
+                } else {
+                    let index = random.gen_range(0..live.len());
+                    if random.gen_bool(0.3) {
+                        let block = &mut live[index];
+                        let units = random.gen_range(1..=block.units);
+                        block.units -= heap.trim(&memory, block.at, units);
+                        assert!(block.units >= units);
+                    } else {
+                        let block = live.swap_remove(index);
+                        assert_eq!(heap.free(&memory, block.at), block.units);
+                    }
+                }
+                if step % 50 == 0 {
+                    heap.check(&memory);
+                    let mut sorted = live.clone();
+                    sorted.sort_by_key(|block| block.at);
+                    assert!(sorted.windows(2).all(|pair| pair[0].at + pair[0].units <= pair[1].at));
+                    let held: u64 = live.iter().map(|block| heap.geometry.byte(block.units)).sum();
+                    assert_eq!(held, heap.used_bytes());
+                }
+            }
+            for block in live {
+                heap.free(&memory, block.at);
+            }
+            heap.check(&memory);
+            assert_eq!(heap.used_bytes(), 0);
+            assert_eq!(heap.largest(&memory).unwrap().units, heap.geometry.end - heap.geometry.first);
+        }
+    }
+
+    #[test]
+    fn a_free_block_is_found_although_its_class_is_not_searched_first() {
+        let (memory, mut heap) = heap(64 << 10, 3);
+        let whole = heap.geometry.end - heap.geometry.first;
+        let (block, _) = heap.offer(&memory, whole, whole).expect("the whole arena is one free block");
+        assert_eq!(block.units, whole);
+        heap.take(&memory, block, Head::new(0, KIND_EXTENT));
+        assert!(heap.offer(&memory, 1, 1).is_none());
+    }
+
+    #[test]
+    fn pages_given_back_no_longer_count_as_resident() {
+        let (memory, mut heap) = heap(1 << 20, 3);
+        let (block, untouched) = heap.offer(&memory, 100_000, 100_000).unwrap();
+        assert!(untouched >= 100_000 * 8 - 2 * PAGE_BYTES);
+        let block = heap.take(&memory, block, Head::new(0, KIND_EXTENT));
+        let full = heap.resident_bytes();
+        heap.free(&memory, block.at);
+        assert!(heap.resident_bytes() >= full, "small slack stays");
+        let nothing = Block { at: 0, units: 0 };
+        let given = heap.reclaim(&memory, u64::MAX, nothing);
+        assert!(given >= 100_000 * 8 - 2 * PAGE_BYTES);
+        assert!(heap.resident_bytes() <= 3 * PAGE_BYTES);
+        assert_eq!(heap.reclaim(&memory, u64::MAX, nothing), 0);
+        heap.check(&memory);
+    }
+}

@@ -1,0 +1,115 @@
+//! A response that is not kept: from one writer to one reader, with a bounded amount under way.
+//!
+//! Not in the arena and not counted against it: request memory. The writer waits while [`PASS_IN_FLIGHT_BYTES_MAX`] bytes
+//! have not been taken. *Lock*: one mutex, never across an await.
+
+use crate::attributes::{AppendError, BodyState, ObjectAttributes};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
+use tokio::sync::Notify;
+
+struct Flow {
+    chunks: VecDeque<Vec<u8>>,
+    queued_bytes: usize,
+    total_bytes: u64,
+    state: BodyState,
+    abandoned: bool,
+    lifetime: (f64, f64, f64),
+}
+
+pub(crate) struct Passing {
+    pub(crate) attributes: ObjectAttributes,
+    pub(crate) head: Vec<u8>,
+    flow: Mutex<Flow>,
+    readable: Notify,
+    writable: Notify,
+}
+
+impl Passing {
+    pub(crate) fn new(attributes: &ObjectAttributes, head: &[u8]) -> Passing {
+        Passing {
+            attributes: attributes.clone(),
+            head: head.to_vec(),
+            flow: Mutex::new(Flow {
+                chunks: VecDeque::new(),
+                queued_bytes: 0,
+                total_bytes: 0,
+                state: BodyState::Writing,
+                abandoned: false,
+                lifetime: (attributes.ttl, attributes.grace, attributes.keep),
+            }),
+            readable: Notify::new(),
+            writable: Notify::new(),
+        }
+    }
+
+    pub(crate) fn lifetime(&self) -> (f64, f64, f64) {
+        self.flow.lock().lifetime
+    }
+
+    pub(crate) fn set_lifetime(&self, ttl: f64, grace: f64, keep: f64) {
+        self.flow.lock().lifetime = (ttl, grace, keep);
+    }
+
+    pub(crate) async fn append(&self, mut bytes: &[u8]) -> Result<(), AppendError> {
+        loop {
+            {
+                let mut flow = self.flow.lock();
+                if flow.abandoned || flow.state != BodyState::Writing {
+                    return Err(AppendError::Abandoned);
+                }
+                let room = PASS_IN_FLIGHT_BYTES_MAX - flow.queued_bytes;
+                let (now, later) = bytes.split_at(room.min(bytes.len()));
+                if !now.is_empty() {
+                    flow.chunks.push_back(now.to_vec());
+                    flow.queued_bytes += now.len();
+                    flow.total_bytes += now.len() as u64;
+                    self.readable.notify_waiters();
+                }
+                bytes = later;
+            }
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            // One writer: a permit left by the reader before this await is not lost.
+            self.writable.notified().await;
+        }
+    }
+
+    pub(crate) fn end(&self, state: BodyState) {
+        let mut flow = self.flow.lock();
+        if flow.state == BodyState::Writing {
+            flow.state = state;
+            self.readable.notify_waiters();
+        }
+    }
+
+    pub(crate) fn state(&self) -> BodyState {
+        self.flow.lock().state
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.flow.lock().total_bytes
+    }
+
+    pub(crate) fn take_chunk(&self) -> Option<Vec<u8>> {
+        let mut flow = self.flow.lock();
+        let chunk = flow.chunks.pop_front()?;
+        flow.queued_bytes -= chunk.len();
+        self.writable.notify_one();
+        Some(chunk)
+    }
+
+    pub(crate) fn abandon(&self) {
+        let mut flow = self.flow.lock();
+        flow.abandoned = true;
+        flow.chunks.clear();
+        flow.queued_bytes = 0;
+        self.writable.notify_one();
+    }
+
+    pub(crate) fn changed(&self) -> &Notify {
+        &self.readable
+    }
+}

@@ -1,0 +1,141 @@
+//! What survives a restart: the scan of a used arena.
+//!
+//! Everything in the file is an allegation: a record counts when its commit bits are set, its lengths lie inside its
+//! blocks, its links lead to extents that nothing else claims, and the checksum over all of it holds. The rest is freed.
+//! Checksums are computed by several threads, since a large arena is gigabytes.
+
+use crate::heap::{Geometry, Heap};
+use crate::layout::{
+    EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD, LENGTHS, LINK_BYTES, ORIGIN,
+    RECORD_HEADER_BYTES, REMOVED, body_length, head_length, high, low, vary_length,
+};
+use crate::memory::Memory;
+use crate::object::Object;
+use crate::storage::{Inner, Recovered, Store};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A record that says it is committed, with its extents.
+struct Candidate {
+    record: u32,
+    extents: Vec<u32>,
+}
+
+/// Scans the arena, frees what is not whole, and makes handles of what is.
+pub(crate) fn recover(
+    memory: Memory,
+    geometry: Geometry,
+    make: impl FnOnce(Memory, Heap) -> Arc<Inner>,
+) -> (Store, Recovered) {
+    let (mut records, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
+    // A damaged head ends the walk; what follows it is lost.
+    let walked = geometry.walk(&memory, |at, head| match head.kind() {
+        KIND_RECORD if head.is_committed() => records.push(at),
+        KIND_RECORD if head.0 & REMOVED == 0 => torn += 1,
+        KIND_EXTENT => {
+            extents.insert(at);
+        }
+        _ => {}
+    });
+    torn += usize::from(walked.is_err());
+    let mut candidates = Vec::new();
+    for record in records {
+        match chain(&memory, geometry, record, &mut extents) {
+            Some(claimed) => candidates.push(Candidate { record, extents: claimed }),
+            None => torn += 1,
+        }
+    }
+    let whole = verify(&memory, geometry, &candidates);
+    let mut kept = HashSet::new();
+    let mut survivors = Vec::new();
+    for (candidate, is_whole) in candidates.iter().zip(whole) {
+        if is_whole {
+            kept.insert(candidate.record);
+            kept.extend(&candidate.extents);
+            survivors.push(candidate.record);
+        } else {
+            torn += 1;
+        }
+    }
+    let heap = Heap::rebuild(&memory, geometry, |at| kept.contains(&at));
+    let inner = make(memory, heap);
+    for &at in &kept {
+        inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
+    }
+    let objects = survivors.into_iter().map(|record| Object::recovered(&inner, record)).collect();
+    (Store { inner }, Recovered { objects, torn })
+}
+
+/// Follows the links of a record; takes its extents out of `unclaimed`. `None` when lengths or links are impossible.
+fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashSet<u32>) -> Option<Vec<u32>> {
+    let at = geometry.byte(record);
+    let mut head = Head(memory.load(at));
+    let block_bytes = geometry.byte(head.units());
+    let lengths = memory.load(at + LENGTHS);
+    let fixed = RECORD_HEADER_BYTES + (vary_length(memory.load(at + ORIGIN)) + head_length(lengths)) as u64;
+    let mut body_bytes = body_length(lengths);
+    let mut room = block_bytes.checked_sub(fixed)?;
+    let mut block = record;
+    let mut claimed = Vec::new();
+    while head.has(HAS_NEXT) {
+        body_bytes = body_bytes.checked_sub(room.checked_sub(LINK_BYTES)?)?;
+        let next = u32::try_from(memory.load(geometry.byte(block + head.units()) - LINK_BYTES)).ok()?;
+        if !unclaimed.remove(&next) {
+            return None;
+        }
+        claimed.push(next);
+        block = next;
+        head = Head(memory.load(geometry.byte(block)));
+        room = geometry.byte(head.units()).checked_sub(EXTENT_HEADER_BYTES)?;
+    }
+    (body_bytes <= room).then_some(claimed)
+}
+
+/// Computes the checksums of candidates, whose blocks are known to hold what their lengths say.
+fn verify(memory: &Memory, geometry: Geometry, candidates: &[Candidate]) -> Vec<bool> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
+    let share = candidates.len().div_ceil(threads).max(256);
+    let mut whole = vec![false; candidates.len()];
+    if candidates.len() <= share {
+        return candidates.iter().map(|candidate| checksum_holds(memory, geometry, candidate)).collect();
+    }
+    std::thread::scope(|scope| {
+        for (candidates, whole) in candidates.chunks(share).zip(whole.chunks_mut(share)) {
+            scope.spawn(move || {
+                for (candidate, whole) in candidates.iter().zip(whole) {
+                    *whole = checksum_holds(memory, geometry, candidate);
+                }
+            });
+        }
+    });
+    whole
+}
+
+fn checksum_holds(memory: &Memory, geometry: Geometry, candidate: &Candidate) -> bool {
+    let at = geometry.byte(candidate.record);
+    let lengths = memory.load(at + LENGTHS);
+    let (identity, origin) = (memory.load(at + IDENTITY), memory.load(at + ORIGIN));
+    let flags = Head(memory.load(at)).object_flags();
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&low(identity).to_le_bytes());
+    hasher.update(&origin.to_le_bytes());
+    hasher.update(&(head_length(lengths) as u32).to_le_bytes());
+    let body_bytes = body_length(lengths);
+    let body_at = at + RECORD_HEADER_BYTES + (vary_length(origin) + head_length(lengths)) as u64;
+    // SAFETY: nobody else uses the arena while it is recovered; the range lies inside the record (`chain` checked).
+    hasher.update(unsafe { memory.bytes(at + KEY, (body_at - at - KEY) as usize) });
+    let mut left = body_bytes;
+    let (mut block, mut from) = (candidate.record, body_at);
+    for next in candidate.extents.iter().copied().map(Some).chain([None]) {
+        let end = geometry.byte(block + Head(memory.load(geometry.byte(block))).units());
+        let room = if next.is_some() { end - LINK_BYTES - from } else { end - from };
+        let take = left.min(room);
+        // SAFETY: as above; `take` bytes from `from` end inside the block.
+        hasher.update(unsafe { memory.bytes(from, take as usize) });
+        left -= take;
+        if let Some(next) = next {
+            (block, from) = (next, geometry.byte(next) + EXTENT_HEADER_BYTES);
+        }
+    }
+    left == 0 && crate::writer::final_checksum(hasher, flags, body_bytes) == high(identity)
+}

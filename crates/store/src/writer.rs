@@ -1,0 +1,223 @@
+//! Writing a body: into the record's own block first, then into extents that grow with it.
+//!
+//! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]; all others reserve the last word
+//! of each block for a link and double from extent to extent; the last one is trimmed at the end. A block with a link is
+//! always full. The checksum is computed as bytes come, and written before the commit bit.
+
+use crate::attributes::{AppendError, ObjectFlags};
+use crate::heap::Block;
+use crate::layout::{
+    BODY_BYTES_MAX, COMPLETE, EXTENT_HEADER_BYTES, GROWING, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD,
+    LENGTHS, LINK_BYTES, ORIGIN, lengths, low, pair,
+};
+use crate::object::{Object, Place};
+use crate::storage::{Demand, Inner, StoreFull};
+use crc32fast::Hasher;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Longest block that is asked for.
+pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// First guess at a body of unknown length.
+const GUESS_BYTES: u64 = 4096;
+/// Room is made (by evicting) for a body of unknown length in steps of at most this.
+const FAIR_BYTES_MAX: u64 = 64 << 10;
+/// A piece with less room for body bytes than this is not worth its header.
+const PIECE_BYTES_MIN: u64 = 256;
+
+/// A record's block, fresh from the allocator.
+pub(crate) struct Opening {
+    pub(crate) block: Block,
+    growing: bool,
+}
+
+impl Opening {
+    /// Room for `fixed_bytes` and as much of the body as is reasonable.
+    pub(crate) fn allocate(
+        store: &Inner,
+        fixed_bytes: u64,
+        promised: Option<u64>,
+        flags: ObjectFlags,
+    ) -> Result<Opening, StoreFull> {
+        let head = |bits: u64| Head(Head::new(0, KIND_RECORD).with_object_flags(flags.0).0 | bits);
+        let whole = promised.map(|body| fixed_bytes + body);
+        if whole.is_some_and(|bytes| bytes > store.limit_bytes()) {
+            return Err(StoreFull);
+        }
+        let link = fixed_bytes + LINK_BYTES;
+        let demand = match whole {
+            Some(whole) if whole <= BLOCK_BYTES_MAX || promised == Some(0) => {
+                Demand { least_bytes: whole.min(link + PIECE_BYTES_MIN), fair_bytes: whole, wanted_bytes: whole }
+            }
+            Some(_) => Demand {
+                least_bytes: link + PIECE_BYTES_MIN,
+                fair_bytes: link.max(BLOCK_BYTES_MAX),
+                wanted_bytes: link.max(BLOCK_BYTES_MAX),
+            },
+            None => Demand {
+                least_bytes: link + PIECE_BYTES_MIN,
+                fair_bytes: link + GUESS_BYTES / 4,
+                wanted_bytes: link + GUESS_BYTES,
+            },
+        };
+        let block = store.allocate(demand, head(0))?;
+        let growing = whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
+        if growing {
+            store.memory.update(store.geometry.byte(block.at), |head| head | GROWING);
+        }
+        Ok(Opening { block, growing })
+    }
+}
+
+/// Where the writer is.
+struct Position {
+    /// The block being filled, in units.
+    block: u32,
+    /// Next byte, from the arena's start.
+    at: u64,
+    /// Where the block's room for body bytes ends.
+    end: u64,
+    /// Whether more blocks may follow.
+    growing: bool,
+    body_bytes: u64,
+    checksum: Hasher,
+    /// Set under the lock, so that no writer ever touches a block that was trimmed.
+    ended: bool,
+}
+
+/// What a body needs while it is being written.
+pub(crate) struct Streaming {
+    pub(crate) changed: Notify,
+    pub(crate) promised_bytes: Option<u64>,
+    position: Mutex<Position>,
+}
+
+impl Streaming {
+    /// Private memory: its size, the counts of its `Arc`, and what a heap allocation adds.
+    pub(crate) const PRIVATE_BYTES: i64 = (size_of::<Streaming>() + 16 + 8) as i64;
+
+    pub(crate) fn new(place: &Place, opening: Opening, promised_bytes: Option<u64>) -> Streaming {
+        let at = place.body_at();
+        let block_end = place.store.geometry.byte(opening.block.at + opening.block.units);
+        let end = match promised_bytes {
+            Some(bytes) if !opening.growing => at + bytes,
+            _ => block_end - LINK_BYTES,
+        };
+        Streaming {
+            changed: Notify::new(),
+            promised_bytes,
+            position: Mutex::new(Position {
+                block: opening.block.at,
+                at,
+                end,
+                growing: opening.growing,
+                body_bytes: 0,
+                checksum: fixed_checksum(place),
+                ended: false,
+            }),
+        }
+    }
+}
+
+/// The checksum of what precedes the body: xid, origin and vary length, head length, key, Last-Modified, vary, head.
+pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
+    let memory = &place.store.memory;
+    let mut hasher = Hasher::new();
+    hasher.update(&low(memory.load(place.at(IDENTITY))).to_le_bytes());
+    hasher.update(&memory.load(place.at(ORIGIN)).to_le_bytes());
+    hasher.update(&(place.head_bytes() as u32).to_le_bytes());
+    let from = place.at(KEY);
+    // SAFETY: from the key to the end of the response head: written before the first call, not changed after.
+    hasher.update(unsafe { memory.bytes(from, (place.body_at() - from) as usize) });
+    hasher
+}
+
+/// Ends a checksum: flags and body length are covered too.
+pub(crate) fn final_checksum(mut hasher: Hasher, flags: u16, body_bytes: u64) -> u32 {
+    hasher.update(&flags.to_le_bytes());
+    hasher.update(&body_bytes.to_le_bytes());
+    hasher.finalize()
+}
+
+impl Object {
+    pub(crate) fn append_stored(&self, place: &Place, mut bytes: &[u8]) -> Result<(), AppendError> {
+        let streaming = self.streaming.load();
+        let Some(streaming) = streaming.as_ref() else { return Err(AppendError::Abandoned) };
+        let memory = &place.store.memory;
+        let mut position = streaming.position.lock();
+        if position.ended {
+            return Err(AppendError::Abandoned);
+        }
+        if position.body_bytes.saturating_add(bytes.len() as u64) > BODY_BYTES_MAX {
+            return Err(AppendError::Full);
+        }
+        while !bytes.is_empty() {
+            if position.at == position.end {
+                grow(place, &mut position, streaming.promised_bytes, bytes.len() as u64)?;
+            }
+            let room = (position.end - position.at) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            // SAFETY: behind everything published (`available_bytes`) and inside the block being filled, which has one
+            // writer: the holder of the position's lock.
+            unsafe { memory.write(position.at, now) };
+            position.checksum.update(now);
+            position.at += now.len() as u64;
+            position.body_bytes += now.len() as u64;
+            memory.store(place.at(LENGTHS), lengths(position.body_bytes, place.head_bytes()));
+            bytes = later;
+        }
+        drop(position);
+        streaming.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Ends the body, complete or failed.
+    pub(crate) fn end_stored(&self, place: &Place, how: u64) {
+        let Some(streaming) = self.streaming.load_full() else { return };
+        let mut position = streaming.position.lock();
+        if std::mem::replace(&mut position.ended, true) {
+            return;
+        }
+        let store = &place.store;
+        let begin = store.geometry.byte(position.block);
+        store.trim(position.block, position.at - begin, place.head());
+        if how == COMPLETE {
+            let flags = place.head().object_flags();
+            let checksum = final_checksum(position.checksum.clone(), flags, position.body_bytes);
+            store.memory.update(place.at(IDENTITY), |word| pair(low(word), checksum));
+        }
+        place.set_bits(how);
+        self.streaming.store(None);
+        store.charge(-Streaming::PRIVATE_BYTES);
+        drop(position);
+        streaming.changed.notify_waiters();
+    }
+}
+
+/// Links a new extent behind the block being filled.
+fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes: u64) -> Result<(), AppendError> {
+    if !position.growing {
+        return Err(AppendError::Full);
+    }
+    let store = &place.store;
+    let overhead = EXTENT_HEADER_BYTES + LINK_BYTES;
+    let to_come = promised.map(|bytes| bytes.saturating_sub(position.body_bytes)).filter(|bytes| *bytes > 0);
+    let wanted = overhead + to_come.unwrap_or(position.body_bytes.max(now_bytes).max(GUESS_BYTES));
+    let wanted = wanted.min(BLOCK_BYTES_MAX);
+    let fair = if to_come.is_some() { wanted } else { wanted.min(FAIR_BYTES_MAX) };
+    let least = overhead + now_bytes.min(PIECE_BYTES_MIN);
+    if position.body_bytes.saturating_add(least) > store.limit_bytes() {
+        return Err(AppendError::Full);
+    }
+    let flags = place.head();
+    let head = Head::new(0, KIND_EXTENT).with_object_flags(flags.object_flags());
+    let demand = Demand { least_bytes: least, fair_bytes: fair, wanted_bytes: wanted };
+    let block = store.allocate(demand, head).map_err(|_| AppendError::Full)?;
+    // The link first, the bit that says it is there after; both before any byte in the new block is published.
+    store.memory.store(position.end, u64::from(block.at));
+    store.memory.update(store.geometry.byte(position.block), |head| head | HAS_NEXT);
+    position.block = block.at;
+    position.at = store.geometry.byte(block.at) + EXTENT_HEADER_BYTES;
+    position.end = store.geometry.byte(block.at + block.units) - LINK_BYTES;
+    Ok(())
+}

@@ -1,0 +1,339 @@
+//! What a store promises to the cache and to those who read and write bodies.
+
+use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use store::{AppendError, BodyState, Object, ObjectAttributes, ObjectFlags, Store, StoreFull};
+
+fn attributes(number: u32, body_bytes: Option<u64>) -> ObjectAttributes {
+    let mut key = [0; 32];
+    key[..4].copy_from_slice(&number.to_le_bytes());
+    ObjectAttributes {
+        key,
+        xid: number,
+        origin: 1_700_000_000.25,
+        ttl: 120.0,
+        grace: 10.0,
+        keep: 5.5,
+        vary: b"vary".to_vec(),
+        last_modified: 1_600_000_000.0,
+        body_bytes,
+        ..ObjectAttributes::default()
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+fn body_of(object: &Object) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(chunk) = object.chunk_at(body.len() as u64) {
+        body.extend_from_slice(chunk);
+    }
+    body
+}
+
+fn stored(store: &Store, number: u32, known: bool, body: &[u8]) -> Result<Arc<Object>, AppendError> {
+    let wanted = attributes(number, known.then_some(body.len() as u64));
+    let object = store.create(&wanted, b"the head").map_err(|_| AppendError::Full)?;
+    let written = body.chunks(16 << 10).try_for_each(|part| block_on(object.append(part)));
+    if written.is_err() {
+        object.fail();
+        return Err(AppendError::Full);
+    }
+    object.finish();
+    object.enter_index();
+    Ok(object)
+}
+
+fn memory_file() -> OwnedFd {
+    // SAFETY: a system call with a NUL-terminated name; the descriptor is new and owned by nobody else.
+    unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC)) }
+}
+
+#[test]
+fn an_object_keeps_what_it_was_made_with() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let object = store.create(&attributes(7, Some(5)), b"the head").unwrap();
+    assert_eq!(object.state(), BodyState::Writing);
+    assert_eq!(object.chunk_at(0), None);
+    assert_eq!(object.promised_bytes(), Some(5));
+    block_on(object.append(b"hel")).unwrap();
+    assert_eq!(object.chunk_at(0), Some(&b"hel"[..]));
+    assert_eq!(object.chunk_at(2), Some(&b"l"[..]));
+    block_on(object.append(b"lo")).unwrap();
+    object.finish();
+    assert_eq!((object.state(), object.available_bytes()), (BodyState::Complete, 5));
+    assert_eq!(body_of(&object), b"hello");
+    assert_eq!(object.key()[..5], [7, 0, 0, 0, 0]);
+    assert_eq!((object.xid(), object.origin(), object.ttl()), (7, 1_700_000_000.25, 120.0));
+    assert_eq!((object.grace(), object.keep(), object.last_modified()), (10.0, 5.5, 1_600_000_000.0));
+    assert_eq!((object.vary(), object.head()), (&b"vary"[..], &b"the head"[..]));
+    object.set_ban(77);
+    object.set_lifetime(1.0, 2.0, 3.0);
+    assert_eq!((object.ttl(), object.grace(), object.keep(), object.ban()), (1.0, 2.0, 3.0, 77));
+    assert!(object.touch(500, 1, 10));
+    assert!(!object.touch(509, 1, 10));
+    assert_eq!((object.hits(), object.last_use()), (2, 500));
+}
+
+#[test]
+fn bodies_of_every_length_read_back_whatever_was_known_of_them() {
+    let store = Store::in_memory(32 << 20).unwrap();
+    let mut random = SmallRng::seed_from_u64(1);
+    for length in [0, 1, 7, 255, 256, 4095, 4096, 70_000, 1 << 20, (1 << 20) + 1, 5_000_000] {
+        let mut body = vec![0; length];
+        random.fill_bytes(&mut body);
+        for known in [false, true] {
+            let object = stored(&store, 1, known, &body).unwrap();
+            assert!(body_of(&object) == body, "{length} bytes, known: {known}");
+            let (mut reader, mut read) = (object.reader(), Vec::new());
+            while let Some(chunk) = reader.chunk_at(read.len() as u64) {
+                let part = &chunk[..chunk.len().min(100_000)];
+                read.extend_from_slice(part);
+            }
+            assert!(read == body);
+            let back = random.gen_range(0..=length as u64);
+            assert_eq!(reader.chunk_at(back), object.chunk_at(back));
+            object.remove();
+        }
+    }
+    assert_eq!(store.usage().g_bytes, 0);
+}
+
+#[test]
+fn more_than_promised_is_refused_and_less_gives_the_rest_back() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let object = store.create(&attributes(1, Some(3)), b"").unwrap();
+    assert_eq!(block_on(object.append(b"abcd")), Err(AppendError::Full));
+    object.fail();
+    assert_eq!(block_on(object.append(b"x")), Err(AppendError::Abandoned));
+    let object = store.create(&attributes(1, Some(10_000)), b"").unwrap();
+    block_on(object.append(b"abc")).unwrap();
+    object.finish();
+    assert!(store.usage().g_bytes < 10_000);
+    assert_eq!(object.promised_bytes(), Some(3));
+}
+
+#[test]
+fn memory_is_freed_with_the_last_handle_of_what_is_not_kept() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let empty = store.held_bytes();
+    let removed = stored(&store, 1, false, &[1; 50_000]).unwrap();
+    let second = Arc::clone(&removed);
+    removed.remove();
+    drop(removed);
+    assert_eq!(body_of(&second).len(), 50_000, "a reader keeps what was removed");
+    drop(second);
+    drop(store.create(&attributes(2, None), b"never finished").unwrap());
+    let failed = store.create(&attributes(3, Some(100)), b"").unwrap();
+    failed.enter_index();
+    failed.fail();
+    drop(failed);
+    assert_eq!(store.held_bytes(), empty);
+    let usage = store.usage();
+    assert_eq!((usage.g_alloc, usage.g_bytes, usage.c_bytes), (0, 0, usage.c_freed));
+}
+
+#[test]
+fn transient_objects_are_counted_apart_within_the_one_limit() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let free = store.usage().g_space;
+    let mut wanted = attributes(1, Some(1000));
+    wanted.transient = true;
+    let object = store.create(&wanted, b"").unwrap();
+    assert!(object.flags().has(ObjectFlags::TRANSIENT));
+    assert_eq!((store.usage().g_bytes, store.transient_usage().g_alloc), (0, 1));
+    assert!(store.transient_usage().g_bytes >= 1000);
+    assert!(store.usage().g_space + 1000 < free);
+}
+
+#[test]
+fn only_what_is_committed_survives_a_restart() {
+    let file = memory_file();
+    let (store, recovered) = Store::open(file.try_clone().unwrap(), "s0", 8 << 20).unwrap();
+    assert!(recovered.objects.is_empty());
+    let body = vec![9; 2_500_000];
+    let kept = stored(&store, 1, false, &body).unwrap();
+    kept.set_ban(5);
+    kept.set_lifetime(60.0, 1.0, 0.0);
+    let banned = stored(&store, 2, true, b"gone").unwrap();
+    banned.remove();
+    let unfinished = store.create(&attributes(3, None), b"").unwrap();
+    unfinished.enter_index();
+    let unwanted = store.create(&attributes(4, None), b"").unwrap();
+    unwanted.finish();
+    // The worker dies: nobody runs a destructor.
+    for object in [kept, banned, unfinished, unwanted] {
+        std::mem::forget(object);
+    }
+    let (store, recovered) = Store::open(file.try_clone().unwrap(), "s0", 8 << 20).unwrap();
+    assert_eq!((recovered.objects.len(), recovered.torn), (1, 2));
+    let object = &recovered.objects[0];
+    assert!(body_of(object) == body);
+    assert_eq!((object.xid(), object.ban(), object.ttl(), object.hits()), (1, 5, 60.0, 0));
+    assert!(store.usage().g_bytes < 3_000_000);
+    object.remove();
+    drop(recovered);
+    assert_eq!(store.usage().g_bytes, 0);
+    let (_, recovered) = Store::open(file, "s0", 8 << 20).unwrap();
+    assert!(recovered.objects.is_empty());
+}
+
+#[test]
+fn a_file_of_something_else_is_refused() {
+    use std::io::Write;
+    let file = memory_file();
+    File::from(file.try_clone().unwrap()).write_all(&[b'x'; 100_000]).unwrap();
+    assert_eq!(Store::open(file, "s0", 1 << 20).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+}
+
+type Queue = Arc<parking_lot::Mutex<VecDeque<Arc<Object>>>>;
+
+/// A cache that evicts its oldest.
+fn with_oldest_evicted(store: &Store) -> (Queue, Arc<AtomicUsize>) {
+    let (kept, evictions) = (Queue::default(), Arc::default());
+    let (queue, count): (_, Arc<AtomicUsize>) = (Arc::clone(&kept), Arc::clone(&evictions));
+    store.set_evictor(Box::new(move |_| {
+        let Some(victim) = queue.lock().pop_front() else { return false };
+        count.fetch_add(1, Ordering::Relaxed);
+        victim.remove();
+        true
+    }));
+    (kept, evictions)
+}
+
+#[test]
+fn storing_never_fails_while_something_can_be_evicted_and_the_limit_always_holds() {
+    for (seed, limit, largest) in [(1, 256u64 << 10, 60_000), (2, 4 << 20, 1_500_000), (3, 300_000, 3_000)] {
+        let store = Store::in_memory(limit).unwrap();
+        let (kept, evictions) = with_oldest_evicted(&store);
+        let mut random = SmallRng::seed_from_u64(seed);
+        for number in 0..3000u32 {
+            // Small ones first, then large ones among them: fragmentation.
+            let most = if number < 1000 || random.gen_bool(0.9) { 600 } else { largest };
+            let length = random.gen_range(0..most);
+            let object = stored(&store, number, random.gen_bool(0.5), &vec![number as u8; length]);
+            let object = object.unwrap_or_else(|_| panic!("object {number} of {length} bytes, limit {limit}"));
+            assert!(store.held_bytes() <= limit, "{} of {limit}", store.held_bytes());
+            assert!(store.resident_bytes() <= limit + limit / 32 + 32_768, "{} of {limit}", store.resident_bytes());
+            if number % 100 == 0 {
+                assert!(body_of(&object) == vec![number as u8; length]);
+            }
+            kept.lock().push_back(object);
+        }
+        assert!(evictions.load(Ordering::Relaxed) > 100);
+        let held: u64 = store.held_bytes();
+        assert!(held * 10 > limit * 6, "only {held} of {limit} bytes are used after churn");
+        while let Some(object) = kept.lock().pop_front() {
+            object.remove();
+        }
+        assert_eq!(store.usage().g_alloc, 0);
+    }
+}
+
+#[test]
+fn an_object_larger_than_the_storage_evicts_nobody() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let (kept, evictions) = with_oldest_evicted(&store);
+    kept.lock().push_back(stored(&store, 1, true, b"small").unwrap());
+    assert_eq!(store.create(&attributes(2, Some(2 << 20)), b"").unwrap_err(), StoreFull);
+    assert_eq!(evictions.load(Ordering::Relaxed), 0);
+    assert_eq!(store.usage().c_fail, 0);
+}
+
+#[test]
+fn freed_memory_goes_back_to_the_kernel() {
+    use std::os::unix::fs::MetadataExt;
+    let file = memory_file();
+    let (store, _) = Store::open(file.try_clone().unwrap(), "s0", 32 << 20).unwrap();
+    let objects: Vec<_> = (0..24).map(|number| stored(&store, number, true, &vec![1; 1 << 20]).unwrap()).collect();
+    let blocks = || File::from(file.try_clone().unwrap()).metadata().unwrap().blocks() * 512;
+    assert!(blocks() >= 24 << 20);
+    for object in &objects {
+        object.remove();
+    }
+    drop(objects);
+    assert!(blocks() <= 6 << 20, "{} bytes are still held", blocks());
+    assert!(store.resident_bytes() + 8192 >= blocks());
+}
+
+#[test]
+fn readers_see_a_growing_body_and_its_end() {
+    let store = Store::in_memory(4 << 20).unwrap();
+    let object = store.create(&attributes(1, None), b"").unwrap();
+    let body: Vec<u8> = (0..300_000u32).map(|number| number as u8).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                block_on(async {
+                    let (mut reader, mut read) = (object.reader(), Vec::new());
+                    loop {
+                        while let Some(chunk) = reader.chunk_at(read.len() as u64) {
+                            read.extend_from_slice(chunk);
+                        }
+                        if object.state() != BodyState::Writing && read.len() as u64 == object.available_bytes() {
+                            break;
+                        }
+                        object.changed(read.len() as u64).await;
+                    }
+                    assert!(read == body);
+                });
+            });
+        }
+        for part in body.chunks(977) {
+            block_on(object.append(part)).unwrap();
+        }
+        object.finish();
+    });
+}
+
+#[test]
+fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
+    let object = Object::passing(&attributes(1, None), b"pass");
+    assert!(object.is_passing() && object.head() == b"pass" && object.chunk_at(0).is_none());
+    let most = surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
+    block_on(async {
+        let writer = async {
+            for number in 0..40u8 {
+                object.append(&vec![number; 50_000]).await.unwrap();
+            }
+            object.finish();
+        };
+        let reader = async {
+            let (mut taken, mut chunks) = (0u64, 0);
+            loop {
+                assert!(object.available_bytes() - taken <= most as u64);
+                if let Some(chunk) = object.take_chunk() {
+                    assert_eq!(chunk[0], (taken / 50_000) as u8);
+                    taken += chunk.len() as u64;
+                    chunks += 1;
+                    tokio::task::yield_now().await;
+                } else if object.state() == BodyState::Complete {
+                    break;
+                } else {
+                    object.changed(taken).await;
+                }
+            }
+            (taken, chunks)
+        };
+        let ((), (taken, chunks)) = tokio::join!(writer, reader);
+        assert_eq!(taken, 2_000_000);
+        assert!(chunks >= 40);
+    });
+}
+
+#[test]
+fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
+    let object = Object::passing(&attributes(1, None), b"");
+    block_on(async {
+        let writer = object.append(&[0; 1_000_000]);
+        let reader = async { object.abandon() };
+        let (written, ()) = tokio::join!(writer, reader);
+        assert_eq!(written, Err(AppendError::Abandoned));
+    });
+}
