@@ -283,6 +283,21 @@ impl Message {
         before - self.fields.len()
     }
 
+    /// Makes one of all headers of this name, in place of the first, their values separated by `, `. Returns whether there
+    /// was anything to join. Source: RFC 9110 §5.3.
+    pub fn join(&mut self, name: &str) -> bool {
+        let mut indexes = self.fields.iter().enumerate().filter(|(_, field)| self.borrow(**field).is(name));
+        let (Some((first, _)), true) = (indexes.next(), indexes.next().is_some()) else { return false };
+        let values: Vec<Vec<u8>> = self.get_all(name).map(<[u8]>::to_vec).collect();
+        let written = self.borrow(self.fields[first]).name().to_vec();
+        self.unset(name);
+        self.append(&written, &values.join(&b", "[..]));
+        if let Some(joined) = self.fields.pop() {
+            self.fields.insert(first, joined);
+        }
+        true
+    }
+
     /// Keeps the headers for which the test says true.
     pub fn retain(&mut self, mut keep: impl FnMut(HeaderLine<'_>) -> bool) {
         let buffer = &self.buffer;
@@ -379,10 +394,20 @@ mod tests {
         let mut message = sample();
         message.append(b"X", b"y");
         message.set("set-COOKIE", b"c=3");
-        assert_eq!(message.headers().map(|h| h.line().to_vec()).last().unwrap(), b"set-COOKIE: c=3");
+        assert_eq!(message.headers().next_back().unwrap().line(), b"set-COOKIE: c=3");
         assert_eq!(message.get_all("Set-Cookie").count(), 1);
         assert_eq!(message.unset("set-cookie"), 1);
         assert!(!message.has("Set-Cookie"));
+    }
+
+    #[test]
+    fn joined_headers_stand_where_the_first_stood() {
+        let mut message = sample();
+        message.append(b"X", b"y");
+        assert!(!message.join("X"));
+        assert!(message.join("SET-cookie"));
+        let lines: Vec<_> = message.headers().map(|h| String::from_utf8_lossy(h.line()).into_owned()).collect();
+        assert_eq!(lines, ["Content-Type: text/plain", "Set-Cookie: a=1, b=2", "X: y"]);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Which headers go on from one message to the next.
+//!
+//! The table of known headers is `surface::header`; this applies it, together with what the Connection header of the very
+//! message names. That Connection may not name everything is the codec's to check. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
 
+use crate::list::members;
 use message::Message;
-pub use surface::header::{
-    DROP_FETCH as FETCH, DROP_INSERT as INSERT, DROP_PASS as PASS, DROP_STORE_PASS as STORE_PASS,
-};
+use surface::header::{CONNECTION_SPECIFIC, DROP_FETCH, DROP_INSERT, DROP_PASS, DROP_STORE_PASS, find};
 
 /// Which way a message goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,9 +22,139 @@ pub enum Class {
     Deliver,
 }
 
-/// Appends to `to` the headers of `from` that may go that way. The start line of `to` is the caller's.
-pub fn copy_filtered(_from: &Message, _to: &mut Message, _class: Class) {}
+impl Class {
+    /// The bit of `surface::header` that drops a header on this way.
+    fn dropped(self) -> u8 {
+        match self {
+            Class::Pass => DROP_PASS,
+            Class::Fetch => DROP_FETCH,
+            Class::InsertStored => DROP_INSERT,
+            Class::StorePass => DROP_STORE_PASS,
+            Class::Deliver => CONNECTION_SPECIFIC,
+        }
+    }
+}
 
-/// Joins all headers of that name into one, separated by `, `, in place of the first. Nothing happens when there are
-/// fewer than two.
-pub fn collapse(_message: &mut Message, _name: &str) {}
+/// Appends to `to` the headers of `from` that may go that way. The start line of `to` is the caller's.
+pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
+    let dropped = class.dropped();
+    // Most Connection headers hold nothing but these, which name no header that could still be there.
+    let is_plain =
+        |name: &[u8]| [&b"close"[..], b"keep-alive", b"upgrade"].iter().any(|plain| plain.eq_ignore_ascii_case(name));
+    let names_others = from.get_all("Connection").flat_map(members).any(|name| !is_plain(name));
+    for header in from.headers() {
+        if find(header.name()).is_some_and(|row| row.dropped & dropped != 0) {
+            continue;
+        }
+        if names_others && is_named_by_connection(from, header.name()) {
+            continue;
+        }
+        let line = header.line();
+        let name_len = header.name().len();
+        to.append_raw(line, name_len, line.len() - header.value().len());
+    }
+}
+
+/// A header that everyone relies on is kept, whatever Connection says.
+fn is_named_by_connection(message: &Message, name: &[u8]) -> bool {
+    find(name).is_none_or(|row| row.dropped & DROP_PASS != 0)
+        && message.get_all("Connection").flat_map(members).any(|named| named.eq_ignore_ascii_case(name))
+}
+
+/// Joins all headers of that name into one, separated by `, `, in place of the first. Nothing happens when there are fewer
+/// than two.
+pub fn collapse(message: &mut Message, name: &str) {
+    message.join(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(class: Class, connection: &str) -> Vec<String> {
+        let mut from = Message::new();
+        for name in [
+            "Host",
+            "accept-ranges",
+            "AGE",
+            "Cache-Control",
+            "Content-Range",
+            "If-None-Match",
+            "Keep-Alive",
+            "Proxy-Authorization",
+            "Range",
+            "TE",
+            "Transfer-Encoding",
+            "X-Hop",
+            "X-Other",
+        ] {
+            from.append(name.as_bytes(), b"v");
+        }
+        from.append(b"Connection", connection.as_bytes());
+        let mut to = Message::new();
+        copy_filtered(&from, &mut to, class);
+        to.headers()
+            .map(|header| {
+                assert_eq!(header.value(), b"v");
+                String::from_utf8(header.name().to_vec()).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_way_drops_its_headers() {
+        assert_eq!(
+            kept(Class::Pass, "close"),
+            [
+                "Host",
+                "AGE",
+                "Cache-Control",
+                "Content-Range",
+                "If-None-Match",
+                "Proxy-Authorization",
+                "Range",
+                "X-Hop",
+                "X-Other"
+            ]
+        );
+        assert_eq!(kept(Class::Fetch, "close"), ["Host", "AGE", "X-Hop", "X-Other"]);
+        assert_eq!(kept(Class::InsertStored, "close"), ["Host", "Cache-Control", "If-None-Match", "X-Hop", "X-Other"]);
+        assert_eq!(
+            kept(Class::StorePass, "close"),
+            [
+                "Host",
+                "accept-ranges",
+                "Cache-Control",
+                "Content-Range",
+                "If-None-Match",
+                "Proxy-Authorization",
+                "Range",
+                "X-Hop",
+                "X-Other"
+            ]
+        );
+        assert_eq!(
+            kept(Class::Deliver, "close"),
+            [
+                "Host",
+                "accept-ranges",
+                "AGE",
+                "Cache-Control",
+                "Content-Range",
+                "If-None-Match",
+                "Proxy-Authorization",
+                "Range",
+                "TE",
+                "X-Hop",
+                "X-Other"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_connection_names_stays_behind_unless_everyone_relies_on_it() {
+        assert_eq!(kept(Class::Fetch, "x-hop, Host"), ["Host", "AGE", "X-Other"]);
+        assert!(!kept(Class::StorePass, "accept-ranges").contains(&"accept-ranges".to_owned()));
+        assert_eq!(kept(Class::Fetch, "X-OTHER ,keep-alive,x-hop"), ["Host", "AGE"]);
+    }
+}

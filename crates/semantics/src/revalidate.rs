@@ -1,15 +1,101 @@
-//! Asking an origin whether a stored response still holds, and what its answer changes.
+//! Asking an origin whether a stored response still holds, and what its answer changes. Source: RFC 9111 §4.3.
 
 use message::Message;
 
-/// Whether a stored response has what a conditional request needs.
+/// Whether a stored response has what a conditional request needs. Compat: only a 200 is asked about.
 #[must_use]
-pub fn is_possible(_stored: &Message) -> bool {
-    false
+pub fn is_possible(stored: &Message) -> bool {
+    stored.status() == 200 && (stored.has("ETag") || stored.has("Last-Modified"))
 }
 
-/// Adds the conditions to a backend request: `If-Modified-Since` from `Last-Modified`, `If-None-Match` from `ETag`.
-pub fn conditions(_stored: &Message, _bereq: &mut Message) {}
+/// Makes a backend request conditional: `If-Modified-Since` from `Last-Modified`, `If-None-Match` from `ETag`.
+pub fn conditions(stored: &Message, bereq: &mut Message) {
+    for (from, to) in [("Last-Modified", "If-Modified-Since"), ("ETag", "If-None-Match")] {
+        if let Some(value) = stored.get(from) {
+            bereq.set(to, value);
+        }
+    }
+}
 
 /// Makes a 304 the response that it stands for: start line and every header it does not mention from the stored response.
-pub fn merge(_stored: &Message, _response_304: &mut Message) {}
+/// How the body is coded and how long it is are the stored body's affair, whatever the 304 says of them.
+pub fn merge(stored: &Message, response_304: &mut Message) {
+    response_304.unset("Content-Encoding");
+    response_304.unset("Content-Length");
+    response_304.set_protocol(stored.protocol());
+    response_304.set_status(stored.status());
+    response_304.set_reason(stored.reason());
+    let own = response_304.header_count();
+    for header in stored.headers() {
+        if !response_304.headers().take(own).any(|it| it.name().eq_ignore_ascii_case(header.name())) {
+            let line = header.line();
+            response_304.append_raw(line, header.name().len(), line.len() - header.value().len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(status: u16, lines: &[(&str, &str)]) -> Message {
+        let mut message = Message::new();
+        message.set_protocol(b"HTTP/1.1");
+        message.set_status(status);
+        message.set_reason(b"R");
+        for (name, value) in lines {
+            message.append(name.as_bytes(), value.as_bytes());
+        }
+        message
+    }
+
+    fn lines(message: &Message) -> Vec<String> {
+        message.headers().map(|header| String::from_utf8(header.line().to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn only_a_200_with_a_validator_is_asked_about() {
+        assert!(is_possible(&message(200, &[("etag", "\"a\"")])));
+        assert!(is_possible(&message(200, &[("Last-Modified", "x")])));
+        assert!(!is_possible(&message(200, &[])));
+        assert!(!is_possible(&message(404, &[("ETag", "\"a\"")])));
+    }
+
+    #[test]
+    fn conditions_replace_those_of_the_client() {
+        let stored = message(200, &[("ETag", "W/\"a\""), ("Last-Modified", "then")]);
+        let mut bereq = message(0, &[("If-None-Match", "\"x\""), ("Host", "h")]);
+        conditions(&stored, &mut bereq);
+        assert_eq!(lines(&bereq), ["Host: h", "If-Modified-Since: then", "If-None-Match: W/\"a\""]);
+    }
+
+    #[test]
+    fn a_304_keeps_its_headers_and_takes_the_rest() {
+        let stored = message(
+            200,
+            &[
+                ("Date", "old"),
+                ("Content-Length", "5"),
+                ("Content-Encoding", "gzip"),
+                ("Set-Cookie", "a"),
+                ("Set-Cookie", "b"),
+                ("X", "old"),
+            ],
+        );
+        let mut fresh = message(304, &[("date", "new"), ("Content-Length", "0"), ("X", "1"), ("X", "2")]);
+        merge(&stored, &mut fresh);
+        assert_eq!((fresh.status(), fresh.reason()), (200, &b"R"[..]));
+        assert_eq!(
+            lines(&fresh),
+            [
+                "date: new",
+                "X: 1",
+                "X: 2",
+                "Content-Length: 5",
+                "Content-Encoding: gzip",
+                "Set-Cookie: a",
+                "Set-Cookie: b"
+            ]
+        );
+    }
+}

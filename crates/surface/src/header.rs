@@ -90,10 +90,47 @@ pub static HEADERS: &[HeaderRow] = &[
     row("X-Forwarded-For", 0),
 ];
 
-/// The row of a header, without regard to case.
+const BUCKETS: usize = 256;
+
+/// Where a name is looked for first. Without regard to case: bit 5 is set in letters, and what else it changes does not
+/// matter, since the names are compared.
+const fn bucket(name: &[u8]) -> usize {
+    if name.is_empty() {
+        return 0;
+    }
+    let first = (name[0] | 0x20) as usize;
+    let middle = (name[name.len() / 2] | 0x20) as usize;
+    let last = (name[name.len() - 1] | 0x20) as usize;
+    (name.len() * 31 + first * 7 + middle * 13 + last * 3) % BUCKETS
+}
+
+/// Row numbers plus one by bucket; a full bucket overflows into the next.
+static INDEX: [u8; BUCKETS] = {
+    let mut index = [0; BUCKETS];
+    let mut row = 0;
+    while row < HEADERS.len() {
+        let mut at = bucket(HEADERS[row].name.as_bytes());
+        while index[at] != 0 {
+            at = (at + 1) % BUCKETS;
+        }
+        index[at] = row as u8 + 1;
+        row += 1;
+    }
+    index
+};
+
+/// The row of a header, without regard to case; `None` for one that has no place here. Asked for every header of every
+/// message, so it is one look into a table for most.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static HeaderRow> {
-    HEADERS.iter().find(|row| row.name.len() == name.len() && row.name.as_bytes().eq_ignore_ascii_case(name))
+    let mut at = bucket(name);
+    loop {
+        let row = &HEADERS[usize::from(INDEX[at]).checked_sub(1)?];
+        if row.name.as_bytes().eq_ignore_ascii_case(name) {
+            return Some(row);
+        }
+        at = (at + 1) % BUCKETS;
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +141,13 @@ mod tests {
     fn rows_are_in_order_and_found_in_any_case() {
         assert!(HEADERS.windows(2).all(|w| w[0].name.to_ascii_lowercase() < w[1].name.to_ascii_lowercase()));
         assert_eq!(find(b"transfer-ENCODING").unwrap().dropped, P | F | I | S | K);
-        assert!(find(b"X-Unheard-Of").is_none());
+        for row in HEADERS {
+            for name in [row.name.to_owned(), row.name.to_ascii_lowercase(), row.name.to_ascii_uppercase()] {
+                assert_eq!(find(name.as_bytes()).unwrap().name, row.name);
+            }
+        }
+        for name in ["X-Unheard-Of", "", "A", "Hos", "Hosts", "\u{ff}"] {
+            assert!(find(name.as_bytes()).is_none(), "{name}");
+        }
     }
 }
