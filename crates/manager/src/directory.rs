@@ -56,6 +56,12 @@ impl WorkDirectory {
         Ok(directory)
     }
 
+    /// Moves the directory to a new owner; what stays behind has nothing to clean.
+    pub fn take(&mut self) -> WorkDirectory {
+        let (path, jail) = (self.path.clone(), self.jail.clone());
+        std::mem::replace(self, WorkDirectory { path, jail, pid_files: Vec::new(), secret_made: false })
+    }
+
     /// The path, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -1,22 +1,36 @@
-//! The manager process: what must outlive a crash of the worker, and the management of it.
+//! The manager process: it owns what must outlive a crash of the worker, and is what an operator talks to.
+//!
+//! It holds the listening sockets, the cache arena and the ban journal (memory files), the parameters, the VCL texts and
+//! compiled programs, and its part of the shared memory. It starts the worker, hands it all that, and starts the next one
+//! when it dies. It never serves a client itself, and never looks into the arena.
+//!
+//! One thread, one event loop; the state is one value ([`state::Manager`]) that tasks share. Compiling VCL and reading
+//! standard input happen on other threads.
+//!
+//! Reading order: `arguments` (the command line) → `start` (order of the start) → `state` → `life` (the worker's life) →
+//! `link` (talking to it) → `cli_server` → `commands` → `vcl_table`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod arguments;
+mod background;
+mod cli_server;
+mod commands;
+mod compile;
 mod directory;
 pub mod getopt;
+mod life;
+mod link;
 mod listeners;
 mod memory;
+mod memory_files;
 mod parameter_text;
 mod pattern;
+mod platform;
 mod report;
+mod start;
+mod state;
 mod vcl_table;
 
-use std::ffi::OsString;
-
-/// Runs the daemon with its arguments (without the program's name). Returns the exit status.
-#[must_use]
-pub fn daemon(_arguments: &[OsString]) -> i32 {
-    2
-}
+pub use start::daemon;

@@ -21,9 +21,17 @@ pub enum Level {
 
 /// Where messages go.
 pub struct Reporter {
-    to_stderr: Cell<bool>,
+    to_stderr: Cell<Stderr>,
     /// Connected at the first message.
     syslog: RefCell<Syslog>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stderr {
+    All,
+    /// Errors and plain lines, while the start of a background daemon is watched.
+    Errors,
+    None,
 }
 
 enum Syslog {
@@ -36,13 +44,28 @@ impl Reporter {
     /// A reporter for the foreground (standard error alone) or the background (syslog).
     #[must_use]
     pub fn new(foreground: bool) -> Reporter {
-        let syslog = if foreground { Syslog::Off } else { Syslog::Unconnected };
-        Reporter { to_stderr: Cell::new(foreground), syslog: RefCell::new(syslog) }
+        let (stderr, syslog) =
+            if foreground { (Stderr::All, Syslog::Off) } else { (Stderr::Errors, Syslog::Unconnected) };
+        Reporter { to_stderr: Cell::new(stderr), syslog: RefCell::new(syslog) }
     }
 
     /// Nothing more goes to syslog.
     pub fn disable_syslog(&self) {
         *self.syslog.borrow_mut() = Syslog::Off;
+    }
+
+    /// The start is over: a background daemon leaves standard error alone from now on.
+    pub fn detach(&self) {
+        if self.to_stderr.get() == Stderr::Errors {
+            self.to_stderr.set(Stderr::None);
+        }
+    }
+
+    /// A line on standard error as it is.
+    pub fn say_plain(&self, text: &str) {
+        if self.to_stderr.get() != Stderr::None {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
     }
 
     /// Sends one message.
@@ -53,7 +76,12 @@ impl Reporter {
             Level::Debug => "Debug: ",
             Level::Cli => "",
         };
-        if self.to_stderr.get() && level != Level::Cli {
+        let wanted = match self.to_stderr.get() {
+            Stderr::All => level != Level::Cli,
+            Stderr::Errors => level == Level::Error,
+            Stderr::None => false,
+        };
+        if wanted {
             let _ = writeln!(std::io::stderr().lock(), "{prefix}{text}");
         }
         self.to_syslog(level, text);

@@ -10,6 +10,10 @@ pub const VCL_CALL_DEPTH_MAX: usize = 64;
 pub const DIRECTOR_DEPTH_MAX: usize = 16;
 /// Longest command line before authentication, in bytes.
 pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
+/// Most CLI connections at once.
+pub const CLI_CONNECTIONS_MAX: usize = 256;
+/// How long a CLI client may take to show that it knows the secret, in seconds.
+pub const CLI_UNAUTHENTICATED_SECONDS_MAX: u64 = 60;
 /// Longest command (with here-document), in bytes.
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
@@ -20,3 +24,5 @@ pub const CHUNK_HEADER_BYTES_MAX: usize = 256;
 pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 /// Most idle connections kept to one backend by one event loop.
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
+/// Most texts that one VCL may consist of, each `include` counted.
+pub const VCL_SOURCES_MAX: usize = 10_000;

@@ -1,0 +1,58 @@
+//! Becoming a daemon without a fork: the program starts itself once more, in a session of its own, and waits until that
+//! one says that it is ready.
+//!
+//! A fork would have to come before any thread and any event loop, and nothing that is safe to call does it; a second
+//! start costs a few milliseconds. The second process knows itself by its first argument, [`MARK`]. Its standard output is
+//! a pipe to the first: a line on it means ready; the end of it without a line means that the start failed, and the first
+//! process exits as the second did. Standard error is shared, so the messages of a failed start are seen.
+
+use nix::unistd::{dup2, setsid};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// First argument of the second process.
+pub const MARK: &str = "--in-background";
+const READY: &str = "ready";
+
+/// Starts the second process and waits for it to be ready, or to fail. Returns the exit status.
+#[must_use]
+pub fn start_again(arguments: &[OsString]) -> i32 {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("varnishd").arg(MARK).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("Error: cannot start in the background: {error}");
+            return 2;
+        }
+    };
+    let mut line = String::new();
+    if let Some(pipe) = child.stdout.take() {
+        let _ = BufReader::new(pipe).read_line(&mut line);
+    }
+    if line.trim_end() == READY {
+        return 0;
+    }
+    child.wait().ok().and_then(|status| status.code()).unwrap_or(2)
+}
+
+/// In the second process, first thing: leaves the session of whoever started it.
+pub fn leave_session() {
+    let _ = setsid();
+}
+
+/// In the second process, when it is ready: tells the first one, and lets go of the standard descriptors.
+pub fn report_ready() {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
+    if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        for descriptor in 0..=2 {
+            let _ = dup2(null.as_raw_fd(), descriptor);
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The `vcl.*` commands.
+//!
+//! Compiling happens on another thread, before `changes` is taken, so that the CLI answers meanwhile. What was compiled
+//! is pushed to a running worker first; only what it takes goes into the table.
+
+use super::{Call, ask_worker};
+use crate::arguments::{read_vcl, reason};
+use crate::compile::{Done, Job, unreadable};
+use crate::state::Manager;
+use crate::vcl_table::{Entry, Kind, state_word};
+use cli_proto::json::string;
+use cli_proto::response::{Response, status};
+use cli_proto::table;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use worker::control::{Request, VclState};
+
+impl Call<'_> {
+    pub(super) async fn vcl_load(self) -> Response {
+        let (name, file) = (self.arguments[0].clone(), self.arguments[1].clone());
+        if let Err(refusal) = self.check_load(&name) {
+            return refusal;
+        }
+        let vcl_path = self.manager.parameters.borrow().vcl_path.clone();
+        match read_vcl(Path::new(&file), &vcl_path) {
+            Ok((source_name, text)) => self.load(&name, source_name, text).await,
+            Err(error) => Response::new(status::PARAMETER, unreadable(&file, &reason(&error))),
+        }
+    }
+
+    pub(super) async fn vcl_inline(self) -> Response {
+        let (name, text) = (self.arguments[0].clone(), self.arguments[1].clone().into_bytes());
+        match self.check_load(&name) {
+            Ok(()) => self.load(&name, "<vcl.inline>".to_owned(), text).await,
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// The state word, the name, and the number of VCLs.
+    fn check_load(&self, name: &str) -> Result<(), Response> {
+        self.wanted_state()?;
+        self.manager.vcls.borrow().check_new(name)?;
+        let parameters = self.manager.parameters.borrow();
+        let count = self.manager.vcls.borrow().programs();
+        if parameters.max_vcl_handling == 2 && count as u64 >= parameters.max_vcl {
+            let text = format!("Too many ({count}) VCLs already loaded\n(See max_vcl and max_vcl_handling parameters)");
+            return Err(Response::new(status::CANNOT, text));
+        }
+        Ok(())
+    }
+
+    fn wanted_state(&self) -> Result<VclState, Response> {
+        self.arguments.get(2).map_or(Ok(VclState::Auto), |word| state_word(word))
+    }
+
+    async fn load(self, name: &str, source_name: String, text: Vec<u8>) -> Response {
+        let job = Job::new(self.manager, source_name, text);
+        let done = match tokio::task::spawn_blocking(move || job.run(false)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(report)) => return Response::new(status::PARAMETER, report),
+            Err(_) => {
+                let text = "The VCL compiler failed by a fault of its own\nVCL compilation failed";
+                return Response::new(status::CANNOT, text);
+            }
+        };
+        let _changes = self.manager.changes.lock().await;
+        if let Err(refusal) = self.check_load(name) {
+            return refusal;
+        }
+        let state = match self.wanted_state() {
+            Ok(state) => state,
+            Err(refusal) => return refusal,
+        };
+        let Done { loaded, warnings, .. } = done;
+        if let Some(label) = loaded.labels.iter().find(|label| self.manager.vcls.borrow().get(label).is_none()) {
+            return Response::new(status::PARAMETER, format!("Label {label} was discarded meanwhile"));
+        }
+        let request = Request::VclLoad { name: name.to_owned(), program: loaded.program.clone(), state };
+        let reply = ask_worker(self.manager, request).await;
+        if let Some(refusal) = reply.as_ref().filter(|reply| !reply.is_ok()) {
+            return refusal.clone();
+        }
+        self.manager.vcls.borrow_mut().add(name, state, loaded);
+        let compiled = if reply.is_none() { "VCL compiled.\n" } else { "" };
+        Response::ok(format!("{warnings}{compiled}{}", self.too_many_note()))
+    }
+
+    fn too_many_note(&self) -> String {
+        let parameters = self.manager.parameters.borrow();
+        let count = self.manager.vcls.borrow().programs();
+        if parameters.max_vcl_handling != 1 || count as u64 <= parameters.max_vcl {
+            return String::new();
+        }
+        format!(
+            "{count} VCLs loaded\nRemember to vcl.discard the old/unused VCLs.\n\
+             (See max_vcl and max_vcl_handling parameters)"
+        )
+    }
+
+    pub(super) async fn vcl_use(self) -> Response {
+        let name = &self.arguments[0];
+        let _changes = self.manager.changes.lock().await;
+        match self.manager.vcls.borrow().check_use(name) {
+            Ok(true) => {}
+            Ok(false) => return Response::ok(""),
+            Err(refusal) => return refusal,
+        }
+        let reply = ask_worker(self.manager, Request::VclUse { name: name.clone() }).await;
+        if let Some(refusal) = reply.filter(|reply| !reply.is_ok()) {
+            return refusal;
+        }
+        self.manager.vcls.borrow_mut().set_active(name);
+        Response::ok(format!("VCL '{name}' now active"))
+    }
+
+    pub(super) async fn vcl_state(self) -> Response {
+        let (name, word) = (&self.arguments[0], &self.arguments[1]);
+        let state = match state_word(word) {
+            Ok(state) => state,
+            Err(refusal) => return refusal,
+        };
+        let _changes = self.manager.changes.lock().await;
+        match self.manager.vcls.borrow().check_state(name, state) {
+            Ok(true) => {}
+            Ok(false) => return Response::ok(""),
+            Err(refusal) => return refusal,
+        }
+        let reply = ask_worker(self.manager, Request::VclState { name: name.clone(), state }).await;
+        if let Some(refusal) = reply.filter(|reply| !reply.is_ok()) {
+            let text = format!("Failed <vcl.state {name} {word}>\nMessage:\n\t{}", refusal.body);
+            return Response::new(status::CANNOT, text);
+        }
+        self.manager.vcls.borrow_mut().set_state(name, state);
+        Response::ok("")
+    }
+
+    pub(super) async fn vcl_label(self) -> Response {
+        let (label, vcl) = (&self.arguments[0], &self.arguments[1]);
+        let _changes = self.manager.changes.lock().await;
+        if let Err(refusal) = self.manager.vcls.borrow().check_label(label, vcl) {
+            return refusal;
+        }
+        let request = Request::VclLabel { label: label.clone(), vcl: vcl.clone() };
+        if let Some(refusal) = ask_worker(self.manager, request).await.filter(|reply| !reply.is_ok()) {
+            return refusal;
+        }
+        self.manager.vcls.borrow_mut().set_label(label, vcl);
+        Response::ok("")
+    }
+
+    pub(super) async fn vcl_discard(self) -> Response {
+        let _changes = self.manager.changes.lock().await;
+        let names = match self.manager.vcls.borrow().check_discard(self.arguments) {
+            Ok(names) => names,
+            Err(refusal) => return refusal,
+        };
+        for name in names {
+            let reply = ask_worker(self.manager, Request::VclDiscard { name: name.clone() }).await;
+            if let Some(refusal) = reply.filter(|reply| !reply.is_ok()) {
+                return refusal;
+            }
+            self.manager.vcls.borrow_mut().remove(&name);
+        }
+        Response::ok("")
+    }
+
+    pub(super) async fn vcl_list(self) -> Response {
+        let reported = ask_worker(self.manager, Request::VclStatus).await.filter(Response::is_ok);
+        let worker_runs = reported.is_some();
+        let mut reported = parse_status(&reported.map(|reply| reply.body).unwrap_or_default());
+        let table = self.manager.vcls.borrow();
+        let mut rows = Vec::new();
+        for entry in table.entries() {
+            let known = reported.remove(entry.name.as_str());
+            let target = match &entry.kind {
+                Kind::Label(target) => table.get(target).unwrap_or(entry),
+                Kind::Program(_) => entry,
+            };
+            let resting = if target.state == VclState::Cold { "cold" } else { "warm" };
+            let (temperature, busy) = known.unwrap_or((resting.to_owned(), 0));
+            rows.push(Row {
+                status: if table.active() == Some(&entry.name) { "active" } else { "available" },
+                state: if entry.is_label() { "label" } else { word(entry.state) },
+                temperature,
+                busy: worker_runs.then_some(busy),
+                name: entry.name.clone(),
+                link: link(entry, &table.dependants(&entry.name)),
+            });
+        }
+        // What the worker still holds of discarded VCLs.
+        let mut rest: Vec<_> = reported.into_iter().collect();
+        rest.sort();
+        rows.extend(rest.into_iter().map(|(name, (temperature, busy))| Row {
+            status: "discarded",
+            state: "auto",
+            temperature,
+            busy: Some(busy),
+            name,
+            link: Link::None,
+        }));
+        if self.json {
+            let mut reply = self.json_reply(2);
+            rows.iter().for_each(|row| reply.push("\n  ", &row.json()));
+            return Response::ok(reply.finish());
+        }
+        Response::ok(table::layout(&rows.iter().map(Row::cells).collect::<Vec<_>>()))
+    }
+
+    pub(super) fn vcl_deps(self) -> Response {
+        let table = self.manager.vcls.borrow();
+        if self.json {
+            let mut reply = self.json_reply(1);
+            for entry in table.entries() {
+                let needs: Vec<String> = entry.needs().iter().map(|need| format!("\n      {}", string(need))).collect();
+                let end = if needs.is_empty() { "" } else { "\n    " };
+                let (name, needs) = (string(&entry.name), needs.join(","));
+                reply.push("\n  ", &format!("{{\n    \"name\": {name},\n    \"deps\": [{needs}{end}]\n  }}"));
+            }
+            return Response::ok(reply.finish());
+        }
+        let mut rows = Vec::new();
+        for entry in table.entries() {
+            if entry.needs().is_empty() {
+                rows.push(vec![entry.name.clone()]);
+            }
+            rows.extend(entry.needs().iter().map(|need| vec![entry.name.clone(), need.clone()]));
+        }
+        Response::ok(table::layout(&rows))
+    }
+
+    pub(super) fn vcl_show(self) -> Response {
+        let (all, names) = match self.arguments.split_first() {
+            Some((flag, rest)) if flag == "-v" => (true, rest),
+            _ => (false, self.arguments),
+        };
+        if let Some(surplus) = names.get(1) {
+            return Response::new(status::PARAMETER, format!("Too many parameters: '{surplus}'"));
+        }
+        let table = self.manager.vcls.borrow();
+        let Some(name) = names.first().map(String::as_str).or(table.active()) else {
+            return Response::new(status::CANNOT, "No active VCL");
+        };
+        let Some(loaded) = table.program(name) else {
+            return Response::new(status::PARAMETER, format!("No VCL named '{name}'"));
+        };
+        if !all {
+            return Response::ok(loaded.sources.first().map(|source| source.text.clone()).unwrap_or_default());
+        }
+        let shown = loaded.sources.iter().enumerate().map(|(index, source)| {
+            format!("// VCL.SHOW {index} {} {}\n{}\n", source.text.len(), source.name, source.text)
+        });
+        Response::ok(shown.collect::<String>())
+    }
+
+    pub(super) fn vcl_symtab(self) -> Response {
+        let table = self.manager.vcls.borrow();
+        let mut text = String::new();
+        for entry in table.entries() {
+            if let Kind::Program(loaded) = &entry.kind {
+                text.push_str(&format!("Vcl: {}\n  program: {} bytes\n", entry.name, loaded.program.len()));
+                loaded.sources.iter().for_each(|source| text.push_str(&format!("  source: {}\n", source.name)));
+            }
+        }
+        Response::ok(text)
+    }
+}
+
+/// Loads a VCL of the command line before there is a worker, and makes it active.
+///
+/// # Errors
+/// The report of the compiler.
+pub fn load_at_start(manager: &Rc<Manager>, name: &str, source_name: &str, text: &[u8]) -> Result<(), String> {
+    let done = Job::new(manager, source_name.to_owned(), text.to_vec()).run(false)?;
+    if !done.warnings.is_empty() {
+        manager.reporter.say_plain(done.warnings.trim_end());
+    }
+    let mut table = manager.vcls.borrow_mut();
+    table.add(name, VclState::Auto, done.loaded);
+    table.set_active(name);
+    Ok(())
+}
+
+/// One row of `vcl.list`.
+struct Row {
+    status: &'static str,
+    state: &'static str,
+    temperature: String,
+    /// `None` without a worker.
+    busy: Option<u64>,
+    name: String,
+    link: Link,
+}
+
+/// What a row of `vcl.list` says of labels.
+enum Link {
+    None,
+    /// A label: its VCL, and how many VCLs return to it.
+    To(String, usize),
+    /// A VCL with so many labels.
+    From(usize),
+}
+
+fn link(entry: &Entry, dependants: &[&Entry]) -> Link {
+    match &entry.kind {
+        Kind::Label(target) => Link::To(target.clone(), dependants.len()),
+        Kind::Program(_) if dependants.is_empty() => Link::None,
+        Kind::Program(_) => Link::From(dependants.len()),
+    }
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let busy = self.busy.map_or_else(|| format!("{:>6}", "-"), |busy| format!("{busy:6}"));
+        let mut cells =
+            vec![self.status.to_owned(), self.state.to_owned(), self.temperature.clone(), busy, self.name.clone()];
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        match &self.link {
+            Link::None => {}
+            Link::To(target, 0) => cells.extend(["->".to_owned(), target.clone()]),
+            Link::To(target, count) => {
+                let possessive = if *count == 1 { "" } else { "'s" };
+                cells.extend(["->".to_owned(), format!("{target} ({count} return(vcl){possessive})")]);
+            }
+            Link::From(count) => cells.extend(["<-".to_owned(), format!("({count} label{})", plural(*count))]),
+        }
+        cells
+    }
+
+    fn json(&self) -> String {
+        let mut fields = vec![
+            format!("\"status\": {}", string(self.status)),
+            format!("\"state\": {}", string(self.state)),
+            format!("\"temperature\": {}", string(&self.temperature)),
+        ];
+        fields.extend(self.busy.map(|busy| format!("\"busy\": {busy}")));
+        fields.push(format!("\"name\": {}", string(&self.name)));
+        match &self.link {
+            Link::None => {}
+            Link::To(target, count) => {
+                let count = if *count == 0 { String::new() } else { format!(",\n      \"refs\": {count}") };
+                fields.push(format!("\"label\": {{\n      \"name\": {}{count}\n      }}", string(target)));
+            }
+            Link::From(count) => fields.push(format!("\"labels\": {count}")),
+        }
+        format!("{{\n    {}\n}}", fields.join(",\n    "))
+    }
+}
+
+fn word(state: VclState) -> &'static str {
+    match state {
+        VclState::Auto => "auto",
+        VclState::Cold => "cold",
+        VclState::Warm => "warm",
+    }
+}
+
+/// `name temperature busy`, one a line.
+fn parse_status(text: &str) -> HashMap<String, (String, u64)> {
+    let mut out = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        if let (Some(name), Some(temperature)) = (words.next(), words.next()) {
+            let busy = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+            out.insert(name.to_owned(), (temperature.to_owned(), busy));
+        }
+    }
+    out
+}

@@ -1,0 +1,104 @@
+//! Compiling a VCL in the manager: a job that can run on another thread, and its result.
+
+use crate::state::Manager;
+use crate::vcl_table::Loaded;
+use std::path::PathBuf;
+use surface::parameter::Parameters;
+use vcl::{CompileOptions, SourceText};
+
+/// Everything that a compilation depends on.
+#[derive(Debug)]
+pub struct Job {
+    source_name: String,
+    text: Vec<u8>,
+    vcl_path: Vec<PathBuf>,
+    unsafe_path: bool,
+    err_unref: bool,
+    storages: Vec<String>,
+    labels: Vec<String>,
+    syntax_min: u8,
+}
+
+/// What a compilation yields.
+#[derive(Debug)]
+pub struct Done {
+    /// For the table.
+    pub loaded: Loaded,
+    /// Messages that are no errors, as they are shown; empty when there are none.
+    pub warnings: String,
+    /// The program in readable form, for `-C`.
+    pub listing: String,
+}
+
+impl Job {
+    /// A job with the manager's parameters as they stand.
+    #[must_use]
+    pub fn new(manager: &Manager, source_name: String, text: Vec<u8>) -> Job {
+        let mut job = Job::of_parameters(&manager.parameters.borrow(), source_name, text);
+        job.storages = manager.arguments.storages.names();
+        job.labels = manager.vcls.borrow().labels();
+        let has_unix_socket = manager.listeners.borrow().iter().any(|listener| listener.path().is_some());
+        job.syntax_min = if has_unix_socket { 41 } else { 40 };
+        job
+    }
+
+    /// A job of a program that does not run yet (`-C`).
+    #[must_use]
+    pub fn of_parameters(parameters: &Parameters, source_name: String, text: Vec<u8>) -> Job {
+        Job {
+            source_name,
+            text,
+            vcl_path: parameters.vcl_path.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
+            unsafe_path: parameters.vcc_unsafe_path,
+            err_unref: parameters.vcc_err_unref,
+            storages: Vec::new(),
+            labels: Vec::new(),
+            syntax_min: 40,
+        }
+    }
+
+    /// Names of the storages, for `-C`.
+    #[must_use]
+    pub fn with_storages(mut self, storages: Vec<String>) -> Job {
+        self.storages = storages;
+        self
+    }
+
+    /// Compiles. `listing` asks for the readable form.
+    ///
+    /// # Errors
+    /// The report for the operator.
+    pub fn run(self, listing: bool) -> Result<Done, String> {
+        let options = CompileOptions {
+            vcl_path: &self.vcl_path,
+            unsafe_path: self.unsafe_path,
+            err_unref: self.err_unref,
+            storages: &self.storages,
+            labels: &self.labels,
+            syntax_min: self.syntax_min,
+            ..CompileOptions::default()
+        };
+        let source = SourceText { name: &self.source_name, text: &self.text };
+        let compiled = vcl::compile(&source, &options).map_err(|error| error.report())?;
+        let warnings = if compiled.warnings.is_empty() {
+            String::new()
+        } else {
+            format!("Message from VCC-compiler:\n{}\n(That was just a warning)\n", compiled.warnings)
+        };
+        let program = postcard::to_stdvec(&compiled.program).map_err(|error| error.to_string())?;
+        Ok(Done {
+            listing: if listing { format!("{:#?}\n", compiled.program) } else { String::new() },
+            loaded: Loaded { program, sources: compiled.program.sources, labels: compiled.program.labels },
+            warnings,
+        })
+    }
+}
+
+/// The report on a file that can't be read.
+#[must_use]
+pub fn unreadable(file: &str, reason: &str) -> String {
+    format!(
+        "Message from VCC-compiler:\nCannot read file '{file}' ({reason})\n\
+         Running VCC-compiler failed, exited with 2\nVCL compilation failed"
+    )
+}

@@ -1,0 +1,479 @@
+//! The life of the worker: start, ping, death, restart, stop.
+//!
+//! ```text
+//! stopped ──start──▶ starting ──▶ running ──stop──▶ stopping ──▶ stopped
+//!    ▲                  │            │
+//!    └──────failed──────┘            └──▶ died ──(auto_restart)──▶ starting
+//! ```
+//! A restart touches neither the listening sockets nor the arena: who connects meanwhile waits in the kernel, and the
+//! cache is there again. Only `stop` turns connections away. Under debug bit `vtc_mode` a start after a `stop` begins
+//! with an empty cache, as the tests of Varnish expect; without it the cache is kept.
+//! Invariant: one task reaps each process, and it alone reports the end.
+
+use crate::link::{Link, LinkError};
+use crate::report::Level;
+use crate::state::{ChildState, Count, Manager, Worker, now};
+use crate::vcl_table::Kind;
+use command_fds::{CommandFdExt, FdMapping};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ExitStatus, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use surface::parameter::debug;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+use worker::control::{Configuration, ListenerConfiguration, Reply, Request, StorageConfiguration};
+
+use crate::arguments::jail::Jail;
+
+/// The first descriptor of a worker after the standard ones: its control connection.
+const CONTROL_DESCRIPTOR: i32 = 3;
+/// A worker that dies sooner than this died young.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// This many young deaths in a row are answered at once, the others after a pause.
+const SHORT_LIVES_FREE: u32 = 3;
+/// Longest pause before a restart.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a worker may take to die of a signal before the next, harder one.
+const DYING_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest line of a worker's output that is reported in one piece, in bytes.
+const SAID_BYTES_MAX: u64 = 8192;
+
+/// Starts a worker. The caller holds `changes`.
+///
+/// # Errors
+/// Why there is none; the state is `Stopped` then.
+pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
+    manager.state.set(ChildState::Starting);
+    match launch(manager).await {
+        Ok(()) => {
+            manager.state.set(ChildState::Running);
+            manager.reporter.say_plain("Child launched OK");
+            Ok(())
+        }
+        Err(text) => {
+            if let Some(worker) = manager.worker() {
+                kill_and_wait(manager, &worker).await;
+            }
+            manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
+            manager.state.set(ChildState::Stopped);
+            Err(text)
+        }
+    }
+}
+
+async fn launch(manager: &Rc<Manager>) -> Result<(), String> {
+    let worker = spawn(manager).map_err(|error| format!("Could not start the worker: {error}"))?;
+    let pid = worker.pid;
+    manager.count(Count::ChildStart);
+    manager.say(Level::Debug, format!("Child ({pid}) Started"));
+    let ask = async |request: Request| -> Result<Reply, String> {
+        let reply = worker.link.ask(request, manager.patience()).await;
+        reply.map_err(|error| format!("Child ({pid}) {}", link_text(error)))
+    };
+    let configuration = configuration(manager);
+    let reply = ask(Request::Configure(Box::new(configuration))).await?;
+    if reply.status != 200 {
+        return Err(format!("Child ({pid}) refused its configuration:\n{}", reply.body));
+    }
+    for request in vcl_requests(manager) {
+        let reply = ask(request).await?;
+        if reply.status != 200 {
+            let text = format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body);
+            manager.say(Level::Error, &text);
+            return Err(text);
+        }
+    }
+    let reply = ask(Request::Start).await?;
+    if reply.status != 200 {
+        let text = format!("Child ({pid}) Acceptor start failed:\n{}", reply.body);
+        manager.say(Level::Error, &text);
+        return Err(text);
+    }
+    Ok(())
+}
+
+/// Everything that a new worker must load, in an order in which each finds what it needs.
+fn vcl_requests(manager: &Manager) -> Vec<Request> {
+    let table = manager.vcls.borrow();
+    let mut requests = Vec::new();
+    let mut sent: Vec<&str> = Vec::new();
+    let mut waiting: Vec<_> = table.entries().iter().collect();
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        waiting.retain(|entry| {
+            if !entry.needs().iter().all(|need| sent.contains(&need.as_str())) {
+                return true;
+            }
+            sent.push(&entry.name);
+            requests.push(match &entry.kind {
+                Kind::Program(loaded) => {
+                    Request::VclLoad { name: entry.name.clone(), program: loaded.program.clone(), state: entry.state }
+                }
+                Kind::Label(target) => Request::VclLabel { label: entry.name.clone(), vcl: target.clone() },
+            });
+            false
+        });
+        if waiting.len() == before {
+            break;
+        }
+    }
+    if let Some(name) = table.active() {
+        requests.push(Request::VclUse { name: name.to_owned() });
+    }
+    requests
+}
+
+/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, arena, journal,
+/// panic text, listening sockets.
+const ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
+const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
+const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
+const FIRST_SOCKET_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
+
+fn configuration(manager: &Manager) -> Configuration {
+    let mut next = FIRST_SOCKET_DESCRIPTOR;
+    let listeners = manager.listeners.borrow();
+    let listeners = listeners.iter().map(|listener| ListenerConfiguration {
+        name: listener.name.clone(),
+        endpoint: listener.endpoint.clone(),
+        proxy: listener.proxy,
+        path: listener.path().map(ToOwned::to_owned),
+        descriptors: listener
+            .sockets()
+            .iter()
+            .map(|_| {
+                next += 1;
+                next - 1
+            })
+            .collect(),
+    });
+    let storages = &manager.arguments.storages;
+    Configuration {
+        work_directory: manager.directory.borrow().path().to_owned(),
+        identity: manager.identity.clone(),
+        hostname: crate::platform::host_name(),
+        listeners: listeners.collect(),
+        storage: StorageConfiguration {
+            name: storages.cache.name.clone(),
+            kind: "malloc".to_owned(),
+            limit_bytes: manager.storage_limit_bytes,
+            descriptor: ARENA_DESCRIPTOR,
+            journal_descriptor: JOURNAL_DESCRIPTOR,
+        },
+        transient_limit_bytes: storages.transient.limit_bytes,
+        event_loops: manager.event_loops(),
+        parameters: manager.parameters.borrow().clone(),
+        run_as: match &manager.arguments.jail {
+            Jail::None => None,
+            Jail::Unix { worker, .. } => *worker,
+        },
+        panic_descriptor: PANIC_DESCRIPTOR,
+    }
+}
+
+/// Prepares memory, sockets and directory, and starts the process.
+fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
+    if manager.was_stopped.replace(false) && manager.debug(debug::VTC_MODE) {
+        manager.memory.borrow_mut().renew_storage()?;
+    }
+    let _ = manager.memory.borrow().take_panic();
+    manager.directory.borrow().make_worker_directory()?;
+    let (depth, loops) = (manager.parameters.borrow().listen_depth, manager.event_loops());
+    for listener in manager.listeners.borrow_mut().iter_mut() {
+        listener.resize(loops)?;
+        listener.listen(depth)?;
+    }
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let mut descriptors: Vec<OwnedFd> = vec![theirs.into()];
+    descriptors.extend(manager.memory.borrow().handles()?);
+    for listener in manager.listeners.borrow().iter() {
+        for socket in listener.sockets() {
+            descriptors.push(socket.try_clone()?.into());
+        }
+    }
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.arg0("copal").arg("worker").arg("--control").arg(CONTROL_DESCRIPTOR.to_string());
+    // For those who read the process list: whose worker this is.
+    command.arg("-n").arg(manager.directory.borrow().path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mapping = |(number, parent_fd)| FdMapping { parent_fd, child_fd: number };
+    command.fd_mappings((CONTROL_DESCRIPTOR..).zip(descriptors).map(mapping).collect()).map_err(io::Error::other)?;
+    let mut child = Command::from(command).spawn()?;
+    let pid = child.id().unwrap_or(0);
+    ours.set_nonblocking(true)?;
+    let (gone, gone_receiver) = watch::channel(false);
+    let worker =
+        Worker { pid, link: Link::new(UnixStream::from_std(ours)?), since: Instant::now(), gone: gone_receiver };
+    let outputs = [
+        child.stdout.take().map(|pipe| spawn_local(report_output(manager.clone(), pid, pipe))),
+        child.stderr.take().map(|pipe| spawn_local(report_output(manager.clone(), pid, pipe))),
+    ];
+    *manager.worker.borrow_mut() = Some(worker.clone());
+    spawn_local(reap(manager.clone(), worker.clone(), child, outputs, gone));
+    spawn_local(ping(manager.clone(), worker.clone()));
+    Ok(worker)
+}
+
+/// Reports what a worker writes, line by line.
+async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Unpin) {
+    use tokio::io::AsyncReadExt;
+    let mut reader = BufReader::new(pipe);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(SAID_BYTES_MAX).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line);
+                manager.say(Level::Info, format!("Child ({pid}) said {}", text.trim_end()));
+            }
+        }
+    }
+}
+
+type Output = Option<tokio::task::JoinHandle<()>>;
+
+/// Waits for the end of a worker, reports it, and starts the next one when that is wanted.
+async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [Output; 2], gone: watch::Sender<bool>) {
+    let status = child.wait().await;
+    // What it said last comes before its obituary; a descendant that holds the pipe open must not keep us.
+    for output in outputs.into_iter().flatten() {
+        let _ = tokio::time::timeout(Duration::from_millis(500), output).await;
+    }
+    match status {
+        Ok(status) => obituary(&manager, worker.pid, status),
+        Err(error) => manager.say(Level::Error, format!("Child ({}) could not be waited for: {error}", worker.pid)),
+    }
+    report_panic(&manager, worker.pid);
+    if !manager.keeps_memory() {
+        manager.directory.borrow().remove_worker_directory();
+    }
+    *manager.worker.borrow_mut() = None;
+    let ran = manager.state.get() == ChildState::Running;
+    if ran {
+        manager.state.set(ChildState::Died);
+    }
+    manager.say(Level::Debug, "Child cleanup complete");
+    let _ = gone.send(true);
+    if ran {
+        let young = worker.since.elapsed() < SHORT_LIFE;
+        manager.short_lives.set(if young { manager.short_lives.get().saturating_add(1) } else { 0 });
+        restart(&manager).await;
+    }
+}
+
+/// After a death: starts workers until one runs, or nobody wants one any more.
+async fn restart(manager: &Rc<Manager>) {
+    loop {
+        let wanted = manager.parameters.borrow().auto_restart;
+        if !wanted {
+            let _changes = manager.changes.lock().await;
+            if manager.state.get() == ChildState::Died {
+                become_stopped(manager);
+            }
+            return;
+        }
+        let pause = pause(manager.short_lives.get());
+        if !pause.is_zero() {
+            let (count, seconds) = (manager.short_lives.get(), pause.as_secs());
+            let text = format!("Child died young {count} times in a row; the next one starts in {seconds} s");
+            manager.say(Level::Error, text);
+            tokio::time::sleep(pause).await;
+        }
+        let _changes = manager.changes.lock().await;
+        if manager.state.get() != ChildState::Died {
+            return;
+        }
+        match start_after_death(manager).await {
+            Ok(()) => return,
+            Err(text) => manager.say(Level::Error, text),
+        }
+        manager.short_lives.set(manager.short_lives.get().saturating_add(1));
+    }
+}
+
+/// As [`start`], but a failure leaves the state `Died` and the sockets listening: there will be another try.
+async fn start_after_death(manager: &Rc<Manager>) -> Result<(), String> {
+    manager.state.set(ChildState::Starting);
+    match launch(manager).await {
+        Ok(()) => {
+            manager.state.set(ChildState::Running);
+            manager.reporter.say_plain("Child launched OK");
+            Ok(())
+        }
+        Err(text) => {
+            if let Some(worker) = manager.worker() {
+                kill_and_wait(manager, &worker).await;
+            }
+            manager.state.set(ChildState::Died);
+            Err(text)
+        }
+    }
+}
+
+/// The pause before the next start.
+fn pause(short_lives: u32) -> Duration {
+    match short_lives.checked_sub(SHORT_LIVES_FREE) {
+        None => Duration::ZERO,
+        Some(steps) => Duration::from_secs(1 << steps.min(3)).min(PAUSE_MAX),
+    }
+}
+
+/// One line about how a worker ended, and its place in the counters and in our own exit status.
+fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
+    if status.success() {
+        manager.say(Level::Info, format!("Child ({pid}) ended"));
+        return;
+    }
+    let mut text = format!("Child ({pid}) died");
+    let mut bits = 0;
+    if let Some(code) = status.code() {
+        text.push_str(&format!(" status={code}"));
+        bits |= 0x20;
+        manager.count(if code == 1 { Count::ChildExit } else { Count::ChildStop });
+    }
+    if let Some(signal) = status.signal() {
+        text.push_str(&format!(" signal={signal}"));
+        bits |= 0x40;
+        manager.count(Count::ChildDied);
+    }
+    if status.core_dumped() {
+        text.push_str(" (core dumped)");
+        bits |= 0x80;
+        manager.count(Count::ChildDump);
+    }
+    manager.exit_status.set(manager.exit_status.get() | bits);
+    manager.say(Level::Error, text);
+}
+
+/// Takes the text of a panic, reports it and keeps it for `panic.show`.
+pub fn report_panic(manager: &Manager, pid: u32) {
+    let Some(text) = manager.memory.borrow().take_panic() else { return };
+    let text = format!("Panic at: {}\n{text}", http_date(now()));
+    manager.say(Level::Error, format!("Child ({pid}) {text}"));
+    *manager.panic.borrow_mut() = Some(text);
+    manager.count(Count::ChildPanic);
+}
+
+/// Seconds since 1970 as HTTP writes dates.
+fn http_date(now: f64) -> String {
+    let mut text = [0; 29];
+    semantics::date::format(now, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Asks the worker from time to time whether it is there, and kills one that does not answer.
+async fn ping(manager: Rc<Manager>, worker: Worker) {
+    let mut gone = worker.gone.clone();
+    loop {
+        let interval = manager.parameters.borrow().ping_interval;
+        let sleep = tokio::time::sleep(Duration::from_secs(interval.max(1)));
+        tokio::select! {
+            () = sleep => {}
+            _ = gone.changed() => return,
+        }
+        if interval == 0 || manager.state.get() != ChildState::Running {
+            continue;
+        }
+        match worker.link.ask(Request::Ping, manager.patience()).await {
+            Ok(reply) if reply.status == 200 => {}
+            Ok(reply) => {
+                let text = format!("Unexpected reply from ping: {} {}", reply.status, reply.body);
+                manager.say(Level::Error, text);
+            }
+            Err(error) => return unresponsive(&manager, &worker, error).await,
+        }
+    }
+}
+
+/// Deals with a worker whose connection is of no more use.
+pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkError) {
+    let mut gone = worker.gone.clone();
+    // One that closed the connection is usually dying already.
+    let grace = if error == LinkError::Closed { Duration::from_secs(1) } else { Duration::ZERO };
+    if tokio::time::timeout(grace, gone.wait_for(|gone| *gone)).await.is_ok() {
+        return;
+    }
+    manager.say(Level::Error, format!("Child ({}) not responding to CLI, killed it.", worker.pid));
+    kill_and_wait(manager, worker).await;
+}
+
+fn signal(worker: &Worker, signal: Signal) {
+    if let Ok(pid) = i32::try_from(worker.pid) {
+        if pid > 1 && !*worker.gone.borrow() {
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+}
+
+async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
+    let mut gone = worker.gone.clone();
+    signal(worker, Signal::SIGQUIT);
+    if tokio::time::timeout(DYING_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok() {
+        return;
+    }
+    manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
+    signal(worker, Signal::SIGKILL);
+    let _ = gone.wait_for(|gone| *gone).await;
+}
+
+/// Stops the worker, politely first. The caller holds `changes`.
+pub async fn stop(manager: &Rc<Manager>) {
+    if manager.state.get() == ChildState::Died {
+        become_stopped(manager);
+        return;
+    }
+    let Some(worker) = manager.worker() else {
+        become_stopped(manager);
+        return;
+    };
+    manager.state.set(ChildState::Stopping);
+    manager.say(Level::Debug, "Stopping Child");
+    let mut gone = worker.gone.clone();
+    let patience = manager.patience();
+    let ended = async {
+        let _ = worker.link.ask(Request::Stop, patience).await;
+        gone.wait_for(|gone| *gone).await.is_ok()
+    };
+    if tokio::time::timeout(patience, ended).await.is_err() {
+        manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
+        kill_and_wait(manager, &worker).await;
+    }
+    become_stopped(manager);
+}
+
+fn become_stopped(manager: &Manager) {
+    manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
+    manager.was_stopped.set(true);
+    manager.short_lives.set(0);
+    manager.state.set(ChildState::Stopped);
+}
+
+/// What the operator is told when the worker does not answer.
+#[must_use]
+pub fn link_text(error: LinkError) -> &'static str {
+    match error {
+        LinkError::Closed => "CLI communication error (hdr)",
+        LinkError::Late => "CLI communication error (timeout)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_dies_young_again_and_again_is_given_pauses() {
+        let pauses: Vec<u64> = (0..9).map(|lives| pause(lives).as_secs()).collect();
+        assert_eq!(pauses, [0, 0, 0, 1, 2, 4, 5, 5, 5]);
+        assert_eq!(pause(u32::MAX), PAUSE_MAX);
+    }
+}

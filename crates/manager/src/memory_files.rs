@@ -1,0 +1,96 @@
+//! The memory files that outlive a worker: the cache arena, the journal of bans, the panic text.
+//!
+//! The manager only holds them open. What is in the arena and the journal is the worker's business.
+
+use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+/// Size of the file for the panic text, in bytes.
+pub const PANIC_BYTES: u64 = 64 << 10;
+
+/// The files, open for the life of the manager.
+#[derive(Debug)]
+pub struct MemoryFiles {
+    arena: OwnedFd,
+    journal: OwnedFd,
+    panic: File,
+}
+
+impl MemoryFiles {
+    /// Makes empty files.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn create() -> io::Result<MemoryFiles> {
+        let panic = File::from(empty(c"copal-panic")?);
+        panic.set_len(PANIC_BYTES)?;
+        Ok(MemoryFiles { arena: empty(c"copal-arena")?, journal: empty(c"copal-journal")?, panic })
+    }
+
+    /// Forgets the cache: the next worker gets an empty arena, and an empty journal with it.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn renew_storage(&mut self) -> io::Result<()> {
+        self.arena = empty(c"copal-arena")?;
+        self.journal = empty(c"copal-journal")?;
+        Ok(())
+    }
+
+    /// Handles for a worker: arena, journal, panic text.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn handles(&self) -> io::Result<[OwnedFd; 3]> {
+        Ok([self.arena.try_clone()?, self.journal.try_clone()?, self.panic.try_clone()?.into()])
+    }
+
+    /// Takes the text that a worker left when it panicked.
+    #[must_use]
+    pub fn take_panic(&self) -> Option<String> {
+        let mut first = [0];
+        if self.panic.read_at(&mut first, 0).ok()? == 0 || first == [0] {
+            return None;
+        }
+        let mut bytes = vec![0; PANIC_BYTES as usize];
+        let length = self.panic.read_at(&mut bytes, 0).ok()?;
+        bytes.truncate(length);
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        bytes.truncate(end);
+        let _ = self.panic.write_all_at(&vec![0; end], 0);
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn empty(name: &CStr) -> io::Result<OwnedFd> {
+    Ok(memfd_create(name, MemFdCreateFlag::MFD_CLOEXEC)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_taken_once() {
+        let files = MemoryFiles::create().unwrap();
+        assert_eq!(files.take_panic(), None);
+        let [_, _, panic] = files.handles().unwrap();
+        File::from(panic).write_all_at(b"Assert error\n", 0).unwrap();
+        assert_eq!(files.take_panic().as_deref(), Some("Assert error\n"));
+        assert_eq!(files.take_panic(), None);
+    }
+
+    #[test]
+    fn renewed_storage_is_empty() {
+        let mut files = MemoryFiles::create().unwrap();
+        let [arena, ..] = files.handles().unwrap();
+        File::from(arena).write_all_at(b"object", 0).unwrap();
+        files.renew_storage().unwrap();
+        let [arena, ..] = files.handles().unwrap();
+        assert_eq!(File::from(arena).metadata().unwrap().len(), 0);
+    }
+}

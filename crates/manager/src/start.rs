@@ -1,0 +1,233 @@
+//! The start of the daemon, its one loop, and its end.
+//!
+//! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
+//! command line → CLI → `-I` file → worker → ready. Whatever fails before the worker runs is one message and status 2.
+
+use crate::arguments::jail::Jail;
+use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
+use crate::background;
+use crate::cli_server;
+use crate::commands;
+use crate::compile::Job;
+use crate::directory::WorkDirectory;
+use crate::life;
+use crate::report::{Level, Reporter};
+use crate::state::{ChildState, Manager, Parts, event_loops};
+use crate::{listeners, memory};
+use nix::sys::prctl;
+use std::ffi::OsString;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use surface::parameter::debug;
+use surface::version::VARNISH_BANNER;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{LocalSet, spawn_local};
+
+/// Exit status for a start that failed.
+const FAILED: i32 = 2;
+
+/// Runs the daemon with its arguments (without the program's name). Returns the exit status.
+#[must_use]
+pub fn daemon(arguments: &[OsString]) -> i32 {
+    let (in_background, options) = match arguments.split_first() {
+        Some((first, rest)) if first == background::MARK => (true, rest),
+        _ => (false, arguments),
+    };
+    let parsed = match arguments::parse(options) {
+        Ok(Parsed::Run(parsed)) => *parsed,
+        Ok(Parsed::Print(text)) => {
+            print!("{text}");
+            return 0;
+        }
+        Err(error) => return fail(&error),
+    };
+    match parsed.mode {
+        Mode::Compile => return compile_and_print(&parsed),
+        Mode::Background if !in_background => return background::start_again(options),
+        Mode::Background => background::leave_session(),
+        Mode::Foreground | Mode::Debug => {}
+    }
+    close_inherited();
+    let _ = prctl::set_name(c"varnishd");
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&ArgumentError::new(format!("no event loop: {error}"))),
+    };
+    let status = LocalSet::new().block_on(&runtime, run(parsed));
+    // A VCL that is being compiled must not keep us.
+    runtime.shutdown_background();
+    match status {
+        Ok(status) => status,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &ArgumentError) -> i32 {
+    eprintln!("Error:{}", error.text);
+    FAILED
+}
+
+/// `-C`: prints the programs in readable form.
+fn compile_and_print(arguments: &Arguments) -> i32 {
+    for vcl in &arguments.vcls {
+        let job = Job::of_parameters(&arguments.parameters, vcl.source_name.clone(), vcl.text.clone());
+        match job.with_storages(arguments.storages.names()).run(true) {
+            Ok(done) => {
+                eprint!("{}", done.warnings);
+                print!("{}", done.listing);
+            }
+            Err(report) => return fail(&ArgumentError::of_part(report)),
+        }
+    }
+    0
+}
+
+/// Closes what whoever started us left open, so that neither we nor a worker hold it.
+fn close_inherited() {
+    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
+    let mode = arguments.mode;
+    let (manager, cli_sockets) = prepare(arguments)?;
+    for vcl in &manager.arguments.vcls {
+        commands::load_at_start(&manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
+    }
+    manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
+    manager.say(Level::Debug, format!("Platform: {}", manager.identification));
+    for socket in cli_sockets {
+        spawn_local(cli_server::accept(manager.clone(), socket));
+    }
+    for master in &manager.arguments.cli_masters {
+        spawn_local(cli_server::connect(manager.clone(), master.clone()));
+    }
+    spawn_local(tick(manager.clone()));
+    let signals = spawn_local(signals(manager.clone()));
+    let result = match first_start(&manager).await {
+        Ok(()) => {
+            if mode == Mode::Background {
+                background::report_ready();
+            }
+            manager.reporter.detach();
+            serve(&manager).await;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    signals.abort();
+    end(&manager).await;
+    result.map(|()| manager.exit_status.get())
+}
+
+/// Everything that needs no event loop, in the order in which it may fail.
+fn prepare(arguments: Arguments) -> Result<(Rc<Manager>, Vec<std::net::TcpListener>), ArgumentError> {
+    let reporter = Reporter::new(arguments.mode != Mode::Background);
+    if arguments.parameters.debug & debug::VTC_MODE != 0 {
+        reporter.disable_syslog();
+    }
+    let mut directory = WorkDirectory::open(&arguments.work_directory, &arguments.jail, &arguments.pid_files)?;
+    let built = build(arguments, reporter, &mut directory);
+    built.map_err(|error| {
+        directory.clean(false);
+        error
+    })
+}
+
+fn build(
+    arguments: Arguments,
+    reporter: Reporter,
+    directory: &mut WorkDirectory,
+) -> Result<(Rc<Manager>, Vec<std::net::TcpListener>), ArgumentError> {
+    if let Jail::Unix { worker: None, .. } = arguments.jail {
+        reporter.say(Level::Error, "No user vcache, varnish or nobody: the worker runs as root");
+    }
+    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters))?;
+    let cli_sockets = cli_server::listen(&arguments.cli_listeners)?;
+    let secret = match &arguments.secret {
+        SecretArgument::Generated => Some(directory.make_secret()?),
+        SecretArgument::File(path) => Some(path.clone()),
+        SecretArgument::None => {
+            reporter.say_plain("Warning: CLI authentication disabled.");
+            None
+        }
+    };
+    let storage_limit_bytes = arguments.storages.cache.limit_bytes.unwrap_or_else(memory::default_storage_bytes);
+    let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limit_bytes };
+    let failed = |error: std::io::Error| ArgumentError::new(format!("Cannot set up shared memory: {}", reason(&error)));
+    let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;
+    let addresses: Vec<_> = cli_sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+    manager.publish_cli(&addresses, secret.as_deref().map(Path::new)).map_err(failed)?;
+    Ok((Rc::new(manager), cli_sockets))
+}
+
+/// The `-I` file, and the first worker.
+async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
+    if let Some((_, content)) = &manager.arguments.commands {
+        cli_server::run_file(manager, content).await?;
+    }
+    let has_vcl = manager.vcls.borrow().active().is_some();
+    if manager.is_debug_mode() || !has_vcl || manager.state.get() != ChildState::Stopped {
+        return Ok(());
+    }
+    let _changes = manager.changes.lock().await;
+    life::start(manager).await.map_err(ArgumentError::new)
+}
+
+/// Until somebody ends us.
+async fn serve(manager: &Rc<Manager>) {
+    if manager.is_debug_mode() {
+        tokio::select! {
+            () = cli_server::standard_input(manager) => {}
+            () = manager.end.notified() => {}
+        }
+    } else {
+        manager.end.notified().await;
+    }
+}
+
+/// SIGTERM and SIGINT end us; SIGHUP of a terminal that goes away doesn't.
+async fn signals(manager: Rc<Manager>) {
+    let handlers = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = handlers else { return };
+    loop {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+            _ = hangup.recv() => continue,
+        };
+        manager.say(Level::Error, format!("Manager got {name}"));
+        manager.end.notify_one();
+    }
+}
+
+/// Once a second: the uptime, and panics that the worker survived.
+async fn tick(manager: Rc<Manager>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        manager.count_uptime();
+        if let Some(worker) = manager.running_worker() {
+            life::report_panic(&manager, worker.pid);
+        }
+    }
+}
+
+/// Stops the worker and removes what was made.
+async fn end(manager: &Rc<Manager>) {
+    // Somebody may be in the middle of a start; a worker that doesn't answer must not keep us for ever.
+    let changes = tokio::time::timeout(manager.patience(), manager.changes.lock()).await;
+    if manager.state.get() != ChildState::Stopped {
+        life::stop(manager).await;
+    }
+    drop(changes);
+    manager.say(Level::Info, "manager stopping child");
+    manager.directory.borrow_mut().clean(manager.debug(debug::VTC_MODE));
+    manager.listeners.borrow_mut().clear();
+    manager.say(Level::Info, "manager dies");
+}

@@ -1,0 +1,276 @@
+//! What the manager holds: one value, shared by all tasks of its one thread.
+//!
+//! No borrow of a cell lives across an `.await`. What changes the worker or the set of VCLs holds `changes` meanwhile, so
+//! that a start, a load and a stop follow each other; everything else (ping, status, param.show) waits for nobody.
+
+use crate::arguments::{Arguments, Mode};
+use crate::directory::WorkDirectory;
+use crate::link::Link;
+use crate::listeners::Listener;
+use crate::memory_files::MemoryFiles;
+use crate::report::{Level, Reporter};
+use crate::vcl_table::VclTable;
+use shm::vsc::{CounterBlock, Publisher};
+use shm::vsm::VsmWriter;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use surface::counter::MGT;
+use surface::parameter::{Parameters, debug};
+use tokio::sync::{Mutex, Notify, watch};
+
+/// Document ids of the manager's counters begin here; a worker's are smaller.
+const DOCUMENT_ID_BASE: u64 = 1 << 40;
+
+/// Where the worker is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildState {
+    /// There is none, and none is wanted.
+    Stopped,
+    /// It is being set up.
+    Starting,
+    /// It serves.
+    Running,
+    /// It was told to end.
+    Stopping,
+    /// It died; the next one is on its way.
+    Died,
+}
+
+impl ChildState {
+    /// The word of `status`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ChildState::Stopped => "stopped",
+            ChildState::Starting => "starting",
+            ChildState::Running => "running",
+            ChildState::Stopping => "stopping",
+            ChildState::Died => "died, (restarting)",
+        }
+    }
+}
+
+/// A worker process.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Process number.
+    pub pid: u32,
+    /// The control connection.
+    pub link: Link,
+    /// When it was started.
+    pub since: Instant,
+    /// Becomes true when the process is gone and its end is reported.
+    pub gone: watch::Receiver<bool>,
+}
+
+/// The manager's own counters, by their place in section MGT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Count {
+    Uptime = 0,
+    ChildStart = 1,
+    ChildExit = 2,
+    ChildStop = 3,
+    ChildDied = 4,
+    ChildDump = 5,
+    ChildPanic = 6,
+}
+
+/// Everything.
+pub struct Manager {
+    /// The command line.
+    pub arguments: Arguments,
+    /// Messages to the operator.
+    pub reporter: Reporter,
+    /// Platform and options, for the banner.
+    pub identification: String,
+    /// `-i`, or the host's name.
+    pub identity: String,
+    /// Parameters as they stand.
+    pub parameters: RefCell<Parameters>,
+    /// VCLs and labels.
+    pub vcls: RefCell<VclTable>,
+    /// Listening sockets.
+    pub listeners: RefCell<Vec<Listener>>,
+    /// Memory that outlives workers.
+    pub memory: RefCell<MemoryFiles>,
+    /// Limit of the storage in bytes.
+    pub storage_limit_bytes: u64,
+    /// The work directory.
+    pub directory: RefCell<WorkDirectory>,
+    /// Where the CLI's secret is; `None` = nobody is asked.
+    pub secret: Option<PathBuf>,
+    /// The last panic, with its date.
+    pub panic: RefCell<Option<String>>,
+    /// State of the worker.
+    pub state: Cell<ChildState>,
+    /// The worker, while there is one.
+    pub worker: RefCell<Option<Worker>>,
+    /// Held by whatever changes the worker or the VCLs.
+    pub changes: Mutex<()>,
+    /// How many workers in a row died young.
+    pub short_lives: Cell<u32>,
+    /// A worker was stopped, so that the next start is not the first.
+    pub was_stopped: Cell<bool>,
+    /// Status bits for the end.
+    pub exit_status: Cell<i32>,
+    /// Wakes the end of the manager.
+    pub end: Notify,
+    /// CLI connections now.
+    pub connections: Cell<usize>,
+    index: VsmWriter,
+    counters: CounterBlock,
+    counts: RefCell<[u64; 7]>,
+    begun: Instant,
+}
+
+/// What is made before the manager itself.
+pub struct Parts {
+    /// The work directory, locked.
+    pub directory: WorkDirectory,
+    /// Sockets, bound.
+    pub listeners: Vec<Listener>,
+    /// The secret's path.
+    pub secret: Option<PathBuf>,
+    /// Limit of the storage in bytes.
+    pub storage_limit_bytes: u64,
+}
+
+impl Manager {
+    /// Puts the manager together and publishes its part of the shared memory.
+    ///
+    /// # Errors
+    /// The shared memory or the memory files can't be made.
+    pub fn new(arguments: Arguments, reporter: Reporter, parts: Parts) -> std::io::Result<Manager> {
+        let identification = crate::platform::identification(&arguments);
+        let identity = arguments.identity.clone().unwrap_or_else(crate::platform::host_name);
+        let index = VsmWriter::create(&parts.directory.make_manager_directory()?)?;
+        index.add_text("Arg", "-i", &identity)?;
+        let publisher = Publisher::new(&index, DOCUMENT_ID_BASE);
+        let counters = publisher.publish(&MGT, "MGT")?;
+        Ok(Manager {
+            parameters: RefCell::new(arguments.parameters.clone()),
+            arguments,
+            reporter,
+            identification,
+            identity,
+            vcls: RefCell::new(VclTable::default()),
+            listeners: RefCell::new(parts.listeners),
+            memory: RefCell::new(MemoryFiles::create()?),
+            storage_limit_bytes: parts.storage_limit_bytes,
+            directory: RefCell::new(parts.directory),
+            secret: parts.secret,
+            panic: RefCell::new(None),
+            state: Cell::new(ChildState::Stopped),
+            worker: RefCell::new(None),
+            changes: Mutex::new(()),
+            short_lives: Cell::new(0),
+            was_stopped: Cell::new(false),
+            exit_status: Cell::new(0),
+            end: Notify::new(),
+            connections: Cell::new(0),
+            index,
+            counters,
+            counts: RefCell::new([0; 7]),
+            begun: Instant::now(),
+        })
+    }
+
+    /// Publishes where the CLI listens and where its secret is, for varnishadm.
+    ///
+    /// # Errors
+    /// The shared memory can't be written.
+    pub fn publish_cli(&self, addresses: &[SocketAddr], secret: Option<&Path>) -> std::io::Result<()> {
+        if !addresses.is_empty() {
+            let line = |address: &SocketAddr| format!("{} {}\n", address.ip(), address.port());
+            self.index.add_text("Arg", "-T", &addresses.iter().map(line).collect::<String>())?;
+        }
+        if let Some(secret) = secret {
+            self.index.add_text("Arg", "-S", &secret.to_string_lossy())?;
+        }
+        self.directory.borrow().share_manager_files();
+        Ok(())
+    }
+
+    /// Sends a message to the operator.
+    pub fn say(&self, level: Level, text: impl AsRef<str>) {
+        self.reporter.say(level, text.as_ref());
+    }
+
+    /// Adds one to a counter.
+    pub fn count(&self, count: Count) {
+        let mut counts = self.counts.borrow_mut();
+        counts[count as usize] += 1;
+        self.counters.set(count as usize, counts[count as usize]);
+    }
+
+    /// Sets a counter to zero.
+    pub fn clear_count(&self, count: Count) {
+        self.counts.borrow_mut()[count as usize] = 0;
+        self.counters.set(count as usize, 0);
+    }
+
+    /// Publishes how long the manager runs.
+    pub fn count_uptime(&self) {
+        self.counters.set(Count::Uptime as usize, self.begun.elapsed().as_secs());
+    }
+
+    /// The worker and its connection, when it runs or is being set up.
+    #[must_use]
+    pub fn worker(&self) -> Option<Worker> {
+        self.worker.borrow().clone()
+    }
+
+    /// The worker when it serves, so that commands go to it.
+    #[must_use]
+    pub fn running_worker(&self) -> Option<Worker> {
+        (self.state.get() == ChildState::Running).then(|| self.worker()).flatten()
+    }
+
+    /// How long the worker may take for a reply.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        Duration::try_from_secs_f64(self.parameters.borrow().cli_timeout.max(0.1)).unwrap_or(Duration::from_secs(60))
+    }
+
+    /// Whether a debug bit is set.
+    #[must_use]
+    pub fn debug(&self, bit: u64) -> bool {
+        self.parameters.borrow().debug & bit != 0
+    }
+
+    /// Whether the shared memory of a worker that ended stays readable.
+    #[must_use]
+    pub fn keeps_memory(&self) -> bool {
+        self.debug(debug::VTC_MODE | debug::VSM_KEEP)
+    }
+
+    /// How many event loops a worker gets.
+    #[must_use]
+    pub fn event_loops(&self) -> usize {
+        event_loops(&self.parameters.borrow())
+    }
+
+    /// Whether the CLI has standard input for itself.
+    #[must_use]
+    pub fn is_debug_mode(&self) -> bool {
+        self.arguments.mode == Mode::Debug
+    }
+}
+
+/// The parameter `event_loops`, where 0 is one for each core that we may use.
+#[must_use]
+pub fn event_loops(parameters: &Parameters) -> usize {
+    match usize::try_from(parameters.event_loops) {
+        Ok(0) | Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
+        Ok(loops) => loops,
+    }
+}
+
+/// Seconds since 1970.
+#[must_use]
+pub fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
+}
