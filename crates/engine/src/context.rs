@@ -5,14 +5,15 @@
 //! Next file: `session.rs`.
 
 use arc_swap::ArcSwap;
-use backend::{Dial, Pool};
+use backend::{Dial, Pool, TestableRandom};
 use cache::Cache;
 use shm::counters::MainCounters;
 use shm::log::LogRing;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use store::Store;
 use surface::counter::Main;
@@ -20,6 +21,7 @@ use surface::parameter::Parameters;
 use tokio::time::Instant;
 
 use crate::loaded_vcl::VclTable;
+use crate::request::RequestPool;
 
 /// Wall-clock time that follows tokio's (pausable) clock.
 #[derive(Clone, Debug)]
@@ -126,6 +128,31 @@ pub struct Engine {
     pub draining: AtomicBool,
     /// `debug.fragfetch`: most bytes a fetch reads at once; 0 = no limit.
     pub fragment_fetch_bytes: AtomicU64,
+    /// The generator of directors and of `std.random`, which `debug.srandom` seeds.
+    pub random: TestableRandom,
+    /// Told about every panic that cost a request.
+    pub panics: PanicHook,
+}
+
+/// Takes the text of a panic.
+pub type PanicListener = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Who is told when a request panics; nobody at first.
+#[derive(Default)]
+pub struct PanicHook(OnceLock<PanicListener>);
+
+impl PanicHook {
+    /// Sets who is told; only the first call counts.
+    pub fn set(&self, hook: PanicListener) {
+        let _ = self.0.set(hook);
+    }
+
+    /// Tells it.
+    pub(crate) fn tell(&self, text: &str) {
+        if let Some(hook) = self.0.get() {
+            hook(text);
+        }
+    }
 }
 
 /// What one event loop has for itself.
@@ -140,12 +167,44 @@ pub struct Loop {
     pub pool: Pool,
     /// Time.
     pub clock: Clock,
+    /// Buffers of requests that are over, for the next ones.
+    pub requests: RequestPool,
+    /// Requests and fetches being worked on: what a stop waits for. See [`Loop::work`].
+    in_flight: Cell<usize>,
 }
 
 impl Loop {
+    /// A loop's own part. `counters` are summed up by whoever publishes them.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
+        Loop { engine, counters, dial, pool: Pool::new(), clock, requests: RequestPool::default(), in_flight: Cell::new(0) }
+    }
+
+    /// Requests and fetches being worked on.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.get()
+    }
+
+    /// Marks a request or fetch as being worked on for as long as the result lives. Idle connections hold none.
+    #[must_use]
+    pub fn work(self: &Rc<Self>) -> Work {
+        self.in_flight.set(self.in_flight.get() + 1);
+        Work(Rc::clone(self))
+    }
+
     /// Adds one to a counter.
     pub fn count(&self, counter: Main) {
         self.counters.add(counter, 1);
+    }
+}
+
+/// A request or fetch being worked on, see [`Loop::work`].
+pub struct Work(Rc<Loop>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
     }
 }
 

@@ -41,7 +41,17 @@ macro_rules! tags {
 }
 
 tags!(REQ, ReqMethod, ReqURL, ReqProtocol, ReqStatus, ReqReason, ReqHeader, ReqUnset, "A client's request.");
-tags!(RESP, RespMethod, RespURL, RespProtocol, RespStatus, RespReason, RespHeader, RespUnset, "A response to a client.");
+tags!(
+    RESP,
+    RespMethod,
+    RespURL,
+    RespProtocol,
+    RespStatus,
+    RespReason,
+    RespHeader,
+    RespUnset,
+    "A response to a client."
+);
 tags!(
     BEREQ,
     BereqMethod,

@@ -1,1 +1,198 @@
 //! The request machine: its steps in the order of life, the table of legal transitions, and the loop.
+//!
+//! ```text
+//! Accept → Receive → Hash ┬→ Lookup ┬→ Hit ──────────┬→ Deliver → Transmit → Finish
+//!                         │         ├→ Miss → Await ─┤
+//!                         ├→ Pass ──┴──────→ Await ──┘
+//!                         ├→ Pipe → Finish
+//!                         ├→ Purge → Synth
+//!                         └→ Synth → Transmit            VclFailed → Synth
+//!    any VCL may say: synth (→ Synth), restart (→ Restart → Receive), fail (→ VclFailed)
+//! ```
+//!
+//! One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
+//! one lies in [`Task`]. *Invariants:* only transitions of [`LEGAL`] happen; every step ends; a [`Request`] belongs to one
+//! session at a time and its buffers go back to the loop's pool when the session is idle.
+
+mod accept;
+mod await_object;
+mod deliver;
+mod finish;
+mod hash;
+mod hit;
+mod lookup;
+mod miss;
+mod pass;
+mod pipe;
+mod purge;
+mod receive;
+mod restart;
+mod synth;
+mod transmit;
+mod vcl_failed;
+
+mod body;
+mod filters;
+mod host;
+mod pool;
+mod task;
+mod vcl;
+mod vmod_context;
+
+pub(crate) use body::ClientBody;
+pub use pool::RequestPool;
+pub(crate) use task::{Request, SessionTimeouts, Settings, Task};
+pub(crate) use vcl::Ruling;
+
+use crate::context::Loop;
+use crate::session::{Connection, Session};
+use std::rc::Rc;
+use surface::close_reason::CloseReason;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Where a request is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// The head is parsed: what HTTP itself demands (Expect, Connection).
+    Accept,
+    /// vcl_recv.
+    Receive,
+    /// vcl_hash; what vcl_recv decided comes after it.
+    Hash,
+    /// The index is asked.
+    Lookup,
+    /// vcl_hit.
+    Hit,
+    /// vcl_miss.
+    Miss,
+    /// vcl_pass.
+    Pass,
+    /// A fetch is under way; its object is waited for.
+    Await,
+    /// vcl_pipe, and the pipe itself.
+    Pipe,
+    /// vcl_purge.
+    Purge,
+    /// vcl_synth.
+    Synth,
+    /// vcl_deliver.
+    Deliver,
+    /// The response is sent.
+    Transmit,
+    /// The request begins anew.
+    Restart,
+    /// A VCL method failed.
+    VclFailed,
+    /// Accounts and the end of the log.
+    Finish,
+}
+
+/// Which step may follow which.
+pub(crate) const LEGAL: &[(Step, &[Step])] = &[
+    (Step::Accept, &[Step::Receive, Step::Finish]),
+    (Step::Receive, &[Step::Hash, Step::VclFailed, Step::Synth, Step::Finish, Step::Receive]),
+    (
+        Step::Hash,
+        &[
+            Step::Lookup,
+            Step::Pass,
+            Step::Pipe,
+            Step::Purge,
+            Step::Synth,
+            Step::Restart,
+            Step::VclFailed,
+            Step::Receive,
+        ],
+    ),
+    (Step::Lookup, &[Step::Hit, Step::Miss, Step::Pass, Step::Synth]),
+    (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Await, &[Step::Deliver, Step::Synth]),
+    (Step::Pipe, &[Step::Finish, Step::Synth, Step::VclFailed]),
+    (Step::Purge, &[Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish]),
+    (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Transmit, &[Step::Finish]),
+    (Step::Restart, &[Step::Receive, Step::Synth]),
+    (Step::VclFailed, &[Step::Synth]),
+    (Step::Finish, &[]),
+];
+
+/// Whether a step may follow another.
+fn is_legal(from: Step, to: Step) -> bool {
+    LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
+}
+
+/// A request being run: what its steps work with.
+pub(crate) struct Run<'a, S> {
+    /// The event loop's things.
+    pub(crate) context: &'a Rc<Loop>,
+    /// The connection's facts.
+    pub(crate) session: &'a mut Session,
+    /// The connection itself.
+    pub(crate) connection: &'a mut Connection<S>,
+    /// The request and its buffers.
+    pub(crate) request: &'a mut Request,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    /// Runs a request whose head has been parsed to its end. Whether the session must close is in [`Task::close`].
+    pub(crate) async fn run(&mut self) {
+        let mut step = Step::Accept;
+        while step != Step::Finish {
+            let next = match step {
+                Step::Accept => self.accept().await,
+                Step::Receive => self.receive().await,
+                Step::Hash => self.hash().await,
+                Step::Lookup => self.lookup().await,
+                Step::Hit => self.hit().await,
+                Step::Miss => self.miss().await,
+                Step::Pass => self.pass().await,
+                Step::Await => self.await_object().await,
+                Step::Pipe => Box::pin(self.pipe()).await,
+                Step::Purge => self.purge().await,
+                Step::Synth => self.synth().await,
+                Step::Deliver => self.deliver().await,
+                Step::Transmit => self.transmit().await,
+                Step::Restart => self.restart(),
+                Step::VclFailed => self.vcl_failed(),
+                Step::Finish => Step::Finish,
+            };
+            debug_assert!(is_legal(step, next), "{step:?} → {next:?}");
+            step = next;
+        }
+        self.finish();
+    }
+
+    /// Has the session close after this request; the first reason counts.
+    fn close(&mut self, reason: CloseReason) {
+        self.request.task.close.get_or_insert(reason);
+    }
+
+    /// Has the request go on to a synthetic response; an empty reason means the standard phrase.
+    fn synthesise(&mut self, status: u16, reason: &[u8]) -> Step {
+        self.request.task.error_status = status;
+        self.request.task.error_reason.clear();
+        self.request.task.error_reason.extend_from_slice(reason);
+        Step::Synth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_has_a_row_and_finish_is_reached_from_everywhere() {
+        let mut reaching = vec![Step::Finish];
+        while let Some((step, _)) = LEGAL
+            .iter()
+            .find(|(step, next)| !reaching.contains(step) && next.iter().any(|next| reaching.contains(next)))
+        {
+            reaching.push(*step);
+        }
+        assert_eq!(reaching.len(), LEGAL.len());
+        assert!(!is_legal(Step::Transmit, Step::Restart), "what was sent cannot be taken back");
+    }
+}

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
-/// Most slices in one vectored write: head, chunk line, bytes, end of chunk.
-pub(crate) const PARTS_MAX: usize = 4;
+/// Slices of one vectored write: head with chunk line, bytes, end of chunk.
+pub(crate) const PARTS: usize = 3;
 
 /// Why nothing was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,26 +28,35 @@ pub(crate) enum ReceiveError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendError;
 
-/// How long sending may take.
+/// How long sending a response may take. The clock is not read before the peer has made us wait once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
     /// For each write to make some progress.
     pub(crate) idle: Duration,
-    /// For the whole response.
-    pub(crate) until: Instant,
+    /// For everything from the first wait on.
+    pub(crate) total: Duration,
 }
 
 /// A client's connection.
 pub(crate) struct Connection<S> {
     stream: S,
     deadline: Deadline,
+    limits: SendLimits,
+    first_stall: Option<Instant>,
     /// Bytes sent since the start.
     pub(crate) sent_bytes: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Connection { stream, deadline: Deadline::new(), sent_bytes: 0 }
+        let limits = SendLimits { idle: Duration::MAX, total: Duration::MAX };
+        Connection { stream, deadline: Deadline::new(), limits, first_stall: None, sent_bytes: 0 }
+    }
+
+    /// Begins to send a response: the limits count anew.
+    pub(crate) fn begin_sending(&mut self, limits: SendLimits) {
+        self.limits = limits;
+        self.first_stall = None;
     }
 
     /// The stream itself, for a pipe.
@@ -108,14 +117,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Sends all parts, one after the other, in as few writes as the peer allows.
-    pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS_MAX], limits: SendLimits) -> Result<(), SendError> {
+    /// Sends all parts, one after the other, in as few writes as the peer allows, and flushes them.
+    pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS]) -> Result<(), SendError> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut sent = 0;
         let mut stalled_at: Option<Instant> = None;
         poll_fn(|context| {
-            while sent < total {
-                match poll_write_from(&mut self.stream, context, &parts, sent) {
+            loop {
+                let attempt = if sent < total {
+                    poll_write_from(&mut self.stream, context, &parts, sent)
+                } else {
+                    match Pin::new(&mut self.stream).poll_flush(context) {
+                        Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                        Poll::Ready(Err(_)) => return Poll::Ready(Err(SendError)),
+                        Poll::Pending => Poll::Pending,
+                    }
+                };
+                match attempt {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(SendError)),
                     Poll::Ready(Ok(count)) => {
                         sent += count;
@@ -124,29 +142,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     Poll::Pending => {
                         let since = *stalled_at.get_or_insert_with(Instant::now);
-                        self.deadline.set(limits.until.min(since + limits.idle));
+                        self.limit_from(since);
                         ready!(self.deadline.poll(context));
                         return Poll::Ready(Err(SendError));
                     }
                 }
             }
-            Poll::Ready(Ok(()))
         })
         .await
     }
 
-    /// Pushes out what the stream may have buffered.
-    pub(crate) async fn flush(&mut self, limits: SendLimits) -> Result<(), SendError> {
-        self.deadline.set(limits.until);
-        poll_fn(|context| match Pin::new(&mut self.stream).poll_flush(context) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
-            Poll::Ready(Err(_)) => Poll::Ready(Err(SendError)),
-            Poll::Pending => {
-                ready!(self.deadline.poll(context));
-                Poll::Ready(Err(SendError))
-            }
-        })
-        .await
+    fn limit_from(&mut self, stalled_at: Instant) {
+        let first = *self.first_stall.get_or_insert(stalled_at);
+        let idle = stalled_at.checked_add(self.limits.idle);
+        let total = first.checked_add(self.limits.total);
+        if let Some(due) = idle.into_iter().chain(total).min() {
+            self.deadline.set(due);
+        }
     }
 
     /// Says that no more will be sent, without waiting for anything.
@@ -162,10 +174,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 fn poll_write_from<S: AsyncWrite + Unpin>(
     stream: &mut S,
     context: &mut Context<'_>,
-    parts: &[&[u8]; PARTS_MAX],
+    parts: &[&[u8]; PARTS],
     sent: usize,
 ) -> Poll<io::Result<usize>> {
-    let mut slices = [IoSlice::new(b""); PARTS_MAX];
+    let mut slices = [IoSlice::new(b""); PARTS];
     let mut count = 0;
     let mut skip = sent;
     for part in parts {

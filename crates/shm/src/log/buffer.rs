@@ -136,6 +136,11 @@ impl LogBuffer {
         self.previous = start;
     }
 
+    /// Has the next timestamp count its last part from `previous`.
+    pub fn continue_at(&mut self, previous: f64) {
+        self.previous = previous;
+    }
+
     /// Writes what has been collected as one batch.
     pub fn flush(&mut self) {
         self.flush_counting(0);

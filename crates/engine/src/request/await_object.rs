@@ -1,0 +1,95 @@
+//! A fetch is ordered, and its object is waited for; meanwhile the client's body is handed to it.
+//!
+//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth when there is none.
+
+use super::task::Delivered;
+use super::{Run, Step};
+use crate::fetch::{self, FetchMode, FetchOrder};
+use crate::request_body::RequestBody;
+use std::pin::pin;
+use surface::counter::Main;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    /// Orders the fetch: for a miss and a background fetch with the promise in the task. The ticket is kept for
+    /// [`Run::await_object`], except of a background fetch, which nobody waits for.
+    pub(super) fn order_fetch(&mut self, mode: FetchMode) {
+        let Some(vcl) = self.request.vcl.clone() else { return };
+        let vxid = self.context.engine.vxids.next();
+        let reason = match mode {
+            FetchMode::Fetch => "fetch",
+            FetchMode::Pass => "pass",
+            FetchMode::Background => "bgfetch",
+        };
+        let mut number = itoa::Buffer::new();
+        self.request.log.record_parts(Tag::Link, &[b"bereq ", number.format(vxid).as_bytes(), b" ", reason.as_bytes()]);
+        let body = match mode {
+            FetchMode::Fetch | FetchMode::Pass => self.body_for_fetch(),
+            FetchMode::Background => RequestBody::None,
+        };
+        let task = &mut self.request.task;
+        let stale = match mode {
+            FetchMode::Fetch => task.stale.take(),
+            FetchMode::Background => task.object.as_ref().map(|object| object.0.clone()),
+            FetchMode::Pass => None,
+        };
+        let mut copy = message::Message::new();
+        copy.copy_from(&task.request);
+        let order = FetchOrder {
+            mode,
+            request: copy,
+            is_head: task.is_head,
+            parent_vxid: task.vxid,
+            vxid,
+            digest: task.digest,
+            busy: task.busy.take(),
+            stale,
+            is_hit_for_miss: task.is_hitmiss,
+            is_hit_for_pass: task.is_hitpass,
+            vcl,
+            director: task.director,
+            body,
+            peer: self.session.peer.clone(),
+            client_identity: task.client_identity.clone(),
+            session_vxid: self.session.vxid,
+        };
+        let ticket = fetch::start(self.context, order);
+        match mode {
+            FetchMode::Fetch | FetchMode::Pass => self.request.task.ticket = Some(ticket),
+            FetchMode::Background => {}
+        }
+    }
+
+    pub(super) async fn await_object(&mut self) -> Step {
+        let Some(mut ticket) = self.request.task.ticket.take() else {
+            return self.synthesise(503, b"");
+        };
+        self.log().flush();
+        let is_fed = self.request.task.feed.is_some();
+        let result = if is_fed {
+            let feeding = Box::pin(self.feed_fetch());
+            let mut feeding = pin!(feeding);
+            tokio::select! {
+                biased;
+                result = &mut ticket.ready => result,
+                () = &mut feeding => ticket.ready.await,
+            }
+        } else {
+            ticket.ready.await
+        };
+        self.timestamp("Fetch");
+        self.context.count(Main::SFetch);
+        self.request.task.feed = None;
+        self.drain_body().await;
+        match result {
+            Ok(Ok(object)) => {
+                self.request.task.object = Some(Delivered(object));
+                self.request.task.is_object_head_decoded = false;
+                Step::Deliver
+            }
+            // The channel is closed without an answer when the fetch panicked.
+            Ok(Err(_)) | Err(_) => self.synthesise(503, b""),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The client's request body: where it is, and reading it.
+
+use super::Run;
+use crate::request_body::{BodyReadError, RequestBody, feed};
+use crate::session::duration;
+use http1::{BodyDecoder, BodyError, BodyLength};
+use std::rc::Rc;
+use surface::close_reason::CloseReason;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+/// Most bytes of a body read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// Where the request body is.
+#[derive(Debug, Default)]
+pub(crate) enum ClientBody {
+    /// There is none.
+    #[default]
+    None,
+    /// Still in the connection, as a whole or in part.
+    Unread {
+        /// Content-Length; `None` = chunked.
+        length: Option<u64>,
+        /// Follows its framing.
+        decoder: BodyDecoder,
+    },
+    /// Held whole.
+    Cached(Rc<Vec<u8>>),
+    /// Was read and is gone.
+    Taken,
+    /// The client broke off or sent nonsense.
+    Failed,
+}
+
+impl ClientBody {
+    /// The body that a parsed request announces.
+    pub(crate) fn announced(length: BodyLength) -> ClientBody {
+        let declared = match length {
+            BodyLength::None | BodyLength::UntilClose | BodyLength::Length(0) => return ClientBody::None,
+            BodyLength::Length(bytes) => Some(bytes),
+            BodyLength::Chunked => None,
+        };
+        ClientBody::Unread { length: declared, decoder: BodyDecoder::new(length) }
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ReadFailure {
+    Framing(BodyError),
+    TimedOut,
+}
+
+impl ReadFailure {
+    fn text(self) -> &'static str {
+        match self {
+            ReadFailure::Framing(error) => error.text(),
+            ReadFailure::TimedOut => "timeout",
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    /// The body as a fetch takes it. One that is still in the connection is fed to it by [`Run::feed_fetch`].
+    pub(super) fn body_for_fetch(&mut self) -> RequestBody {
+        let task = &mut self.request.task;
+        match &task.body {
+            ClientBody::None => RequestBody::None,
+            ClientBody::Cached(bytes) => RequestBody::Cached(Rc::clone(bytes)),
+            ClientBody::Taken | ClientBody::Failed => RequestBody::Taken,
+            ClientBody::Unread { length, .. } => {
+                let (feed, body) = feed(*length);
+                task.feed = Some(feed);
+                body
+            }
+        }
+    }
+
+    /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
+    pub(super) async fn feed_fetch(&mut self) {
+        let Some(feed) = self.request.task.feed.take() else { return };
+        while feed.wanted().await {
+            self.send_pending_continue().await;
+            match self.read_piece().await {
+                Ok(Some(piece)) => feed.push(piece),
+                Ok(None) => {
+                    self.body_is_read(ClientBody::Taken);
+                    feed.finish();
+                    return;
+                }
+                Err(failure) => {
+                    self.body_failed(failure);
+                    feed.fail(BodyReadError(failure.text().to_owned()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads what nobody took of the body, so that the next request can follow. Not when the session closes anyway.
+    pub(super) async fn drain_body(&mut self) {
+        let task = &self.request.task;
+        if !matches!(task.body, ClientBody::Unread { .. }) || task.close.is_some() {
+            return;
+        }
+        if task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close")) {
+            return;
+        }
+        Box::pin(self.drain_unread_body()).await;
+    }
+
+    async fn drain_unread_body(&mut self) {
+        self.send_pending_continue().await;
+        loop {
+            match self.read_data().await {
+                Ok(Some(count)) => self.request.consume(count),
+                Ok(None) => return self.body_is_read(ClientBody::Taken),
+                Err(failure) => return self.body_failed(failure),
+            }
+        }
+    }
+
+    /// Reads the body and keeps it: `std.cache_req_body`. False when it is longer than `limit` or breaks off.
+    pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
+        match &self.request.task.body {
+            ClientBody::None | ClientBody::Cached(_) => return true,
+            ClientBody::Taken | ClientBody::Failed => return false,
+            ClientBody::Unread { length: Some(length), .. } if *length > limit => {
+                return self.cannot_cache();
+            }
+            ClientBody::Unread { .. } => {}
+        }
+        self.send_pending_continue().await;
+        let mut held = Vec::new();
+        loop {
+            match self.read_data().await {
+                Ok(Some(count)) if (held.len() + count) as u64 > limit => return self.cannot_cache(),
+                Ok(Some(count)) => {
+                    held.extend_from_slice(&self.request.unread()[..count]);
+                    self.request.consume(count);
+                }
+                Ok(None) => {
+                    self.body_is_read(ClientBody::Cached(Rc::new(held)));
+                    return true;
+                }
+                Err(failure) => {
+                    self.body_failed(failure);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// A body that is not kept is not read either: what is left of it cannot be told from the next request.
+    fn cannot_cache(&mut self) -> bool {
+        self.request.task.body = ClientBody::Failed;
+        self.log().record(Tag::FetchError, b"Request body too big to cache");
+        self.close(CloseReason::RxBody);
+        self.timestamp("ReqBody");
+        false
+    }
+
+    /// The client is told to go on, if it waits for that.
+    pub(super) async fn send_pending_continue(&mut self) {
+        if std::mem::take(&mut self.request.task.wants_continue) {
+            self.send_minimal(100).await;
+        }
+    }
+
+    fn body_is_read(&mut self, body: ClientBody) {
+        self.request.task.body = body;
+        self.timestamp("ReqBody");
+    }
+
+    fn body_failed(&mut self, failure: ReadFailure) {
+        self.request.task.body = ClientBody::Failed;
+        self.log().record(Tag::FetchError, failure.text().as_bytes());
+        self.close(CloseReason::RxBody);
+        self.timestamp("ReqBody");
+    }
+
+    async fn read_piece(&mut self) -> Result<Option<Vec<u8>>, ReadFailure> {
+        let Some(count) = self.read_data().await? else { return Ok(None) };
+        let piece = self.request.unread()[..count].to_vec();
+        self.request.consume(count);
+        Ok(Some(piece))
+    }
+
+    /// Finds the next body bytes: that many at the start of what is unread are data, for the caller to consume. `None` at
+    /// the end of the body. Cancel-safe.
+    async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
+        loop {
+            let request = &mut *self.request;
+            let ClientBody::Unread { decoder, .. } = &mut request.task.body else { return Ok(None) };
+            if decoder.is_done() {
+                return Ok(None);
+            }
+            let step = decoder.step(&request.received[request.consumed..]).map_err(ReadFailure::Framing)?;
+            request.consume(step.skip);
+            if step.data > 0 {
+                request.task.account.request_body += step.data as u64;
+                return Ok(Some(step.data));
+            }
+            if step.done {
+                return Ok(None);
+            }
+            if step.skip > 0 {
+                continue;
+            }
+            request.compact();
+            let timeout = self.session.timeouts.idle.unwrap_or(request.task.settings.timeout_idle);
+            let due = Instant::now() + duration(timeout);
+            match self.connection.receive(&mut request.received, READ_BYTES, due).await {
+                Ok(_) => {}
+                Err(crate::session::ReceiveError::TimedOut) => return Err(ReadFailure::TimedOut),
+                Err(crate::session::ReceiveError::Closed) => {
+                    let ClientBody::Unread { decoder, .. } = &mut self.request.task.body else { return Ok(None) };
+                    let error = decoder.end_of_input().err().unwrap_or(BodyError::LengthShort);
+                    return Err(ReadFailure::Framing(error));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! vcl_deliver: the response is made from the object.
+//!
+//! Comes from: Hit or Await. Goes to: Transmit, or where VCL says. Conditions of the client (RFC 9110 §13) are judged after
+//! VCL, so that VCL can change what they are compared with.
+
+use super::{Ruling, Run, Step};
+use crate::logged::{self, RESP};
+use semantics::{conditional, encoding, reason};
+use store::ObjectFlags;
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use surface::version;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn deliver(&mut self) -> Step {
+        if !self.make_response() {
+            self.log().record(Tag::Error, b"Stored response is damaged");
+            self.request.task.forget_lookup();
+            return self.synthesise(503, b"");
+        }
+        let step = match self.call_vcl(Method::Deliver).await {
+            Ruling::Action(action, arguments) => match action {
+                Action::Deliver => {
+                    self.timestamp("Process");
+                    self.judge_conditions();
+                    return Step::Transmit;
+                }
+                Action::Restart => Step::Restart,
+                Action::Synth => self.synth_ruling(arguments),
+                Action::Fail
+                | Action::Pass
+                | Action::Pipe
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Fetch
+                | Action::Lookup
+                | Action::Abandon
+                | Action::Error
+                | Action::Retry
+                | Action::Ok => Step::VclFailed,
+            },
+            Ruling::Failed => Step::VclFailed,
+        };
+        self.request.task.forget_lookup();
+        self.request.task.forget_response();
+        step
+    }
+
+    /// Fills `resp`. False when the object's head cannot be read.
+    fn make_response(&mut self) -> bool {
+        let now = self.context.clock.now();
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let log = &mut request.log;
+        task.responded_at = now;
+        task.is_synthetic = false;
+        let Some(object) = &task.object else { return false };
+        if task.response.decode(object.head()).is_none() {
+            return false;
+        }
+        let response = &mut task.response;
+        response.set_protocol(b"HTTP/1.1");
+        logged::log_response(log, RESP, response);
+
+        let (mut own, mut fetch) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let own = own.format(task.vxid).as_bytes();
+        if task.is_hit {
+            let fetch = fetch.format(object.xid()).as_bytes();
+            logged::append(log, RESP, response, "X-Varnish", &[own, b" ", fetch]);
+        } else {
+            logged::append(log, RESP, response, "X-Varnish", &[own]);
+        }
+        // The time is that of the last timestamp, which may lie before the object's: whole seconds are shown, and never less than 0.
+        let age = (task.previous - object.origin()).max(0.0) as u64;
+        logged::append(log, RESP, response, "Age", &[itoa::Buffer::new().format(age).as_bytes()]);
+        logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
+
+        let is_gzipped = object.flags().has(ObjectFlags::GZIPPED);
+        if task.settings.gzip_support && is_gzipped && !encoding::accepts_gzip(&task.request) {
+            let before = response.get("ETag").map(|tag| tag.to_vec());
+            if let Some(before) = before.filter(|tag| !tag.starts_with(b"W/")) {
+                log.record_parts(RESP.unset, &[b"ETag: ", &before]);
+                encoding::weaken_etag(response);
+                log.record_parts(RESP.header, &[b"ETag: ", response.get("ETag").unwrap_or_default()]);
+            }
+        }
+        let is_private = object.flags().has(ObjectFlags::PRIVATE) || object.is_passing();
+        if task.settings.range_support && response.status() == 200 && !is_private {
+            logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
+        }
+        true
+    }
+
+    fn judge_conditions(&mut self) {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let Some(object) = &task.object else { return };
+        if task.response.status() % 1000 == 200
+            && conditional::not_modified(&task.request, &task.response, task.received_at, object.origin())
+        {
+            let phrase = reason::phrase(304).as_bytes();
+            logged::set_status_line(&mut request.log, RESP, &mut task.response, b"HTTP/1.1", 304, phrase);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The end of a request: what it moved is counted, and its log is complete.
+
+use super::Run;
+use surface::counter::Main;
+use surface::tag::Tag;
+
+impl<S> Run<'_, S> {
+    pub(crate) fn finish(&mut self) {
+        self.request.task.forget_lookup();
+        match self.request.task.pipe_account {
+            Some(_) => self.account_for_pipe(),
+            None => self.account_for_request(),
+        }
+        self.request.log.end();
+    }
+
+    fn account_for_request(&mut self) {
+        let account = self.request.task.account;
+        let counters = &self.context.counters;
+        counters.add(Main::SReqHdrbytes, account.request_head);
+        counters.add(Main::SReqBodybytes, account.request_body);
+        counters.add(Main::SRespHdrbytes, account.response_head);
+        counters.add(Main::SRespBodybytes, account.response_body);
+        self.log_numbers(
+            Tag::ReqAcct,
+            &[
+                account.request_head,
+                account.request_body,
+                account.request_head + account.request_body,
+                account.response_head,
+                account.response_body,
+                account.response_head + account.response_body,
+            ],
+        );
+    }
+
+    fn account_for_pipe(&mut self) {
+        let Some(account) = self.request.task.pipe_account else { return };
+        let counters = &self.context.counters;
+        counters.add(Main::SPipeHdrbytes, account.client_head);
+        counters.add(Main::SPipeIn, account.from_client);
+        counters.add(Main::SPipeOut, account.to_client);
+        self.log_numbers(
+            Tag::PipeAcct,
+            &[account.client_head, account.backend_head, account.from_client, account.to_client],
+        );
+    }
+
+    fn log_numbers(&mut self, tag: Tag, numbers: &[u64]) {
+        let mut text = smallvec::SmallVec::<[u8; 128]>::new();
+        let mut number = itoa::Buffer::new();
+        for value in numbers {
+            if !text.is_empty() {
+                text.push(b' ');
+            }
+            text.extend_from_slice(number.format(*value).as_bytes());
+        }
+        self.request.log.record(tag, &text);
+    }
+}

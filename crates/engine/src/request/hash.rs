@@ -1,0 +1,39 @@
+//! vcl_hash: the digest under which the response is kept. It runs for every request, whatever vcl_recv decided.
+//!
+//! Comes from: Receive. Goes to: what vcl_recv decided, or VclFailed. Each `hash_data` call feeds its text and one zero byte.
+
+use super::{Ruling, Run, Step};
+use sha2::Digest;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn hash(&mut self) -> Step {
+        self.request.task.hasher.reset();
+        match self.call_vcl(Method::Hash).await {
+            Ruling::Action(Action::Lookup, _) => {
+                let task = &mut self.request.task;
+                task.digest = task.hasher.finalize_reset().into();
+                task.after_hash
+            }
+            Ruling::Action(
+                Action::Fail
+                | Action::Synth
+                | Action::Restart
+                | Action::Pass
+                | Action::Pipe
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Fetch
+                | Action::Deliver
+                | Action::Abandon
+                | Action::Error
+                | Action::Retry
+                | Action::Ok,
+                _,
+            )
+            | Ruling::Failed => Step::VclFailed,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! vcl_hit: there is an object. One in grace is delivered while one request's fetch refreshes it.
+//!
+//! Comes from: Lookup. Goes to: Deliver, or where VCL says.
+
+use super::{Ruling, Run, Step};
+use crate::fetch::FetchMode;
+use surface::counter::Main;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn hit(&mut self) -> Step {
+        let step = match self.call_vcl(Method::Hit).await {
+            Ruling::Action(action, arguments) => match action {
+                Action::Deliver => {
+                    self.count_hit();
+                    if self.request.task.busy.is_some() {
+                        self.order_fetch(FetchMode::Background);
+                        self.context.count(Main::SFetch);
+                        self.context.count(Main::SBgfetch);
+                    } else {
+                        self.drain_body().await;
+                    }
+                    return Step::Deliver;
+                }
+                Action::Pass => {
+                    self.count_hit();
+                    Step::Pass
+                }
+                Action::Restart => Step::Restart,
+                Action::Synth => self.synth_ruling(arguments),
+                Action::Fail
+                | Action::Pipe
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Fetch
+                | Action::Lookup
+                | Action::Abandon
+                | Action::Error
+                | Action::Retry
+                | Action::Ok => Step::VclFailed,
+            },
+            Ruling::Failed => Step::VclFailed,
+        };
+        self.request.task.forget_lookup();
+        step
+    }
+}

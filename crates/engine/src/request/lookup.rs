@@ -1,0 +1,150 @@
+//! The index is asked: hit, miss, pass, or wait for somebody else's fetch and ask again.
+//!
+//! Comes from: Hash. Goes to: Hit, Miss or Pass. A waiting request holds its place on the list until it has looked again.
+
+use super::task::Delivered;
+use super::{Run, Step};
+use cache::{Lookup, LookupRequest, Waiter};
+use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
+use std::sync::Arc;
+use store::{BodyState, Object};
+use surface::counter::Main;
+use surface::parameter::debug;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn lookup(&mut self) -> Step {
+        let mut held: Option<Waiter> = None;
+        loop {
+            let answer = self.ask();
+            if held.take().is_some() && !matches!(answer, Lookup::Wait(_)) {
+                self.timestamp("Waitinglist");
+            }
+            match answer {
+                Lookup::Hit(object) => return self.found(object, false),
+                Lookup::Grace { object, fetch } => {
+                    self.request.task.busy = fetch;
+                    return self.found(object, true);
+                }
+                Lookup::HitForPass(marker) => {
+                    self.log_marker(Tag::HitPass, &marker);
+                    self.request.task.is_hitpass = true;
+                    return Step::Pass;
+                }
+                Lookup::HitForMiss { marker, busy } => {
+                    self.log_marker(Tag::HitMiss, &marker);
+                    let task = &mut self.request.task;
+                    task.is_hitmiss = true;
+                    task.busy = Some(busy);
+                    task.stale = Some(marker);
+                    return Step::Miss;
+                }
+                Lookup::Miss { busy, stale } => {
+                    let task = &mut self.request.task;
+                    task.busy = Some(busy);
+                    task.stale = stale;
+                    return Step::Miss;
+                }
+                Lookup::Wait(waiter) => {
+                    if self.request.task.settings.debug & debug::WAITINGLIST != 0 {
+                        let vxid = self.request.task.vxid;
+                        self.log().record_fmt(Tag::Debug, format_args!("on waiting list <0x{vxid:x}>"));
+                    }
+                    self.log().flush();
+                    Box::pin(waiter.wait()).await;
+                    held = Some(waiter);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Lookup {
+        let request = &mut *self.request;
+        let task = &request.task;
+        let log = &mut request.log;
+        let question = LookupRequest {
+            key: &task.digest,
+            now: task.received_at,
+            request: &task.request,
+            ttl_cap: task.ttl_cap,
+            grace_cap: task.grace_cap,
+            always_miss: task.always_miss,
+            ignore_busy: task.ignore_busy,
+            ignore_vary: task.ignore_vary,
+            gzip_support: task.settings.gzip_support,
+            vary_notice: task.settings.vary_notice,
+        };
+        self.context
+            .engine
+            .cache
+            .lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload))
+    }
+
+    fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {
+        self.log_hit(&object);
+        let task = &mut self.request.task;
+        task.is_hit = true;
+        task.is_grace_hit = is_grace;
+        task.object = Some(Delivered(object));
+        task.is_object_head_decoded = false;
+        Step::Hit
+    }
+
+    /// `vxid ttl grace keep`, and how far the fetch has come if it is not over.
+    fn log_hit(&mut self, object: &Object) {
+        if self.request.log.is_masked(Tag::Hit) {
+            return;
+        }
+        let task = &self.request.task;
+        let lifetime = task.ttl_cap.map_or(object.ttl(), |cap| cap.min(object.ttl()));
+        let mut vxid = itoa::Buffer::new();
+        let (mut ttl, mut grace, mut keep) = ([0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX]);
+        let lengths = [
+            seconds(object.origin() + lifetime - task.received_at, &mut ttl),
+            seconds(object.grace(), &mut grace),
+            seconds(object.keep(), &mut keep),
+        ];
+        let (mut so_far, mut total) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let (mut tail, mut blank): ([&[u8]; 2], [&[u8]; 2]) = ([b""; 2], [b""; 2]);
+        if object.state() == BodyState::Writing {
+            tail[0] = so_far.format(object.available_bytes()).as_bytes();
+            blank[0] = b" ";
+            if let Some(promised) = object.promised_bytes() {
+                tail[1] = total.format(promised).as_bytes();
+                blank[1] = b" ";
+            }
+        }
+        self.request.log.record_parts(
+            Tag::Hit,
+            &[
+                vxid.format(object.xid()).as_bytes(),
+                b" ",
+                &ttl[..lengths[0]],
+                b" ",
+                &grace[..lengths[1]],
+                b" ",
+                &keep[..lengths[2]],
+                blank[0],
+                tail[0],
+                blank[1],
+                tail[1],
+            ],
+        );
+    }
+
+    fn log_marker(&mut self, tag: Tag, marker: &Object) {
+        let left = marker.origin() + marker.ttl() - self.request.task.received_at;
+        self.log().record_fmt(tag, format_args!("{} {left:.6}", marker.xid()));
+    }
+}
+
+/// What lookup counts once VCL has agreed to a hit.
+impl<S> Run<'_, S> {
+    pub(super) fn count_hit(&self) {
+        self.context.count(Main::CacheHit);
+        if self.request.task.is_grace_hit {
+            self.context.count(Main::CacheHitGrace);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! vcl_miss: there is no object, and this request has promised to fetch one; others may be waiting for it.
+//!
+//! Comes from: Lookup. Goes to: Await, or where VCL says; then the promise is withdrawn, which wakes the others.
+
+use super::{Ruling, Run, Step};
+use crate::fetch::FetchMode;
+use surface::counter::Main;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn miss(&mut self) -> Step {
+        let step = match self.call_vcl(Method::Miss).await {
+            Ruling::Action(action, arguments) => match action {
+                Action::Fetch => {
+                    self.context.count(Main::CacheMiss);
+                    self.order_fetch(FetchMode::Fetch);
+                    return Step::Await;
+                }
+                Action::Pass => Step::Pass,
+                Action::Restart => Step::Restart,
+                Action::Synth => self.synth_ruling(arguments),
+                Action::Fail
+                | Action::Pipe
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Lookup
+                | Action::Deliver
+                | Action::Abandon
+                | Action::Error
+                | Action::Retry
+                | Action::Ok => Step::VclFailed,
+            },
+            Ruling::Failed => Step::VclFailed,
+        };
+        let is_hitmiss = self.request.task.is_hitmiss;
+        self.request.task.forget_lookup();
+        self.request.task.is_hitmiss = is_hitmiss && step == Step::Pass;
+        step
+    }
+}

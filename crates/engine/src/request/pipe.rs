@@ -1,0 +1,336 @@
+//! vcl_pipe, and the pipe: the request goes to an origin as it is, then bytes go both ways untouched until both ends are
+//! closed or nothing moves for `pipe_timeout`. WebSockets and other upgrades live here.
+//!
+//! Comes from: Receive (over Hash). Goes to: Finish; the session ends with it. Its origin side has a transaction of its own.
+
+use super::task::{PipeAccount, PipeRequest};
+use super::{Ruling, Run, Step};
+use crate::logged::{self, BEREQ};
+use crate::session::duration;
+use backend::{Backend, Connection as Origin, OpenRequest, ResolveContext};
+use http1::write_request_head;
+use message::Message;
+use shm::log::{LogBuffer, LogId};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use surface::close_reason::CloseReason;
+use surface::counter::{Main, Vbe};
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::Instant;
+
+/// Bytes under way in each direction.
+const PIPE_BUFFER_BYTES: usize = 16 << 10;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn pipe(&mut self) -> Step {
+        self.context.count(Main::SPipe);
+        self.begin_pipe_request();
+        let step = match self.call_vcl(Method::Pipe).await {
+            Ruling::Action(action, arguments) => match action {
+                Action::Pipe => {
+                    self.timestamp("Process");
+                    match self.enter_pipe() {
+                        Some(place) => {
+                            self.run_pipe(place).await;
+                            Step::Finish
+                        }
+                        None => {
+                            self.context.count(Main::PipeLimited);
+                            Step::VclFailed
+                        }
+                    }
+                }
+                Action::Synth => self.synth_ruling(arguments),
+                Action::Fail
+                | Action::Restart
+                | Action::Pass
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Fetch
+                | Action::Lookup
+                | Action::Deliver
+                | Action::Abandon
+                | Action::Error
+                | Action::Retry
+                | Action::Ok => Step::VclFailed,
+            },
+            Ruling::Failed => Step::VclFailed,
+        };
+        self.end_pipe_request();
+        step
+    }
+
+    /// Makes the request to the origin, in a transaction of its own.
+    fn begin_pipe_request(&mut self) {
+        let now = self.context.clock.now();
+        let vxid = self.context.engine.vxids.next();
+        let parent = self.request.task.vxid;
+        self.log().record_fmt(Tag::Link, format_args!("bereq {vxid} pipe"));
+        let mut log = LogBuffer::new(&self.context.engine.ring);
+        log.start(LogId::backend(vxid), now);
+        log.record_fmt(Tag::Begin, format_args!("bereq {parent} pipe"));
+        log.timestamp("Start", now);
+        let task = &mut self.request.task;
+        let mut bereq = Message::new();
+        bereq.copy_from(&task.request);
+        let listed: Vec<Vec<u8>> =
+            task.request.get_all("Connection").flat_map(semantics::list::members).map(<[u8]>::to_vec).collect();
+        bereq.retain(|header| !listed.iter().any(|name| name.eq_ignore_ascii_case(header.name())));
+        // An upgrade is agreed between the client and the origin; without what names it there is none.
+        logged::log_request(&mut log, BEREQ, &bereq);
+        logged::set(&mut log, BEREQ, &mut bereq, "X-Varnish", parent.to_string().as_bytes());
+        logged::force(&mut log, BEREQ, &mut bereq, "Connection", b"close");
+        if std::mem::take(&mut task.wants_continue) {
+            logged::append(&mut log, BEREQ, &mut bereq, "Expect", &[b"100-continue"]);
+        }
+        task.pipe = Some(Box::new(PipeRequest {
+            vxid,
+            log,
+            bereq,
+            director: task.director,
+            connect_timeout: None,
+            started: now,
+        }));
+    }
+
+    fn end_pipe_request(&mut self) {
+        if let Some(mut pipe) = self.request.task.pipe.take() {
+            pipe.log.record(Tag::BereqAcct, b"0 0 0 0 0 0");
+            pipe.log.end();
+        }
+    }
+
+    /// A place among the pipes; `None` when there are `pipe_sess_max` already.
+    fn enter_pipe(&self) -> Option<PipePlace> {
+        let engine = Arc::clone(&self.context.engine);
+        let before = engine.pipes.fetch_add(1, Relaxed);
+        self.context.counters.add(Main::NPipe, 1);
+        let place = PipePlace { context: std::rc::Rc::clone(self.context) };
+        let limit = self.request.task.settings.pipe_sess_max;
+        (limit == 0 || u64::from(before) < limit).then_some(place)
+    }
+
+    async fn run_pipe(&mut self, place: PipePlace) {
+        let now = self.context.clock.now();
+        let Some(mut pipe) = self.request.task.pipe.take() else { return };
+        pipe.log.timestamp("Process", now);
+        match self.open_origin(&mut pipe).await {
+            Ok(origin) => self.shovel(&mut pipe, origin).await,
+            Err(text) => {
+                pipe.log.record(Tag::FetchError, text.as_bytes());
+                self.close(CloseReason::TxError);
+                self.send_minimal(503).await;
+            }
+        }
+        drop(place);
+        self.request.task.pipe = Some(pipe);
+    }
+
+    async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, String> {
+        let request = &*self.request;
+        let engine = &self.context.engine;
+        let Some(vcl) = &request.vcl else { return Err("No backend".to_owned()) };
+        let resolve = ResolveContext {
+            now: self.context.clock.now(),
+            random: &engine.random,
+            url: pipe.bereq.target(),
+            digest: Some(&request.task.digest),
+        };
+        let director = pipe.director.or_else(|| vcl.default_director());
+        let backend: Arc<Backend> = vcl.directors.resolve(director, &resolve).map_err(|error| error.text())?;
+        let clock = || self.context.clock.now();
+        let parameters = engine.parameters.load_full();
+        let wish = OpenRequest {
+            backend: &backend,
+            pool: &self.context.pool,
+            dial: &*self.context.dial,
+            parameters: &parameters,
+            counters: &self.context.counters,
+            clock: &clock,
+            connect_timeout: pipe.connect_timeout,
+            fresh: false,
+            client: Some((self.session.peer.client, self.session.peer.server)),
+        };
+        let origin = backend::open(&wish).await.map_err(|error| error.text())?;
+        pipe.log.timestamp("Connected", self.context.clock.now());
+        pipe.log.record(Tag::BackendOpen, origin.open_record().as_bytes());
+        Ok(origin)
+    }
+
+    /// Sends the head and whatever the client has sent behind it, then copies both ways.
+    async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: Origin) {
+        let mut head = Vec::new();
+        write_request_head(&pipe.bereq, &mut head);
+        let mut account = PipeAccount {
+            client_head: self.request.task.account.request_head,
+            backend_head: head.len() as u64,
+            from_client: self.request.unread().len() as u64,
+            to_client: 0,
+        };
+        head.extend_from_slice(self.request.unread());
+        let unread = self.request.unread().len();
+        self.request.consume(unread);
+        let timeout = duration(self.request.task.settings.pipe_timeout);
+        let limit = if timeout.is_zero() { Duration::from_secs(u64::from(u32::MAX)) } else { timeout };
+        let is_sent = matches!(tokio::time::timeout(limit, origin.stream.write_all(&head)).await, Ok(Ok(())));
+        self.request.task.is_answered = true;
+        let now = self.timestamp("Pipe");
+        pipe.log.timestamp("Bereq", now);
+        self.log().flush();
+        pipe.log.flush();
+        if is_sent {
+            let (from_client, to_client) = copy_both_ways(self.connection.stream(), &mut origin.stream, limit).await;
+            account.from_client += from_client;
+            account.to_client += to_client;
+        }
+        self.timestamp("PipeSess");
+        pipe.log.record(Tag::BackendClose, origin.close_record(false, Some("Piped transaction")).as_bytes());
+        let backend = origin.backend();
+        backend.count(Vbe::PipeHdrbytes, account.backend_head);
+        backend.count(Vbe::PipeOut, account.from_client);
+        backend.count(Vbe::PipeIn, account.to_client);
+        self.request.task.pipe_account = Some(account);
+        self.request.task.close = Some(CloseReason::TxPipe);
+    }
+}
+
+/// A place among the pipes of the process, given back when dropped.
+struct PipePlace {
+    context: std::rc::Rc<crate::context::Loop>,
+}
+
+impl Drop for PipePlace {
+    fn drop(&mut self) {
+        self.context.engine.pipes.fetch_sub(1, Relaxed);
+        self.context.counters.sub(Main::NPipe, 1);
+    }
+}
+
+/// One direction of a pipe.
+struct Direction {
+    buffer: Box<[u8]>,
+    filled: usize,
+    written: usize,
+    total: u64,
+    state: DirectionState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DirectionState {
+    Copying,
+    /// The source has ended; what is buffered goes out yet, then the target is told.
+    Ending,
+    Ended,
+}
+
+/// What a direction came to when polled.
+enum Moved {
+    Some,
+    Nothing,
+}
+
+impl Direction {
+    fn new() -> Direction {
+        Direction {
+            buffer: vec![0; PIPE_BUFFER_BYTES].into_boxed_slice(),
+            filled: 0,
+            written: 0,
+            total: 0,
+            state: DirectionState::Copying,
+        }
+    }
+
+    /// What cannot be moved any more is over; the other direction may still have something to say.
+    fn broken(&mut self) -> Moved {
+        self.filled = 0;
+        self.written = 0;
+        self.state = DirectionState::Ended;
+        Moved::Some
+    }
+
+    /// Moves what can be moved now.
+    fn poll<R, W>(&mut self, context: &mut Context<'_>, source: &mut R, target: &mut W) -> Moved
+    where
+        R: AsyncRead + Unpin + ?Sized,
+        W: AsyncWrite + Unpin + ?Sized,
+    {
+        let mut has_moved = false;
+        loop {
+            if self.written < self.filled {
+                match Pin::new(&mut *target).poll_write(context, &self.buffer[self.written..self.filled]) {
+                    Poll::Ready(Ok(count)) if count > 0 => {
+                        self.written += count;
+                        self.total += count as u64;
+                        has_moved = true;
+                        continue;
+                    }
+                    Poll::Ready(_) => return self.broken(),
+                    Poll::Pending => break,
+                }
+            }
+            match self.state {
+                DirectionState::Ended => break,
+                DirectionState::Ending => match Pin::new(&mut *target).poll_shutdown(context) {
+                    Poll::Ready(_) => {
+                        self.state = DirectionState::Ended;
+                        has_moved = true;
+                    }
+                    Poll::Pending => break,
+                },
+                DirectionState::Copying => {
+                    let mut read = ReadBuf::new(&mut self.buffer);
+                    match Pin::new(&mut *source).poll_read(context, &mut read) {
+                        Poll::Ready(Ok(())) => {
+                            self.filled = read.filled().len();
+                            self.written = 0;
+                            if self.filled == 0 {
+                                self.state = DirectionState::Ending;
+                            }
+                            has_moved = true;
+                        }
+                        Poll::Ready(Err(_)) => return self.broken(),
+                        Poll::Pending => {
+                            let _ = Pin::new(&mut *target).poll_flush(context);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        if has_moved { Moved::Some } else { Moved::Nothing }
+    }
+}
+
+/// Copies both ways until both have ended, the client breaks, or nothing moves for `limit`. Returns the bytes from the client
+/// to the origin, and back.
+async fn copy_both_ways<A, B>(client: &mut A, origin: &mut B, limit: Duration) -> (u64, u64)
+where
+    A: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    let (mut up, mut down) = (Direction::new(), Direction::new());
+    let mut deadline = crate::session::Deadline::new();
+    deadline.set(Instant::now() + limit);
+    poll_fn(|context| {
+        let mut has_moved = false;
+        for moved in [down.poll(context, origin, client), up.poll(context, client, origin)] {
+            has_moved |= matches!(moved, Moved::Some);
+        }
+        if up.state == DirectionState::Ended && down.state == DirectionState::Ended {
+            return Poll::Ready(());
+        }
+        if has_moved {
+            deadline.set(Instant::now() + limit);
+        }
+        deadline.poll(context)
+    })
+    .await;
+    (up.total, down.total)
+}

@@ -1,0 +1,134 @@
+//! vcl_recv: the request is made presentable, and VCL decides what becomes of it.
+//!
+//! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided is done after it.
+
+use super::{Ruling, Run, Step};
+use crate::logged::{self, REQ};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+use vcl_run::eval::ActionArguments;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn receive(&mut self) -> Step {
+        let request = &mut *self.request;
+        request.log.record(Tag::ReqStart, self.session.start_record());
+        logged::log_request(&mut request.log, REQ, &request.task.request);
+        for (name, text) in [("Host", "Multiple Host: headers"), ("Content-Length", "Multiple Content-Length: headers")]
+        {
+            if request.task.request.get_all(name).nth(1).is_some() {
+                request.log.record(Tag::BogoHeader, text.as_bytes());
+                self.context.count(Main::ClientReq400);
+                self.close(CloseReason::RxBad);
+                self.send_minimal(400).await;
+                return Step::Finish;
+            }
+        }
+        if request.task.restarts == 0 {
+            self.add_forwarded_for();
+            let request = &mut *self.request;
+            semantics::filter::collapse(&mut request.task.request, "Cache-Control");
+        }
+        self.request.task.forget_lookup();
+        self.request.task.forget_response();
+        match self.call_vcl(Method::Recv).await {
+            Ruling::Action(action, arguments) => self.received(action, arguments).await,
+            Ruling::Failed => Step::VclFailed,
+        }
+    }
+
+    async fn received(&mut self, action: Action, arguments: ActionArguments) -> Step {
+        self.request.task.after_hash = match action {
+            Action::Hash => Step::Lookup,
+            Action::Pass => Step::Pass,
+            Action::Pipe => Step::Pipe,
+            Action::Purge => Step::Purge,
+            Action::Restart => Step::Restart,
+            Action::Synth => self.synth_ruling(arguments),
+            Action::Vcl => return self.switch_vcl(arguments),
+            Action::Fail
+            | Action::Fetch
+            | Action::Lookup
+            | Action::Deliver
+            | Action::Abandon
+            | Action::Error
+            | Action::Retry
+            | Action::Ok => return Step::VclFailed,
+        };
+        if !self.request.task.late_continue {
+            self.send_pending_continue().await;
+        }
+        if self.request.task.close == Some(CloseReason::RxBody) {
+            return Step::Finish;
+        }
+        self.normalise_accept_encoding(action);
+        Step::Hash
+    }
+
+    /// Appends the client's address to `X-Forwarded-For`.
+    fn add_forwarded_for(&mut self) {
+        const NAME: &str = "X-Forwarded-For";
+        let request = &mut *self.request;
+        let address = self.session.client_address();
+        let message = &mut request.task.request;
+        if !message.has(NAME) {
+            logged::append(&mut request.log, REQ, message, NAME, &[address]);
+            return;
+        }
+        let mut joined = message.get_all(NAME).collect::<Vec<_>>().join(&b", "[..]);
+        joined.extend_from_slice(b", ");
+        joined.extend_from_slice(address);
+        logged::set(&mut request.log, REQ, message, NAME, &joined);
+    }
+
+    /// What can be cached is fetched gzipped or plain, whatever else the client might like.
+    fn normalise_accept_encoding(&mut self, action: Action) {
+        const NAME: &str = "Accept-Encoding";
+        let request = &mut *self.request;
+        if !request.task.settings.gzip_support || matches!(action, Action::Pipe | Action::Pass) {
+            return;
+        }
+        if semantics::encoding::accepts_gzip(&request.task.request) {
+            logged::force(&mut request.log, REQ, &mut request.task.request, NAME, b"gzip");
+        } else {
+            logged::unset(&mut request.log, REQ, &mut request.task.request, NAME);
+        }
+    }
+
+    /// `return(vcl(label))`: the request begins anew under the VCL behind the label.
+    fn switch_vcl(&mut self, arguments: ActionArguments) -> Step {
+        let refusal = if self.request.task.restarts > 0 {
+            "Illegal return(vcl): Not after restarts"
+        } else if self.session.is_under_label {
+            "Illegal return(vcl): Only from active VCL"
+        } else {
+            match self.labelled_vcl(arguments) {
+                Some((vcl, label)) => {
+                    self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
+                    self.request.vcl = Some(vcl);
+                    self.session.is_under_label = true;
+                    let task = &mut self.request.task;
+                    task.request.copy_from(&task.original);
+                    task.forget_choices();
+                    return Step::Receive;
+                }
+                None => "Illegal return(vcl): No such label",
+            }
+        };
+        self.log().record(Tag::VCLError, refusal.as_bytes());
+        self.synthesise(503, b"")
+    }
+
+    fn labelled_vcl(
+        &self,
+        arguments: ActionArguments,
+    ) -> Option<(std::sync::Arc<crate::loaded_vcl::LoadedVcl>, String)> {
+        let vcl = self.request.vcl.as_ref()?;
+        let label = vcl.program.program().labels.get(arguments.label? as usize)?.clone();
+        let table = self.context.engine.vcl.load();
+        let name = table.labels.get(&label)?;
+        Some((table.loaded.get(name)?.clone(), label))
+    }
+}

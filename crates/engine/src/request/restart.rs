@@ -1,0 +1,34 @@
+//! A restart: the same client request, changed by VCL, under a new transaction id.
+//!
+//! Comes from: any VCL method but vcl_pipe and vcl_hash. Goes to: Receive, or to Synth after too many.
+
+use super::{Run, Step};
+use shm::log::LogId;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) fn restart(&mut self) -> Step {
+        self.request.task.forget_lookup();
+        self.request.task.restarts += 1;
+        if self.request.task.restarts > self.request.task.settings.max_restarts {
+            self.log().record(Tag::VCLError, b"Too many restarts");
+            return self.synthesise(503, b"");
+        }
+        let now = self.timestamp("Restart");
+        let old = self.request.task.vxid;
+        let new = self.context.engine.vxids.next();
+        let started = self.request.task.started;
+        let log = self.log();
+        log.record_fmt(Tag::Link, format_args!("req {new} restart"));
+        log.end();
+        log.start(LogId::client(new), started);
+        log.record_fmt(Tag::Begin, format_args!("req {old} restart"));
+        log.continue_at(now);
+        log.timestamp("Start", now);
+        self.request.task.vxid = new;
+        self.request.task.error_status = 0;
+        self.request.task.error_reason.clear();
+        Step::Receive
+    }
+}

@@ -1,0 +1,81 @@
+//! vcl_synth: a response made here.
+//!
+//! Comes from: anywhere before Transmit. Goes to: Transmit or Restart; to Finish with a bare 500 when even this VCL fails.
+
+use super::{Ruling, Run, Step};
+use crate::logged::{self, RESP};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn synth(&mut self) -> Step {
+        self.context.count(Main::SSynth);
+        self.begin_synthetic_response();
+        let action = match self.call_vcl(Method::Synth).await {
+            Ruling::Action(action, _) => action,
+            Ruling::Failed => Action::Fail,
+        };
+        self.timestamp("Process");
+        match action {
+            Action::Deliver => {}
+            // Without a restart left, what there is must do.
+            Action::Restart if self.request.task.restarts > self.request.task.settings.max_restarts => {}
+            Action::Restart => {
+                self.request.task.forget_response();
+                return Step::Restart;
+            }
+            Action::Fail
+            | Action::Synth
+            | Action::Pass
+            | Action::Pipe
+            | Action::Hash
+            | Action::Purge
+            | Action::Vcl
+            | Action::Fetch
+            | Action::Lookup
+            | Action::Abandon
+            | Action::Error
+            | Action::Retry
+            | Action::Ok => {
+                self.request.task.close = Some(CloseReason::VclFailure);
+                self.send_minimal(500).await;
+                return Step::Finish;
+            }
+        }
+        let request = &mut *self.request;
+        let mut length = itoa::Buffer::new();
+        let length = length.format(request.task.synthetic.len()).as_bytes();
+        logged::set(&mut request.log, RESP, &mut request.task.response, "Content-Length", length);
+        self.drain_body().await;
+        Step::Transmit
+    }
+
+    fn begin_synthetic_response(&mut self) {
+        let now = self.context.clock.now();
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let log = &mut request.log;
+        if task.error_status < 100 {
+            task.error_status = 501;
+        }
+        task.forget_response();
+        task.object = None;
+        task.is_synthetic = true;
+        task.responded_at = now;
+        let phrase = semantics::reason::phrase(task.error_status % 1000);
+        let reason = if task.error_reason.is_empty() { phrase.as_bytes() } else { &task.error_reason };
+        logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", task.error_status, reason);
+        let mut date = [0; 29];
+        semantics::date::format(now, &mut date);
+        logged::append(log, RESP, &mut task.response, "Date", &[&date]);
+        logged::append(log, RESP, &mut task.response, "Server", &[b"Varnish"]);
+        let mut vxid = itoa::Buffer::new();
+        logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.vxid).as_bytes()]);
+        if task.wants_continue {
+            // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
+            logged::append(log, RESP, &mut task.response, "Connection", &[b"close"]);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! What a request is made of: its buffers, and everything its steps and its VCL work on.
+
+use super::body::ClientBody;
+use super::vmod_context::VmodWait;
+use crate::loaded_vcl::LoadedVcl;
+use cache::Busy;
+use message::Message;
+use sha2::{Digest, Sha256};
+use shm::log::{LogBuffer, LogRing};
+use std::sync::Arc;
+use store::Object;
+use surface::close_reason::CloseReason;
+use surface::parameter::Parameters;
+use vcl_run::eval::Machine;
+use vcl_run::value::{DirectorId, Scratch};
+
+use super::Step;
+
+/// Room for the first read of a connection, in bytes.
+pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
+
+/// A request with all its buffers: reused from request to request, never allocated on the path of a hit.
+pub struct Request {
+    /// Bytes received of this request and what follows it.
+    pub(crate) received: Vec<u8>,
+    /// How many of them have been used.
+    pub(crate) consumed: usize,
+    /// The log of the transaction.
+    pub(crate) log: LogBuffer,
+    /// The evaluator.
+    pub(crate) machine: Machine,
+    /// Strings of the running VCL.
+    pub(crate) scratch: Scratch,
+    /// The response head as sent.
+    pub(crate) head: Vec<u8>,
+    /// Body bytes that a filter made.
+    pub(crate) staging: Vec<u8>,
+    /// The VCL that runs now.
+    pub(crate) vcl: Option<Arc<LoadedVcl>>,
+    /// All the rest.
+    pub(crate) task: Task,
+}
+
+impl AsMut<Vec<u8>> for Box<Request> {
+    fn as_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.received
+    }
+}
+
+impl Request {
+    pub(crate) fn new(ring: &LogRing) -> Box<Request> {
+        Box::new(Request {
+            received: Vec::with_capacity(FIRST_READ_BYTES),
+            consumed: 0,
+            log: LogBuffer::new(ring),
+            machine: Machine::new(),
+            scratch: Scratch::new(usize::MAX),
+            head: Vec::new(),
+            staging: Vec::new(),
+            vcl: None,
+            task: Task::new(),
+        })
+    }
+
+    /// Received bytes that nobody has used yet.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.received[self.consumed..]
+    }
+
+    /// Marks bytes as used.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.consumed = (self.consumed + count).min(self.received.len());
+    }
+
+    /// Makes room at the end by moving what is unread to the front.
+    pub(crate) fn compact(&mut self) {
+        if self.consumed == self.received.len() {
+            self.received.clear();
+        } else {
+            self.received.drain(..self.consumed);
+        }
+        self.consumed = 0;
+    }
+}
+
+/// The parameters that the client's side reads, taken once a request so that a change in the middle confuses nothing.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub(crate) struct Settings {
+    pub(crate) debug: u64,
+    pub(crate) feature: u64,
+    pub(crate) gzip_support: bool,
+    pub(crate) http_max_hdr: usize,
+    pub(crate) http_req_hdr_len: usize,
+    pub(crate) http_req_size: usize,
+    pub(crate) idle_send_timeout: f64,
+    pub(crate) max_restarts: u64,
+    pub(crate) pipe_sess_max: u64,
+    pub(crate) pipe_timeout: f64,
+    pub(crate) range_support: bool,
+    pub(crate) request_memory_max: usize,
+    pub(crate) send_timeout: f64,
+    pub(crate) timeout_idle: f64,
+    pub(crate) timeout_linger: f64,
+    pub(crate) vary_notice: u64,
+}
+
+impl From<&Parameters> for Settings {
+    fn from(parameters: &Parameters) -> Settings {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Settings {
+            debug: parameters.debug,
+            feature: parameters.feature,
+            gzip_support: parameters.http_gzip_support,
+            http_max_hdr: size(parameters.http_max_hdr),
+            http_req_hdr_len: size(parameters.http_req_hdr_len),
+            http_req_size: size(parameters.http_req_size),
+            idle_send_timeout: parameters.idle_send_timeout,
+            max_restarts: parameters.max_restarts,
+            pipe_sess_max: parameters.pipe_sess_max,
+            pipe_timeout: parameters.pipe_timeout,
+            range_support: parameters.http_range_support,
+            request_memory_max: size(parameters.request_memory_max),
+            send_timeout: parameters.send_timeout,
+            timeout_idle: parameters.timeout_idle,
+            timeout_linger: parameters.timeout_linger,
+            vary_notice: parameters.vary_notice,
+        }
+    }
+}
+
+/// Bytes moved for a request, for `ReqAcct` and the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// Request head received.
+    pub(crate) request_head: u64,
+    /// Request body received, without its framing.
+    pub(crate) request_body: u64,
+    /// Response head sent.
+    pub(crate) response_head: u64,
+    /// Response body sent.
+    pub(crate) response_body: u64,
+}
+
+/// Bytes moved through a pipe, for `PipeAcct` and the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipeAccount {
+    /// Head received from the client.
+    pub(crate) client_head: u64,
+    /// Head sent to the origin.
+    pub(crate) backend_head: u64,
+    /// Bytes from the client after the head.
+    pub(crate) from_client: u64,
+    /// Bytes sent to the client.
+    pub(crate) to_client: u64,
+}
+
+/// An object that this request delivers. Letting go of one that only passes by tells its fetch that nobody reads any more.
+pub(crate) struct Delivered(pub(crate) Arc<Object>);
+
+impl std::ops::Deref for Delivered {
+    type Target = Arc<Object>;
+    fn deref(&self) -> &Arc<Object> {
+        &self.0
+    }
+}
+
+impl Drop for Delivered {
+    fn drop(&mut self) {
+        if self.0.is_passing() {
+            self.0.abandon();
+        }
+    }
+}
+
+/// The request to an origin that vcl_pipe sees.
+pub(crate) struct PipeRequest {
+    pub(crate) vxid: u32,
+    pub(crate) log: LogBuffer,
+    pub(crate) bereq: Message,
+    pub(crate) director: Option<DirectorId>,
+    pub(crate) connect_timeout: Option<f64>,
+    pub(crate) started: f64,
+}
+
+/// How long a session's things may take, when VCL said so; seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SessionTimeouts {
+    /// `sess.timeout_idle`.
+    pub(crate) idle: Option<f64>,
+    /// `sess.timeout_linger`.
+    pub(crate) linger: Option<f64>,
+    /// `sess.idle_send_timeout`.
+    pub(crate) idle_send: Option<f64>,
+    /// `sess.send_timeout`.
+    pub(crate) send: Option<f64>,
+}
+
+/// The state of one request. `clear` makes it fit for the next.
+pub(crate) struct Task {
+    /// Transaction id; changes with a restart.
+    pub(crate) vxid: u32,
+    /// Parameters.
+    pub(crate) settings: Settings,
+    /// `req`.
+    pub(crate) request: Message,
+    /// The request as it was received, for rollbacks.
+    pub(crate) original: Message,
+    /// `resp`.
+    pub(crate) response: Message,
+    /// `obj`, decoded when somebody looks.
+    pub(crate) object_head: Message,
+    /// Whether `object_head` is that of `object`.
+    pub(crate) is_object_head_decoded: bool,
+
+    /// When the first byte came, seconds since 1970.
+    pub(crate) started: f64,
+    /// `req.time`: when the head was complete.
+    pub(crate) received_at: f64,
+    /// The timestamp logged last.
+    pub(crate) previous: f64,
+    /// `resp.time`.
+    pub(crate) responded_at: f64,
+
+    /// The client waits for `100 Continue`.
+    pub(crate) wants_continue: bool,
+    /// `std.late_100_continue`.
+    pub(crate) late_continue: bool,
+    /// The client's body.
+    pub(crate) body: ClientBody,
+    /// Whether the original method was HEAD.
+    pub(crate) is_head: bool,
+
+    /// `req.restarts`.
+    pub(crate) restarts: u64,
+    /// `req.backend_hint`; `None` = the VCL's default.
+    pub(crate) director: Option<DirectorId>,
+    /// `client.identity` when VCL set it.
+    pub(crate) client_identity: Option<Vec<u8>>,
+    /// `req.storage`.
+    pub(crate) storage: Option<u32>,
+    /// `req.ttl`.
+    pub(crate) ttl_cap: Option<f64>,
+    /// `req.grace`.
+    pub(crate) grace_cap: Option<f64>,
+    /// `req.hash_always_miss`.
+    pub(crate) always_miss: bool,
+    /// `req.hash_ignore_busy`.
+    pub(crate) ignore_busy: bool,
+    /// `req.hash_ignore_vary`.
+    pub(crate) ignore_vary: bool,
+    /// `req.esi`.
+    pub(crate) is_esi_allowed: bool,
+
+    /// The digest being made.
+    pub(crate) hasher: Sha256,
+    /// `req.hash`.
+    pub(crate) digest: [u8; 32],
+    /// What comes after vcl_hash.
+    pub(crate) after_hash: Step,
+    /// The digest at which the request waited, so that a second lookup says so.
+    pub(crate) has_waited: bool,
+
+    /// Lookup found an object that is delivered.
+    pub(crate) is_hit: bool,
+    /// … that was stale.
+    pub(crate) is_grace_hit: bool,
+    /// `req.is_hitmiss`.
+    pub(crate) is_hitmiss: bool,
+    /// `req.is_hitpass`.
+    pub(crate) is_hitpass: bool,
+    /// What is delivered.
+    pub(crate) object: Option<Delivered>,
+    /// The promise to fetch.
+    pub(crate) busy: Option<Busy>,
+    /// An expired object that may be revalidated.
+    pub(crate) stale: Option<Arc<Object>>,
+    /// The fetch that was ordered.
+    pub(crate) ticket: Option<crate::fetch::FetchTicket>,
+    /// The session's end of a body that is streamed to the fetch.
+    pub(crate) feed: Option<crate::request_body::Feed>,
+    /// In vcl_pipe: the request to the origin.
+    pub(crate) pipe: Option<Box<PipeRequest>>,
+
+    /// Status for vcl_synth; 0 = none yet.
+    pub(crate) error_status: u16,
+    /// Reason for vcl_synth; empty = the standard phrase.
+    pub(crate) error_reason: Vec<u8>,
+    /// `resp.body` of vcl_synth.
+    pub(crate) synthetic: Vec<u8>,
+    /// Whether the response is `synthetic` rather than `object`.
+    pub(crate) is_synthetic: bool,
+    /// `resp.filters` when VCL set it.
+    pub(crate) filters: Option<Vec<u8>>,
+    /// `resp.do_esi` when VCL set it.
+    pub(crate) do_esi: Option<bool>,
+
+    /// Why the session must close after this request.
+    pub(crate) close: Option<CloseReason>,
+    /// Anything of a final response was sent.
+    pub(crate) is_answered: bool,
+    /// Bytes moved.
+    pub(crate) account: Account,
+    /// Bytes moved by a pipe; `Some` once it began.
+    pub(crate) pipe_account: Option<PipeAccount>,
+    /// What VMODs keep for the duration of the request.
+    pub(crate) vmod_state: vmods::TaskState,
+    /// What a VMOD waits for.
+    pub(crate) vmod_wait: Option<VmodWait>,
+}
+
+impl Task {
+    pub(crate) fn new() -> Task {
+        Task {
+            vxid: 0,
+            settings: Settings::default(),
+            request: Message::new(),
+            original: Message::new(),
+            response: Message::new(),
+            object_head: Message::new(),
+            is_object_head_decoded: false,
+            started: 0.0,
+            received_at: 0.0,
+            previous: 0.0,
+            responded_at: 0.0,
+            wants_continue: false,
+            late_continue: false,
+            body: ClientBody::None,
+            is_head: false,
+            restarts: 0,
+            director: None,
+            client_identity: None,
+            storage: None,
+            ttl_cap: None,
+            grace_cap: None,
+            always_miss: false,
+            ignore_busy: false,
+            ignore_vary: false,
+            is_esi_allowed: true,
+            hasher: Sha256::new(),
+            digest: [0; 32],
+            after_hash: Step::Lookup,
+            has_waited: false,
+            is_hit: false,
+            is_grace_hit: false,
+            is_hitmiss: false,
+            is_hitpass: false,
+            object: None,
+            busy: None,
+            stale: None,
+            ticket: None,
+            feed: None,
+            pipe: None,
+            error_status: 0,
+            error_reason: Vec::new(),
+            synthetic: Vec::new(),
+            is_synthetic: false,
+            filters: None,
+            do_esi: None,
+            close: None,
+            is_answered: false,
+            account: Account::default(),
+            pipe_account: None,
+            vmod_state: vmods::TaskState::new(),
+            vmod_wait: None,
+        }
+    }
+
+    /// Forgets the request; the room stays.
+    pub(crate) fn clear(&mut self) {
+        self.request.clear();
+        self.original.clear();
+        self.response.clear();
+        self.object_head.clear();
+        self.is_object_head_decoded = false;
+        self.wants_continue = false;
+        self.late_continue = false;
+        self.body = ClientBody::None;
+        self.is_head = false;
+        self.restarts = 0;
+        self.error_status = 0;
+        self.error_reason.clear();
+        self.close = None;
+        self.is_answered = false;
+        self.account = Account::default();
+        self.pipe_account = None;
+        self.vmod_state.clear();
+        self.vmod_wait = None;
+        self.forget_choices();
+        self.forget_lookup();
+        self.forget_response();
+    }
+
+    /// Forgets what VCL chose: before the first vcl_recv.
+    pub(crate) fn forget_choices(&mut self) {
+        self.director = None;
+        self.client_identity = None;
+        self.storage = None;
+        self.ttl_cap = None;
+        self.grace_cap = None;
+        self.always_miss = false;
+        self.ignore_busy = false;
+        self.ignore_vary = false;
+        self.is_esi_allowed = true;
+    }
+
+    /// Forgets what lookup and fetch gave: before every vcl_recv.
+    pub(crate) fn forget_lookup(&mut self) {
+        self.is_hit = false;
+        self.is_grace_hit = false;
+        self.is_hitmiss = false;
+        self.is_hitpass = false;
+        self.has_waited = false;
+        self.object = None;
+        self.is_object_head_decoded = false;
+        self.busy = None;
+        self.stale = None;
+        self.ticket = None;
+        self.feed = None;
+        self.pipe = None;
+    }
+
+    /// Forgets a response that will not be sent.
+    pub(crate) fn forget_response(&mut self) {
+        self.response.clear();
+        self.synthetic.clear();
+        self.is_synthetic = false;
+        self.filters = None;
+        self.do_esi = None;
+    }
+
+    /// Bytes of memory that grow with what the client sends and VCL does.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.request.memory_bytes()
+            + self.original.memory_bytes()
+            + self.response.memory_bytes()
+            + self.object_head.memory_bytes()
+            + self.synthetic.len()
+    }
+}

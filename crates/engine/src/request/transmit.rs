@@ -1,0 +1,384 @@
+//! The response is sent: its length settled, its framing chosen, its bytes written from where they are.
+//!
+//! Comes from: Deliver or Synth. Goes to: Finish, always; what goes wrong from here on closes the session.
+//! A hit of usual size is one vectored write of head and body. Source: RFC 9112 §6, §9.3.
+
+use super::filters::{self, Filters};
+use super::task::Delivered;
+use super::{Run, Step};
+use crate::logged::{self, RESP};
+use crate::session::{SendLimits, duration};
+use http1::{LAST_CHUNK, chunk_header, write_response_head};
+use store::{BodyReader, BodyState};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::parameter::debug;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Most bytes of one chunk or write: what one client takes at a time before others have their turn.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// How the end of the body is told to the client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Framing {
+    /// By its length, or by closing.
+    Plain,
+    /// By an empty chunk.
+    Chunked,
+}
+
+/// Why the body did not get out whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum TransmitError {
+    /// The client is gone or takes too long.
+    Client,
+    /// The fetch failed on the way.
+    Fetch,
+    /// A filter failed.
+    Filter,
+    /// The body ended before the range did.
+    RangeShort,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) async fn transmit(&mut self) -> Step {
+        self.drain_body().await;
+        if let Some((mut filters, sends_body)) = self.settle_head() {
+            let framing = self.settle_connection(sends_body);
+            let result = self.send_response(&mut filters, framing, sends_body).await;
+            self.request.task.object = None;
+            if let Err(error) = result {
+                self.transmission_failed(error);
+            }
+        } else {
+            self.request.task.object = None;
+            self.log().record(Tag::Error, b"Failure to push processors");
+            self.context.count(Main::ClientResp500);
+            self.request.task.close = Some(CloseReason::Overload);
+            self.send_minimal(500).await;
+        }
+        self.timestamp("Resp");
+        Step::Finish
+    }
+
+    fn transmission_failed(&mut self, error: TransmitError) {
+        let reason = match error {
+            TransmitError::Client | TransmitError::Fetch | TransmitError::Filter => CloseReason::TxError,
+            TransmitError::RangeShort => CloseReason::RangeShort,
+        };
+        // It weighs more than that the session would have closed anyway.
+        self.request.task.close = Some(reason);
+    }
+
+    /// Sets up the filters and settles `Content-Length`. Gives the filters and whether a body follows; `None` when a filter
+    /// cannot be set up.
+    fn settle_head(&mut self) -> Option<(Filters, bool)> {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let log = &mut request.log;
+        let status = task.response.status() % 1000;
+        let has_no_body = task.is_head || status < 200 || status == 204 || status == 304;
+        let claimed = content_length(&task.response);
+        let mut length = match &task.object {
+            None => Some(task.synthetic.len() as u64),
+            Some(object) if object.state() == BodyState::Complete => Some(object.available_bytes()),
+            Some(object) => object.promised_bytes().or(claimed),
+        };
+        let list = task.filters.take().unwrap_or_else(|| filters::default_list(task));
+        log.record(Tag::Filters, &list);
+        let filters = match Filters::set_up(&list, task, log, &mut length) {
+            Ok(filters) => filters,
+            Err(name) => {
+                log.record_fmt(Tag::Error, format_args!("Filter '{name}' not found"));
+                return None;
+            }
+        };
+        let status = task.response.status() % 1000;
+        let is_private_head = task.is_head
+            && task
+                .object
+                .as_ref()
+                .is_some_and(|object| object.is_passing() || object.flags().has(store::ObjectFlags::HIT_FOR_MISS));
+        if status < 200 || status == 204 || status == 304 {
+            logged::unset(log, RESP, &mut task.response, "Content-Length");
+        } else if (claimed.is_some() && claimed == length) || (is_private_head && claimed.is_some()) {
+            // It says the truth, or what the origin would have sent.
+        } else {
+            logged::unset(log, RESP, &mut task.response, "Content-Length");
+            if let Some(length) = length {
+                let mut number = itoa::Buffer::new();
+                let value = number.format(length).as_bytes();
+                logged::append(log, RESP, &mut task.response, "Content-Length", &[value]);
+            }
+        }
+        Some((filters, !has_no_body && length != Some(0)))
+    }
+
+    /// Settles `Connection` and `Transfer-Encoding`.
+    fn settle_connection(&mut self, sends_body: bool) -> Framing {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let log = &mut request.log;
+        let says_close = task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+        match (task.close, says_close) {
+            (None, true) => task.close = Some(CloseReason::RespClose),
+            (Some(_), true) => {}
+            (Some(_), false) => logged::set(log, RESP, &mut task.response, "Connection", b"close"),
+            (None, false) if task.response.has("Connection") => {}
+            (None, false) => logged::append(log, RESP, &mut task.response, "Connection", &[b"keep-alive"]),
+        }
+        if !sends_body || task.response.has("Content-Length") {
+            return Framing::Plain;
+        }
+        if task.original.protocol() == b"HTTP/1.1" {
+            logged::append(log, RESP, &mut task.response, "Transfer-Encoding", &[b"chunked"]);
+            return Framing::Chunked;
+        }
+        task.close.get_or_insert(CloseReason::TxEof);
+        Framing::Plain
+    }
+
+    /// How long sending may take, as parameters and VCL have it.
+    pub(super) fn send_limits(&self) -> SendLimits {
+        let settings = &self.request.task.settings;
+        let timeouts = &self.session.timeouts;
+        SendLimits {
+            idle: duration(timeouts.idle_send.unwrap_or(settings.idle_send_timeout)),
+            total: duration(timeouts.send.unwrap_or(settings.send_timeout)),
+        }
+    }
+
+    async fn send_response(
+        &mut self,
+        filters: &mut Filters,
+        framing: Framing,
+        sends_body: bool,
+    ) -> Result<(), TransmitError> {
+        self.connection.begin_sending(self.send_limits());
+        let request = &mut *self.request;
+        request.task.is_answered = true;
+        request.head.clear();
+        write_response_head(&request.task.response, &mut request.head);
+        request.task.account.response_head += request.head.len() as u64;
+        if !sends_body {
+            return self.write(0, [b"", b""]).await;
+        }
+        if self.request.task.settings.debug & debug::FLUSH_HEAD != 0 {
+            self.write(0, [b"", b""]).await?;
+        }
+        if !filters.is_empty() {
+            return Box::pin(self.send_filtered(filters, framing)).await;
+        }
+        match self.request.task.object.take() {
+            None => {
+                let body = std::mem::take(&mut self.request.task.synthetic);
+                let result = self.send_piece(&body, framing, true).await;
+                self.request.task.synthetic = body;
+                result
+            }
+            Some(object) if object.is_passing() => Box::pin(self.send_passing(object, framing)).await,
+            Some(object) => self.send_stored(object, framing).await,
+        }
+    }
+
+    /// Sends a stored body from the arena.
+    async fn send_stored(&mut self, object: Delivered, framing: Framing) -> Result<(), TransmitError> {
+        let mut offset = 0;
+        // Most bodies lie in one piece; a reader is for those that don't.
+        let mut reader: Option<BodyReader> = None;
+        loop {
+            // The state is read first: what is complete has all its bytes.
+            let state = object.state();
+            let chunk = match &mut reader {
+                None => object.chunk_at(offset),
+                Some(reader) => reader.chunk_at(offset),
+            };
+            if let Some(chunk) = chunk.filter(|chunk| !chunk.is_empty()) {
+                let chunk = &chunk[..chunk.len().min(WRITE_BYTES_MAX)];
+                offset += chunk.len() as u64;
+                let is_last = state == BodyState::Complete && offset == object.available_bytes();
+                self.send_piece(chunk, framing, is_last).await?;
+                if is_last {
+                    return Ok(());
+                }
+                reader.get_or_insert_with(|| object.reader());
+                continue;
+            }
+            match state {
+                BodyState::Complete => return self.send_end(framing).await,
+                BodyState::Failed => {
+                    self.send_head().await?;
+                    return Err(TransmitError::Fetch);
+                }
+                BodyState::Writing => {
+                    self.send_head().await?;
+                    Box::pin(object.changed(offset)).await;
+                }
+            }
+        }
+    }
+
+    /// Sends a body that is not stored, piece by piece as it comes.
+    async fn send_passing(&mut self, object: Delivered, framing: Framing) -> Result<(), TransmitError> {
+        let mut taken = 0;
+        loop {
+            let state = object.state();
+            if let Some(chunk) = object.take_chunk() {
+                taken += chunk.len() as u64;
+                let is_last = state == BodyState::Complete && taken == object.available_bytes();
+                self.send_piece(&chunk, framing, is_last).await?;
+                if is_last {
+                    return Ok(());
+                }
+                continue;
+            }
+            match state {
+                BodyState::Complete => return self.send_end(framing).await,
+                BodyState::Failed => {
+                    self.send_head().await?;
+                    return Err(TransmitError::Fetch);
+                }
+                BodyState::Writing => {
+                    self.send_head().await?;
+                    object.changed(taken).await;
+                }
+            }
+        }
+    }
+
+    /// Sends a body through its filters.
+    async fn send_filtered(&mut self, filters: &mut Filters, framing: Framing) -> Result<(), TransmitError> {
+        if filters.has_gunzip() {
+            self.context.count(Main::NGunzip);
+        }
+        let object = self.request.task.object.take();
+        let mut reader = object.as_ref().map(|object| object.reader());
+        let mut offset = 0;
+        while !filters.is_done() {
+            let request = &mut *self.request;
+            request.staging.clear();
+            let Some(object) = &object else {
+                if offset == 0 {
+                    filters.push(&request.task.synthetic, &mut request.staging).map_err(|_| TransmitError::Filter)?;
+                    offset = 1;
+                    self.send_staged(framing).await?;
+                    continue;
+                }
+                break;
+            };
+            let state = object.state();
+            let held;
+            let chunk = if object.is_passing() {
+                held = object.take_chunk();
+                held.as_deref()
+            } else {
+                reader.as_mut().and_then(|reader| reader.chunk_at(offset))
+            };
+            if let Some(chunk) = chunk.filter(|chunk| !chunk.is_empty()) {
+                let chunk = &chunk[..if object.is_passing() { chunk.len() } else { chunk.len().min(WRITE_BYTES_MAX) }];
+                offset += chunk.len() as u64;
+                if let Err(error) = filters.push(chunk, &mut request.staging) {
+                    request.log.record(Tag::Error, error.text().as_bytes());
+                    self.send_head().await?;
+                    return Err(TransmitError::Filter);
+                }
+                self.send_staged(framing).await?;
+                continue;
+            }
+            match state {
+                BodyState::Complete => break,
+                BodyState::Failed => {
+                    self.send_head().await?;
+                    return Err(TransmitError::Fetch);
+                }
+                BodyState::Writing => {
+                    self.send_head().await?;
+                    object.changed(offset).await;
+                }
+            }
+        }
+        if !filters.is_done() {
+            let request = &mut *self.request;
+            request.staging.clear();
+            match filters.finish(&mut request.staging) {
+                Ok(Some(totals)) => request.log.record_fmt(
+                    Tag::Gzip,
+                    format_args!(
+                        "U D - {} {} {} {} {}",
+                        totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
+                    ),
+                ),
+                Ok(None) => {}
+                Err(error) => {
+                    request.log.record(Tag::Error, error.text().as_bytes());
+                    self.send_head().await?;
+                    return Err(TransmitError::Filter);
+                }
+            }
+            self.send_staged(framing).await?;
+        }
+        if filters.missing_bytes() > 0 {
+            self.send_head().await?;
+            return Err(TransmitError::RangeShort);
+        }
+        self.send_end(framing).await
+    }
+
+    /// Sends what a filter has made, if anything.
+    async fn send_staged(&mut self, framing: Framing) -> Result<(), TransmitError> {
+        if self.request.staging.is_empty() {
+            return Ok(());
+        }
+        let staged = std::mem::take(&mut self.request.staging);
+        let result = self.send_piece(&staged, framing, false).await;
+        self.request.staging = staged;
+        result
+    }
+
+    /// Sends a piece of body; the head goes along when it is still here, the end of the body with the last piece.
+    async fn send_piece(&mut self, piece: &[u8], framing: Framing, is_last: bool) -> Result<(), TransmitError> {
+        match framing {
+            Framing::Plain => self.write(piece.len(), [piece, b""]).await,
+            Framing::Chunked => {
+                chunk_header(piece.len(), &mut self.request.head);
+                let end: &[u8] = if is_last { b"\r\n0\r\n\r\n" } else { b"\r\n" };
+                self.write(piece.len(), [piece, end]).await
+            }
+        }
+    }
+
+    async fn send_end(&mut self, framing: Framing) -> Result<(), TransmitError> {
+        match framing {
+            Framing::Plain => self.send_head().await,
+            Framing::Chunked => self.write(0, [LAST_CHUNK, b""]).await,
+        }
+    }
+
+    /// Sends the head now if it has not gone out with a piece of body.
+    async fn send_head(&mut self) -> Result<(), TransmitError> {
+        if self.request.head.is_empty() { Ok(()) } else { self.write(0, [b"", b""]).await }
+    }
+
+    /// Writes what is in the head buffer and the parts behind it; `body_bytes` of it count as body.
+    async fn write(&mut self, body_bytes: usize, parts: [&[u8]; 2]) -> Result<(), TransmitError> {
+        let total = self.request.head.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let before = self.connection.sent_bytes;
+        let result = self.connection.send([&self.request.head, parts[0], parts[1]]).await;
+        let sent = self.connection.sent_bytes - before;
+        let missing = (total as u64).saturating_sub(sent);
+        self.request.task.account.response_body += (body_bytes as u64).saturating_sub(missing);
+        self.request.head.clear();
+        result.map_err(|_| TransmitError::Client)
+    }
+}
+
+/// The `Content-Length` of a response, when there is exactly one and it is a number.
+fn content_length(message: &message::Message) -> Option<u64> {
+    let mut values = message.get_all("Content-Length");
+    let value = values.next()?;
+    if values.next().is_some() || value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}

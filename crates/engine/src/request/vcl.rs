@@ -1,0 +1,126 @@
+//! Running a VCL method for a request, waiting where a VMOD waits.
+
+use super::host::ClientHost;
+use super::vmod_context::VmodWait;
+use super::{Run, Step};
+use shm::log::LogBuffer;
+use surface::counter::Main;
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use tokio::io::{AsyncRead, AsyncWrite};
+use vcl_run::eval::{ActionArguments, Outcome};
+use vcl_run::value::Value;
+
+/// What a method decided.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Ruling {
+    /// It returned.
+    Action(Action, ActionArguments),
+    /// It failed, which is logged already.
+    Failed,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    /// Runs a method.
+    pub(super) async fn call_vcl(&mut self, method: Method) -> Ruling {
+        let mut outcome = self.start_vcl(method);
+        while outcome == Outcome::Wait {
+            Box::pin(self.wait_for_vmod()).await;
+            outcome = self.resume_vcl(method);
+        }
+        match outcome {
+            Outcome::Return(action, arguments) if !self.has_overflowed() => Ruling::Action(action, arguments),
+            Outcome::Return(..) => self.out_of_memory(),
+            Outcome::Failed(_) | Outcome::Wait => self.vcl_failure(),
+        }
+    }
+
+    fn start_vcl(&mut self, method: Method) -> Outcome {
+        let now = self.context.clock.now();
+        let request = &mut *self.request;
+        let Some(vcl) = &request.vcl else {
+            return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
+        };
+        request.scratch.clear(request.task.settings.request_memory_max);
+        request.scratch.set_constants(vcl.program.constants());
+        let mut host = ClientHost {
+            context: self.context,
+            session: self.session,
+            task: &mut request.task,
+            log: &mut request.log,
+            vcl,
+            method,
+            now,
+        };
+        request.machine.run(&vcl.program, method, &mut host, &mut request.scratch)
+    }
+
+    fn resume_vcl(&mut self, method: Method) -> Outcome {
+        let now = self.context.clock.now();
+        let request = &mut *self.request;
+        let Some(vcl) = &request.vcl else {
+            return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
+        };
+        let mut host = ClientHost {
+            context: self.context,
+            session: self.session,
+            task: &mut request.task,
+            log: &mut request.log,
+            vcl,
+            method,
+            now,
+        };
+        request.machine.resume(&vcl.program, &mut host, &mut request.scratch)
+    }
+
+    /// Waits for what the VMOD waits for.
+    async fn wait_for_vmod(&mut self) {
+        let done = match self.request.task.vmod_wait.take() {
+            Some(VmodWait::CacheBody(limit)) => VmodWait::Value(Value::Bool(self.cache_body(limit).await)),
+            Some(VmodWait::Pending(pending)) => VmodWait::Finish(pending.await),
+            Some(done @ (VmodWait::Finish(_) | VmodWait::Value(_))) => done,
+            None => return,
+        };
+        self.request.task.vmod_wait = Some(done);
+    }
+
+    fn has_overflowed(&self) -> bool {
+        let request = &*self.request;
+        request.scratch.overflowed()
+            || request.scratch.used_bytes() + request.task.memory_bytes() > request.task.settings.request_memory_max
+    }
+
+    fn out_of_memory(&mut self) -> Ruling {
+        let limit = self.request.task.settings.request_memory_max;
+        self.log().record_fmt(Tag::Error, format_args!("request needs more than request_memory_max ({limit} bytes)"));
+        self.context.count(Main::WsClientOverflow);
+        self.vcl_failure()
+    }
+
+    fn vcl_failure(&mut self) -> Ruling {
+        self.context.count(Main::VclFail);
+        Ruling::Failed
+    }
+
+    /// The log of this transaction.
+    pub(super) fn log(&mut self) -> &mut LogBuffer {
+        &mut self.request.log
+    }
+
+    /// Logs a timestamp of now and remembers it.
+    pub(super) fn timestamp(&mut self, label: &str) -> f64 {
+        let now = self.context.clock.now();
+        self.request.log.timestamp(label, now);
+        self.request.task.previous = now;
+        now
+    }
+
+    /// What `return(synth(status, reason))` asks for.
+    pub(super) fn synth_ruling(&mut self, arguments: ActionArguments) -> Step {
+        let request = &mut *self.request;
+        request.task.error_status = arguments.status.unwrap_or(0);
+        request.task.error_reason.clear();
+        request.task.error_reason.extend_from_slice(request.scratch.get(arguments.reason));
+        Step::Synth
+    }
+}

@@ -1,0 +1,17 @@
+//! A VCL method failed: the client gets a 503 from vcl_synth, with its request as it was received, and the session ends.
+//!
+//! Comes from: any VCL method but vcl_synth. Goes to: Synth.
+
+use super::{Run, Step};
+use surface::close_reason::CloseReason;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    pub(super) fn vcl_failed(&mut self) -> Step {
+        let task = &mut self.request.task;
+        task.forget_lookup();
+        task.request.copy_from(&task.original);
+        self.close(CloseReason::VclFailure);
+        self.synthesise(503, b"VCL failed")
+    }
+}
