@@ -1,1 +1,181 @@
-fn main() {}
+//! The one program: which part of Copal it is, its name or its first argument says.
+//!
+//! | name | first argument | what |
+//! | --- | --- | --- |
+//! | `varnishd` | `daemon` | the server |
+//! | `varnishadm`, `varnishlog`, `varnishncsa`, `varnishstat` | `adm`, `log`, `ncsa`, `stat` | the tools |
+//! | | `worker` | the server's second process; only the server starts it |
+//!
+//! Of the name only the last component counts, so a link to the program anywhere is enough.
+
+#![forbid(unsafe_code)]
+
+use nix::sys::prctl;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Exit status for a name or an argument that means nothing.
+const USAGE_ERROR: i32 = 2;
+
+const HELP: &str = "\
+Copal, an HTTP accelerator that stands in for Varnish.
+
+Usage: copal <part> [arguments]
+
+  daemon    the server (varnishd); daemon -? lists its options
+  adm       commands to a running server (varnishadm)
+  log       its log, by transaction (varnishlog)
+  ncsa      its log, one line a request (varnishncsa)
+  stat      its counters (varnishstat)
+
+  --help    this text
+  --version the version
+
+A link to this program that is named like the program in parentheses is that program.
+";
+
+/// A part of Copal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Daemon,
+    Worker,
+    Adm,
+    Log,
+    Ncsa,
+    Stat,
+    Help,
+    Version,
+}
+
+/// The part that a link's name stands for.
+fn part_of_name(name: &str) -> Option<Part> {
+    match name {
+        "varnishd" => Some(Part::Daemon),
+        "varnishadm" => Some(Part::Adm),
+        "varnishlog" => Some(Part::Log),
+        "varnishncsa" => Some(Part::Ncsa),
+        "varnishstat" => Some(Part::Stat),
+        _ => None,
+    }
+}
+
+/// The part that a first argument stands for: its short name, or the name of the link.
+fn part_of_argument(argument: &str) -> Option<Part> {
+    match argument {
+        "daemon" => Some(Part::Daemon),
+        "worker" => Some(Part::Worker),
+        "adm" => Some(Part::Adm),
+        "log" => Some(Part::Log),
+        "ncsa" => Some(Part::Ncsa),
+        "stat" => Some(Part::Stat),
+        "--help" | "-h" | "help" => Some(Part::Help),
+        "--version" | "-V" => Some(Part::Version),
+        _ => part_of_name(argument),
+    }
+}
+
+/// The part to run and its arguments.
+///
+/// # Errors
+/// One line that says what there is.
+fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String> {
+    let called = if arguments.is_empty() { OsString::new() } else { arguments.remove(0) };
+    let name = Path::new(&called).file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    if let Some(part) = part_of_name(&name) {
+        return Ok((part, arguments));
+    }
+    let parts = "daemon, adm, log, ncsa, stat (varnishd, varnishadm, varnishlog, varnishncsa, varnishstat)";
+    if name.starts_with("varnish") {
+        return Err(format!("{name}: Copal has no such program; it has {parts}"));
+    }
+    let Some(first) = arguments.first().map(|first| first.to_string_lossy().into_owned()) else {
+        return Ok((Part::Help, arguments));
+    };
+    match part_of_argument(&first) {
+        Some(part) => Ok((part, arguments.split_off(1))),
+        None => Err(format!("copal: no part is called '{first}'; there are {parts}, and --help")),
+    }
+}
+
+/// The number after `--control`; the rest of a worker's arguments is for those who read the process list.
+fn control_descriptor(arguments: &[OsString]) -> Option<i32> {
+    let position = arguments.iter().position(|argument| argument == "--control")?;
+    arguments.get(position + 1)?.to_str()?.parse().ok()
+}
+
+fn run_worker(arguments: &[OsString]) -> i32 {
+    let Some(descriptor) = control_descriptor(arguments) else {
+        eprintln!("copal worker: only the server starts this");
+        return USAGE_ERROR;
+    };
+    let _ = prctl::set_name(c"copal-worker");
+    worker::run(descriptor)
+}
+
+fn print(text: &str) -> i32 {
+    use std::io::Write;
+    // Whoever reads may have enough before the end.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    0
+}
+
+fn main() {
+    let status = match choose(std::env::args_os().collect()) {
+        Ok((part, arguments)) => match part {
+            Part::Daemon => manager::daemon(&arguments),
+            Part::Worker => run_worker(&arguments),
+            Part::Adm => tools::adm(&arguments),
+            Part::Log => tools::log(&arguments),
+            Part::Ncsa => tools::ncsa(&arguments),
+            Part::Stat => tools::stat(&arguments),
+            Part::Help => print(HELP),
+            Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
+        },
+        Err(text) => {
+            eprintln!("{text}");
+            USAGE_ERROR
+        }
+    };
+    std::process::exit(status);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(line: &[&str]) -> Result<(Part, usize), String> {
+        choose(line.iter().map(OsString::from).collect()).map(|(part, arguments)| (part, arguments.len()))
+    }
+
+    #[test]
+    fn a_link_is_the_program_that_it_is_named_after() {
+        assert_eq!(chosen(&["/usr/sbin/varnishd", "-F", "-a", ":80"]), Ok((Part::Daemon, 3)));
+        assert_eq!(chosen(&["varnishadm", "ping"]), Ok((Part::Adm, 1)));
+        assert_eq!(chosen(&["./x/varnishncsa"]), Ok((Part::Ncsa, 0)));
+    }
+
+    #[test]
+    fn any_other_name_goes_by_its_first_argument() {
+        assert_eq!(chosen(&["copal", "daemon", "-F"]), Ok((Part::Daemon, 1)));
+        assert_eq!(chosen(&["/tmp/varnishd-dir/accelerator", "varnishlog"]), Ok((Part::Log, 0)));
+        assert_eq!(chosen(&["copal"]), Ok((Part::Help, 0)));
+        assert_eq!(chosen(&["copal", "--version"]), Ok((Part::Version, 0)));
+        assert_eq!(chosen(&[]), Ok((Part::Help, 0)));
+    }
+
+    #[test]
+    fn what_there_is_not_gets_one_line() {
+        for line in [&["varnishtop"][..], &["copal", "varnishtop"], &["copal", "-F"]] {
+            let text = chosen(line).unwrap_err();
+            assert!(text.contains("daemon, adm, log, ncsa, stat") && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_worker_finds_its_control_connection() {
+        let arguments = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(control_descriptor(&arguments(&["--control", "3", "-n", "/x"])), Some(3));
+        assert_eq!(control_descriptor(&arguments(&["--control"])), None);
+        assert_eq!(control_descriptor(&arguments(&["--control", "x"])), None);
+    }
+}

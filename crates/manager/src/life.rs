@@ -407,10 +407,9 @@ pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkErr
 }
 
 fn signal(worker: &Worker, signal: Signal) {
-    if let Ok(pid) = i32::try_from(worker.pid) {
-        if pid > 1 && !*worker.gone.borrow() {
-            let _ = kill(Pid::from_raw(pid), signal);
-        }
+    let pid = i32::try_from(worker.pid).unwrap_or(0);
+    if pid > 1 && !*worker.gone.borrow() {
+        let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 

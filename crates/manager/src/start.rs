@@ -16,6 +16,7 @@ use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::{listeners, memory};
 use nix::sys::prctl;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     let parsed = match arguments::parse(options) {
         Ok(Parsed::Run(parsed)) => *parsed,
         Ok(Parsed::Print(text)) => {
-            print!("{text}");
+            print(&text);
             return 0;
         }
         Err(error) => return fail(&error),
@@ -68,6 +69,11 @@ fn fail(error: &ArgumentError) -> i32 {
     FAILED
 }
 
+/// Prints to standard output; whoever reads it may have enough before the end.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 /// `-C`: prints the programs in readable form.
 fn compile_and_print(arguments: &Arguments) -> i32 {
     for vcl in &arguments.vcls {
@@ -75,7 +81,7 @@ fn compile_and_print(arguments: &Arguments) -> i32 {
         match job.with_storages(arguments.storages.names()).run(true) {
             Ok(done) => {
                 eprint!("{}", done.warnings);
-                print!("{}", done.listing);
+                print(&done.listing);
             }
             Err(report) => return fail(&ArgumentError::of_part(report)),
         }
@@ -132,10 +138,7 @@ fn prepare(arguments: Arguments) -> Result<(Rc<Manager>, Vec<std::net::TcpListen
     }
     let mut directory = WorkDirectory::open(&arguments.work_directory, &arguments.jail, &arguments.pid_files)?;
     let built = build(arguments, reporter, &mut directory);
-    built.map_err(|error| {
-        directory.clean(false);
-        error
-    })
+    built.inspect_err(|_| directory.clean(false))
 }
 
 fn build(

@@ -149,7 +149,10 @@ impl Daemon {
     pub fn counter(&self, name: &str) -> u64 {
         let output = self.applet("stat", &["-1", "-f", name]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+        text.split_whitespace()
+            .nth(1)
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("{name}: {text}"))
     }
 
     /// The worker's process id.
@@ -272,7 +275,9 @@ fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str) -> Vec<u8>), seen: &std::
             received.drain(..end + 4);
             seen.lock().unwrap().push(head.clone());
             let bytes = answer(&head);
-            if stream.write_all(&bytes).is_err() || !bytes.windows(15).any(|w| w.eq_ignore_ascii_case(b"content-length:")) {
+            if stream.write_all(&bytes).is_err()
+                || !bytes.windows(15).any(|w| w.eq_ignore_ascii_case(b"content-length:"))
+            {
                 return;
             }
             continue;

@@ -67,9 +67,8 @@ fn nginx_files_are_cached_revalidated_and_cut_into_ranges() {
         assert_eq!(answer.body.len(), big.len());
         assert!(answer.text() == big);
     }
-    let part = daemon.request(
-        "GET /big.txt HTTP/1.1\r\nHost: example.com\r\nRange: bytes=100-199\r\nConnection: close\r\n\r\n",
-    );
+    let part = daemon
+        .request("GET /big.txt HTTP/1.1\r\nHost: example.com\r\nRange: bytes=100-199\r\nConnection: close\r\n\r\n");
     assert_eq!((part.status, part.text().as_str()), (206, &big[100..200]), "{}", part.head);
     // An expired object with a validator is asked about, not fetched again: nginx answers 304.
     assert_eq!(daemon.get("/short/page.html").text(), "<h1>hello</h1>\n");
@@ -128,10 +127,7 @@ fn a_php_application_behind_its_own_server_is_cached_as_it_says() {
     let folder = folder();
     let port = free_port();
     write(&folder.path().join("index.php"), PHP_PAGE);
-    let _php = start(
-        Command::new(php).args(["-S", &format!("127.0.0.1:{port}"), "-t"]).arg(folder.path()),
-        port,
-    );
+    let _php = start(Command::new(php).args(["-S", &format!("127.0.0.1:{port}"), "-t"]).arg(folder.path()), port);
     php_application(&Daemon::in_front_of(port, &[]), "/index.php");
 }
 
@@ -151,8 +147,9 @@ fn a_php_application_in_apache_is_cached_as_it_says() {
         let file = format!("{modules}/mod_{name}.so");
         if Path::new(&file).exists() { format!("LoadModule {name}_module {file}\n") } else { String::new() }
     };
-    let modules: String =
-        ["mpm_event", "authz_core", "mime", "dir", "alias", "cgi", "cgid", "actions", "env", "unixd"].map(load).concat();
+    let modules: String = ["mpm_event", "authz_core", "mime", "dir", "alias", "cgi", "cgid", "actions", "env", "unixd"]
+        .map(load)
+        .concat();
     write(
         &folder.path().join("httpd.conf"),
         &format!(
@@ -164,8 +161,7 @@ fn a_php_application_in_apache_is_cached_as_it_says() {
              SetEnv REDIRECT_STATUS 200\n"
         ),
     );
-    let _apache =
-        start(Command::new(apache).args(["-D", "FOREGROUND", "-f", &format!("{at}/httpd.conf")]), port);
+    let _apache = start(Command::new(apache).args(["-D", "FOREGROUND", "-f", &format!("{at}/httpd.conf")]), port);
     let daemon = Daemon::in_front_of(port, &[]);
     let probe = daemon.get("/index.php");
     assert_eq!(
@@ -339,9 +335,8 @@ impl TornOrigin {
             for mut stream in listener.incoming().flatten() {
                 let mut buffer = [0; 4096];
                 let _ = stream.read(&mut buffer);
-                let _ = stream.write_all(
-                    b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhalf",
-                );
+                let _ =
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhalf");
             }
         });
         TornOrigin { port }

@@ -161,7 +161,8 @@ fn a_vcl_that_does_not_compile_leaves_the_old_one_serving() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &[]);
     let bad = daemon.folder.path().join("bad.vcl");
-    std::fs::write(&bad, "vcl 4.1;\nbackend b { .host = \"127.0.0.1\"; }\nsub vcl_recv { set req.htp.x = \"1\"; }\n").unwrap();
+    std::fs::write(&bad, "vcl 4.1;\nbackend b { .host = \"127.0.0.1\"; }\nsub vcl_recv { set req.htp.x = \"1\"; }\n")
+        .unwrap();
     let (good, text) = daemon.cli(&["vcl.load", "bad", bad.to_str().unwrap()]);
     assert!(!good);
     assert!(text.contains("Line 3") && text.contains("req.htp.x") && text.contains("##"), "{text}");

@@ -31,9 +31,32 @@ fn varnishlog_shows_a_miss_and_a_hit_in_the_stock_order() {
         text.lines().filter_map(|line| line.trim_start_matches(['-', ' ']).split_whitespace().next()).collect();
     let mut rest = tags.iter();
     for wanted in [
-        "Begin", "Timestamp", "Timestamp", "ReqStart", "ReqMethod", "ReqURL", "ReqProtocol", "ReqHeader", "VCL_call",
-        "VCL_return", "VCL_call", "VCL_return", "VCL_call", "VCL_return", "Link", "Timestamp", "RespProtocol", "RespStatus",
-        "RespReason", "RespHeader", "VCL_call", "VCL_return", "Timestamp", "Timestamp", "ReqAcct", "End",
+        "Begin",
+        "Timestamp",
+        "Timestamp",
+        "ReqStart",
+        "ReqMethod",
+        "ReqURL",
+        "ReqProtocol",
+        "ReqHeader",
+        "VCL_call",
+        "VCL_return",
+        "VCL_call",
+        "VCL_return",
+        "VCL_call",
+        "VCL_return",
+        "Link",
+        "Timestamp",
+        "RespProtocol",
+        "RespStatus",
+        "RespReason",
+        "RespHeader",
+        "VCL_call",
+        "VCL_return",
+        "Timestamp",
+        "Timestamp",
+        "ReqAcct",
+        "End",
     ] {
         assert!(rest.any(|tag| *tag == wanted), "no {wanted} in its place:\n{text}");
     }
@@ -41,7 +64,10 @@ fn varnishlog_shows_a_miss_and_a_hit_in_the_stock_order() {
         assert!(tags.contains(&wanted), "no {wanted}:\n{text}");
     }
     assert!(!tags.contains(&"VSL"), "the library had to make records up:\n{text}");
-    let query = run(&varnishlog, &["-n", &daemon.run(), "-d", "-q", "ReqURL eq '/logged' and VCL_call eq 'HIT'", "-i", "ReqURL"]);
+    let query = run(
+        &varnishlog,
+        &["-n", &daemon.run(), "-d", "-q", "ReqURL eq '/logged' and VCL_call eq 'HIT'", "-i", "ReqURL"],
+    );
     assert_eq!(query.matches("/logged").count(), 1, "{query}");
 }
 
@@ -70,7 +96,9 @@ fn varnishncsa_and_varnishstat_tell_the_same_as_ours() {
     };
     let stock = run(&stat, &["-n", &daemon.run(), "-1"]);
     let ours = String::from_utf8_lossy(&daemon.applet("stat", &["-1"]).stdout).into_owned();
-    for name in ["MAIN.cache_hit", "MAIN.cache_miss", "MAIN.s_fetch", "MAIN.n_object", "MGT.child_start", "SMA.s0.g_alloc"] {
+    for name in
+        ["MAIN.cache_hit", "MAIN.cache_miss", "MAIN.s_fetch", "MAIN.n_object", "MGT.child_start", "SMA.s0.g_alloc"]
+    {
         assert_eq!(value(&stock, name), value(&ours, name), "{name}");
     }
     assert_eq!((value(&stock, "MAIN.cache_hit"), value(&stock, "MAIN.client_req")), ("6".into(), "7".into()));
@@ -134,7 +162,8 @@ fn our_scripts_pass_with_the_stock_varnishtest() {
         // 77: a feature that the machine lacks.
         if !matches!(output.status.code(), Some(0 | 77)) {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let end: String = text.lines().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+            let end: String =
+                text.lines().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
             failed.push(format!("{}:\n{end}", script.display()));
         }
     }

@@ -83,11 +83,9 @@ impl Call<'_> {
         };
         let parameters = Box::new(self.manager.parameters.borrow().clone());
         let told = worker.link.ask(Request::Parameters(parameters), self.manager.patience()).await;
-        if let Ok(reply) = told {
-            if reply.status != status::OK {
-                let text = format!("Child ({}) refused parameters: {}", worker.pid, reply.body);
-                self.manager.say(Level::Error, text);
-            }
+        if let Some(reply) = told.ok().filter(|reply| reply.status != status::OK) {
+            let text = format!("Child ({}) refused parameters: {}", worker.pid, reply.body);
+            self.manager.say(Level::Error, text);
         }
         let note = if row.flags & MUST_RESTART != 0 {
             "\nChange will take effect when child is restarted"
