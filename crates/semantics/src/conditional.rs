@@ -41,7 +41,9 @@ mod tests {
 
     const NOW: f64 = 1_700_000_000.5;
 
-    fn message(lines: &[(&str, &str)]) -> Message {
+    type Lines<'a> = &'a [(&'a str, &'a str)];
+
+    fn message(lines: Lines) -> Message {
         let mut message = Message::new();
         for (name, value) in lines {
             message.append(name.as_bytes(), value.as_bytes());
@@ -58,7 +60,7 @@ mod tests {
     #[test]
     fn tags_are_compared_whole_and_weakly_but_for_ranges() {
         let range = ("Range", "bytes=0-1");
-        let cases: &[(&str, &[(&str, &str)], bool)] = &[
+        let cases: &[(&str, Lines, bool)] = &[
             ("\"a\"", &[("If-None-Match", "\"a\"")], true),
             ("\"a\"", &[("If-None-Match", "W/\"a\"")], true),
             ("W/\"a\"", &[("If-None-Match", "\"a\"")], true),

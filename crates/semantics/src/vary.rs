@@ -150,7 +150,9 @@ fn is_accept_encoding(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn message(lines: &[(&str, &str)]) -> Message {
+    type Lines<'a> = &'a [(&'a str, &'a str)];
+
+    fn message(lines: Lines) -> Message {
         let mut message = Message::new();
         for (name, value) in lines {
             message.append(name.as_bytes(), value.as_bytes());
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn a_variant_serves_the_requests_that_say_the_same() {
         let a = [("Foo", "a")];
-        let cases: &[(&str, &[(&str, &str)], &[(&str, &str)], bool)] = &[
+        let cases: &[(&str, Lines, Lines, bool)] = &[
             ("Foo", &a, &[("foo", "a")], true),
             ("foo", &a, &[("FOO", "a"), ("Bar", "x")], true),
             ("Foo", &a, &[("Foo", "A")], false),
