@@ -1,16 +1,53 @@
-//! The origin's side of a request: prepare, send, response, revalidate, body, commit, retry, error.
+//! The origin's side of a request: its steps in the order of life, the table of legal transitions, and the loop.
+//!
+//! ```text
+//! Prepare → Send → Response ┬→ Body ───────┬→ Commit → Done
+//!                           └→ Revalidate ─┘     ↑
+//!    what goes wrong before a client has seen anything → Error ┘ (vcl_backend_error)
+//!    vcl_backend_response and vcl_backend_error may say retry → Retry → Prepare
+//!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
+//! ```
 //!
 //! A fetch is a task of its own on the loop of the request that ordered it; the client's side waits on the [`FetchTicket`].
+//! *Invariants:* only transitions of [`LEGAL`] happen; the ticket is answered exactly once; the busy mark is released however
+//! the fetch ends, by panic too; an object is marked complete only when its whole body is in it.
 
-use crate::context::{Loop, Peer};
+mod body;
+mod commit;
+mod connection;
+mod error;
+mod fail;
+mod filters;
+mod host;
+mod prepare;
+mod response;
+mod retry;
+mod revalidate;
+mod send;
+mod storage;
+mod vcl;
+
+use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::request_body::RequestBody;
+use crate::session::caught::caught;
+use backend::Backend;
 use cache::Busy;
+use connection::OriginConnection;
+use http1::BodyLength;
 use message::Message;
+use shm::log::{LogBuffer, LogId};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
-use vcl_run::value::DirectorId;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use surface::tag::Tag;
+use surface::vcl::Method;
+use vcl_run::eval::Machine;
+use vcl_run::value::{DirectorId, Scratch};
+use vmods::{Finish, Pending, TaskState};
 
 /// What kind of fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +58,18 @@ pub enum FetchMode {
     Pass,
     /// Refresh of an object in grace while the old one is delivered.
     Background,
+}
+
+impl FetchMode {
+    /// The reason in Begin and Link records.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            FetchMode::Fetch => "fetch",
+            FetchMode::Pass => "pass",
+            FetchMode::Background => "bgfetch",
+        }
+    }
 }
 
 /// Everything a fetch needs to know from the request that orders it.
@@ -69,8 +118,358 @@ pub struct FetchTicket {
     pub ready: tokio::sync::oneshot::Receiver<Result<Arc<Object>, FetchFailed>>,
 }
 
+/// Where a fetch is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// The request is made from the client's; vcl_backend_fetch.
+    Prepare,
+    /// A connection is got, the request sent.
+    Send,
+    /// The response head is read; vcl_backend_response.
+    Response,
+    /// A 304: the stale object's body becomes the new one's.
+    Revalidate,
+    /// The body is read, filtered, stored.
+    Body,
+    /// The object is complete.
+    Commit,
+    /// The fetch begins anew.
+    Retry,
+    /// No usable response: vcl_backend_error makes one.
+    Error,
+    /// There will be no object.
+    Fail,
+    /// Over.
+    Done,
+}
+
+/// Which step may follow which.
+pub(crate) const LEGAL: &[(Step, &[Step])] = &[
+    (Step::Prepare, &[Step::Send, Step::Error, Step::Fail]),
+    (Step::Send, &[Step::Response, Step::Send, Step::Error]),
+    (Step::Response, &[Step::Body, Step::Revalidate, Step::Send, Step::Retry, Step::Error, Step::Fail]),
+    (Step::Revalidate, &[Step::Commit, Step::Error, Step::Fail]),
+    (Step::Body, &[Step::Commit, Step::Error, Step::Fail]),
+    (Step::Commit, &[Step::Done]),
+    (Step::Retry, &[Step::Prepare, Step::Fail]),
+    (Step::Error, &[Step::Commit, Step::Retry, Step::Fail]),
+    (Step::Fail, &[Step::Done]),
+    (Step::Done, &[]),
+];
+
+/// Whether a step may follow another.
+fn is_legal(from: Step, to: Step) -> bool {
+    LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
+}
+
+/// Bytes moved for a fetch, retries together, for `BereqAcct` and the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Account {
+    request_head: u64,
+    request_body: u64,
+    response_head: u64,
+    response_body: u64,
+}
+
+/// What VCL and the headers say about the response; made anew for each response.
+#[derive(Clone, Debug, Default)]
+struct Verdict {
+    /// `beresp.do_esi`.
+    do_esi: bool,
+    /// `beresp.do_gzip`.
+    do_gzip: bool,
+    /// `beresp.do_gunzip`.
+    do_gunzip: bool,
+    /// `beresp.do_stream`.
+    do_stream: bool,
+    /// `beresp.filters` when VCL set it.
+    filters: Option<Vec<u8>>,
+    /// `beresp.storage` when VCL set it.
+    storage: Option<u32>,
+    /// When the response was made, seconds since 1970.
+    origin: f64,
+    /// Seconds from `origin`.
+    ttl: f64,
+    /// Seconds.
+    grace: f64,
+    /// Seconds.
+    keep: f64,
+    /// `beresp.was_304`.
+    was_304: bool,
+    /// `return (pass(duration))`.
+    is_hit_for_pass: bool,
+}
+
+/// A running fetch: what its steps and its VCL work on.
+pub(crate) struct Fetch {
+    context: Rc<Loop>,
+    /// Taken once, so that a change in the middle confuses nothing.
+    parameters: Arc<Parameters>,
+    log: LogBuffer,
+    machine: Machine,
+    scratch: Scratch,
+    vmod_state: TaskState,
+    /// What a VMOD waits for.
+    pending: Option<Pending>,
+    /// What is left to do of a VMOD call once the wait is over.
+    finish: Option<Finish>,
+    /// The method being run.
+    method: Method,
+    _work: Work,
+
+    mode: FetchMode,
+    vxid: u32,
+    parent_vxid: u32,
+    session_vxid: u32,
+    digest: [u8; 32],
+    is_hit_for_miss: bool,
+    is_hit_for_pass: bool,
+    vcl: Arc<LoadedVcl>,
+    peer: Peer,
+    client_identity: Option<Vec<u8>>,
+    busy: Option<Busy>,
+    stale: Option<Arc<Object>>,
+    ready: Option<tokio::sync::oneshot::Sender<Result<Arc<Object>, FetchFailed>>>,
+
+    /// `bereq`.
+    bereq: Message,
+    /// `bereq` before VCL, for rollbacks.
+    bereq_original: Message,
+    /// `beresp`.
+    beresp: Message,
+    /// The client's body.
+    body: RequestBody,
+    /// Some of a streamed body was taken: it cannot be sent again.
+    is_body_begun: bool,
+    /// `bereq.backend`.
+    director: Option<DirectorId>,
+    /// `beresp.backend`, once resolved.
+    backend: Option<Arc<Backend>>,
+    /// `beresp.backend.ip`.
+    backend_address: Option<SocketAddr>,
+    /// `bereq.connect_timeout`, seconds; 0 = unset.
+    connect_timeout: f64,
+    /// `bereq.first_byte_timeout`, seconds; 0 = unset.
+    first_byte_timeout: f64,
+    /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
+    between_bytes_timeout: f64,
+    /// `bereq.retries`.
+    retries: u64,
+    /// `bereq.uncacheable`, `beresp.uncacheable`: a latch.
+    uncacheable: bool,
+    verdict: Verdict,
+    /// `bereq.time`, seconds since 1970.
+    started: f64,
+    /// `beresp.time`, seconds since 1970.
+    responded: f64,
+    /// `now` of the running method.
+    vcl_now: f64,
+    /// Status for vcl_backend_error; 0 = the origin failed.
+    error_status: u16,
+    /// Reason for vcl_backend_error; empty = the standard one.
+    error_reason: Vec<u8>,
+    /// `beresp.body` of vcl_backend_error.
+    synthetic: Vec<u8>,
+
+    connection: Option<OriginConnection>,
+    /// The next connection must not be a reused one.
+    wants_fresh: bool,
+    /// Framing of the response body.
+    length: BodyLength,
+    object: Option<Arc<Object>>,
+    /// Whether the object goes into the index, rather than to one client only.
+    is_stored: bool,
+    /// Body bytes of the object, after filters.
+    body_bytes: u64,
+    /// The response was made by vcl_backend_error.
+    is_synthetic: bool,
+    account: Account,
+}
+
 /// Starts a fetch as a task of this loop (`tokio::task::spawn_local`).
-pub fn start(_context: &Rc<Loop>, _order: FetchOrder) -> FetchTicket {
-    let (_sender, ready) = tokio::sync::oneshot::channel();
+pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
+    let (sender, ready) = tokio::sync::oneshot::channel();
+    let mut fetch = Box::new(Fetch::new(context, order, sender));
+    tokio::task::spawn_local(async move {
+        if let Err(panic) = caught(fetch.run()).await {
+            fetch.after_panic(&panic);
+        }
+    });
     FetchTicket { ready }
+}
+
+impl Fetch {
+    fn new(
+        context: &Rc<Loop>,
+        order: FetchOrder,
+        ready: tokio::sync::oneshot::Sender<Result<Arc<Object>, FetchFailed>>,
+    ) -> Fetch {
+        let parameters = context.engine.parameters.load_full();
+        let limit_bytes = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);
+        let now = context.clock.now();
+        let mut fetch = Fetch {
+            context: Rc::clone(context),
+            log: LogBuffer::new(&context.engine.ring),
+            machine: Machine::new(),
+            scratch: Scratch::new(limit_bytes),
+            vmod_state: TaskState::default(),
+            pending: None,
+            finish: None,
+            method: Method::BackendFetch,
+            _work: context.work(),
+            parameters,
+            mode: order.mode,
+            vxid: order.vxid,
+            parent_vxid: order.parent_vxid,
+            session_vxid: order.session_vxid,
+            digest: order.digest,
+            is_hit_for_miss: order.is_hit_for_miss,
+            is_hit_for_pass: order.is_hit_for_pass,
+            director: order.director.or_else(|| order.vcl.default_director()),
+            vcl: order.vcl,
+            peer: order.peer,
+            client_identity: order.client_identity,
+            busy: order.busy,
+            stale: order.stale,
+            ready: Some(ready),
+            bereq: Message::new(),
+            bereq_original: Message::new(),
+            beresp: Message::new(),
+            body: order.body,
+            is_body_begun: false,
+            backend: None,
+            backend_address: None,
+            connect_timeout: 0.0,
+            first_byte_timeout: 0.0,
+            between_bytes_timeout: 0.0,
+            retries: 0,
+            uncacheable: order.mode == FetchMode::Pass,
+            verdict: Verdict::default(),
+            started: now,
+            responded: 0.0,
+            vcl_now: now,
+            error_status: 0,
+            error_reason: Vec::new(),
+            synthetic: Vec::new(),
+            connection: None,
+            wants_fresh: false,
+            length: BodyLength::None,
+            object: None,
+            is_stored: false,
+            body_bytes: 0,
+            is_synthetic: false,
+            account: Account::default(),
+        };
+        fetch.begin();
+        fetch.make_request(&order.request);
+        fetch
+    }
+
+    /// Counts the fetch and opens its transaction.
+    fn begin(&mut self) {
+        self.context.count(Main::SFetch);
+        if self.mode == FetchMode::Background {
+            self.context.count(Main::SBgfetch);
+        }
+        self.log.start(LogId::backend(self.vxid), self.started);
+        self.log.record_fmt(Tag::Begin, format_args!("bereq {} {}", self.parent_vxid, self.mode.word()));
+        self.log.record(Tag::VCLUse, self.vcl.name.as_bytes());
+    }
+
+    async fn run(&mut self) {
+        let mut step = Step::Prepare;
+        while step != Step::Done {
+            let next = match step {
+                Step::Prepare => self.prepare().await,
+                Step::Send => self.send().await,
+                Step::Response => self.response().await,
+                Step::Revalidate => self.revalidate().await,
+                Step::Body => self.body().await,
+                Step::Commit => self.commit(),
+                Step::Retry => self.retry(),
+                Step::Error => self.error().await,
+                Step::Fail => self.fail(),
+                Step::Done => Step::Done,
+            };
+            debug_assert!(is_legal(step, next), "{step:?} → {next:?}");
+            step = next;
+        }
+        self.end();
+    }
+
+    /// Accounts, and the end of the transaction.
+    fn end(&mut self) {
+        let account = self.account;
+        self.log.record_fmt(
+            Tag::BereqAcct,
+            format_args!(
+                "{} {} {} {} {} {}",
+                account.request_head,
+                account.request_body,
+                account.request_head + account.request_body,
+                account.response_head,
+                account.response_body,
+                account.response_head + account.response_body
+            ),
+        );
+        self.log.end();
+    }
+
+    /// Leaves everything as if the fetch had failed: no half-made object, nobody waiting.
+    fn after_panic(&mut self, text: &str) {
+        self.context.engine.panics.tell(text);
+        self.log.record_parts(Tag::FetchError, &[b"Internal error: ", text.as_bytes()]);
+        self.context.count(Main::FetchFailed);
+        self.connection = None;
+        let _ = self.fail();
+        self.end();
+    }
+
+    /// Seconds since 1970.
+    fn now(&self) -> f64 {
+        self.context.clock.now()
+    }
+
+    fn timestamp(&mut self, label: &str) {
+        let now = self.now();
+        self.log.timestamp(label, now);
+    }
+
+    /// Tells the client's side that the object can be delivered. A client that is gone abandons what is only for it.
+    fn deliver(&mut self, object: &Arc<Object>) {
+        if let Some(ready) = self.ready.take()
+            && ready.send(Ok(Arc::clone(object))).is_err()
+            && object.is_passing()
+        {
+            object.abandon();
+        }
+    }
+}
+
+impl Drop for Fetch {
+    /// A fetch that is dropped in the middle (the loop ends) leaves no object that looks as if more were to come.
+    fn drop(&mut self) {
+        if let Some(object) = self.object.take() {
+            object.fail();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_has_a_row_and_done_is_reached_from_everywhere() {
+        let mut reaching = vec![Step::Done];
+        while let Some((step, _)) = LEGAL
+            .iter()
+            .find(|(step, next)| !reaching.contains(step) && next.iter().any(|next| reaching.contains(next)))
+        {
+            reaching.push(*step);
+        }
+        assert_eq!(reaching.len(), LEGAL.len());
+        assert!(!is_legal(Step::Commit, Step::Error), "what is complete is not taken back");
+        assert!(!is_legal(Step::Fail, Step::Retry));
+    }
 }

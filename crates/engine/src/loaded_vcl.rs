@@ -115,10 +115,8 @@ impl LoadedVcl {
     ) -> Result<Arc<LoadedVcl>, String> {
         let parameters = engine.parameters.load();
         let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let limits = RegexLimits {
-            matches: limit(parameters.pcre2_match_limit),
-            depth: limit(parameters.pcre2_depth_limit),
-        };
+        let limits =
+            RegexLimits { matches: limit(parameters.pcre2_match_limit), depth: limit(parameters.pcre2_depth_limit) };
         let program = LinkedProgram::link_with(program, limits).map_err(|error| format!("VCL \"{name}\" {error}"))?;
         let directors = Directors::new(name, program.program(), now);
         let vcl = Arc::new(LoadedVcl {

@@ -14,6 +14,7 @@ use surface::parameter::{Parameters, feature};
 use surface::tag::Tag;
 use surface::vcl::Var;
 use vcl_run::host::Failure;
+use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
 
 /// The first header of that name as a VCL string; unset when there is none.
@@ -140,8 +141,7 @@ pub(crate) fn storage_property(engine: &Engine, storage: Option<u32>, property: 
     let Some(index) = storage.map(|index| index as usize).filter(|index| *index < engine.storages.len()) else {
         return if property == "happy" { Value::Bool(false) } else { Value::Bytes(0) };
     };
-    let usage =
-        if index + 1 == engine.storages.len() { engine.store.transient_usage() } else { engine.store.usage() };
+    let usage = if index + 1 == engine.storages.len() { engine.store.transient_usage() } else { engine.store.usage() };
     match property {
         "free_space" => Value::Bytes(i64::try_from(usage.g_space).unwrap_or(i64::MAX)),
         "used_space" => Value::Bytes(i64::try_from(usage.g_bytes).unwrap_or(i64::MAX)),
@@ -189,16 +189,8 @@ pub(crate) fn add_ban(engine: &Engine, expression: &[u8], now: f64) -> Result<()
     engine.cache.ban(BanSpecification::parse_text(text)?, now)
 }
 
-/// What VMODs keep for the duration of a task.
-#[derive(Debug, Default)]
-pub(crate) struct TaskState {
-    /// Why the last `std.ban()` failed; empty when it did not.
-    pub(crate) ban_error: String,
-}
-
-impl TaskState {
-    /// Forgets all.
-    pub(crate) fn clear(&mut self) {
-        self.ban_error.clear();
-    }
+/// The `VCL_trace` record of a point of the program.
+pub(crate) fn trace(log: &mut LogBuffer, vcl_name: &str, index: u32, point: Point) {
+    let Point { source, line, position } = point;
+    log.record_fmt(Tag::VCLTrace, format_args!("{vcl_name} {index} {source}.{line}.{position}"));
 }

@@ -1,0 +1,230 @@
+//! Body: the response body is read, filtered and stored as it arrives.
+//!
+//! With streaming the object is handed to clients as soon as its head is there, and they follow its growth; without, at the
+//! end, so that a body that breaks still becomes a clean error response. Storing waits: for eviction, or for the one
+//! reader of an object that is not kept. Source: RFC 9112 §6 and §7. Next file: `revalidate.rs`.
+
+use super::connection::{ReceiveError, limit, reason};
+use super::filters::{FilterError, Filters};
+use super::{Fetch, Step};
+use crate::logged::{self, BERESP};
+use http1::{BodyDecoder, BodyError, BodyLength};
+use std::sync::Arc;
+use store::{AppendError, Object, ObjectFlags};
+use surface::counter::Vbe;
+use surface::tag::Tag;
+use tokio::time::Instant;
+
+/// Why a body did not come whole.
+pub(super) enum BodyFailure {
+    /// The connection ended or stalled, or the framing is wrong; a system error comes before it in the log.
+    Framing(Option<i32>, BodyError),
+    /// The framing needs no end, but the connection broke.
+    UntilClose(i32),
+    /// A filter refused it.
+    Filter(FilterError),
+    /// It could not be stored.
+    Store(&'static str),
+}
+
+/// EAGAIN, whose text operators know as that of a stalled origin.
+const EAGAIN: i32 = 11;
+
+impl Fetch {
+    pub(super) async fn body(&mut self) -> Step {
+        let is_empty = matches!(self.length, BodyLength::None | BodyLength::Length(0));
+        if is_empty && self.bereq.method() != b"HEAD" && self.beresp.status() != 304 {
+            logged::unset(&mut self.log, BERESP, &mut self.beresp, "Content-Encoding");
+        }
+        if self.verdict.do_esi {
+            self.log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
+        }
+        let mut filters = match self.open_filters(is_empty) {
+            Ok(filters) => filters,
+            Err(text) => {
+                self.log_fetch_error(&text);
+                self.close_connection(reason::EXHAUSTED);
+                return Step::Error;
+            }
+        };
+        let length = match self.length {
+            BodyLength::None => Some(0),
+            BodyLength::Length(bytes) if !filters.change_length() => Some(bytes),
+            BodyLength::Length(_) | BodyLength::Chunked | BodyLength::UntilClose => None,
+        };
+        let wants_stream = self.verdict.do_stream && !is_empty;
+        let object = self.allocate(length, filters.object_flags(), wants_stream);
+        let is_streamed = wants_stream || (object.is_passing() && !is_empty);
+        if is_streamed {
+            self.publish();
+        }
+        self.log_fetch_body(is_empty, is_streamed);
+        let received = if is_empty { Ok(()) } else { self.receive_body(&object, &mut filters).await };
+        filters.log_totals(&mut self.log);
+        match received {
+            Ok(()) => {
+                object.finish();
+                self.release_connection();
+                Step::Commit
+            }
+            Err(failure) => {
+                self.log_body_failure(&failure);
+                self.close_connection(reason::BODY);
+                self.body_failed(is_streamed)
+            }
+        }
+    }
+
+    fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
+        let (number, name) = match self.length {
+            _ if is_empty => (0, "none"),
+            BodyLength::None => (0, "none"),
+            BodyLength::Chunked => (2, "chunked"),
+            BodyLength::Length(_) => (3, "length"),
+            BodyLength::UntilClose => (4, "eof"),
+        };
+        let how = if is_streamed { "stream" } else { "-" };
+        self.log.record_fmt(Tag::FetchBody, format_args!("{number} {name} {how}"));
+    }
+
+    /// Opens the filters that VCL named, or those that follow from the response.
+    fn open_filters(&mut self, is_empty: bool) -> Result<Filters, String> {
+        let list = match &self.verdict.filters {
+            _ if is_empty => Vec::new(),
+            Some(list) => list.clone(),
+            None => self.default_filters(),
+        };
+        self.log.record(Tag::Filters, &list);
+        let level = u32::try_from(self.parameters.gzip_level).unwrap_or(6).min(9);
+        let opened = Filters::open(&list, level, &mut self.log, &mut self.beresp, &self.context.counters)?;
+        Ok(opened)
+    }
+
+    /// The list that `beresp.filters` shows unless VCL set it: each name with a blank before it.
+    pub(super) fn default_filters(&self) -> Vec<u8> {
+        let encoding = self.beresp.get("Content-Encoding");
+        let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
+        let is_plain = encoding.is_none();
+        let supported = self.parameters.http_gzip_support;
+        let gunzips = supported && self.verdict.do_gunzip && is_gzipped;
+        let gzips = supported && self.verdict.do_gzip && is_plain;
+        let mut list = Vec::new();
+        if gunzips {
+            list.extend_from_slice(b" gunzip");
+        }
+        if gzips {
+            list.extend_from_slice(b" gzip");
+        }
+        if is_gzipped && !gunzips {
+            list.extend_from_slice(b" testgunzip");
+        }
+        list
+    }
+
+    async fn receive_body(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
+        let between = limit(self.between_bytes_limit());
+        let most = self.fragment_bytes();
+        let mut decoder = BodyDecoder::new(self.length);
+        let mut filtered = Vec::new();
+        let mut connection = self.connection.take().ok_or(BodyFailure::Framing(None, BodyError::LengthShort))?;
+        let result = loop {
+            if decoder.is_done() {
+                break Ok(());
+            }
+            if connection.received().is_empty() {
+                match connection.receive(most, Instant::now() + between).await {
+                    Ok(0) => {
+                        break match decoder.end_of_input() {
+                            Ok(()) => Ok(()),
+                            Err(error) => Err(BodyFailure::Framing(None, error)),
+                        };
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        let errno = match error {
+                            ReceiveError::Timeout => EAGAIN,
+                            ReceiveError::Broken(errno) => errno,
+                        };
+                        break Err(match decoder.end_of_input() {
+                            Ok(()) => BodyFailure::UntilClose(errno),
+                            Err(error) => BodyFailure::Framing(Some(errno), error),
+                        });
+                    }
+                }
+            }
+            let step = match decoder.step(connection.received()) {
+                Ok(step) => step,
+                Err(error) => break Err(BodyFailure::Framing(None, error)),
+            };
+            let data = &connection.received()[step.skip..step.skip + step.data];
+            self.count_response_body(data.len() as u64);
+            let stored = if filters.is_empty() {
+                self.store(object, data).await
+            } else {
+                filtered.clear();
+                match filters.push(data, &mut filtered) {
+                    Ok(()) => self.store(object, &filtered).await,
+                    Err(error) => break Err(BodyFailure::Filter(error)),
+                }
+            };
+            if let Err(text) = stored {
+                break Err(BodyFailure::Store(text));
+            }
+            connection.consume(step.skip + step.data);
+        };
+        self.connection = Some(connection);
+        result?;
+        if !filters.is_empty() {
+            filtered.clear();
+            filters.finish(&mut filtered).map_err(BodyFailure::Filter)?;
+            self.store(object, &filtered).await.map_err(BodyFailure::Store)?;
+        }
+        Ok(())
+    }
+
+    /// Adds body bytes to the object, waiting for room.
+    ///
+    /// # Errors
+    /// The text for the log.
+    pub(super) async fn store(&mut self, object: &Object, bytes: &[u8]) -> Result<(), &'static str> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.body_bytes += bytes.len() as u64;
+        object.append(bytes).await.map_err(|error| match error {
+            AppendError::Full => "Could not get storage",
+            AppendError::Abandoned => "Pass delivery abandoned",
+        })
+    }
+
+    fn log_body_failure(&mut self, failure: &BodyFailure) {
+        match failure {
+            BodyFailure::Framing(errno, error) => {
+                if let Some(errno) = errno {
+                    self.log_fetch_error(&backend::backend::error_text(*errno));
+                }
+                self.log_fetch_error(error.text());
+            }
+            BodyFailure::UntilClose(errno) => {
+                self.log_fetch_error(&backend::backend::error_text(*errno));
+                self.log_fetch_error("eof socket fail");
+            }
+            BodyFailure::Filter(error) => self.log_fetch_error(error.text()),
+            BodyFailure::Store(text) => self.log_fetch_error(text),
+        }
+    }
+
+    fn count_response_body(&mut self, bytes: u64) {
+        self.account.response_body += bytes;
+        self.count_backend(Vbe::BerespBodybytes, bytes);
+    }
+
+    /// What an object is beyond what filters did to it.
+    pub(super) fn response_flags(&self) -> ObjectFlags {
+        if self.beresp.status() == 200 && semantics::revalidate::is_possible(&self.beresp) {
+            ObjectFlags::CAN_REVALIDATE
+        } else {
+            ObjectFlags::NONE
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A connection to an origin in the hands of one fetch: bytes out, bytes in, both with time limits.
+//!
+//! While a request is being sent, what the origin says already is taken in, so that an origin that answers before it has
+//! read all neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; bytes between them have been received
+//! and not been used.
+
+use backend::Connection;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, timeout_at};
+
+/// Room for what is received, at first and once a body turns out to be long, in bytes.
+const BUFFER_BYTES: usize = 16 << 10;
+const BUFFER_BYTES_LONG: usize = 64 << 10;
+/// The longest wait that "no limit" stands for.
+const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
+
+/// Why a connection is closed rather than kept: the words of the `BackendClose` record.
+pub(super) mod reason {
+    /// The origin or VCL asked for it.
+    pub(crate) const REQUESTED: &str = "Backend/VCL requested close";
+    /// The response makes no sense.
+    pub(crate) const BAD: &str = "Received bad req/resp";
+    /// What came is not HTTP.
+    pub(crate) const JUNK: &str = "Received junk data";
+    /// The head is too large.
+    pub(crate) const OVERFLOW: &str = "Received buffer overflow";
+    /// It took too long.
+    pub(crate) const TIMEOUT: &str = "Receive timeout";
+    /// The body did not come whole.
+    pub(crate) const BODY: &str = "Failure receiving req.body";
+    /// The request could not be sent.
+    pub(crate) const SEND: &str = "Error transaction";
+    /// Something of ours ran out.
+    pub(crate) const EXHAUSTED: &str = "Out of some resource";
+}
+
+/// Why nothing could be received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ReceiveError {
+    /// The time limit passed.
+    Timeout,
+    /// The connection broke, with this error number.
+    Broken(i32),
+}
+
+/// A connection being used.
+pub(super) struct OriginConnection {
+    connection: Connection,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The origin will send nothing more.
+    is_ended: bool,
+    /// Why it must not be used again.
+    must_close: Option<&'static str>,
+}
+
+/// A number of seconds as a limit; 0 (or less) means none.
+pub(super) fn limit(seconds: f64) -> Duration {
+    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
+}
+
+impl OriginConnection {
+    pub(super) fn new(connection: Connection) -> OriginConnection {
+        OriginConnection { connection, buffer: Vec::new(), start: 0, end: 0, is_ended: false, must_close: None }
+    }
+
+    /// The connection itself.
+    pub(super) fn inner(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Gives the connection itself back.
+    pub(super) fn into_inner(self) -> Connection {
+        self.connection
+    }
+
+    /// Has it closed after this response; the first reason counts.
+    pub(super) fn must_close(&mut self, reason: &'static str) {
+        self.must_close.get_or_insert(reason);
+    }
+
+    /// Why it must not be used again; `None` when it may.
+    pub(super) fn close_reason(&self) -> Option<&'static str> {
+        self.must_close
+    }
+
+    /// What was received and not used.
+    pub(super) fn received(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Marks bytes as used.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Sends all of `bytes`. No progress for as long as `stall` counts as broken, with ETIMEDOUT.
+    ///
+    /// # Errors
+    /// The error number.
+    pub(super) async fn send(&mut self, bytes: &[u8], stall: Duration) -> Result<(), i32> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let some = poll_fn(|context| self.poll_send(context, &bytes[sent..]));
+            match timeout_at(Instant::now() + stall, some).await {
+                Ok(Ok(count)) => sent += count,
+                Ok(Err(error)) => return Err(backend::backend::error_number(&error)),
+                Err(_) => return Err(backend::backend::error_number(&io::ErrorKind::TimedOut.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.connection.stream).poll_write(context, bytes) {
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => {
+                // An origin that waits for us to read would never take the rest.
+                while !self.is_ended && self.end < BUFFER_BYTES {
+                    match self.poll_receive(context, BUFFER_BYTES) {
+                        Poll::Ready(Ok(1..)) => {}
+                        Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
+                        Poll::Pending => break,
+                    }
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_receive(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER_BYTES, 0);
+        }
+        let room = (self.buffer.len() - self.end).min(most);
+        let mut into = ReadBuf::new(&mut self.buffer[self.end..self.end + room]);
+        match Pin::new(&mut self.connection.stream).poll_read(context, &mut into) {
+            Poll::Ready(Ok(())) => {
+                let count = into.filled().len();
+                self.end += count;
+                Poll::Ready(Ok(count))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Makes room behind what was received: at least one byte, `wanted` if it does not take more than a move.
+    fn make_room(&mut self, wanted: usize) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let needed = if self.end == self.buffer.len() { self.buffer.len() * 2 } else { self.buffer.len() };
+        self.buffer.resize(needed.max(wanted).max(BUFFER_BYTES), 0);
+    }
+
+    /// Receives some more bytes, at most `most` (0 = no limit), until `deadline`. 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// [`ReceiveError`].
+    pub(super) async fn receive(&mut self, most: usize, deadline: Instant) -> Result<usize, ReceiveError> {
+        if self.is_ended {
+            return Ok(0);
+        }
+        // A read that filled the room says that there is more to come.
+        let was_filled = self.end == self.buffer.len() && self.end > 0 || self.buffer.len() > BUFFER_BYTES;
+        self.make_room(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES });
+        let most = if most == 0 { usize::MAX } else { most };
+        let some = poll_fn(|context| self.poll_receive(context, most));
+        match timeout_at(deadline, some).await {
+            Ok(Ok(0)) => {
+                self.is_ended = true;
+                Ok(0)
+            }
+            Ok(Ok(count)) => Ok(count),
+            Ok(Err(error)) => {
+                self.is_ended = true;
+                Err(ReceiveError::Broken(backend::backend::error_number(&error)))
+            }
+            Err(_) => Err(ReceiveError::Timeout),
+        }
+    }
+}

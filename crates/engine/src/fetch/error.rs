@@ -1,0 +1,90 @@
+//! Error: there is no usable response; vcl_backend_error makes one.
+//!
+//! If others wait for the object the error is kept for a second, so that they don't all go to an origin in trouble one
+//! after the other; else it is for the one client only. VCL may give it a longer life.
+
+use super::{Fetch, FetchMode, Step, Verdict};
+use store::ObjectFlags;
+use surface::counter::Main;
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use vcl_run::eval::Outcome;
+
+/// Seconds of ttl, grace and keep of an error that others wait for.
+const AWAITED: (f64, f64, f64) = (1.0, 5.0, 5.0);
+
+impl Fetch {
+    pub(super) async fn error(&mut self) -> Step {
+        if self.error_status == 0 {
+            self.context.count(Main::FetchFailed);
+        }
+        let now = self.now();
+        self.log.timestamp("Error", now);
+        let status = if self.error_status == 0 { 503 } else { self.error_status };
+        let reason = std::mem::take(&mut self.error_reason);
+        let reason = match reason.as_slice() {
+            b"" if self.error_status == 0 => b"Backend fetch failed".as_slice(),
+            b"" => crate::vcl_context::standard_reason(status).as_bytes(),
+            given => given,
+        };
+        self.make_response(status, reason);
+        self.responded = now;
+        let is_awaited = self.busy.as_ref().is_some_and(cache::Busy::has_waiters);
+        let (ttl, grace, keep) = if is_awaited { AWAITED } else { (0.0, 0.0, 0.0) };
+        self.verdict = Verdict { do_stream: true, origin: now, ttl, grace, keep, ..Verdict::default() };
+        self.synthetic.clear();
+        self.is_synthetic = true;
+        match self.run_vcl(Method::BackendError).await {
+            Outcome::Return(Action::Deliver, _) => self.synthesise().await,
+            Outcome::Return(Action::Retry, _) => {
+                if self.retries < self.parameters.max_retries {
+                    return Step::Retry;
+                }
+                self.log.record(Tag::VCLError, b"Too many retries, failing");
+                Step::Fail
+            }
+            Outcome::Return(
+                Action::Abandon
+                | Action::Fail
+                | Action::Synth
+                | Action::Restart
+                | Action::Pass
+                | Action::Pipe
+                | Action::Hash
+                | Action::Purge
+                | Action::Vcl
+                | Action::Fetch
+                | Action::Lookup
+                | Action::Error
+                | Action::Ok,
+                _,
+            )
+            | Outcome::Failed(_)
+            | Outcome::Wait => Step::Fail,
+        }
+    }
+
+    /// Stores what vcl_backend_error made.
+    async fn synthesise(&mut self) -> Step {
+        let body = std::mem::take(&mut self.synthetic);
+        let object = self.allocate(Some(body.len() as u64), ObjectFlags::SYNTHETIC, true);
+        self.body_bytes = 0;
+        if object.is_passing() {
+            // Its room is bounded: the client must read while we write.
+            self.publish();
+        }
+        match self.store(&object, &body).await {
+            Ok(()) => {
+                object.finish();
+                Step::Commit
+            }
+            Err(text) => {
+                self.log_fetch_error(text);
+                if self.mode != FetchMode::Pass {
+                    self.context.count(Main::FetchFailed);
+                }
+                Step::Fail
+            }
+        }
+    }
+}

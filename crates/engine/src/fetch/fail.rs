@@ -1,0 +1,20 @@
+//! Fail: there is no object, or half of one; everybody who waits for it is told.
+
+use super::{Fetch, FetchFailed, Step};
+
+impl Fetch {
+    pub(super) fn fail(&mut self) -> Step {
+        if let Some(object) = self.object.take() {
+            object.fail();
+            if self.is_stored {
+                self.context.engine.cache.remove(&object);
+            }
+        }
+        self.busy = None;
+        if let Some(ready) = self.ready.take() {
+            // The client's side may be gone, too.
+            let _ = ready.send(Err(FetchFailed));
+        }
+        Step::Done
+    }
+}

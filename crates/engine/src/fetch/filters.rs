@@ -1,0 +1,270 @@
+//! The filters that a response body goes through on its way into the store, the first named one next to the origin.
+//!
+//! Opening a filter changes the headers that describe the body; one that has nothing to do for this response (gunzip of a
+//! body that is not gzip) leaves no trace. Compat: names, header changes and `Gzip` records of Varnish 7.1.1.
+
+use crate::logged::{self, BERESP};
+use body::{Gunzip, Gzip, GzipError, GzipTotals, TestGunzip};
+use message::Message;
+use shm::counters::MainCounters;
+use shm::log::LogBuffer;
+use store::ObjectFlags;
+use surface::counter::Main;
+use surface::tag::Tag;
+
+/// Why a filter refused a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FilterError(GzipError);
+
+impl FilterError {
+    /// The payload of the `FetchError` record.
+    pub(super) fn text(self) -> &'static str {
+        self.0.text()
+    }
+}
+
+enum Kind {
+    Gzip(Gzip),
+    Gunzip(Gunzip),
+    TestGunzip(TestGunzip),
+}
+
+struct Stage {
+    kind: Kind,
+    /// What it makes of what it gets; reused.
+    out: Vec<u8>,
+    totals: GzipTotals,
+}
+
+/// The filters of one body.
+pub(super) struct Filters {
+    stages: Vec<Stage>,
+}
+
+impl Filters {
+    /// Opens the filters of a list of names separated by blanks.
+    ///
+    /// # Errors
+    /// The text for the log: a name is not known.
+    pub(super) fn open(
+        list: &[u8],
+        level: u32,
+        log: &mut LogBuffer,
+        beresp: &mut Message,
+        counters: &MainCounters,
+    ) -> Result<Filters, String> {
+        let mut filters = Filters { stages: Vec::new() };
+        for name in list.split(|byte| *byte == b' ').filter(|name| !name.is_empty()) {
+            let is_gzipped = beresp.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
+            let kind = match name {
+                b"gzip" if !beresp.has("Content-Encoding") => {
+                    counters.add(Main::NGzip, 1);
+                    logged::unset(log, BERESP, beresp, "Content-Length");
+                    weaken_etag(log, beresp);
+                    logged::append(log, BERESP, beresp, "Content-Encoding", &[b"gzip"]);
+                    vary_on_encoding(log, beresp);
+                    Kind::Gzip(Gzip::new(level))
+                }
+                b"gunzip" if is_gzipped => {
+                    counters.add(Main::NGunzip, 1);
+                    logged::unset(log, BERESP, beresp, "Content-Encoding");
+                    logged::unset(log, BERESP, beresp, "Content-Length");
+                    weaken_etag(log, beresp);
+                    Kind::Gunzip(Gunzip::new())
+                }
+                b"testgunzip" if is_gzipped => {
+                    counters.add(Main::NTestGunzip, 1);
+                    vary_on_encoding(log, beresp);
+                    Kind::TestGunzip(TestGunzip::new())
+                }
+                b"gzip" | b"gunzip" | b"testgunzip" => continue,
+                b"esi" | b"esi_gzip" => {
+                    log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
+                    continue;
+                }
+                unknown => return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
+            };
+            filters.stages.push(Stage { kind, out: Vec::new(), totals: GzipTotals::default() });
+        }
+        Ok(filters)
+    }
+
+    /// Whether bodies pass through untouched and unlooked at.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Whether the body may come out longer or shorter than it went in.
+    pub(super) fn change_length(&self) -> bool {
+        self.stages.iter().any(|stage| !matches!(stage.kind, Kind::TestGunzip(_)))
+    }
+
+    /// What the object is because of them.
+    pub(super) fn object_flags(&self) -> ObjectFlags {
+        let mut flags = ObjectFlags::NONE;
+        for stage in &self.stages {
+            match stage.kind {
+                Kind::Gzip(_) => flags = flags | ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
+                Kind::Gunzip(_) => {
+                    flags = ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP;
+                }
+                Kind::TestGunzip(_) => flags = flags | ObjectFlags::GZIPPED,
+            }
+        }
+        flags
+    }
+
+    /// Takes body bytes in, appends what comes out at the end to `out`.
+    ///
+    /// # Errors
+    /// When a filter refuses them.
+    pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
+        push_through(&mut self.stages, input, out)
+    }
+
+    /// The body is complete: appends the rest to `out`.
+    ///
+    /// # Errors
+    /// When a filter misses something.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
+        for index in 0..self.stages.len() {
+            let (stage, later) = match &mut self.stages[index..] {
+                [stage, later @ ..] => (stage, later),
+                [] => break,
+            };
+            stage.out.clear();
+            let totals = match &mut stage.kind {
+                Kind::Gzip(gzip) => gzip.finish(&mut stage.out),
+                Kind::Gunzip(gunzip) => gunzip.finish(&mut stage.out),
+                Kind::TestGunzip(test) => test.finish(&mut stage.out),
+            };
+            stage.totals = totals.map_err(FilterError)?;
+            let rest = std::mem::take(&mut stage.out);
+            push_through(later, &rest, out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a `Gzip` record for each filter.
+    pub(super) fn log_totals(&self, log: &mut LogBuffer) {
+        for stage in &self.stages {
+            let letter = match stage.kind {
+                Kind::Gzip(_) => 'G',
+                Kind::Gunzip(_) => 'U',
+                Kind::TestGunzip(_) => 'u',
+            };
+            let totals = &stage.totals;
+            log.record_fmt(
+                Tag::Gzip,
+                format_args!(
+                    "{letter} F - {} {} {} {} {}",
+                    totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
+                ),
+            );
+        }
+    }
+}
+
+fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
+    let Some((stage, later)) = stages.split_first_mut() else {
+        out.extend_from_slice(input);
+        return Ok(());
+    };
+    if input.is_empty() {
+        return Ok(());
+    }
+    stage.out.clear();
+    match &mut stage.kind {
+        Kind::Gzip(gzip) => gzip.push(input, &mut stage.out),
+        Kind::Gunzip(gunzip) => gunzip.push(input, &mut stage.out),
+        Kind::TestGunzip(test) => test.push(input, &mut stage.out),
+    }
+    .map_err(FilterError)?;
+    stage.totals.input_bytes += input.len() as u64;
+    stage.totals.output_bytes += stage.out.len() as u64;
+    let made = std::mem::take(&mut stage.out);
+    let result = push_through(later, &made, out);
+    stage.out = made;
+    result
+}
+
+/// Makes a strong ETag weak, with records.
+fn weaken_etag(log: &mut LogBuffer, beresp: &mut Message) {
+    let Some(tag) = beresp.get("ETag") else { return };
+    if tag.starts_with(b"W/") {
+        return;
+    }
+    let weak = [b"W/", tag].concat();
+    logged::set(log, BERESP, beresp, "ETag", &weak);
+}
+
+/// Has the object vary on Accept-Encoding: what is stored as gzip suits only some clients.
+fn vary_on_encoding(log: &mut LogBuffer, beresp: &mut Message) {
+    match beresp.get("Vary") {
+        None => logged::append(log, BERESP, beresp, "Vary", &[b"Accept-Encoding"]),
+        Some(value) => {
+            let is_there = semantics::list::members(value)
+                .any(|name| name.eq_ignore_ascii_case(b"Accept-Encoding") || name == b"*");
+            if !is_there {
+                let longer = [value, b", Accept-Encoding"].concat();
+                logged::set(log, BERESP, beresp, "Vary", &longer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::log::LogRing;
+
+    fn opened(list: &str, encoding: Option<&str>) -> (Result<Filters, String>, Message) {
+        let mut log = LogBuffer::new(&LogRing::in_memory(1 << 16));
+        let mut beresp = Message::new();
+        beresp.append(b"Content-Length", b"10");
+        beresp.append(b"ETag", b"\"a\"");
+        if let Some(encoding) = encoding {
+            beresp.append(b"Content-Encoding", encoding.as_bytes());
+        }
+        let filters = Filters::open(list.as_bytes(), 6, &mut log, &mut beresp, &MainCounters::new());
+        (filters, beresp)
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_after_gzip_and_gunzip() {
+        let (filters, beresp) = opened("gzip gunzip", None);
+        let mut filters = filters.unwrap_or_else(|text| panic!("{text}"));
+        assert!(filters.change_length());
+        assert!(!beresp.has("Content-Length"));
+        let text: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+        let mut out = Vec::new();
+        for piece in text.chunks(777) {
+            filters.push(piece, &mut out).unwrap_or_else(|error| panic!("{error:?}"));
+        }
+        filters.finish(&mut out).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(out == text, "{} bytes came out of {}", out.len(), text.len());
+    }
+
+    #[test]
+    fn a_filter_without_work_leaves_no_trace() {
+        let (filters, beresp) = opened("gunzip testgunzip", None);
+        assert!(filters.is_ok_and(|filters| filters.is_empty()));
+        assert_eq!(beresp.get("ETag"), Some(&b"\"a\""[..]));
+        let (filters, _) = opened("gzip", Some("br"));
+        assert!(filters.is_ok_and(|filters| filters.is_empty()));
+    }
+
+    #[test]
+    fn a_gzipped_object_varies_on_accept_encoding_and_keeps_its_length() {
+        let (filters, beresp) = opened(" testgunzip", Some("gzip"));
+        let filters = filters.unwrap_or_else(|text| panic!("{text}"));
+        assert_eq!(filters.object_flags(), ObjectFlags::GZIPPED);
+        assert!(!filters.change_length());
+        assert_eq!(beresp.get("Vary"), Some(&b"Accept-Encoding"[..]));
+    }
+
+    #[test]
+    fn an_unknown_filter_is_named() {
+        assert_eq!(opened("gzip foo", None).0.err().as_deref(), Some("Filter '...foo' not found"));
+    }
+}

@@ -1,0 +1,440 @@
+//! What VCL may touch of a fetch: [`Host`] for the evaluator, [`VmodContext`] for VMODs.
+//!
+//! Variables are answered from [`Fetch`]; whatever changes a message leaves a record. Lifetimes are kept as seconds from the
+//! response's origin and shown as seconds from now.
+
+use super::{Fetch, FetchMode, Verdict};
+use crate::logged::{self, BEREQ, BERESP, MessageTags};
+use crate::vcl_context as shared;
+use backend::{Directors, ResolveContext, TestableRandom};
+use message::Message;
+use std::sync::Arc;
+use surface::tag::Tag;
+use surface::vcl::{HttpObject, Method, Var};
+use vcl_run::host::{Called, Failure, Host};
+use vcl_run::link::LinkedProgram;
+use vcl_run::program::Point;
+use vcl_run::value::{DirectorId, Scratch, Text, Value};
+use vmods::{Instances, Pending, PurgeKind, TaskState, VmodContext};
+
+impl Fetch {
+    fn http(&self, http: HttpObject) -> Option<&Message> {
+        match http {
+            HttpObject::Bereq => Some(&self.bereq),
+            HttpObject::Beresp if self.method != Method::BackendFetch => Some(&self.beresp),
+            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
+        }
+    }
+
+    fn http_mut(&mut self, http: HttpObject) -> Option<(&mut Message, MessageTags, &mut shm::log::LogBuffer)> {
+        match http {
+            HttpObject::Bereq => Some((&mut self.bereq, BEREQ, &mut self.log)),
+            HttpObject::Beresp if self.method != Method::BackendFetch => {
+                Some((&mut self.beresp, BERESP, &mut self.log))
+            }
+            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
+        }
+    }
+
+    /// The id of the backend in use.
+    fn used_backend(&self) -> Option<DirectorId> {
+        let used = self.backend.as_ref()?;
+        let index = self.vcl.directors.backends().iter().position(|backend| Arc::ptr_eq(backend, used))?;
+        Some(DirectorId(index as u32))
+    }
+
+    /// Seconds that the response has existed.
+    fn age(&self) -> f64 {
+        self.vcl_now - self.verdict.origin
+    }
+
+    /// The record of a lifetime set by VCL.
+    fn log_lifetime(&mut self) {
+        let Verdict { origin, ttl, grace, keep, .. } = self.verdict;
+        let word = if self.uncacheable { "uncacheable" } else { "cacheable" };
+        self.log.record_fmt(Tag::TTL, format_args!("VCL {ttl:.0} {grace:.0} {keep:.0} {origin:.0} {word}"));
+    }
+
+    /// The flag behind `beresp.do_gzip` and the like.
+    ///
+    /// # Errors
+    /// When the list of filters is fixed already.
+    fn filter_flag(&mut self, name: &str) -> Result<(), Failure> {
+        if self.verdict.filters.is_some() {
+            return Err(Failure(format!("beresp.filters are already fixed, {name} is undefined")));
+        }
+        Ok(())
+    }
+
+    fn set_uncacheable(&mut self, value: bool) {
+        if self.uncacheable && !value {
+            self.log.record(Tag::VCLError, b"Ignoring attempt to reset beresp.uncacheable");
+        }
+        self.uncacheable |= value;
+        self.log_lifetime();
+    }
+
+    fn set_text(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
+        match var {
+            Var::BereqMethod => {
+                let bytes = shared::not_empty(value, "bereq.method", scratch)?;
+                self.bereq.set_method(bytes);
+                self.log.record(BEREQ.method, bytes);
+            }
+            Var::BereqUrl => {
+                let bytes = shared::not_empty(value, "bereq.url", scratch)?;
+                self.bereq.set_target(bytes);
+                self.log.record(BEREQ.url, bytes);
+            }
+            Var::BereqProto => {
+                let bytes = shared::not_empty(value, "bereq.proto", scratch)?;
+                self.bereq.set_protocol(bytes);
+                self.log.record(BEREQ.protocol, bytes);
+            }
+            Var::BerespProto => {
+                let bytes = shared::not_empty(value, "beresp.proto", scratch)?;
+                self.beresp.set_protocol(bytes);
+                self.log.record(BERESP.protocol, bytes);
+            }
+            _ => {
+                let bytes = shared::bytes(value, scratch);
+                self.beresp.set_reason(bytes);
+                self.log.record(BERESP.reason, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_lifetime(&mut self, var: Var, value: Value) {
+        let seconds = shared::seconds(value);
+        let age = self.age();
+        match var {
+            Var::BerespTtl => self.verdict.ttl = (seconds + age).max(0.0),
+            Var::BerespGrace => self.verdict.grace = seconds.max(0.0),
+            _ => self.verdict.keep = seconds.max(0.0),
+        }
+        self.log_lifetime();
+    }
+
+    fn resolve_now<'a>(&'a self, url: &'a [u8]) -> ResolveContext<'a> {
+        ResolveContext { now: self.vcl_now, random: &self.context.engine.random, url, digest: Some(&self.digest) }
+    }
+}
+
+impl Host for Fetch {
+    fn program(&self) -> &LinkedProgram {
+        &self.vcl.program
+    }
+
+    fn now(&self) -> f64 {
+        self.vcl_now
+    }
+
+    fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+        let engine = &self.context.engine;
+        if let Some(value) = shared::shared_variable(var, engine, &self.peer, self.client_identity.as_deref(), scratch)
+        {
+            return Ok(value);
+        }
+        let text = |bytes: &[u8], scratch: &mut Scratch| Value::Text(scratch.put(bytes));
+        Ok(match var {
+            Var::Bereq => Value::Http(HttpObject::Bereq),
+            Var::Beresp => Value::Http(HttpObject::Beresp),
+            Var::BereqBackend => Value::Backend(self.director),
+            Var::BereqBetweenBytesTimeout => Value::Duration(self.between_bytes_timeout),
+            Var::BereqConnectTimeout => Value::Duration(self.connect_timeout),
+            Var::BereqFirstByteTimeout => Value::Duration(self.first_byte_timeout),
+            Var::BereqHash => Value::Blob(scratch.put(&self.digest)),
+            Var::BereqIsBgfetch => Value::Bool(self.mode == FetchMode::Background),
+            Var::BereqIsHitmiss => Value::Bool(self.is_hit_for_miss),
+            Var::BereqIsHitpass => Value::Bool(self.is_hit_for_pass),
+            Var::BereqMethod => text(self.bereq.method(), scratch),
+            Var::BereqProto => text(self.bereq.protocol(), scratch),
+            Var::BereqRetries => Value::Int(i64::try_from(self.retries).unwrap_or(i64::MAX)),
+            Var::BereqTime => Value::Time(self.started),
+            Var::BereqUncacheable | Var::BerespUncacheable => Value::Bool(self.uncacheable),
+            Var::BereqUrl => text(self.bereq.target(), scratch),
+            Var::BereqXid => shared::number_text(scratch, format_args!("{}", self.vxid)),
+            Var::BerespAge => Value::Duration(self.age()),
+            Var::BerespBackend => Value::Backend(self.used_backend()),
+            Var::BerespBackendIp => Value::Ip(self.backend_address.map(|address| (address.ip(), address.port()))),
+            Var::BerespBackendName => {
+                Value::Text(self.backend.as_ref().map_or(Text::UNSET, |backend| scratch.put(backend.name().as_bytes())))
+            }
+            Var::BerespDoEsi => Value::Bool(self.verdict.do_esi),
+            Var::BerespDoGunzip => Value::Bool(self.verdict.do_gunzip),
+            Var::BerespDoGzip => Value::Bool(self.verdict.do_gzip),
+            Var::BerespDoStream => Value::Bool(self.verdict.do_stream),
+            Var::BerespFilters => match &self.verdict.filters {
+                Some(list) => text(list, scratch),
+                None => text(&self.default_filters(), scratch),
+            },
+            Var::BerespGrace => Value::Duration(self.verdict.grace),
+            Var::BerespKeep => Value::Duration(self.verdict.keep),
+            Var::BerespProto => text(self.beresp.protocol(), scratch),
+            Var::BerespReason => text(self.beresp.reason(), scratch),
+            Var::BerespStatus => Value::Int(i64::from(self.beresp.status())),
+            Var::BerespStorage => {
+                let chosen = if self.uncacheable { shared::transient_storage(engine) } else { 0 };
+                Value::Stevedore(Some(self.verdict.storage.unwrap_or(chosen)))
+            }
+            Var::BerespStorageHint => text(shared::storage_name(engine, self.verdict.storage).as_bytes(), scratch),
+            Var::BerespTime => Value::Time(self.responded),
+            Var::BerespTtl => {
+                let left = self.verdict.ttl - self.age();
+                Value::Duration(if self.mode == FetchMode::Pass { left.max(0.0) } else { left })
+            }
+            Var::BerespWas304 => Value::Bool(self.verdict.was_304),
+            Var::Now => Value::Time(self.vcl_now),
+            Var::SessXid => shared::number_text(scratch, format_args!("{}", self.session_vxid)),
+            // The compiler lets nothing else of a client request, response or object be read here.
+            _ => Value::Void,
+        })
+    }
+
+    fn write(&mut self, var: Var, value: Value, append: bool, scratch: &mut Scratch) -> Result<(), Failure> {
+        let flag = value == Value::Bool(true);
+        match var {
+            Var::BereqMethod | Var::BereqUrl | Var::BereqProto | Var::BerespProto | Var::BerespReason => {
+                self.set_text(var, value, scratch)?;
+            }
+            Var::BereqBackend => {
+                self.director = match value {
+                    Value::Backend(director) => director,
+                    _ => None,
+                };
+            }
+            Var::BereqBetweenBytesTimeout => self.between_bytes_timeout = shared::seconds(value).max(0.0),
+            Var::BereqConnectTimeout => self.connect_timeout = shared::seconds(value).max(0.0),
+            Var::BereqFirstByteTimeout => self.first_byte_timeout = shared::seconds(value).max(0.0),
+            Var::BerespBody => self.synthetic(shared::bytes(value, scratch), append),
+            Var::BerespDoEsi => {
+                self.filter_flag("beresp.do_esi")?;
+                self.verdict.do_esi = flag;
+            }
+            Var::BerespDoGunzip => {
+                self.filter_flag("beresp.do_gunzip")?;
+                self.verdict.do_gunzip = flag;
+            }
+            Var::BerespDoGzip => {
+                self.filter_flag("beresp.do_gzip")?;
+                self.verdict.do_gzip = flag;
+            }
+            Var::BerespDoStream => self.verdict.do_stream = flag,
+            Var::BerespFilters => self.verdict.filters = Some(shared::bytes(value, scratch).to_vec()),
+            Var::BerespTtl | Var::BerespGrace | Var::BerespKeep => self.set_lifetime(var, value),
+            Var::BerespStatus => {
+                let status = shared::checked_status("beresp.status", value)?;
+                self.beresp.set_status(status);
+                let reason = shared::standard_reason(status);
+                self.beresp.set_reason(reason.as_bytes());
+                self.log.record_fmt(BERESP.status, format_args!("{}", status % 1000));
+                self.log.record(BERESP.reason, reason.as_bytes());
+            }
+            Var::BerespStorage => {
+                self.verdict.storage = match value {
+                    Value::Stevedore(storage) => storage,
+                    _ => None,
+                };
+            }
+            Var::BerespStorageHint => {
+                let named = shared::storage_by_name(&self.context.engine, shared::bytes(value, scratch));
+                self.verdict.storage = named.or(self.verdict.storage);
+            }
+            Var::BerespUncacheable => self.set_uncacheable(flag),
+            // The compiler lets nothing else be set here.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn unset(&mut self, var: Var) -> Result<(), Failure> {
+        if var == Var::BereqBody {
+            self.drop_request_body();
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
+        self.http(http).map_or(Text::UNSET, |message| shared::header(message, name, scratch))
+    }
+
+    fn has_header(&mut self, http: HttpObject, name: &str, _scratch: &mut Scratch) -> bool {
+        self.http(http).is_some_and(|message| message.has(name))
+    }
+
+    fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure> {
+        let validate = shared::validates_headers(&self.parameters);
+        let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
+        if let Some((message, tags, log)) = self.http_mut(http) {
+            if message.memory_bytes() > limit {
+                return Err(Failure("Out of request memory (parameter request_memory_max)".to_owned()));
+            }
+            shared::set_header(log, tags, message, name, scratch.get(value), validate)?;
+        }
+        Ok(())
+    }
+
+    fn unset_header(&mut self, http: HttpObject, name: &str) {
+        if let Some((message, tags, log)) = self.http_mut(http) {
+            logged::unset(log, tags, message, name);
+        }
+    }
+
+    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value {
+        shared::storage_property(&self.context.engine, storage, property)
+    }
+
+    fn storage_name(&self, storage: Option<u32>) -> &str {
+        shared::storage_name(&self.context.engine, storage)
+    }
+
+    fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
+        shared::storage_by_name(&self.context.engine, name)
+    }
+
+    fn director_name(&self, director: DirectorId) -> &str {
+        shared::director_name(&self.vcl, director)
+    }
+
+    fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
+        self.vcl.directors.resolve_id(director, &self.resolve_now(self.bereq.target()))
+    }
+
+    /// The hash was made by the client's side.
+    fn hash_data(&mut self, _data: &[u8]) {}
+
+    fn synthetic(&mut self, body: &[u8], append: bool) {
+        if !append {
+            self.synthetic.clear();
+        }
+        self.synthetic.extend_from_slice(body);
+    }
+
+    fn ban(&mut self, expression: &[u8]) {
+        shared::ban(&self.context.engine, &mut self.log, expression, self.context.clock.now());
+    }
+
+    fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.log.record(tag, payload);
+    }
+
+    fn trace(&mut self, index: u32, point: Point) {
+        shared::trace(&mut self.log, &self.vcl.name, index, point);
+    }
+
+    fn pass_for(&mut self, seconds: f64) {
+        self.verdict.ttl = seconds.max(0.0);
+        self.verdict.grace = 0.0;
+        self.verdict.keep = 0.0;
+        self.uncacheable = true;
+        let Verdict { origin, ttl, grace, keep, .. } = self.verdict;
+        self.log.record_fmt(Tag::TTL, format_args!("HFP {ttl:.0} {grace:.0} {keep:.0} {origin:.0} uncacheable"));
+    }
+
+    fn call(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        arguments: &[Value],
+        scratch: &mut Scratch,
+    ) -> Result<Called, Failure> {
+        vmods::call(function, instance, self, arguments, scratch)
+    }
+
+    fn resume(&mut self, scratch: &mut Scratch) -> Result<Value, Failure> {
+        match self.finish.take() {
+            Some(finish) => finish(self, scratch),
+            None => Err(Failure("A VMOD waited for nothing".to_owned())),
+        }
+    }
+}
+
+impl VmodContext for Fetch {
+    fn program(&self) -> &LinkedProgram {
+        &self.vcl.program
+    }
+
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    fn now(&self) -> f64 {
+        self.vcl_now
+    }
+
+    fn random(&self) -> &TestableRandom {
+        &self.context.engine.random
+    }
+
+    fn directors(&self) -> &Directors {
+        &self.vcl.directors
+    }
+
+    fn instances(&self) -> &Instances {
+        &self.vcl.instances
+    }
+
+    fn task(&mut self) -> &mut TaskState {
+        &mut self.vmod_state
+    }
+
+    fn message(&self, http: HttpObject) -> Option<&Message> {
+        self.http(http)
+    }
+
+    fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message> {
+        self.http_mut(http).map(|(message, _, _)| message)
+    }
+
+    fn digest(&self) -> Option<[u8; 32]> {
+        Some(self.digest)
+    }
+
+    fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.log.record(tag, payload);
+    }
+
+    fn timestamp(&mut self, label: &str) {
+        let now = self.context.clock.now();
+        self.log.timestamp(label, now);
+    }
+
+    fn cache_request_body(&mut self, _limit_bytes: u64) -> Result<Called, Failure> {
+        Err(Failure("req.body can only be cached in vcl_recv{}".to_owned()))
+    }
+
+    fn late_100_continue(&mut self, _late: bool) {}
+
+    fn set_type_of_service(&mut self, _tos: u8) {}
+
+    fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
+        match http {
+            HttpObject::Bereq => {
+                self.bereq.copy_from(&self.bereq_original);
+                let mut number = itoa::Buffer::new();
+                self.bereq.set("X-Varnish", number.format(self.vxid).as_bytes());
+                Ok(())
+            }
+            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => {
+                Err(Failure("std.rollback() works on req and bereq only".to_owned()))
+            }
+        }
+    }
+
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        shared::add_ban(&self.context.engine, expression, self.context.clock.now())
+    }
+
+    fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
+        Err(Failure("purge can only be called in vcl_hit{} and vcl_miss{}".to_owned()))
+    }
+
+    fn can_wait(&self) -> bool {
+        true
+    }
+
+    fn wait(&mut self, pending: Pending) {
+        self.pending = Some(pending);
+    }
+}

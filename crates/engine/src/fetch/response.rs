@@ -1,0 +1,289 @@
+//! Response: the head is read, its lifetime worked out, and vcl_backend_response has its say.
+//!
+//! Interim responses (1xx) are passed over. A head that cannot be understood, or whose body has no certain end, costs the
+//! connection and goes to vcl_backend_error. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
+//! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
+
+use super::connection::{ReceiveError, limit, reason};
+use super::{Fetch, FetchMode, Step, Verdict};
+use crate::logged::{self, BERESP};
+use http1::{BodyLength, HeadError, HeadLimits, HeadStatus};
+use semantics::{HttpPolicy, LifetimeDefaults};
+use std::sync::atomic::Ordering;
+use surface::counter::{Main, Vbe};
+use surface::tag::Tag;
+use surface::vcl::{Action, Method};
+use tokio::time::Instant;
+use vcl_run::eval::{ActionArguments, Outcome};
+
+/// Interim responses passed over before the origin is taken for broken.
+const INTERIM_MAX: usize = 16;
+
+/// Why there is no response head.
+enum NoHead {
+    /// The connection ended; `true` when nothing at all had come.
+    Ended(bool),
+    /// A time limit passed; `true` when nothing at all had come.
+    Timeout(bool),
+    /// It does not parse.
+    Unreadable(HeadError),
+    /// Interim responses without end.
+    Interim,
+}
+
+impl Fetch {
+    pub(super) async fn response(&mut self) -> Step {
+        if let Err(failure) = self.receive_head().await {
+            return self.no_head(failure);
+        }
+        self.responded = self.now();
+        self.wants_fresh = false;
+        self.log.timestamp("Beresp", self.responded);
+        logged::log_response(&mut self.log, BERESP, &self.beresp);
+        if !self.read_framing() {
+            self.context.count(Main::FetchBad);
+            self.close_connection(reason::BODY);
+            self.log.record(Tag::Error, b"Body cannot be fetched");
+            return Step::Error;
+        }
+        self.complete_head();
+        self.work_out_lifetime();
+        if self.beresp.status() == 304 && self.mode != FetchMode::Pass && !self.merge_not_modified() {
+            self.log.record(Tag::Error, b"304 response but not conditional fetch");
+            self.close_connection(reason::BAD);
+            return Step::Error;
+        }
+        match self.run_vcl(Method::BackendResponse).await {
+            Outcome::Return(action, arguments) => self.respond(action, &arguments),
+            Outcome::Failed(_) | Outcome::Wait => {
+                self.close_connection(reason::REQUESTED);
+                Step::Fail
+            }
+        }
+    }
+
+    async fn receive_head(&mut self) -> Result<(), NoHead> {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let limits = HeadLimits {
+            total_bytes: size(self.parameters.http_resp_size),
+            line_bytes: size(self.parameters.http_resp_hdr_len),
+            headers_max: size(self.parameters.http_max_hdr),
+        };
+        let first_deadline = Instant::now() + limit(self.first_byte_limit());
+        let between = limit(self.between_bytes_limit());
+        let most = self.fragment_bytes();
+        for _ in 0..=INTERIM_MAX {
+            loop {
+                let Some(connection) = &mut self.connection else { return Err(NoHead::Ended(true)) };
+                if !connection.received().is_empty() {
+                    match http1::parse_response(connection.received(), &limits, &mut self.beresp) {
+                        Ok(HeadStatus::Complete { consumed }) => {
+                            connection.consume(consumed);
+                            self.count_response_head(consumed as u64);
+                            break;
+                        }
+                        Ok(HeadStatus::Partial) => {}
+                        Err(error) => return Err(NoHead::Unreadable(error)),
+                    }
+                }
+                let is_first = connection.received().is_empty();
+                let deadline = if is_first { first_deadline } else { Instant::now() + between };
+                match connection.receive(most, deadline).await {
+                    Ok(0) | Err(ReceiveError::Broken(_)) => return Err(NoHead::Ended(is_first)),
+                    Ok(_) => {}
+                    Err(ReceiveError::Timeout) => return Err(NoHead::Timeout(is_first)),
+                }
+            }
+            if !matches!(self.beresp.status(), 100 | 102..=199) {
+                return Ok(());
+            }
+            self.context.count(Main::Fetch1xx);
+        }
+        Err(NoHead::Interim)
+    }
+
+    /// Logs why there is no head, and says what comes next.
+    fn no_head(&mut self, failure: NoHead) -> Step {
+        let received = self.connection.as_ref().map_or(0, |connection| connection.received().len() as u64);
+        self.count_response_head(received);
+        let why = match failure {
+            NoHead::Ended(was_silent) => {
+                self.log_fetch_error("HTC eof (-1)");
+                if was_silent && self.may_try_again() {
+                    return self.try_again(reason::BAD);
+                }
+                reason::BAD
+            }
+            NoHead::Timeout(true) => {
+                let reused = self.connection.as_ref().is_some_and(|connection| connection.inner().reused);
+                let text = if reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
+                self.log_fetch_error(text);
+                reason::TIMEOUT
+            }
+            NoHead::Timeout(false) => {
+                self.log_fetch_error("timeout");
+                reason::TIMEOUT
+            }
+            NoHead::Unreadable(HeadError::Overflow) => {
+                self.log_fetch_error("overflow");
+                reason::OVERFLOW
+            }
+            NoHead::Unreadable(error) => {
+                self.log_garbage(&error);
+                reason::JUNK
+            }
+            NoHead::Interim => {
+                self.log_fetch_error("http format error");
+                reason::JUNK
+            }
+        };
+        self.close_connection(why);
+        self.timestamp("Beresp");
+        Step::Error
+    }
+
+    fn log_garbage(&mut self, error: &HeadError) {
+        if let Some(text) = error.bogo_header() {
+            self.log.record(Tag::BogoHeader, text.as_bytes());
+        }
+        if let Some(connection) = &self.connection {
+            let garbage = connection.received();
+            let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
+            self.log.record(Tag::HttpGarbage, line);
+        }
+        self.log.record(Tag::BerespStatus, b"503");
+        self.log.record(Tag::BerespReason, semantics::reason::phrase(503).as_bytes());
+        self.log_fetch_error("http format error");
+    }
+
+    /// Finds out where the body ends and whether the connection stays; false when the body has no certain end.
+    fn read_framing(&mut self) -> bool {
+        let Ok(length) = http1::response_body_length(&self.beresp, self.bereq.method()) else { return false };
+        self.length = length;
+        let Some(connection) = &mut self.connection else { return false };
+        match http1::connection_options(&self.beresp) {
+            Err(_) => connection.must_close(reason::BAD),
+            Ok(options) if options.close => connection.must_close(reason::REQUESTED),
+            Ok(_) => {}
+        }
+        if length == BodyLength::UntilClose {
+            connection.must_close(reason::REQUESTED);
+        }
+        if http1::connection_options(&self.bereq).is_ok_and(|options| options.close) {
+            connection.must_close(reason::REQUESTED);
+        }
+        self.context.count(match (length, self.beresp.status()) {
+            (BodyLength::None, _) if self.bereq.method() == b"HEAD" => Main::FetchHead,
+            (BodyLength::None, 204) => Main::Fetch204,
+            (BodyLength::None, 304) => Main::Fetch304,
+            (BodyLength::None | BodyLength::Length(0), _) => Main::FetchNone,
+            (BodyLength::Length(_), _) => Main::FetchLength,
+            (BodyLength::Chunked, _) => Main::FetchChunked,
+            (BodyLength::UntilClose, _) => Main::FetchEof,
+        });
+        true
+    }
+
+    /// Adds what a response must have, and joins what is a list.
+    fn complete_head(&mut self) {
+        if !self.beresp.has("Date") {
+            let mut date = [0; 29];
+            semantics::date::format(self.responded, &mut date);
+            logged::append(&mut self.log, BERESP, &mut self.beresp, "Date", &[&date]);
+        }
+        semantics::filter::collapse(&mut self.beresp, "Cache-Control");
+        semantics::filter::collapse(&mut self.beresp, "Vary");
+    }
+
+    fn work_out_lifetime(&mut self) {
+        self.verdict = Verdict { do_stream: true, ..Verdict::default() };
+        let lifetime = if self.mode == FetchMode::Pass {
+            semantics::lifetime_of_pass(&self.beresp, self.responded)
+        } else {
+            let defaults = LifetimeDefaults {
+                ttl: self.parameters.default_ttl,
+                grace: self.parameters.default_grace,
+                keep: self.parameters.default_keep,
+                clock_skew: self.parameters.clock_skew as f64,
+            };
+            let policy = HttpPolicy::from_name(&self.parameters.http_policy).unwrap_or_default();
+            let lifetime = semantics::lifetime(policy, self.beresp.status(), &self.beresp, self.responded, &defaults);
+            let mut payload = Vec::with_capacity(96);
+            semantics::log_ttl_rfc(&lifetime, self.responded, !self.uncacheable, &mut payload);
+            self.log.record(Tag::TTL, &payload);
+            lifetime
+        };
+        self.verdict.origin = lifetime.origin;
+        self.verdict.ttl = lifetime.ttl;
+        self.verdict.grace = lifetime.grace;
+        self.verdict.keep = lifetime.keep;
+    }
+
+    /// Does what vcl_backend_response said.
+    fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
+        match action {
+            Action::Deliver => self.accept(),
+            Action::Pass => {
+                self.uncacheable = true;
+                self.verdict.is_hit_for_pass = true;
+                self.accept()
+            }
+            Action::Retry => {
+                self.close_connection(reason::REQUESTED);
+                if self.retries < self.parameters.max_retries {
+                    return Step::Retry;
+                }
+                self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
+                Step::Error
+            }
+            Action::Error => {
+                self.close_connection(reason::REQUESTED);
+                self.note_error(arguments);
+                Step::Error
+            }
+            Action::Abandon
+            | Action::Fail
+            | Action::Synth
+            | Action::Restart
+            | Action::Pipe
+            | Action::Hash
+            | Action::Purge
+            | Action::Vcl
+            | Action::Fetch
+            | Action::Lookup
+            | Action::Ok => {
+                self.close_connection(reason::REQUESTED);
+                Step::Fail
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Step {
+        if self.verdict.was_304 {
+            self.timestamp("Process");
+            return Step::Revalidate;
+        }
+        let length = match self.length {
+            BodyLength::Length(bytes) => Some(bytes),
+            BodyLength::None | BodyLength::Chunked | BodyLength::UntilClose => None,
+        };
+        if let Err(text) = semantics::range::check_backend(&self.bereq, &self.beresp, length) {
+            self.log.record(Tag::Error, text.as_bytes());
+            self.close_connection(reason::BODY);
+            return Step::Error;
+        }
+        self.timestamp("Process");
+        Step::Body
+    }
+
+    /// Most bytes to read at once (`debug.fragfetch`); 0 = no limit.
+    pub(super) fn fragment_bytes(&self) -> usize {
+        let bytes = self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    fn count_response_head(&mut self, bytes: u64) {
+        self.account.response_head += bytes;
+        self.count_backend(Vbe::BerespHdrbytes, bytes);
+    }
+}

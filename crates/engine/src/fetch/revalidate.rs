@@ -1,0 +1,107 @@
+//! Revalidate: a 304 made the stale object good again; its body becomes that of the new object.
+//!
+//! The new head is the 304's with what it does not mention taken from the stored one; the body is copied, and it may still
+//! be growing while it is. What a filter did to the stale body holds for the new object too.
+//! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
+
+use super::{Fetch, Step};
+use crate::logged::{self, BERESP};
+use message::Message;
+use std::sync::Arc;
+use store::{BodyState, Object, ObjectFlags};
+use surface::counter::Main;
+
+/// What a 304 cannot change about an object.
+const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
+
+impl Fetch {
+    /// Makes a 304 the response that it stands for; false when it stands for nothing.
+    pub(super) fn merge_not_modified(&mut self) -> bool {
+        let Some(stale) = self.revalidatable_stale() else { return false };
+        let was_conditional = self.bereq.has("If-None-Match") || self.bereq.has("If-Modified-Since");
+        let mut stored = Message::new();
+        if !was_conditional || stored.decode(stale.head()).is_none() {
+            return false;
+        }
+        let (log, beresp) = (&mut self.log, &mut self.beresp);
+        logged::unset(log, BERESP, beresp, "Content-Encoding");
+        logged::unset(log, BERESP, beresp, "Content-Length");
+        let known = beresp.header_count();
+        semantics::revalidate::merge(&stored, beresp);
+        logged::log_status_line(log, BERESP, beresp);
+        for header in beresp.headers().skip(known) {
+            log.record(BERESP.header, header.line());
+        }
+        self.verdict.was_304 = true;
+        true
+    }
+
+    pub(super) async fn revalidate(&mut self) -> Step {
+        let Some(stale) = self.revalidatable_stale() else {
+            self.release_connection();
+            return self.stale_failed();
+        };
+        let flags =
+            KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
+        let length = match stale.state() {
+            BodyState::Complete => Some(stale.available_bytes()),
+            BodyState::Writing | BodyState::Failed => None,
+        };
+        let is_streamed = self.verdict.do_stream;
+        let object = self.allocate(length, flags, is_streamed);
+        self.release_connection();
+        let is_streamed = is_streamed || object.is_passing();
+        if is_streamed {
+            self.publish();
+        }
+        match self.copy_body(&stale, &object).await {
+            Ok(()) => {
+                object.finish();
+                Step::Commit
+            }
+            Err(text) => {
+                self.log_fetch_error(text);
+                self.body_failed(is_streamed)
+            }
+        }
+    }
+
+    async fn copy_body(&mut self, stale: &Arc<Object>, object: &Arc<Object>) -> Result<(), &'static str> {
+        let mut offset = 0;
+        let mut reader = stale.reader();
+        loop {
+            if let Some(chunk) = reader.chunk_at(offset).filter(|chunk| !chunk.is_empty()) {
+                self.store(object, chunk).await?;
+                offset += chunk.len() as u64;
+                continue;
+            }
+            match stale.state() {
+                BodyState::Writing => stale.changed(offset).await,
+                // More may have come between the two looks.
+                BodyState::Complete if offset < stale.available_bytes() => {}
+                BodyState::Complete => return Ok(()),
+                BodyState::Failed => return Err("Template object failed"),
+            }
+        }
+    }
+
+    fn stale_failed(&mut self) -> Step {
+        self.log_fetch_error("Template object failed");
+        Step::Error
+    }
+
+    /// What comes after a body that did not come whole: an error response as long as nobody has seen anything, else the
+    /// end. Nothing of it stays in the cache.
+    pub(super) fn body_failed(&mut self, is_streamed: bool) -> Step {
+        if is_streamed {
+            self.context.count(Main::FetchFailed);
+            return Step::Fail;
+        }
+        if let Some(object) = self.object.take() {
+            object.fail();
+        }
+        self.is_stored = false;
+        self.body_bytes = 0;
+        Step::Error
+    }
+}

@@ -1,0 +1,297 @@
+//! Send: a connection is got, from the pool or new, and the request goes out.
+//!
+//! A reused connection may turn out to be dead; then the request is sent once more on a new one (`wants_fresh`), if nothing
+//! of the client's body is lost by that. The framing of the request body is ours whatever VCL did to the headers: exactly the
+//! announced length, or chunked. Next file: `response.rs`.
+
+use super::connection::{OriginConnection, limit, reason};
+use super::{Fetch, Step};
+use crate::logged::{self, BEREQ};
+use crate::request_body::RequestBody;
+use backend::{OpenRequest, ResolveContext, open};
+use http1::LAST_CHUNK;
+use std::rc::Rc;
+use std::sync::Arc;
+use surface::counter::{Main, Vbe};
+use surface::tag::Tag;
+
+/// Why a request was not sent whole.
+enum SendError {
+    /// The origin does not take it: error number.
+    Origin(i32),
+    /// The client does not give it.
+    Client(String),
+}
+
+/// A cached body up to this size is sent in one piece with the head, in bytes.
+const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
+
+impl Fetch {
+    pub(super) async fn send(&mut self) -> Step {
+        if !self.wants_fresh {
+            self.timestamp("Fetch");
+            if let Err(text) = self.resolve() {
+                self.log_fetch_error(&text);
+                self.timestamp("Beresp");
+                return Step::Error;
+            }
+        }
+        if let Err(text) = self.connect().await {
+            self.log_fetch_error(&text);
+            self.timestamp("Beresp");
+            return Step::Error;
+        }
+        self.frame_body();
+        match self.transmit().await {
+            Ok(()) => {
+                self.timestamp("Bereq");
+                Step::Response
+            }
+            Err(error) => self.send_failed(error),
+        }
+    }
+
+    /// Follows directors to a backend.
+    fn resolve(&mut self) -> Result<(), String> {
+        let resolve = ResolveContext {
+            now: self.now(),
+            random: &self.context.engine.random,
+            url: self.bereq.target(),
+            digest: Some(&self.digest),
+        };
+        let backend = self.vcl.directors.resolve(self.director, &resolve).map_err(|none| none.text())?;
+        let host = &backend.definition().host_header;
+        if !self.bereq.has("Host") && !host.is_empty() {
+            logged::append(&mut self.log, BEREQ, &mut self.bereq, "Host", &[host.as_bytes()]);
+        }
+        self.backend = Some(backend);
+        Ok(())
+    }
+
+    async fn connect(&mut self) -> Result<(), String> {
+        let context = Rc::clone(&self.context);
+        let Some(backend) = self.backend.clone() else { return Err("No backend".to_owned()) };
+        let clock = || context.clock.now();
+        let connection = open(&OpenRequest {
+            backend: &backend,
+            pool: &context.pool,
+            dial: &*context.dial,
+            parameters: &self.parameters,
+            counters: &context.counters,
+            clock: &clock,
+            connect_timeout: (self.connect_timeout > 0.0).then_some(self.connect_timeout),
+            fresh: self.wants_fresh,
+            client: Some((self.peer.client, self.peer.server)),
+        })
+        .await
+        .map_err(|error| error.text())?;
+        self.timestamp("Connected");
+        self.log.record(Tag::BackendOpen, connection.open_record().as_bytes());
+        self.backend_address = connection.ends().remote;
+        self.account.request_head += connection.proxy_header_bytes;
+        self.connection = Some(OriginConnection::new(connection));
+        Ok(())
+    }
+
+    /// Makes the headers say how the body will be sent.
+    fn frame_body(&mut self) {
+        let (log, bereq) = (&mut self.log, &mut self.bereq);
+        match &self.body {
+            RequestBody::None | RequestBody::Taken => {
+                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
+                if bereq.get("Content-Length").is_some_and(|value| value != b"0") {
+                    logged::unset(log, BEREQ, bereq, "Content-Length");
+                }
+            }
+            RequestBody::Cached(_) | RequestBody::Stream { length: Some(_), .. } => {
+                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
+                let length = self.body.length().unwrap_or(0);
+                logged::force(log, BEREQ, bereq, "Content-Length", itoa::Buffer::new().format(length).as_bytes());
+            }
+            RequestBody::Stream { length: None, .. } => {
+                logged::unset(log, BEREQ, bereq, "Content-Length");
+                logged::force(log, BEREQ, bereq, "Transfer-Encoding", b"chunked");
+            }
+        }
+    }
+
+    async fn transmit(&mut self) -> Result<(), SendError> {
+        let stall = limit(self.first_byte_limit());
+        let mut out = Vec::with_capacity(1024);
+        http1::write_request_head(&self.bereq, &mut out);
+        let head_bytes = out.len() as u64;
+        self.count_request_head(head_bytes);
+        let cached = match &self.body {
+            RequestBody::Cached(bytes) => Some(Rc::clone(bytes)),
+            RequestBody::None | RequestBody::Taken | RequestBody::Stream { .. } => None,
+        };
+        if let Some(bytes) = cached {
+            if bytes.len() <= JOINED_BODY_BYTES_MAX {
+                out.extend_from_slice(&bytes);
+                self.send_bytes(&out, stall).await?;
+            } else {
+                self.send_bytes(&out, stall).await?;
+                self.send_bytes(&bytes, stall).await?;
+            }
+            self.count_request_body(bytes.len() as u64);
+            return Ok(());
+        }
+        self.send_bytes(&out, stall).await?;
+        if let RequestBody::Stream { length, .. } = &self.body {
+            let is_chunked = length.is_none();
+            self.send_stream(is_chunked, &mut out, stall).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the client's body piece by piece. Exactly the announced length goes out, or the fetch fails.
+    async fn send_stream(
+        &mut self,
+        is_chunked: bool,
+        out: &mut Vec<u8>,
+        stall: std::time::Duration,
+    ) -> Result<(), SendError> {
+        let mut remaining = self.body.length().unwrap_or(u64::MAX);
+        self.is_body_begun = true;
+        while let Some(piece) = self.body.next().await {
+            let piece = piece.map_err(|error| SendError::Client(error.0))?;
+            if piece.is_empty() {
+                continue;
+            }
+            remaining = remaining
+                .checked_sub(piece.len() as u64)
+                .ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
+            if is_chunked {
+                out.clear();
+                http1::chunk_header(piece.len(), out);
+                out.extend_from_slice(&piece);
+                out.extend_from_slice(b"\r\n");
+                self.send_bytes(out, stall).await?;
+                self.count_request_body(out.len() as u64);
+            } else {
+                self.send_bytes(&piece, stall).await?;
+                self.count_request_body(piece.len() as u64);
+            }
+        }
+        if is_chunked {
+            self.send_bytes(LAST_CHUNK, stall).await?;
+            self.count_request_body(LAST_CHUNK.len() as u64);
+        } else if remaining > 0 {
+            return Err(SendError::Client("less than announced".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn send_bytes(&mut self, bytes: &[u8], stall: std::time::Duration) -> Result<(), SendError> {
+        match &mut self.connection {
+            Some(connection) => connection.send(bytes, stall).await.map_err(SendError::Origin),
+            None => Err(SendError::Origin(0)),
+        }
+    }
+
+    fn send_failed(&mut self, error: SendError) -> Step {
+        match error {
+            SendError::Origin(errno) => {
+                let has_answer = self.connection.as_ref().is_some_and(|connection| !connection.received().is_empty());
+                if has_answer {
+                    // It did not want the rest; what it says comes first.
+                    if let Some(connection) = &mut self.connection {
+                        connection.must_close(reason::SEND);
+                    }
+                    self.timestamp("Bereq");
+                    return Step::Response;
+                }
+                let text = backend::backend::error_text(errno);
+                self.log.record_fmt(Tag::FetchError, format_args!("backend write error: {errno} ({text})"));
+                if self.may_try_again() {
+                    return self.try_again(reason::SEND);
+                }
+                self.close_connection(reason::SEND);
+            }
+            SendError::Client(text) => {
+                self.log.record_fmt(Tag::FetchError, format_args!("req.body read error: {text}"));
+                self.close_connection(reason::BODY);
+            }
+        }
+        self.timestamp("Beresp");
+        Step::Error
+    }
+
+    /// Whether what went wrong may be the fault of a reused connection, and the request can be sent again.
+    pub(super) fn may_try_again(&self) -> bool {
+        let reused = self.connection.as_ref().is_some_and(|connection| connection.inner().reused);
+        reused && !self.wants_fresh && self.can_send_again()
+    }
+
+    /// Whether nothing of the client's body is lost.
+    pub(super) fn can_send_again(&self) -> bool {
+        match &self.body {
+            RequestBody::None | RequestBody::Cached(_) => true,
+            RequestBody::Stream { .. } => !self.is_body_begun,
+            RequestBody::Taken => !self.is_body_begun,
+        }
+    }
+
+    /// Gives a dead reused connection up and sends again on a new one.
+    pub(super) fn try_again(&mut self, why: &'static str) -> Step {
+        self.close_connection(why);
+        self.wants_fresh = true;
+        self.context.count(Main::BackendRetry);
+        Step::Send
+    }
+
+    /// Closes the connection, if there is one.
+    pub(super) fn close_connection(&mut self, why: &'static str) {
+        if let Some(connection) = self.connection.take() {
+            let connection = connection.into_inner();
+            self.log.record(Tag::BackendClose, connection.close_record(false, Some(why)).as_bytes());
+        }
+    }
+
+    /// Gives the connection back to the pool, or closes it when it must not be used again: after a whole response.
+    pub(super) fn release_connection(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let leftover = (!connection.received().is_empty()).then_some(reason::JUNK);
+        let why = connection.close_reason().or(leftover);
+        let is_kept = why.is_none() && connection.inner().is_recyclable();
+        let connection = connection.into_inner();
+        self.log.record(Tag::BackendClose, connection.close_record(is_kept, why).as_bytes());
+        if is_kept {
+            connection.recycle(&self.context.pool, &self.context.counters, self.context.clock.now());
+        }
+    }
+
+    /// `first_byte_timeout` as it applies: VCL's, the backend's, the parameter's; seconds.
+    pub(super) fn first_byte_limit(&self) -> f64 {
+        let of_backend = self.backend.as_ref().and_then(|backend| backend.definition().first_byte_timeout);
+        applies(self.first_byte_timeout, of_backend, self.parameters.first_byte_timeout)
+    }
+
+    /// `between_bytes_timeout` as it applies, seconds.
+    pub(super) fn between_bytes_limit(&self) -> f64 {
+        let of_backend = self.backend.as_ref().and_then(|backend| backend.definition().between_bytes_timeout);
+        applies(self.between_bytes_timeout, of_backend, self.parameters.between_bytes_timeout)
+    }
+
+    fn count_request_head(&mut self, bytes: u64) {
+        self.account.request_head += bytes;
+        self.count_backend(Vbe::BereqHdrbytes, bytes);
+    }
+
+    fn count_request_body(&mut self, bytes: u64) {
+        self.account.request_body += bytes;
+        self.count_backend(Vbe::BereqBodybytes, bytes);
+    }
+
+    /// Adds to a counter of the backend in use.
+    pub(super) fn count_backend(&self, counter: Vbe, amount: u64) {
+        if let Some(backend) = self.backend.as_ref().map(Arc::as_ref) {
+            backend.count(counter, amount);
+        }
+    }
+}
+
+/// The first of the three that says something; 0 says nothing.
+fn applies(of_vcl: f64, of_backend: Option<f64>, of_parameter: f64) -> f64 {
+    if of_vcl > 0.0 { of_vcl } else { of_backend.filter(|seconds| *seconds > 0.0).unwrap_or(of_parameter) }
+}

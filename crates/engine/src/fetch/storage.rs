@@ -1,0 +1,160 @@
+//! Where the response goes: into the index, or past it to the one client that asked.
+//!
+//! Stored objects and the markers of hit-for-miss and hit-for-pass go to the arena. What is private, or would be dead on
+//! arrival, passes by (`Object::passing`); if it must be whole before it is delivered it is held in the arena without being
+//! indexed. A full store never costs the client the response: it passes by, uncached. *Invariant:* a private response, its
+//! head included, is never in the index.
+
+use super::{Fetch, FetchMode};
+use crate::logged::{self, BERESP};
+use crate::vcl_context::transient_storage;
+use message::Message;
+use semantics::filter::{Class, copy_filtered};
+use semantics::vary;
+use std::sync::Arc;
+use store::{Object, ObjectAttributes, ObjectFlags};
+use surface::counter::Main;
+use surface::tag::Tag;
+
+impl Fetch {
+    /// Makes the object that the response becomes. `length` is that of the stored body, `is_streamed` says that clients
+    /// will read it while it grows.
+    pub(super) fn allocate(&mut self, length: Option<u64>, flags: ObjectFlags, is_streamed: bool) -> Arc<Object> {
+        let vary = self.vary_key();
+        let mut attributes = self.attributes(flags | self.response_flags(), vary);
+        attributes.body_bytes = length;
+        let head = self.stored_head();
+        let is_private = self.uncacheable || self.mode == FetchMode::Pass;
+        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
+        if is_private {
+            attributes.flags |= ObjectFlags::PRIVATE;
+        }
+        self.log_storage(attributes.transient);
+        self.is_stored = !is_private && lives && self.busy.is_some();
+        let may_pass_by = is_streamed || length == Some(0);
+        let object = if !self.is_stored && may_pass_by {
+            Object::passing(&attributes, &head)
+        } else {
+            self.context.engine.store.create(&attributes, &head).unwrap_or_else(|_| {
+                self.log.record(Tag::Error, b"Could not get storage: not cached");
+                self.is_stored = false;
+                Object::passing(&attributes, &head)
+            })
+        };
+        self.object = Some(Arc::clone(&object));
+        object
+    }
+
+    /// The variant key. A Vary that cannot be used makes the response private.
+    fn vary_key(&mut self) -> Vec<u8> {
+        match vary::encode(&self.beresp, &self.bereq, self.parameters.http_gzip_support) {
+            Ok(key) => key.unwrap_or_default(),
+            Err(error) => {
+                if let Some(text) = error.text() {
+                    self.log.record(Tag::Error, text.as_bytes());
+                    self.log.record(Tag::Error, b"Illegal 'Vary' header from backend, making this a pass.");
+                }
+                self.uncacheable = true;
+                Vec::new()
+            }
+        }
+    }
+
+    fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
+        let last_modified = self.beresp.get("Last-Modified").and_then(semantics::date::parse).unwrap_or(0.0);
+        ObjectAttributes {
+            key: self.digest,
+            xid: self.vxid,
+            origin: self.verdict.origin,
+            ttl: self.verdict.ttl.max(0.0),
+            grace: self.verdict.grace.max(0.0),
+            keep: self.verdict.keep.max(0.0),
+            flags,
+            vary,
+            body_bytes: None,
+            last_modified: last_modified.floor(),
+            transient: self.is_transient(),
+        }
+    }
+
+    /// Whether the object is counted as Transient.
+    fn is_transient(&self) -> bool {
+        let transient = transient_storage(&self.context.engine);
+        let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
+        self.uncacheable
+            || lifetime < self.parameters.shortlived
+            || self.verdict.storage.is_some_and(|storage| storage == transient)
+    }
+
+    /// The `Storage` record and its counters.
+    fn log_storage(&mut self, is_transient: bool) {
+        let engine = &self.context.engine;
+        let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
+        if self.uncacheable {
+            self.context.count(Main::BerespUncacheable);
+        } else if lifetime < self.parameters.shortlived {
+            self.context.count(Main::BerespShortlived);
+        }
+        let index = if is_transient { engine.storages.len().saturating_sub(1) } else { 0 };
+        if let Some(storage) = engine.storages.get(index) {
+            self.log.record_fmt(Tag::Storage, format_args!("{} {}", storage.kind, storage.name));
+        }
+    }
+
+    fn stored_head(&self) -> Vec<u8> {
+        let class = if self.uncacheable { Class::StorePass } else { Class::InsertStored };
+        let mut stored = Message::new();
+        stored.set_protocol(b"HTTP/1.1");
+        stored.set_status(self.beresp.status());
+        stored.set_reason(self.beresp.reason());
+        copy_filtered(&self.beresp, &mut stored, class);
+        let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
+        stored.encode(&mut head);
+        head
+    }
+
+    /// Makes the response known: to the index, what may be shared; to the waiting client, all of it. Of a response that may
+    /// not be shared the index gets a marker, so that requests for it don't queue up.
+    pub(super) fn publish(&mut self) {
+        let Some(object) = self.object.clone() else { return };
+        if let Some(busy) = self.busy.take() {
+            if self.is_stored {
+                busy.publish(&object);
+            } else if let Some(marker) = self.marker(&object) {
+                busy.publish(&marker);
+            }
+        }
+        self.deliver(&object);
+    }
+
+    /// The object that remembers that a response is not to be shared; `None` when that need not be remembered.
+    fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
+        let is_remembered = self.uncacheable && (!self.is_synthetic || self.verdict.ttl > 0.0);
+        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
+        if !is_remembered || !lives {
+            return None;
+        }
+        let flag = if self.verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
+        let mut attributes = self.attributes(flag, object.vary().to_vec());
+        attributes.body_bytes = Some(0);
+        attributes.transient = true;
+        let mut stored = Message::new();
+        stored.set_protocol(b"HTTP/1.1");
+        stored.set_status(self.beresp.status());
+        let mut head = Vec::new();
+        stored.encode(&mut head);
+        let marker = self.context.engine.store.create(&attributes, &head).ok()?;
+        marker.finish();
+        Some(marker)
+    }
+
+    /// Gives the response a status line and the headers of an answer made here.
+    pub(super) fn make_response(&mut self, status: u16, reason: &[u8]) {
+        self.beresp.clear();
+        logged::set_status_line(&mut self.log, BERESP, &mut self.beresp, b"HTTP/1.1", status, reason);
+        let mut date = [0; 29];
+        semantics::date::format(self.context.clock.now(), &mut date);
+        logged::append(&mut self.log, BERESP, &mut self.beresp, "Date", &[&date]);
+        logged::append(&mut self.log, BERESP, &mut self.beresp, "Server", &[b"Varnish"]);
+    }
+}

@@ -1,0 +1,39 @@
+//! Running a method of the VCL on a fetch.
+
+use super::Fetch;
+use std::sync::Arc;
+use surface::counter::Main;
+use surface::vcl::Method;
+use vcl_run::eval::{ActionArguments, Outcome};
+
+impl Fetch {
+    /// Runs a method to its end, waiting where a VMOD has to wait. A failure is counted.
+    pub(super) async fn run_vcl(&mut self, method: Method) -> Outcome {
+        let mut machine = std::mem::take(&mut self.machine);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear(usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX));
+        let program = Arc::clone(&self.vcl.program);
+        self.method = method;
+        self.vcl_now = self.now();
+        let mut outcome = machine.run(&program, method, self, &mut scratch);
+        while outcome == Outcome::Wait {
+            if let Some(pending) = self.pending.take() {
+                self.finish = Some(pending.await);
+            }
+            outcome = machine.resume(&program, self, &mut scratch);
+        }
+        self.machine = machine;
+        self.scratch = scratch;
+        if matches!(outcome, Outcome::Failed(_)) {
+            self.context.count(Main::VclFail);
+        }
+        outcome
+    }
+
+    /// Takes over what `return (error(status, reason))` said. Call it before another method runs.
+    pub(super) fn note_error(&mut self, arguments: &ActionArguments) {
+        self.error_status = arguments.status.unwrap_or(503);
+        self.error_reason.clear();
+        self.error_reason.extend_from_slice(self.scratch.get(arguments.reason));
+    }
+}

@@ -1,0 +1,215 @@
+//! vcl_init and vcl_fini: VCL without a request. There is nothing to read but the server's own names, nothing to wait for,
+//! and the records go to no transaction.
+
+use super::LoadedVcl;
+use crate::context::Engine;
+use crate::vcl_context as shared;
+use backend::{Directors, ResolveContext, TestableRandom};
+use message::Message;
+use shm::log::{LogBuffer, LogId};
+use std::sync::Arc;
+use surface::tag::Tag;
+use surface::vcl::{HttpObject, Method, Var};
+use vcl_run::eval::{Machine, Outcome};
+use vcl_run::host::{Called, Failure, Host};
+use vcl_run::link::LinkedProgram;
+use vcl_run::program::Point;
+use vcl_run::value::{DirectorId, Scratch, Text, Value};
+use vmods::{Instances, Pending, PurgeKind, TaskState, VmodContext};
+
+/// Runs vcl_init or vcl_fini.
+///
+/// # Errors
+/// The text for the CLI, when it failed.
+pub(super) fn run(engine: &Arc<Engine>, vcl: &Arc<LoadedVcl>, method: Method, now: f64) -> Result<(), String> {
+    let limit = usize::try_from(engine.parameters.load().request_memory_max).unwrap_or(usize::MAX);
+    let mut log = LogBuffer::new(&engine.ring);
+    log.start(LogId::NONE, now);
+    let mut host = Housekeeping { engine, vcl, log, method, now, task: TaskState::new() };
+    let mut scratch = Scratch::new(limit);
+    let outcome = Machine::new().run(&vcl.program, method, &mut host, &mut scratch);
+    host.log.flush();
+    match outcome {
+        Outcome::Return(_, _) => Ok(()),
+        Outcome::Wait => Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\tIt cannot wait", vcl.name)),
+        Outcome::Failed(failure) => {
+            Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\t{}", vcl.name, failure.0))
+        }
+    }
+}
+
+struct Housekeeping<'a> {
+    engine: &'a Arc<Engine>,
+    vcl: &'a Arc<LoadedVcl>,
+    log: LogBuffer,
+    method: Method,
+    now: f64,
+    task: TaskState,
+}
+
+fn no_request() -> Failure {
+    Failure("There is no request in vcl_init{} and vcl_fini{}".to_owned())
+}
+
+impl Host for Housekeeping<'_> {
+    fn program(&self) -> &LinkedProgram {
+        &self.vcl.program
+    }
+
+    fn now(&self) -> f64 {
+        self.now
+    }
+
+    fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+        Ok(match var {
+            Var::ServerHostname => Value::Text(scratch.put(self.engine.hostname.as_bytes())),
+            Var::ServerIdentity => Value::Text(scratch.put(self.engine.identity.as_bytes())),
+            Var::Now => Value::Time(self.now),
+            // The compiler lets nothing else be read here.
+            _ => Value::Void,
+        })
+    }
+
+    fn write(&mut self, _var: Var, _value: Value, _append: bool, _scratch: &mut Scratch) -> Result<(), Failure> {
+        Err(no_request())
+    }
+
+    fn unset(&mut self, _var: Var) -> Result<(), Failure> {
+        Err(no_request())
+    }
+
+    fn header(&mut self, _http: HttpObject, _name: &str, _scratch: &mut Scratch) -> Text {
+        Text::UNSET
+    }
+
+    fn set_header(&mut self, _http: HttpObject, _name: &str, _value: Text, _scratch: &Scratch) -> Result<(), Failure> {
+        Err(no_request())
+    }
+
+    fn unset_header(&mut self, _http: HttpObject, _name: &str) {}
+
+    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value {
+        shared::storage_property(self.engine, storage, property)
+    }
+
+    fn storage_name(&self, storage: Option<u32>) -> &str {
+        shared::storage_name(self.engine, storage)
+    }
+
+    fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
+        shared::storage_by_name(self.engine, name)
+    }
+
+    fn director_name(&self, director: DirectorId) -> &str {
+        shared::director_name(self.vcl, director)
+    }
+
+    fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
+        let resolve = ResolveContext { now: self.now, random: &self.engine.random, url: b"", digest: None };
+        self.vcl.directors.resolve_id(director, &resolve)
+    }
+
+    fn hash_data(&mut self, _data: &[u8]) {}
+
+    fn synthetic(&mut self, _body: &[u8], _append: bool) {}
+
+    fn ban(&mut self, expression: &[u8]) {
+        shared::ban(self.engine, &mut self.log, expression, self.now);
+    }
+
+    fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.log.record(tag, payload);
+    }
+
+    fn trace(&mut self, index: u32, point: Point) {
+        shared::trace(&mut self.log, &self.vcl.name, index, point);
+    }
+
+    fn call(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        arguments: &[Value],
+        scratch: &mut Scratch,
+    ) -> Result<Called, Failure> {
+        vmods::call(function, instance, self, arguments, scratch)
+    }
+
+    fn resume(&mut self, _scratch: &mut Scratch) -> Result<Value, Failure> {
+        Err(no_request())
+    }
+}
+
+impl VmodContext for Housekeeping<'_> {
+    fn program(&self) -> &LinkedProgram {
+        &self.vcl.program
+    }
+
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    fn now(&self) -> f64 {
+        self.now
+    }
+
+    fn random(&self) -> &TestableRandom {
+        &self.engine.random
+    }
+
+    fn directors(&self) -> &Directors {
+        &self.vcl.directors
+    }
+
+    fn instances(&self) -> &Instances {
+        &self.vcl.instances
+    }
+
+    fn task(&mut self) -> &mut TaskState {
+        &mut self.task
+    }
+
+    fn message(&self, _http: HttpObject) -> Option<&Message> {
+        None
+    }
+
+    fn message_mut(&mut self, _http: HttpObject) -> Option<&mut Message> {
+        None
+    }
+
+    fn digest(&self) -> Option<[u8; 32]> {
+        None
+    }
+
+    fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.log.record(tag, payload);
+    }
+
+    fn timestamp(&mut self, _label: &str) {}
+
+    fn cache_request_body(&mut self, _limit_bytes: u64) -> Result<Called, Failure> {
+        Err(no_request())
+    }
+
+    fn late_100_continue(&mut self, _late: bool) {}
+
+    fn set_type_of_service(&mut self, _tos: u8) {}
+
+    fn rollback(&mut self, _http: HttpObject) -> Result<(), Failure> {
+        Err(no_request())
+    }
+
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        shared::add_ban(self.engine, expression, self.now)
+    }
+
+    fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
+        Err(no_request())
+    }
+
+    fn can_wait(&self) -> bool {
+        false
+    }
+
+    fn wait(&mut self, _pending: Pending) {}
+}
