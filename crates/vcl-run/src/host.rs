@@ -78,6 +78,9 @@ pub trait Host {
     fn log(&mut self, tag: Tag, payload: &[u8]);
     /// Passes a point of the program, for `VCL_trace` records (`<VCL name> <index> <source>.<line>.<position>`).
     fn trace(&mut self, _index: u32, _point: Point) {}
+    /// `return (pass(duration))` of vcl_backend_response, before its VCL_return record: the response is to be passed for that
+    /// long.
+    fn pass_for(&mut self, _seconds: f64) {}
     /// Calls a VMOD function or method. `function` is an index into `surface::vmod::FUNCTIONS`; `instance` is the object
     /// (an index into [`crate::program::Program::instances`]) for methods and constructors. STRANDS arrive joined; an optional argument
     /// that was not given arrives as [`Value::Absent`].
