@@ -60,6 +60,7 @@ pub static VMODS: &[VmodRow] = &[
         text: "Sets of backends that choose one for each fetch.",
         directors: &["round_robin", "fallback", "random", "hash"],
     },
+    VmodRow { name: "cookie", text: "Cookies of a request, one by one.", directors: &[] },
     VmodRow { name: "purge", text: "Purging with control over what becomes of the objects.", directors: &[] },
 ];
 
@@ -238,6 +239,30 @@ functions! {
             with_default("keep", Type::Duration, "-1s"),
         ], at::ALL,
         "Shortens the life of all variants; a negative argument leaves that time alone. Returns how many there were.";
+
+    CookieClean: "cookie", "", "clean", Void, [], at::ALL, "Forgets the cookies.";
+    CookieDelete: "cookie", "", "delete", Void, [needed("cookiename", Type::String)], at::ALL, "Removes a cookie.";
+    CookieFilter: "cookie", "", "filter", Void, [needed("filterstring", Type::String)], at::ALL,
+        "Removes the cookies in the comma-separated list.";
+    CookieFilterRe: "cookie", "", "filter_re", Void, [needed("expression", Type::Regex)], at::ALL,
+        "Removes the cookies whose names match.";
+    CookieKeep: "cookie", "", "keep", Void, [needed("filterstring", Type::String)], at::ALL,
+        "Removes the cookies that are not in the comma-separated list.";
+    CookieKeepRe: "cookie", "", "keep_re", Void, [needed("expression", Type::Regex)], at::ALL,
+        "Removes the cookies whose names don't match.";
+    CookieFormatDate: "cookie", "", "format_date", String, [needed("now", Type::Time), needed("timedelta", Type::Duration)],
+        at::ALL, "The HTTP date of a time plus a duration.";
+    CookieFormatRfc1123: "cookie", "", "format_rfc1123", String,
+        [needed("now", Type::Time), needed("timedelta", Type::Duration)], at::ALL, "Deprecated name of format_date.";
+    CookieGet: "cookie", "", "get", String, [needed("cookiename", Type::String)], at::ALL, "The value of a cookie, or unset.";
+    CookieGetRe: "cookie", "", "get_re", String, [needed("expression", Type::Regex)], at::ALL,
+        "The value of the first cookie whose name matches, or unset.";
+    CookieGetString: "cookie", "", "get_string", String, [], at::ALL, "The cookies as a Cookie header has them.";
+    CookieIsset: "cookie", "", "isset", Bool, [needed("cookiename", Type::String)], at::ALL, "Whether there is such a cookie.";
+    CookieParse: "cookie", "", "parse", Void, [needed("cookieheader", Type::String)], at::ALL,
+        "Takes a Cookie header apart, in place of what was there before.";
+    CookieSet: "cookie", "", "set", Void, [needed("cookiename", Type::String), needed("value", Type::String)], at::ALL,
+        "Adds or replaces a cookie.";
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! The arguments of a call, by place and type. The compiler has checked types; a value of another type reads as unset or
+//! zero.
+
+use std::net::IpAddr;
+use surface::vcl::HttpObject;
+use vcl_run::value::{DirectorId, Text, Value};
+
+/// The arguments of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments<'a>(&'a [Value]);
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(values: &'a [Value]) -> Arguments<'a> {
+        Arguments(values)
+    }
+
+    /// The value at a place; absent beyond the end.
+    pub(crate) fn value(self, place: usize) -> Value {
+        self.0.get(place).copied().unwrap_or(Value::Absent)
+    }
+
+    /// Whether the argument was given.
+    pub(crate) fn is_given(self, place: usize) -> bool {
+        self.value(place) != Value::Absent
+    }
+
+    /// A string; unset when absent.
+    pub(crate) fn text(self, place: usize) -> Text {
+        match self.value(place) {
+            Value::Text(text) | Value::Blob(text) => text,
+            _ => Text::UNSET,
+        }
+    }
+
+    pub(crate) fn bool(self, place: usize) -> bool {
+        matches!(self.value(place), Value::Bool(true))
+    }
+
+    pub(crate) fn int(self, place: usize) -> i64 {
+        match self.value(place) {
+            Value::Int(number) | Value::Bytes(number) => number,
+            _ => 0,
+        }
+    }
+
+    /// A REAL, DURATION or TIME.
+    pub(crate) fn real(self, place: usize) -> f64 {
+        match self.value(place) {
+            Value::Real(number) | Value::Duration(number) | Value::Time(number) => number,
+            _ => 0.0,
+        }
+    }
+
+    pub(crate) fn ip(self, place: usize) -> Option<(IpAddr, u16)> {
+        match self.value(place) {
+            Value::Ip(address) => address,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn backend(self, place: usize) -> Option<DirectorId> {
+        match self.value(place) {
+            Value::Backend(director) => director,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn http(self, place: usize) -> Option<HttpObject> {
+        match self.value(place) {
+            Value::Http(http) => Some(http),
+            _ => None,
+        }
+    }
+
+    /// The place of a header: its message and the index of its name.
+    pub(crate) fn header(self, place: usize) -> Option<(HttpObject, u32)> {
+        match self.value(place) {
+            Value::Header(http, name) => Some((http, name)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn regex(self, place: usize) -> Option<u32> {
+        match self.value(place) {
+            Value::Regex(index) => Some(index),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What VMODs need from the engine, beyond what the evaluator's host gives: [`VmodContext`].
+//!
+//! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. Where something makes no sense in a
+//! task (a request body in vcl_init, say) it answers with a failure or does nothing, as each method says.
+//!
+//! A function that must wait (for a file, a name, the client's body) hands over a [`Pending`] future and answers
+//! `Called::Wait`; the engine awaits it and calls the [`Finish`] it yields for the result of the call.
+
+use crate::task::TaskState;
+use backend::{Directors, TestableRandom};
+use message::Message;
+use std::future::Future;
+use std::pin::Pin;
+use surface::tag::Tag;
+use surface::vcl::{HttpObject, Method};
+use vcl_run::host::{Called, Failure};
+use vcl_run::link::LinkedProgram;
+use vcl_run::value::{Scratch, Value};
+
+use crate::instances::Instances;
+
+/// What remains to be done when a wait is over: makes the value of the call.
+pub type Finish = Box<dyn FnOnce(&mut dyn VmodContext, &mut Scratch) -> Result<Value, Failure>>;
+
+/// Something to wait for on this event loop.
+pub type Pending = Pin<Box<dyn Future<Output = Finish>>>;
+
+/// What a purge does to the variants of an object. Negative seconds leave a time as it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PurgeKind {
+    /// They are gone.
+    Hard,
+    /// Their times are shortened.
+    Soft {
+        /// Seconds to live from now on.
+        ttl: f64,
+        /// Seconds of grace.
+        grace: f64,
+        /// Seconds to keep.
+        keep: f64,
+    },
+}
+
+/// The running task as VMODs see it.
+pub trait VmodContext {
+    /// The program being run.
+    fn program(&self) -> &LinkedProgram;
+    /// The method being run.
+    fn method(&self) -> Method;
+    /// The time that `now` shows, seconds since 1970.
+    fn now(&self) -> f64;
+    /// The process's generator, which `debug.srandom` seeds.
+    fn random(&self) -> &TestableRandom;
+    /// The backends and directors of the VCL.
+    fn directors(&self) -> &Directors;
+    /// The VMOD objects of the VCL.
+    fn instances(&self) -> &Instances;
+    /// What VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
+    /// sub-request has its own.
+    fn task(&mut self) -> &mut TaskState;
+    /// The head of a message; `None` where the task has none of that kind.
+    fn message(&self, http: HttpObject) -> Option<&Message>;
+    /// The head of a message that the task may change; `None` where it has none or may only read it (`obj`). What a VMOD
+    /// changes this way leaves no log records.
+    fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message>;
+    /// The hash of the request, once vcl_hash has made it.
+    fn digest(&self) -> Option<[u8; 32]>;
+    /// Writes a log record for the task.
+    fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Writes a Timestamp record for the task, for the present moment. Nothing happens outside a transaction.
+    fn timestamp(&mut self, label: &str);
+    /// Reads the client's body into memory if it has at most that many bytes (`std.cache_req_body`): the value is a BOOL,
+    /// now or after a wait of the engine's own.
+    ///
+    /// # Errors
+    /// In tasks without a client request.
+    fn cache_request_body(&mut self, limit_bytes: u64) -> Result<Called, Failure>;
+    /// Whether to delay the 100 answer until the body is needed. Counts in vcl_recv only.
+    fn late_100_continue(&mut self, late: bool);
+    /// Sets the type of service of the client's connection; without effect on Unix-domain sockets and in other tasks.
+    fn set_type_of_service(&mut self, tos: u8);
+    /// Restores `req` or `bereq` to what it was at first.
+    ///
+    /// # Errors
+    /// For other messages, and when it cannot be done any more.
+    fn rollback(&mut self, http: HttpObject) -> Result<(), Failure>;
+    /// Adds a ban.
+    ///
+    /// # Errors
+    /// What is wrong with the expression.
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String>;
+    /// Purges the object that vcl_hit or vcl_miss is about; returns how many variants it had. Called in those only.
+    ///
+    /// # Errors
+    /// When it cannot be done.
+    fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure>;
+    /// Whether the task can wait. vcl_init and vcl_fini cannot; a function then does its work at once.
+    fn can_wait(&self) -> bool;
+    /// Notes what the task waits for; the caller answers `Called::Wait` then. Only when [`VmodContext::can_wait`].
+    fn wait(&mut self, pending: Pending);
+}

@@ -1,0 +1,235 @@
+//! cookie: the cookies of a Cookie header, taken apart for the duration of a task.
+//!
+//! Compat: parsing as observed in Varnish 7.1.1: a name reaches to the first `=`, a value to the next `;`; blanks before a
+//! name are skipped and nothing else is trimmed; what has no value is dropped; a repeated name keeps its first place and
+//! its last value. Names are compared byte by byte.
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use std::collections::HashMap;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{Scratch, Text, Value};
+
+/// One cookie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Cookie {
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// The cookies of a task.
+#[derive(Debug, Default)]
+pub(crate) struct Cookies(Vec<Cookie>);
+
+impl Cookies {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn parse(&mut self, header: &[u8]) {
+        self.clear();
+        // A client may send thousands of cookies: their places by name, so that each is looked up in constant time.
+        let mut places: HashMap<&[u8], usize> = HashMap::new();
+        let mut rest = header;
+        loop {
+            rest = skip_blanks(rest);
+            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return };
+            let (name, after) = (&rest[..equals], &rest[equals + 1..]);
+            let end = after.iter().position(|byte| *byte == b';').unwrap_or(after.len());
+            let value = &after[..end];
+            if !name.is_empty() && !value.is_empty() {
+                let place = *places.entry(name).or_insert(self.0.len());
+                match self.0.get_mut(place) {
+                    Some(cookie) => cookie.value = value.to_vec(),
+                    None => self.0.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
+                }
+            }
+            rest = after.get(end + 1..).unwrap_or(b"");
+        }
+    }
+
+    /// Nothing happens without a name or a value.
+    fn set(&mut self, name: &[u8], value: &[u8]) {
+        if name.is_empty() || value.is_empty() {
+            return;
+        }
+        match self.0.iter_mut().find(|cookie| cookie.name == name) {
+            Some(cookie) => cookie.value = value.to_vec(),
+            None => self.0.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
+        }
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_slice())
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let parts: Vec<Vec<u8>> =
+            self.0.iter().map(|cookie| [&cookie.name[..], b"=", &cookie.value, b";"].concat()).collect();
+        parts.join(&b' ')
+    }
+}
+
+fn skip_blanks(bytes: &[u8]) -> &[u8] {
+    let blanks = bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    &bytes[blanks..]
+}
+
+/// The names in a comma-separated list; blanks before a name are skipped.
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == b',').map(skip_blanks).filter(|name| !name.is_empty())
+}
+
+/// `cookie.clean()`
+pub(crate) fn clean(context: &mut dyn VmodContext) -> Value {
+    context.task().cookies.clear();
+    Value::Void
+}
+
+/// `cookie.parse()`
+pub(crate) fn parse(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    context.task().cookies.parse(scratch.get(arguments.text(0)));
+    Value::Void
+}
+
+/// `cookie.set()`
+pub(crate) fn set(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    context.task().cookies.set(scratch.get(arguments.text(0)), scratch.get(arguments.text(1)));
+    Value::Void
+}
+
+/// `cookie.delete()`
+pub(crate) fn delete(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    let name = scratch.get(arguments.text(0));
+    context.task().cookies.0.retain(|cookie| cookie.name != name);
+    Value::Void
+}
+
+/// `cookie.filter()` and, with `keep`, `cookie.keep()`
+pub(crate) fn filter(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch, keep: bool) -> Value {
+    let list: Vec<&[u8]> = names(scratch.get(arguments.text(0))).collect();
+    context.task().cookies.0.retain(|cookie| list.contains(&cookie.name.as_slice()) == keep);
+    Value::Void
+}
+
+/// `cookie.filter_re()` and, with `keep`, `cookie.keep_re()`
+pub(crate) fn filter_re(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    keep: bool,
+) -> Result<Called, Failure> {
+    let mut cookies = std::mem::take(&mut context.task().cookies.0);
+    let mut failure = None;
+    cookies.retain(|cookie| match matches(context, arguments, 0, &cookie.name) {
+        Ok(matched) => matched == keep,
+        Err(error) => {
+            failure = Some(error);
+            true
+        }
+    });
+    context.task().cookies.0 = cookies;
+    match failure {
+        Some(failure) => Err(failure),
+        None => crate::done(Value::Void),
+    }
+}
+
+/// `cookie.get()`
+pub(crate) fn get(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let value = context.task().cookies.get(scratch.get(arguments.text(0)));
+    Value::Text(value.map_or(Text::UNSET, |value| scratch.put(value)))
+}
+
+/// `cookie.get_re()`: the value of the first cookie whose name matches.
+pub(crate) fn get_re(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Result<Called, Failure> {
+    let cookies = std::mem::take(&mut context.task().cookies.0);
+    let mut found = Ok(Text::UNSET);
+    for cookie in &cookies {
+        match matches(context, arguments, 0, &cookie.name) {
+            Ok(false) => continue,
+            Ok(true) => found = Ok(scratch.put(&cookie.value)),
+            Err(error) => found = Err(error),
+        }
+        break;
+    }
+    context.task().cookies.0 = cookies;
+    crate::done(Value::Text(found?))
+}
+
+/// `cookie.get_string()`
+pub(crate) fn get_string(context: &mut dyn VmodContext, scratch: &mut Scratch) -> Value {
+    Value::Text(scratch.put(&context.task().cookies.text()))
+}
+
+/// `cookie.isset()`
+pub(crate) fn isset(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    Value::Bool(context.task().cookies.get(scratch.get(arguments.text(0))).is_some())
+}
+
+/// `cookie.format_date()`
+pub(crate) fn format_date(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let mut date = [0; 29];
+    semantics::date::format(arguments.real(0) + arguments.real(1), &mut date);
+    Value::Text(scratch.put(&date))
+}
+
+fn matches(context: &dyn VmodContext, arguments: Arguments<'_>, place: usize, subject: &[u8]) -> Result<bool, Failure> {
+    match arguments.regex(place).and_then(|index| context.program().regex(index)) {
+        Some(regex) => regex.is_match(subject).map_err(|error| Failure(format!("Regexp matching failed: {}", error.0))),
+        None => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(header: &str) -> String {
+        let mut cookies = Cookies::default();
+        cookies.parse(header.as_bytes());
+        String::from_utf8(cookies.text()).unwrap()
+    }
+
+    #[test]
+    fn headers_are_taken_apart_as_varnish_does() {
+        for (header, expected) in [
+            ("a=1; b=2", "a=1; b=2;"),
+            ("", ""),
+            ("a", ""),
+            ("a;b=1", "a;b=1;"),
+            ("b=1;c", "b=1;"),
+            ("b=1, c=2", "b=1, c=2;"),
+            ("A=1; a=2", "A=1; a=2;"),
+            ("  a=1 2 ; b = 3", "a=1 2 ; b = 3;"),
+            ("a=1; a=2; b=2", "a=2; b=2;"),
+            ("a=1; b=2;c=3 ;d; =x; e=; f=5=6;; a=9; g = 7 ", "a=1; b=2; c=3 ; d; =x; f=5=6; ; a=9; g = 7 ;"),
+        ] {
+            assert_eq!(parsed(header), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn thousands_of_cookies_are_taken_apart_in_linear_time() {
+        let header: String = (0..50_000).map(|number| format!("c{number}=1;")).collect();
+        assert_eq!(parsed(&header).split(' ').count(), 50_000);
+    }
+
+    #[test]
+    fn a_cookie_without_name_or_value_is_not_set() {
+        let mut cookies = Cookies::default();
+        cookies.parse(b"a=1; b=2");
+        for (name, value) in [(&b"a"[..], &b"5"[..]), (b"c", b"6"), (b"", b"6"), (b"d", b"")] {
+            cookies.set(name, value);
+        }
+        assert_eq!(cookies.text(), b"a=5; b=2; c=6;");
+    }
+
+    #[test]
+    fn lists_of_names_skip_blanks_before_a_name_only() {
+        assert_eq!(names(b"a, c ,,d").collect::<Vec<_>>(), [&b"a"[..], b"c ", b"d"]);
+    }
+}

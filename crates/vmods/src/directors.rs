@@ -1,0 +1,121 @@
+//! directors: objects that choose a backend. The choosing itself is in the `backend` crate; here are their VCL methods.
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use crate::done;
+use backend::director::fallback::Fallback;
+use backend::director::hash::Hash;
+use backend::director::random::Random;
+use backend::director::round_robin::RoundRobin;
+use backend::director::{DirectorKind, Member};
+use backend::directors::MemberError;
+use surface::vcl::Method;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{DirectorId, Scratch, Value};
+
+pub(crate) fn round_robin() -> DirectorKind {
+    DirectorKind::RoundRobin(RoundRobin::default())
+}
+
+pub(crate) fn fallback(arguments: Arguments<'_>) -> DirectorKind {
+    DirectorKind::Fallback(Fallback::new(arguments.bool(0)))
+}
+
+pub(crate) fn random() -> DirectorKind {
+    DirectorKind::Random(Random::default())
+}
+
+pub(crate) fn hash() -> DirectorKind {
+    DirectorKind::Hash(Hash::default())
+}
+
+/// The director that an object is.
+fn director_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<DirectorId> {
+    let index = context.instances().definition(instance?)?.director?;
+    Some(context.directors().object_id(index))
+}
+
+fn name_of(context: &dyn VmodContext, instance: Option<u32>) -> String {
+    instance.and_then(|instance| context.instances().definition(instance)).map_or(String::new(), |it| it.name.clone())
+}
+
+/// A constructor.
+pub(crate) fn create(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    kind: DirectorKind,
+) -> Result<Called, Failure> {
+    match director_of(context, instance) {
+        Some(id) if context.directors().create(id, kind) => done(Value::Void),
+        _ => Err(Failure(format!("{}: cannot be made twice", name_of(context, instance)))),
+    }
+}
+
+/// `.add_backend()`
+pub(crate) fn add(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    weight: f64,
+) -> Result<Called, Failure> {
+    let name = || name_of(context, instance);
+    let unknown = || Failure(format!("{}: None backend cannot be added", name()));
+    let director = director_of(context, instance).ok_or_else(unknown)?;
+    let member = arguments.backend(0).ok_or_else(unknown)?;
+    match context.directors().add_member(director, Member { director: member, weight }) {
+        Ok(()) => done(Value::Void),
+        Err(MemberError::Unknown) => Err(unknown()),
+        Err(MemberError::Ring) => {
+            let member = context.directors().name(member);
+            Err(Failure(format!("{}: {member} leads back to it and cannot be added", name())))
+        }
+    }
+}
+
+/// `.remove_backend()`
+pub(crate) fn remove(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+) -> Result<Called, Failure> {
+    let member = arguments.backend(0).filter(|id| context.directors().exists(*id));
+    match (director_of(context, instance), member) {
+        (Some(director), Some(member)) => {
+            context.directors().remove_member(director, member);
+            done(Value::Void)
+        }
+        _ => Err(Failure(format!("{}: None backend cannot be removed", name_of(context, instance)))),
+    }
+}
+
+/// `.backend()` of a director that is resolved when it is used.
+pub(crate) fn backend(context: &mut dyn VmodContext, instance: Option<u32>) -> Value {
+    Value::Backend(director_of(context, instance).filter(|id| context.directors().exists(*id)))
+}
+
+/// `.backend()` of a hash director: the member that the text falls to.
+pub(crate) fn hash_backend(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Value {
+    let chosen = director_of(context, instance).and_then(|id| match context.directors().director(id) {
+        Some(DirectorKind::Hash(hash)) => hash.choose(context.directors(), scratch.get(arguments.text(0))),
+        _ => None,
+    });
+    Value::Backend(chosen)
+}
+
+/// `directors.lookup()`
+pub(crate) fn lookup(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    if !matches!(context.method(), Method::Init | Method::Fini) {
+        return Err(Failure("lookup() may only be called from vcl_init / vcl_fini".to_owned()));
+    }
+    let name = std::str::from_utf8(scratch.get(arguments.text(0))).unwrap_or("");
+    done(Value::Backend(context.directors().lookup(name)))
+}

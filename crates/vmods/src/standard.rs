@@ -1,0 +1,28 @@
+//! std: the standard VMOD, in groups: text, files, conversions, addresses, dates, and control of the running task.
+
+pub(crate) mod address;
+pub(crate) mod control;
+pub(crate) mod convert;
+pub(crate) mod file;
+pub(crate) mod strftime;
+pub(crate) mod text;
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use vcl_run::value::Value;
+
+/// `std.random()`: takes two values of the generator.
+pub(crate) fn random(context: &dyn VmodContext, arguments: Arguments<'_>) -> Value {
+    let (low, high) = (arguments.real(0), arguments.real(1));
+    Value::Real(low + context.random().next_real() * (high - low))
+}
+
+/// `std.healthy()`
+pub(crate) fn healthy(context: &dyn VmodContext, arguments: Arguments<'_>) -> Value {
+    Value::Bool(arguments.backend(0).is_some_and(|id| context.directors().is_healthy(id)))
+}
+
+/// `std.port()`
+pub(crate) fn port(arguments: Arguments<'_>) -> Value {
+    Value::Int(arguments.ip(0).map_or(0, |(_, port)| i64::from(port)))
+}

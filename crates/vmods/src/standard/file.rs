@@ -1,0 +1,111 @@
+//! std: files. What std.fileread and std.blobread have read once is kept for as long as the VCL is loaded.
+//!
+//! A file system may be slow, so the reading is done off the event loop where the task can wait.
+
+use crate::arguments::Arguments;
+use crate::context::{Finish, VmodContext};
+use crate::done;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{Scratch, Text, Value};
+
+/// What becomes of a file's content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A STRING; it ends at the first zero byte.
+    Text,
+    /// A BLOB.
+    Blob,
+}
+
+impl Kind {
+    fn value(self, content: &[u8], scratch: &mut Scratch) -> Value {
+        match self {
+            Kind::Text => {
+                let end = content.iter().position(|byte| *byte == 0).unwrap_or(content.len());
+                Value::Text(scratch.put(&content[..end]))
+            }
+            Kind::Blob => Value::Blob(scratch.put(content)),
+        }
+    }
+
+    fn nothing(self) -> Value {
+        match self {
+            Kind::Text => Value::Text(Text::UNSET),
+            Kind::Blob => Value::Blob(Text::UNSET),
+        }
+    }
+}
+
+/// `std.fileread()`, `std.blobread()`: unset when the file cannot be read.
+pub(crate) fn read(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+    kind: Kind,
+) -> Result<Called, Failure> {
+    let Some(name) = name(arguments, scratch) else { return done(kind.nothing()) };
+    if let Some(content) = context.instances().file(&name) {
+        return done(kind.value(&content, scratch));
+    }
+    let path = path(&name);
+    if !context.can_wait() {
+        return done(keep(context, &name, std::fs::read(path), kind, scratch));
+    }
+    context.wait(Box::pin(async move {
+        let content =
+            spawn_blocking(move || std::fs::read(path)).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let finish: Finish = Box::new(move |context, scratch| Ok(keep(context, &name, content, kind, scratch)));
+        finish
+    }));
+    Ok(Called::Wait)
+}
+
+fn keep(
+    context: &mut dyn VmodContext,
+    name: &[u8],
+    content: io::Result<Vec<u8>>,
+    kind: Kind,
+    scratch: &mut Scratch,
+) -> Value {
+    match content {
+        Ok(content) => {
+            let content = context.instances().keep_file(name, Arc::from(content));
+            kind.value(&content, scratch)
+        }
+        Err(_) => kind.nothing(),
+    }
+}
+
+/// `std.file_exists()`
+pub(crate) fn exists(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let Some(name) = name(arguments, scratch) else { return done(Value::Bool(false)) };
+    let path = path(&name);
+    if !context.can_wait() {
+        return done(Value::Bool(path.exists()));
+    }
+    context.wait(Box::pin(async move {
+        let exists = spawn_blocking(move || path.exists()).await.unwrap_or(false);
+        let finish: Finish = Box::new(move |_, _| Ok(Value::Bool(exists)));
+        finish
+    }));
+    Ok(Called::Wait)
+}
+
+fn name(arguments: Arguments<'_>, scratch: &Scratch) -> Option<Vec<u8>> {
+    let text = arguments.text(0);
+    text.is_set().then(|| scratch.get(text).to_vec())
+}
+
+fn path(name: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(name)).to_owned()
+}
