@@ -1,0 +1,217 @@
+//! Delivery: lengths, ranges, conditions, codings, streaming, and what happens when one end fails.
+
+use crate::support::{OriginRequest, always, run, run_with};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use std::time::Duration;
+use surface::counter::Main;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, sleep};
+
+#[test]
+fn head_is_answered_without_a_body_from_the_same_object() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let mut client = world.client();
+        client.get("/", "").await;
+        client.send("HEAD / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+        let head = client.response_to_head().await;
+        assert_eq!((head.status(), head.header("content-length")), (200, Some("5")));
+        assert_eq!(client.get("/", "").await.text(), "hello");
+        assert_eq!(world.count(Main::CacheHit), 2);
+    });
+}
+
+#[test]
+fn condition_that_holds_is_a_304_without_a_length() {
+    run(async |world| {
+        world.origin(always("ETag: \"abc\"\r\n", "hello"));
+        let mut client = world.client();
+        client.get("/", "").await;
+        let response = client.get("/", "If-None-Match: \"abc\"\r\n").await;
+        assert!(response.head.starts_with("HTTP/1.1 304 Not Modified\r\n"), "{}", response.head);
+        assert_eq!(response.header("content-length"), None);
+        assert_eq!(client.get("/", "If-None-Match: \"abd\"\r\n").await.text(), "hello");
+    });
+}
+
+#[test]
+fn range_is_cut_out_and_an_impossible_one_refused() {
+    run(async |world| {
+        world.origin(always("", "0123456789"));
+        let mut client = world.client();
+        client.get("/", "").await;
+        let part = client.get("/", "Range: bytes=2-4\r\n").await;
+        assert_eq!((part.status(), part.text().as_str()), (206, "234"));
+        assert_eq!(part.header("content-range"), Some("bytes 2-4/10"));
+        assert_eq!(part.header("content-length"), Some("3"));
+        let last = client.get("/", "Range: bytes=-3\r\n").await;
+        assert_eq!((last.status(), last.text().as_str()), (206, "789"));
+        let none = client.get("/", "Range: bytes=20-40\r\n").await;
+        assert_eq!((none.status(), none.header("content-range")), (416, Some("bytes */10")));
+        assert_eq!(none.header("content-length"), Some("0"));
+        world.expect_log("Filters  range");
+    });
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn gzipped_object_is_unpacked_for_clients_that_cannot() {
+    run(async |world| {
+        let packed = gzip(&"hello ".repeat(1000));
+        let answer = packed.clone();
+        world.origin(crate::support::serve_each(move |_| {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                answer.len()
+            );
+            [head.as_bytes(), &answer].concat()
+        }));
+        let mut client = world.client();
+        let as_is = client.get("/", "Accept-Encoding: gzip\r\n").await;
+        assert_eq!((as_is.header("content-encoding"), &as_is.body), (Some("gzip"), &packed));
+        let plain = client.get("/", "").await;
+        assert_eq!(plain.text(), "hello ".repeat(1000));
+        assert_eq!((plain.header("content-encoding"), plain.header("content-length")), (None, Some("6000")));
+        assert_eq!(plain.header("etag"), Some("W/\"a\""));
+        let part = client.get("/", "Range: bytes=6-10\r\n").await;
+        assert_eq!((part.status(), part.text().as_str()), (206, "hello"));
+        world.expect_log("Filters  gunzip range");
+        world.expect_log("Gzip U D -");
+        assert_eq!(world.count(Main::CacheMiss), 1);
+    });
+}
+
+#[test]
+fn body_is_passed_on_while_it_is_still_being_fetched() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await.unwrap();
+            sleep(Duration::from_secs(10)).await;
+            stream.write_all(b"6\r\nsecond\r\n0\r\n\r\n").await.unwrap();
+            sleep(Duration::from_secs(100)).await;
+        });
+        let start = Instant::now();
+        let mut first = world.client();
+        first.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+        let head_and_first = first.receive(160).await;
+        assert!(head_and_first.starts_with("HTTP/1.1 200 OK\r\n"), "{head_and_first}");
+        assert!(start.elapsed() < Duration::from_secs(1));
+        let mut second = world.client();
+        let whole = second.get("/", "").await;
+        assert_eq!((whole.text().as_str(), whole.is_whole), ("firstsecond", true));
+        assert_eq!(whole.header("transfer-encoding"), Some("chunked"));
+        assert_eq!(start.elapsed().as_secs(), 10);
+        let third = second.get("/", "").await;
+        assert_eq!((third.text().as_str(), third.header("content-length")), ("firstsecond", Some("11")));
+        assert_eq!((world.count(Main::CacheMiss), world.count(Main::CacheHit)), (1, 2));
+    });
+}
+
+#[test]
+fn unknown_length_ends_with_the_connection_for_http_1_0() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(|mut stream| async move {
+                OriginRequest::read(&mut stream).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await.unwrap();
+                sleep(Duration::from_secs(1)).await;
+                stream.write_all(b"0\r\n\r\n").await.unwrap();
+            });
+            let mut client = world.client();
+            client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").await;
+            let text = client.rest().await;
+            assert!(text.ends_with("\r\n\r\nfirst"), "{text}");
+            assert!(!text.contains("chunked"), "{text}");
+            world.expect_log("SessClose TX_EOF");
+        },
+    );
+}
+
+#[test]
+fn fetch_that_breaks_midway_is_not_taken_for_whole() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+        });
+        let mut client = world.client();
+        let response = client.get("/", "").await;
+        assert_eq!((response.text().as_str(), response.is_whole), ("first", false));
+        assert_eq!(client.rest().await, "");
+        world.expect_log("SessClose TX_ERROR");
+        let mut other = world.client();
+        assert!(!other.get("/", "").await.is_whole, "it must not have been stored");
+        assert_eq!(world.count(Main::CacheHit), 0);
+    });
+}
+
+#[test]
+fn origin_that_refuses_is_a_503() {
+    run(async |world| {
+        let mut client = world.client();
+        let response = client.get("/", "").await;
+        assert_eq!(response.status(), 503);
+        assert!(response.text().contains("503"), "{}", response.text());
+    });
+}
+
+#[test]
+fn client_that_takes_nothing_is_dropped_after_idle_send_timeout() {
+    run_with(
+        |parameters| parameters.idle_send_timeout = 15.0,
+        "",
+        async |world| {
+            world.origin(always("", &"x".repeat(100_000)));
+            let start = Instant::now();
+            let mut client = world.client_with(1000);
+            client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            while world.count(Main::ScTxError) == 0 {
+                sleep(Duration::from_secs(1)).await;
+                assert!(start.elapsed().as_secs() < 60, "{}", world.story());
+            }
+            assert!((15..=17).contains(&start.elapsed().as_secs()));
+            world.expect_log("SessClose TX_ERROR");
+        },
+    );
+}
+
+#[test]
+fn large_body_arrives_byte_for_byte_through_a_narrow_connection() {
+    run(async |world| {
+        let body: String = (0..200_000).map(|number| char::from(b'a' + (number % 23) as u8)).collect();
+        world.origin(always("", &body));
+        let mut client = world.client_with(777);
+        for _ in 0..3 {
+            let response = client.get("/", "").await;
+            assert!(response.text() == body);
+        }
+    });
+}
+
+#[test]
+fn unknown_filter_is_an_error_of_that_response_alone() {
+    run_with(
+        |_| {},
+        r#"sub vcl_deliver { if (req.url == "/f") { set resp.filters = "rot13"; } }"#,
+        async |world| {
+            world.origin(always("", "x"));
+            let mut client = world.client();
+            client.send("GET /f HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            assert_eq!(client.rest().await, "HTTP/1.1 500 Internal Server Error\r\n\r\n");
+            world.expect_log("Error Filter 'rot13' not found");
+            world.expect_log("SessClose OVERLOAD");
+            assert_eq!(world.client().get("/", "").await.text(), "x");
+        },
+    );
+}

@@ -1,0 +1,7 @@
+//! The engine's behaviour, told as stories of clients and origins in memory under a virtual clock.
+
+mod support;
+
+mod delivery;
+mod requests;
+mod sessions;

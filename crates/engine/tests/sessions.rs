@@ -1,0 +1,259 @@
+//! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
+
+use crate::support::{always, run, run_with};
+use std::time::Duration;
+use surface::counter::Main;
+use tokio::time::{Instant, sleep};
+
+#[test]
+fn session_and_request_are_logged_in_the_order_that_operators_know() {
+    run(async |world| {
+        world.origin(always("ETag: \"a\"\r\n", "hello"));
+        let mut client = world.client();
+        let response = client.get("/", "Accept-Encoding: gzip, br\r\n").await;
+        assert_eq!((response.status(), response.text().as_str()), (200, "hello"));
+        client.end().await;
+        client.rest().await;
+        assert_eq!(
+            world.transaction(1),
+            [
+                "Begin sess 0 HTTP/1",
+                "SessOpen 192.0.2.7 4711 a0 192.0.2.1 80 1795202400.000000 -1",
+                "Link req 2 rxreq",
+                "SessClose REM_CLOSE 0.000",
+                "End",
+            ]
+        );
+        let request = world.transaction(2);
+        let without_date: Vec<&str> =
+            request.iter().map(String::as_str).filter(|line| !line.starts_with("RespHeader Date")).collect();
+        assert_eq!(
+            without_date,
+            [
+                "Begin req 1 rxreq",
+                "Timestamp Start",
+                "Timestamp Req",
+                "VCL_use boot",
+                "ReqStart 192.0.2.7 4711 a0",
+                "ReqMethod GET",
+                "ReqURL /",
+                "ReqProtocol HTTP/1.1",
+                "ReqHeader Host: example.com",
+                "ReqHeader Accept-Encoding: gzip, br",
+                "ReqHeader X-Forwarded-For: 192.0.2.7",
+                "VCL_call RECV",
+                "VCL_return hash",
+                "ReqUnset Accept-Encoding: gzip, br",
+                "ReqHeader Accept-Encoding: gzip",
+                "VCL_call HASH",
+                "VCL_return lookup",
+                "VCL_call MISS",
+                "VCL_return fetch",
+                "Link bereq 3 fetch",
+                "Timestamp Fetch",
+                "RespProtocol HTTP/1.1",
+                "RespStatus 200",
+                "RespReason OK",
+                "RespHeader ETag: \"a\"",
+                "RespHeader Content-Length: 5",
+                "RespHeader X-Varnish: 2",
+                "RespHeader Age: 0",
+                "RespHeader Via: 1.1 varnish (Varnish/7.1)",
+                "RespHeader Accept-Ranges: bytes",
+                "VCL_call DELIVER",
+                "VCL_return deliver",
+                "Timestamp Process",
+                "Filters",
+                "RespHeader Connection: keep-alive",
+                "Timestamp Resp",
+                "ReqAcct 64 0 64 193 5 198",
+                "End",
+            ],
+            "{}",
+            world.story()
+        );
+    });
+}
+
+#[test]
+fn silent_client_is_let_go_after_timeout_idle_and_a_slow_one_too() {
+    run(async |world| {
+        let start = Instant::now();
+        let mut silent = world.client();
+        assert_eq!(silent.rest().await, "");
+        assert_eq!(start.elapsed(), Duration::from_secs(5));
+        let mut slow = world.client();
+        slow.send("GET / HTTP/1.1\r\nHo").await;
+        sleep(Duration::from_secs(3)).await;
+        slow.send("st: a\r\n").await;
+        assert_eq!(slow.rest().await, "");
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+        world.expect_log("SessClose RX_CLOSE_IDLE 5.000");
+        world.expect_log("SessClose RX_TIMEOUT 5.000");
+        assert_eq!(world.count(Main::ScRxCloseIdle), 1);
+        assert_eq!(world.count(Main::ScRxTimeout), 1);
+        assert_eq!(world.count(Main::SessClosedErr), 1);
+        assert_eq!(world.count(Main::ClientReq), 0);
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    run(async |world| {
+        world.origin(crate::support::serve_each(|request| {
+            let body = request.target().to_owned();
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        }));
+        let mut client = world.client();
+        client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET /22 HTTP/1.1\r\nHost: a\r\n\r\nGET /333 HT").await;
+        assert_eq!(client.response().await.text(), "/1");
+        assert_eq!(client.response().await.text(), "/22");
+        client.send("TP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+        let last = client.response().await;
+        assert_eq!((last.text().as_str(), last.header("connection")), ("/333", Some("close")));
+        assert_eq!(client.rest().await, "");
+        assert_eq!(world.count(Main::SessReadahead), 2);
+        assert_eq!(world.count(Main::ScReqClose), 1);
+        assert_eq!(world.count(Main::SessClosed), 1);
+    });
+}
+
+#[test]
+fn what_is_not_http_gets_a_bare_400_and_the_connection_ends() {
+    let cases = [
+        ("GET / HTTP/1.1\r\nFoo : bar\r\n\r\n", "BogoHeader Illegal char 0x20 in header name"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: foo\r\n\r\n", "HttpGarbage"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", "HttpGarbage"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3x\r\n\r\n", "HttpGarbage"),
+        ("nonsense\r\n\r\n", "HttpGarbage"),
+    ];
+    for (bytes, record) in cases {
+        run(async move |world| {
+            let mut client = world.client();
+            client.send(bytes).await;
+            assert_eq!(client.rest().await, "HTTP/1.1 400 Bad Request\r\n\r\n", "{bytes}");
+            world.expect_log(record);
+            world.expect_log("SessClose RX_JUNK");
+            world.expect_log(&format!("ReqAcct {0} 0 {0} 28 0 28", bytes.len()));
+            assert_eq!(world.count(Main::ClientReq400), 1);
+            assert_eq!(world.count(Main::ClientReq), 0);
+        });
+    }
+}
+
+#[test]
+fn two_hosts_are_refused_after_they_are_logged() {
+    run(async |world| {
+        let mut client = world.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").await;
+        assert_eq!(client.rest().await, "HTTP/1.1 400 Bad Request\r\n\r\n");
+        world.expect_log("ReqHeader Host: b");
+        world.expect_log("BogoHeader Multiple Host: headers");
+        world.expect_log("SessClose RX_BAD");
+    });
+}
+
+#[test]
+fn connection_that_names_a_header_of_others_is_refused() {
+    run(async |world| {
+        let mut client = world.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Content-Type\r\n\r\n").await;
+        assert_eq!(client.rest().await, "HTTP/1.1 400 Bad Request\r\n\r\n");
+        world.expect_log("SessClose RX_BAD");
+        assert_eq!(world.count(Main::ClientReq400), 1);
+    });
+}
+
+#[test]
+fn unknown_expectation_gets_a_bare_417() {
+    run(async |world| {
+        let mut client = world.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-maybe\r\n\r\n").await;
+        assert_eq!(client.rest().await, "HTTP/1.1 417 Expectation Failed\r\n\r\n");
+        world.expect_log("SessClose RX_JUNK");
+        assert_eq!(world.count(Main::ClientReq417), 1);
+    });
+}
+
+#[test]
+fn request_head_beyond_its_limit_ends_the_session() {
+    run_with(
+        |parameters| parameters.http_req_size = 1024,
+        "",
+        async |world| {
+            let mut client = world.client();
+            client.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(2000))).await;
+            client.rest().await;
+            world.expect_log("SessClose RX_OVERFLOW");
+        },
+    );
+}
+
+#[test]
+fn http_1_0_closes_unless_it_asks_to_stay() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let mut client = world.client();
+        client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").await;
+        let first = client.response().await;
+        assert_eq!(first.header("connection"), Some("keep-alive"));
+        client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
+        let second = client.response().await;
+        assert_eq!(second.header("connection"), Some("close"));
+        assert_eq!(client.rest().await, "");
+        world.expect_log("SessClose REQ_HTTP10");
+    });
+}
+
+#[test]
+fn absolute_form_decides_the_host() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let mut client = world.client();
+        client.send("GET http://other.example/a?b HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        client.response().await;
+        world.expect_log("ReqURL /a?b");
+        world.expect_log("ReqHeader Host: other.example");
+    });
+}
+
+#[test]
+fn proxied_session_says_who_the_client_is() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let (near, far) = tokio::io::duplex(4096);
+        let context = std::rc::Rc::clone(&world.context);
+        let peer = world.peer();
+        tokio::task::spawn_local(async move {
+            let preread = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
+            engine::session::serve_with_proxy(context, far, peer, preread, "1 1.2.3.4 5 6.7.8.9 80", None).await;
+        });
+        let mut near = near;
+        let mut text = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+        let session = world.transaction(1);
+        assert_eq!((session[0].as_str(), session[2].as_str()), ("Begin sess 0 PROXY", "Proxy 1 1.2.3.4 5 6.7.8.9 80"));
+        engine::session::refuse_proxy(&world.context, &world.peer(), "PROXY2: CRC error");
+        world.expect_log("ProxyGarbage PROXY2: CRC error");
+        world.expect_log("SessClose RX_JUNK 0.000");
+    });
+}
+
+#[test]
+fn session_that_waits_holds_little_and_gives_its_buffers_back() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let (_near, far) = tokio::io::duplex(64);
+        let future = engine::session::serve(std::rc::Rc::clone(&world.context), far, world.peer(), Vec::new());
+        let size = size_of_val(&future);
+        assert!(size <= 3 << 10, "a session's future takes {size} bytes");
+        let mut clients: Vec<_> = (0..20).map(|_| world.client()).collect();
+        for client in &mut clients {
+            client.get("/", "").await;
+        }
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(world.context.requests.len(), 1, "one request at a time needs one set of buffers");
+        assert_eq!(world.context.in_flight(), 0);
+    });
+}

@@ -1,0 +1,14 @@
+//! The whole engine in memory under a virtual clock: a [`World`] with VCL, origins and clients.
+//!
+//! Nothing here touches a socket or the wall clock. Connections are pairs of in-memory streams, time stands still unless
+//! everybody waits. The simulation is made of the same parts.
+
+#![allow(dead_code, reason = "each test module uses a part of it")]
+
+mod client;
+mod origin;
+mod world;
+
+pub use client::{Client, Response};
+pub use origin::{OriginRequest, OriginStream, always, serve_each};
+pub use world::{ORIGIN, World, run, run_with};

@@ -1,0 +1,145 @@
+//! Clients in memory.
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+/// A client's end of a connection.
+pub struct Client {
+    stream: DuplexStream,
+}
+
+/// A response as a client got it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Everything up to the empty line.
+    pub head: String,
+    /// The body, unchunked.
+    pub body: Vec<u8>,
+    /// The body ended as the head had promised.
+    pub is_whole: bool,
+}
+
+impl Response {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+
+    /// A header by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find_header(&self.head, name)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// The value of a header in a head, by its name in lower case.
+pub fn find_header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.to_ascii_lowercase() == name).then(|| value.trim())
+    })
+}
+
+/// A chunked body to its end; `None` when it breaks off.
+pub async fn read_chunked(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    read_chunks(stream, &mut body).await.then_some(body)
+}
+
+async fn read_chunks(stream: &mut (impl AsyncRead + Unpin), body: &mut Vec<u8>) -> bool {
+    loop {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => line.push(byte),
+                Err(_) => return false,
+            }
+        }
+        let Ok(length) = usize::from_str_radix(String::from_utf8_lossy(&line).trim(), 16) else { return false };
+        let mut chunk = vec![0; length + 2];
+        if stream.read_exact(&mut chunk).await.is_err() {
+            return false;
+        }
+        if length == 0 {
+            return true;
+        }
+        body.extend_from_slice(&chunk[..length]);
+    }
+}
+
+impl Client {
+    pub(super) fn new(stream: DuplexStream) -> Client {
+        Client { stream }
+    }
+
+    /// Sends bytes as they are.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// Sends `GET` with a Host, and headers (each with its line end).
+    pub async fn get(&mut self, target: &str, headers: &str) -> Response {
+        self.send(format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{headers}\r\n")).await;
+        self.response().await
+    }
+
+    /// Reads a response to anything but HEAD.
+    pub async fn response(&mut self) -> Response {
+        self.read_response(false).await
+    }
+
+    /// Reads a response to HEAD.
+    pub async fn response_to_head(&mut self) -> Response {
+        self.read_response(true).await
+    }
+
+    async fn read_response(&mut self, to_head: bool) -> Response {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            match self.stream.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => {
+                    return Response { head: String::from_utf8_lossy(&head).into_owned(), ..Response::default() };
+                }
+            }
+        }
+        let mut response = Response { head: String::from_utf8(head).unwrap(), body: Vec::new(), is_whole: true };
+        let status = response.status();
+        if to_head || status < 200 || status == 204 || status == 304 {
+            return response;
+        }
+        if let Some(length) = response.header("content-length") {
+            let length: usize = length.parse().unwrap();
+            let mut limited = (&mut self.stream).take(length as u64);
+            let _ = limited.read_to_end(&mut response.body).await;
+            response.is_whole = response.body.len() == length;
+        } else if response.header("transfer-encoding").is_some() {
+            response.is_whole = read_chunks(&mut self.stream, &mut response.body).await;
+        } else if !response.head.contains("\r\n\r\n") || response.header("connection") == Some("close") {
+            let _ = self.stream.read_to_end(&mut response.body).await;
+        }
+        response
+    }
+
+    /// Everything until the engine closes.
+    pub async fn rest(&mut self) -> String {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest).await;
+        String::from_utf8_lossy(&rest).into_owned()
+    }
+
+    /// The next bytes, as many as given.
+    pub async fn receive(&mut self, count: usize) -> String {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).await.unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Says that no more will be sent; responses can still be read.
+    pub async fn end(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+}

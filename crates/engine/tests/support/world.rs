@@ -1,0 +1,220 @@
+//! One engine and one event loop of it.
+
+use super::client::Client;
+use super::origin::{DialInMemory, Handler, OriginStream};
+use arc_swap::ArcSwap;
+use backend::TestableRandom;
+use cache::Cache;
+use engine::context::{Clock, Engine, Listener, Loop, PanicHook, Peer, StorageName, VxidSource};
+use engine::loaded_vcl::{LoadedVcl, VclState, VclTable};
+use shm::counters::MainCounters;
+use shm::log::{LogConfiguration, LogRing, OwnedRecord};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use tokio::task::LocalSet;
+
+/// Where the backend `default` of [`World::load`] leads.
+pub const ORIGIN: &str = "10.0.0.1:80";
+
+/// When the clock of a test starts, seconds since 1970: a Friday.
+pub const START: f64 = 1_795_202_400.0;
+
+/// Bytes that a connection between a client and the engine holds.
+const CONNECTION_BYTES: usize = 64 << 10;
+
+/// One engine with everything around it.
+pub struct World {
+    pub context: Rc<Loop>,
+    pub engine: Arc<Engine>,
+    dial: Rc<DialInMemory>,
+}
+
+/// Runs a story in a world with default parameters and a VCL that says nothing but where the origin is.
+pub fn run<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
+    run_with(|_| {}, "", story);
+}
+
+/// Runs a story in a world with other parameters and a VCL text behind `vcl 4.1;` and the backend `default`.
+pub fn run_with<F: Future<Output = ()>>(
+    change: impl FnOnce(&mut Parameters),
+    vcl: &str,
+    story: impl FnOnce(Rc<World>) -> F,
+) {
+    let mut parameters = Parameters::default();
+    change(&mut parameters);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let world = Rc::new(World::new(parameters));
+        world.load("boot", vcl);
+        story(Rc::clone(&world)).await;
+    });
+}
+
+impl World {
+    /// A world without VCL. Call it inside a runtime with paused time.
+    pub fn new(parameters: Parameters) -> World {
+        let ring = LogRing::in_memory(8 << 20);
+        ring.configure(&LogConfiguration::from(&parameters));
+        let cache = Cache::in_memory(64 << 20, START).unwrap();
+        cache.configure(&parameters);
+        let engine = Arc::new(Engine {
+            store: cache.store().clone(),
+            cache,
+            parameters: ArcSwap::from_pointee(parameters),
+            ring,
+            vcl: ArcSwap::from_pointee(VclTable::default()),
+            vxids: VxidSource::new(),
+            identity: "here".into(),
+            hostname: "here.example".into(),
+            storages: vec![
+                StorageName { name: "s0".into(), kind: "malloc".into() },
+                StorageName { name: "Transient".into(), kind: "malloc".into() },
+            ],
+            pipes: AtomicU32::new(0),
+            draining: AtomicBool::new(false),
+            fragment_fetch_bytes: AtomicU64::new(0),
+            random: TestableRandom::new(1),
+            panics: PanicHook::default(),
+        });
+        let dial = Rc::new(DialInMemory::default());
+        let context = Rc::new(Loop::new(
+            Arc::clone(&engine),
+            Arc::new(MainCounters::new()),
+            Rc::clone(&dial) as Rc<dyn backend::Dial>,
+            Clock::starting_at(START),
+        ));
+        World { context, engine, dial }
+    }
+
+    /// Compiles a text behind `vcl 4.1;` and the backend `default`, loads it under that name and makes it the active one.
+    pub fn load(&self, name: &str, text: &str) {
+        let vcl = self.compile(name, text);
+        let mut table = VclTable::clone(&self.engine.vcl.load());
+        table.loaded.insert(name.to_owned(), Arc::clone(&vcl));
+        table.active = Some(vcl);
+        self.engine.vcl.store(Arc::new(table));
+    }
+
+    /// As [`World::load`], but only a label points to it.
+    pub fn load_under_label(&self, name: &str, label: &str, text: &str) {
+        let vcl = self.compile(name, text);
+        let mut table = VclTable::clone(&self.engine.vcl.load());
+        table.loaded.insert(name.to_owned(), vcl);
+        table.labels.insert(label.to_owned(), name.to_owned());
+        self.engine.vcl.store(Arc::new(table));
+    }
+
+    fn compile(&self, name: &str, text: &str) -> Arc<LoadedVcl> {
+        let (host, port) = ORIGIN.split_once(':').unwrap();
+        let source = if text.contains("vcl 4.") {
+            text.to_owned()
+        } else {
+            format!("vcl 4.1; backend default {{ .host = \"{host}\"; .port = \"{port}\"; }} {text}")
+        };
+        let labels: Vec<String> = self.engine.vcl.load().labels.keys().cloned().collect();
+        let options = vcl::CompileOptions { labels: &labels, err_unref: false, ..Default::default() };
+        let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
+        let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
+        LoadedVcl::load(&self.engine, name, program, VclState::Auto, self.context.clock.now()).unwrap()
+    }
+
+    /// Has connections to the origin of `default` served by `handler`, each in a task of its own.
+    pub fn origin<F: Future<Output = ()> + 'static>(&self, handler: impl Fn(OriginStream) -> F + 'static) {
+        self.origin_at(ORIGIN, handler);
+    }
+
+    /// The same for another address.
+    pub fn origin_at<F: Future<Output = ()> + 'static>(
+        &self,
+        address: &str,
+        handler: impl Fn(OriginStream) -> F + 'static,
+    ) {
+        let address: SocketAddr = address.parse().unwrap();
+        let handler: Handler = Rc::new(move |stream| {
+            tokio::task::spawn_local(handler(stream));
+        });
+        self.dial.set(address, handler);
+    }
+
+    /// Connections that were opened to an origin so far.
+    pub fn dialled(&self) -> usize {
+        self.dial.count()
+    }
+
+    /// A client that has just connected.
+    pub fn client(&self) -> Client {
+        self.client_with(CONNECTION_BYTES)
+    }
+
+    /// The same, on a connection that holds only so many bytes.
+    pub fn client_with(&self, connection_bytes: usize) -> Client {
+        let (near, far) = tokio::io::duplex(connection_bytes);
+        tokio::task::spawn_local(engine::session::serve(Rc::clone(&self.context), far, self.peer(), Vec::new()));
+        Client::new(near)
+    }
+
+    /// The ends of a client's connection.
+    pub fn peer(&self) -> Peer {
+        Peer {
+            client: "192.0.2.7:4711".parse().unwrap(),
+            server: "192.0.2.1:80".parse().unwrap(),
+            remote: "192.0.2.7:4711".parse().unwrap(),
+            local: "192.0.2.1:80".parse().unwrap(),
+            listener: Rc::new(Listener { name: "a0".into(), endpoint: ":80".into(), path: None, proxy: false }),
+            descriptor: -1,
+        }
+    }
+
+    /// A counter.
+    pub fn count(&self, counter: Main) -> u64 {
+        self.context.counters.get(counter)
+    }
+
+    /// The log so far.
+    pub fn records(&self) -> Vec<OwnedRecord> {
+        self.engine.ring.records()
+    }
+
+    /// The log so far: one line a record, `vxid Tag payload`, in the order of the transactions' ends.
+    pub fn log(&self) -> Vec<String> {
+        let lines = self.records().into_iter().map(|record| {
+            format!("{} {} {}", record.id.vxid(), record.tag.name(), String::from_utf8_lossy(&record.payload))
+        });
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`.
+    pub fn transaction(&self, vxid: u32) -> Vec<String> {
+        let mut lines = Vec::new();
+        for record in self.records().into_iter().filter(|record| record.id.vxid() == vxid) {
+            let payload = String::from_utf8_lossy(&record.payload).into_owned();
+            let payload = match record.tag {
+                surface::tag::Tag::Timestamp => payload.split(':').next().unwrap_or_default().to_owned(),
+                _ => payload,
+            };
+            lines.push(format!("{} {payload}", record.tag.name()).trim_end().to_owned());
+        }
+        lines
+    }
+
+    /// All log lines by transaction, to print when a test fails.
+    pub fn story(&self) -> String {
+        let mut transactions: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for record in self.records() {
+            let line = format!("  {} {}", record.tag.name(), String::from_utf8_lossy(&record.payload));
+            transactions.entry(record.id.vxid()).or_default().push(line);
+        }
+        transactions.into_iter().map(|(vxid, lines)| format!("{vxid}\n{}\n", lines.join("\n"))).collect()
+    }
+
+    /// Asserts that the log has a line that contains the text.
+    #[track_caller]
+    pub fn expect_log(&self, text: &str) {
+        assert!(self.log().iter().any(|line| line.contains(text)), "no record with {text:?} in\n{}", self.story());
+    }
+}
