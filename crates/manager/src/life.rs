@@ -204,6 +204,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     // For those who read the process list: whose worker this is.
     command.arg("-n").arg(manager.directory.borrow().path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A signal to our group (an interrupt at the terminal) is ours to deal with: the worker is stopped in good order.
+    command.process_group(0);
     let mapping = |(number, parent_fd)| FdMapping { parent_fd, child_fd: number };
     command.fd_mappings((CONTROL_DESCRIPTOR..).zip(descriptors).map(mapping).collect()).map_err(io::Error::other)?;
     let mut child = Command::from(command).spawn()?;
@@ -273,7 +275,7 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
 /// After a death: starts workers until one runs, or nobody wants one any more.
 async fn restart(manager: &Rc<Manager>) {
     loop {
-        let wanted = manager.parameters.borrow().auto_restart;
+        let wanted = manager.parameters.borrow().auto_restart && !manager.ending.get();
         if !wanted {
             let _changes = manager.changes.lock().await;
             if manager.state.get() == ChildState::Died {
@@ -289,7 +291,7 @@ async fn restart(manager: &Rc<Manager>) {
             tokio::time::sleep(pause).await;
         }
         let _changes = manager.changes.lock().await;
-        if manager.state.get() != ChildState::Died {
+        if manager.state.get() != ChildState::Died || manager.ending.get() {
             return;
         }
         match start_after_death(manager).await {

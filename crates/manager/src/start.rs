@@ -204,6 +204,7 @@ async fn signals(manager: Rc<Manager>) {
             _ = hangup.recv() => continue,
         };
         manager.say(Level::Error, format!("Manager got {name}"));
+        manager.ending.set(true);
         manager.end.notify_one();
     }
 }
@@ -223,6 +224,7 @@ async fn tick(manager: Rc<Manager>) {
 
 /// Stops the worker and removes what was made.
 async fn end(manager: &Rc<Manager>) {
+    manager.ending.set(true);
     // Somebody may be in the middle of a start; a worker that doesn't answer must not keep us for ever.
     let changes = tokio::time::timeout(manager.patience(), manager.changes.lock()).await;
     if manager.state.get() != ChildState::Stopped {

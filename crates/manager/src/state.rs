@@ -118,6 +118,8 @@ pub struct Manager {
     pub exit_status: Cell<i32>,
     /// Wakes the end of the manager.
     pub end: Notify,
+    /// The manager is ending: no worker is started any more.
+    pub ending: Cell<bool>,
     /// CLI connections now.
     pub connections: Cell<usize>,
     index: VsmWriter,
@@ -170,6 +172,7 @@ impl Manager {
             was_stopped: Cell::new(false),
             exit_status: Cell::new(0),
             end: Notify::new(),
+            ending: Cell::new(false),
             connections: Cell::new(0),
             index,
             counters,

@@ -62,7 +62,6 @@ commands! {
     "debug.listen_address" "debug.listen_address" 0 0 text hidden Worker "Show the addresses that are listened on.";
     "debug.panic.master" "debug.panic.master" 0 0 text hidden Manager "End the manager by a panic.";
     "debug.panic.worker" "debug.panic.worker" 0 0 text hidden Worker "End the worker by a panic.";
-    "debug.persistent" "debug.persistent [<stevedore> [<cmd>]]" 0 2 text hidden Worker "Look into a persistent storage.";
     "debug.reqpool.fail" "debug.reqpool.fail" 1 1 text hidden Worker "Let the next allocations of requests fail, one letter each: F fails, _ does not.";
     "debug.shutdown.delay" "debug.shutdown.delay" 1 1 text hidden Worker "Let the worker wait so many seconds before it ends.";
     "debug.srandom" "debug.srandom" 0 1 text hidden Worker "Seed the random numbers that VCL sees.";

@@ -230,9 +230,8 @@ fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: 
             return Ok(());
         }
         ParameterKind::Pool | ParameterKind::Text => {
-            if row.kind == ParameterKind::Pool {
-                check_pool(text)?;
-            } else if row.name == "h2_rxbuf_storage" && !storages.iter().any(|storage| storage == text) {
+            let text = if row.kind == ParameterKind::Pool { &parse_pool(text)? } else { text };
+            if row.name == "h2_rxbuf_storage" && !storages.iter().any(|storage| storage == text) {
                 return Err(format!("unknown storage backend '{text}'"));
             }
             if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
@@ -392,7 +391,8 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{bytes}b")
 }
 
-fn check_pool(text: &str) -> Result<(), String> {
+/// Three numbers; what follows them is dropped, as Varnish does.
+fn parse_pool(text: &str) -> Result<String, String> {
     let fields: Vec<&str> = text.split([',', ' ']).map(|field| field.trim_matches('"')).collect();
     let [min, max, age, ..] = fields[..] else {
         return Err("Three fields required: min_pool, max_pool and max_age\n".to_owned());
@@ -406,7 +406,7 @@ fn check_pool(text: &str) -> Result<(), String> {
     if min > max {
         return Err("min_pool cannot be larger than max_pool\n".to_owned());
     }
-    Ok(())
+    Ok(format!("{min},{max},{age}"))
 }
 
 /// The words of a list separated by commas or blanks; whole words may be quoted.

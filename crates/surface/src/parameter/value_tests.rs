@@ -147,6 +147,7 @@ fn the_log_mask_names_what_is_hidden() {
 #[test]
 fn pools_and_storages_are_checked() {
     shows("pool_req", "20,200,5", "20,200,5");
+    shows("pool_req", "0x14,200,5,9", "20,200,5");
     refuses("pool_req", "10,100", "Three fields required: min_pool, max_pool and max_age\n");
     refuses("pool_req", "x,1,2", "Not a number (x)\n");
     refuses("pool_req", "200,100,10", "min_pool cannot be larger than max_pool\n");
