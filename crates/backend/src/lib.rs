@@ -27,6 +27,8 @@ pub mod director;
 pub mod directors;
 pub mod health;
 pub mod listing;
+#[cfg(test)]
+mod memory;
 pub mod open;
 pub mod pattern;
 pub mod pool;

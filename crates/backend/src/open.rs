@@ -253,3 +253,6 @@ async fn send(stream: &mut Box<dyn Stream>, bytes: &[u8], deadline: tokio::time:
         Err(_) => Err(crate::backend::ETIMEDOUT),
     }
 }
+
+#[cfg(test)]
+mod tests;

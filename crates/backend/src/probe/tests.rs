@@ -1,1 +1,213 @@
+//! The probe's run loop, over memory and under a paused clock.
 
+use super::*;
+use crate::dial::DialTarget;
+use crate::memory::{Answer, MemoryDial, definition, probe};
+use std::io::ErrorKind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::task::LocalSet;
+use vcl_run::program::{BackendDefinition, Endpoint};
+
+/// A running probe.
+struct Scene {
+    backend: Arc<Backend>,
+    dial: Rc<MemoryDial>,
+    ring: LogRing,
+}
+
+impl Scene {
+    fn new(script: impl IntoIterator<Item = Answer>) -> Scene {
+        Scene::with(definition("b"), probe(2, 4, 3), script)
+    }
+
+    fn with(definition: BackendDefinition, probe: ProbeDefinition, script: impl IntoIterator<Item = Answer>) -> Scene {
+        let backend = Backend::new("vcl1", definition, Some(&probe), 1.0);
+        Scene { backend, dial: Rc::new(MemoryDial::new(script)), ring: LogRing::in_memory(1 << 16) }
+    }
+
+    fn start(&self) {
+        let start = Instant::now();
+        let clock = move || 1000.0 + start.elapsed().as_secs_f64();
+        let dial: Rc<dyn Dial> = Rc::clone(&self.dial) as Rc<dyn Dial>;
+        let run = run_probe(Arc::clone(&self.backend), dial, clock, || false, self.ring.clone());
+        tokio::task::spawn_local(run);
+    }
+
+    /// The origin's end of the next connection, which the probe opens in due time.
+    async fn accept(&self) -> DuplexStream {
+        loop {
+            if let Some(origin) = self.dial.accept() {
+                return origin;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Answers the next check; returns what it asked.
+    async fn answer(&self, response: &[u8]) -> String {
+        let mut origin = self.accept().await;
+        let mut request = vec![0; 4096];
+        let length = origin.read(&mut request).await.unwrap();
+        origin.write_all(response).await.unwrap();
+        drop(origin);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    }
+
+    /// The records, without their two times.
+    fn records(&self) -> Vec<String> {
+        let shorten = |payload: &[u8]| {
+            let text = String::from_utf8_lossy(payload).into_owned();
+            let (head, quoted) = text.split_once('"').unwrap();
+            let words: Vec<&str> = head.split_whitespace().collect();
+            assert!(words[words.len() - 2..].iter().all(|word| word.split_once('.').unwrap().1.len() == 6), "{text}");
+            format!("{} \"{quoted}", words[..words.len() - 2].join(" "))
+        };
+        self.ring
+            .records()
+            .into_iter()
+            .filter(|record| record.tag == Tag::BackendHealth)
+            .inspect(|record| assert_eq!(record.id, LogId::NONE))
+            .map(|record| shorten(&record.payload))
+            .collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_becomes_healthy_and_sick_with_its_answers() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::new([]);
+            assert!(!scene.backend.is_healthy());
+            scene.start();
+            let request = scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            assert_eq!(request, "GET / HTTP/1.1\r\nHost: origin.example\r\nConnection: close\r\n\r\n");
+            assert!(scene.backend.is_healthy());
+            let changed = scene.backend.health().changed();
+            assert!((1000.0..1000.1).contains(&changed), "{changed}");
+            scene.answer(b"HTTP/1.1 503 Down\r\n\r\n").await;
+            assert!(scene.backend.is_healthy(), "three of four");
+            scene.answer(b"").await;
+            assert!(!scene.backend.is_healthy());
+            assert_eq!(
+                scene.records(),
+                [
+                    "b Went sick -------H 2 3 4 \"\"",
+                    "b Still sick -------H 2 3 4 \"\"",
+                    "b Went healthy 4---X-RH 3 3 4 \"HTTP/1.1 200 OK\"",
+                    "b Still healthy 4---X-R- 3 3 4 \"HTTP/1.1 503 Down\"",
+                    "b Went sick 4---Xr-- 2 3 4 \"Empty response\"",
+                ]
+            );
+            assert_eq!(scene.backend.counters().get(Vbe::Happy as usize), 0b11100);
+            assert!(scene.backend.health().changed() > 1009.0);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_start_one_interval_apart_however_long_they_take() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::new([]);
+            scene.start();
+            let start = Instant::now();
+            let mut starts = Vec::new();
+            for _ in 0..3 {
+                let origin = scene.accept().await;
+                starts.push(start.elapsed().as_secs_f64());
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                drop(origin);
+            }
+            for (number, at) in starts.iter().enumerate() {
+                assert!((at - 5.0 * number as f64).abs() < 0.1, "{starts:?}");
+            }
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_say_where_they_happened() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::new([Answer::Fail(ErrorKind::ConnectionRefused), Answer::Hang, Answer::Accept]);
+            scene.start();
+            let origin = scene.accept().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            drop(origin);
+            assert_eq!(
+                scene.records()[2..],
+                [
+                    "b Still sick -------- 2 3 4 \"Open error 111 (Connection refused)\"",
+                    "b Still sick -------- 2 3 4 \"Open error 110 (Connection timed out)\"",
+                    "b Still sick 4---Xr-- 1 3 4 \"Poll timeout 2.000s\"",
+                ]
+            );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_probe_goes_on_where_it_was() {
+    let scene = Scene::new([]);
+    let first = LocalSet::new();
+    first
+        .run_until(async {
+            scene.start();
+            scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        })
+        .await;
+    drop(first);
+    let second = LocalSet::new();
+    second
+        .run_until(async {
+            scene.start();
+            scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        })
+        .await;
+    assert_eq!(
+        scene.records()[3..],
+        ["b Still healthy 4---X-RH 3 3 4 \"\"", "b Still healthy 4---X-RH 4 3 4 \"HTTP/1.1 200 OK\""]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_requests_and_proxy_headers_are_sent_as_defined() {
+    LocalSet::new()
+        .run_until(async {
+            let mut proxied = definition("b");
+            proxied.proxy_header = 1;
+            let mut own = probe(0, 4, 3);
+            own.request = "HEAD /x HTTP/1.1\r\nHost: y\r\n\r\n".to_owned();
+            own.expected_response = 204;
+            let scene = Scene::with(proxied, own, []);
+            scene.start();
+            let request = scene.answer(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+            assert_eq!(request, "PROXY TCP4 192.0.2.1 192.0.2.1 40000 40000\r\nHEAD /x HTTP/1.1\r\nHost: y\r\n\r\n");
+            assert_eq!(scene.backend.probe().unwrap().window().good(), 1);
+
+            let mut unix = definition("u");
+            unix.endpoint = Endpoint::Unix("/s".into());
+            unix.proxy_header = 1;
+            let scene = Scene::with(unix, probe(0, 4, 3), []);
+            scene.start();
+            assert!(scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await.starts_with("PROXY UNKNOWN\r\nGET / HTTP/1.1\r\n"));
+            assert_eq!(*scene.dial.targets.borrow(), [DialTarget::Unix("/s".into())]);
+            assert_eq!(scene.backend.probe().unwrap().window().newest_flags(), "--U-X-RH");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_is_read_to_its_end_but_only_its_start_is_looked_at() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::new([]);
+            scene.start();
+            let long = [&b"HTTP/1.1 200 "[..], &[b'x'; 300], b"\r\n\r\n", &[b'y'; 30_000]].concat();
+            scene.answer(&long).await;
+            let expected = format!("b Went healthy 4---X-RH 3 3 4 \"HTTP/1.1 200 {}\"", "x".repeat(128 - 13));
+            assert_eq!(scene.records().last().unwrap(), &expected);
+        })
+        .await;
+}

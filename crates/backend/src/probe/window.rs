@@ -160,20 +160,7 @@ fn low_bits(count: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn definition(initial: u32, window: u32, threshold: u32) -> ProbeDefinition {
-        ProbeDefinition {
-            name: String::new(),
-            url: "/".into(),
-            request: String::new(),
-            expected_response: 200,
-            timeout: 2.0,
-            interval: 5.0,
-            initial,
-            window,
-            threshold,
-        }
-    }
+    use crate::memory::probe as definition;
 
     fn outcome(happy: bool, seconds: f64) -> Outcome {
         Outcome {

@@ -1,0 +1,144 @@
+//! For tests: a [`Dial`] over memory. Each connection is answered by the script's next entry.
+
+use crate::dial::{Dial, DialTarget, Ends, Stream};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+/// What becomes of a connect.
+pub(crate) enum Answer {
+    /// It succeeds; the test holds the other end.
+    Accept,
+    /// It fails.
+    Fail(io::ErrorKind),
+    /// It never ends.
+    Hang,
+}
+
+/// The dial; connects beyond the script are accepted.
+#[derive(Default)]
+pub(crate) struct MemoryDial {
+    script: RefCell<VecDeque<Answer>>,
+    accepted: RefCell<VecDeque<DuplexStream>>,
+    pub(crate) targets: RefCell<Vec<DialTarget>>,
+}
+
+impl MemoryDial {
+    pub(crate) fn new(script: impl IntoIterator<Item = Answer>) -> MemoryDial {
+        MemoryDial { script: RefCell::new(script.into_iter().collect()), ..MemoryDial::default() }
+    }
+
+    /// The origin's end of the oldest connection not yet taken.
+    pub(crate) fn accept(&self) -> Option<DuplexStream> {
+        self.accepted.borrow_mut().pop_front()
+    }
+
+    pub(crate) fn connects(&self) -> usize {
+        self.targets.borrow().len()
+    }
+}
+
+impl Dial for MemoryDial {
+    fn dial<'a>(
+        &'a self,
+        target: &'a DialTarget,
+        timeout: Duration,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>> {
+        Box::pin(async move {
+            self.targets.borrow_mut().push(target.clone());
+            let answer = self.script.borrow_mut().pop_front().unwrap_or(Answer::Accept);
+            match answer {
+                Answer::Accept => {
+                    let (ours, theirs) = tokio::io::duplex(1 << 16);
+                    self.accepted.borrow_mut().push_back(theirs);
+                    let remote = match target {
+                        DialTarget::Ip { v4, v6, prefer_v6 } => {
+                            if *prefer_v6 {
+                                v6.or(*v4)
+                            } else {
+                                v4.or(*v6)
+                            }
+                        }
+                        DialTarget::Unix(_) => None,
+                    };
+                    let local = remote.map(|remote| (remote.ip(), 40_000).into());
+                    Ok(Box::new(MemoryStream { stream: ours, ends: Ends { remote, local, fd: 7 } }) as Box<dyn Stream>)
+                }
+                Answer::Fail(kind) => Err(kind.into()),
+                Answer::Hang => {
+                    tokio::time::sleep(timeout).await;
+                    Err(io::ErrorKind::TimedOut.into())
+                }
+            }
+        })
+    }
+}
+
+struct MemoryStream {
+    stream: DuplexStream,
+    ends: Ends,
+}
+
+impl Stream for MemoryStream {
+    fn ends(&self) -> Ends {
+        self.ends
+    }
+}
+
+impl AsyncRead for MemoryStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for MemoryStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A backend definition at 192.0.2.1:80.
+pub(crate) fn definition(name: &str) -> vcl_run::program::BackendDefinition {
+    vcl_run::program::BackendDefinition {
+        name: name.to_owned(),
+        endpoint: vcl_run::program::Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None },
+        host: "192.0.2.1".to_owned(),
+        port: "80".to_owned(),
+        host_header: "origin.example".to_owned(),
+        connect_timeout: None,
+        first_byte_timeout: None,
+        between_bytes_timeout: None,
+        max_connections: 0,
+        proxy_header: 0,
+        preamble: Vec::new(),
+        probe: None,
+    }
+}
+
+/// A probe definition with the defaults of VCL, except the window.
+pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> vcl_run::program::ProbeDefinition {
+    vcl_run::program::ProbeDefinition {
+        name: String::new(),
+        url: "/".to_owned(),
+        request: String::new(),
+        expected_response: 200,
+        timeout: 2.0,
+        interval: 5.0,
+        initial,
+        window,
+        threshold,
+    }
+}

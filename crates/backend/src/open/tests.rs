@@ -1,0 +1,279 @@
+//! Opening, reuse, limits and hold-down, over memory and under a paused clock.
+
+use super::*;
+use crate::health::AdminHealth;
+use crate::memory::{Answer, MemoryDial, definition};
+use std::cell::Cell;
+use std::io::ErrorKind;
+use tokio::io::{AsyncReadExt, DuplexStream};
+use vcl_run::program::BackendDefinition;
+
+/// One event loop with one backend.
+struct Scene {
+    backend: Arc<Backend>,
+    pool: Pool,
+    dial: MemoryDial,
+    parameters: Parameters,
+    counters: MainCounters,
+    now: Cell<f64>,
+}
+
+impl Scene {
+    fn new(script: impl IntoIterator<Item = Answer>) -> Scene {
+        Scene::with(definition("b"), script)
+    }
+
+    fn with(definition: BackendDefinition, script: impl IntoIterator<Item = Answer>) -> Scene {
+        Scene {
+            backend: Backend::new("vcl1", definition, None, 0.0),
+            pool: Pool::new(),
+            dial: MemoryDial::new(script),
+            parameters: Parameters::default(),
+            counters: MainCounters::new(),
+            now: Cell::new(1000.0),
+        }
+    }
+
+    async fn open_with(
+        &self,
+        fresh: bool,
+        client: Option<(SocketAddr, SocketAddr)>,
+        connect_timeout: Option<f64>,
+    ) -> Result<Connection, OpenError> {
+        let clock = || self.now.get();
+        let request = OpenRequest {
+            backend: &self.backend,
+            pool: &self.pool,
+            dial: &self.dial,
+            parameters: &self.parameters,
+            counters: &self.counters,
+            clock: &clock,
+            connect_timeout,
+            fresh,
+            client,
+        };
+        open(&request).await
+    }
+
+    async fn open(&self) -> Result<Connection, OpenError> {
+        self.open_with(false, None, None).await
+    }
+
+    async fn error(&self) -> String {
+        match self.open().await {
+            Ok(_) => panic!("opened"),
+            Err(error) => error.text(),
+        }
+    }
+
+    fn recycle(&self, connection: Connection) -> bool {
+        connection.recycle(&self.pool, &self.counters, self.now.get())
+    }
+
+    fn vbe(&self, counter: Vbe) -> u64 {
+        self.backend.counters().get(counter as usize)
+    }
+}
+
+async fn received(mut origin: DuplexStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    origin.read_to_end(&mut bytes).await.unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn a_connection_given_back_is_used_again_and_the_youngest_first() {
+    let scene = Scene::new([]);
+    let first = scene.open().await.unwrap();
+    let second = scene.open().await.unwrap();
+    assert_eq!(scene.vbe(Vbe::Conn), 2);
+    assert_eq!(first.open_record(), "7 b 192.0.2.1 80 192.0.2.1 40000 connect");
+    let (mut origin_of_first, _origin_of_second) = (scene.dial.accept().unwrap(), scene.dial.accept().unwrap());
+    assert!(scene.recycle(second));
+    assert!(scene.recycle(first));
+    assert_eq!((scene.vbe(Vbe::Conn), scene.pool.len()), (0, 2));
+
+    let mut again = scene.open().await.unwrap();
+    assert!(again.reused);
+    assert_eq!(again.open_record(), "7 b 192.0.2.1 80 192.0.2.1 40000 reuse");
+    again.stream.write_all(b"hello").await.unwrap();
+    let mut bytes = [0; 5];
+    origin_of_first.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(&bytes, b"hello");
+
+    assert_eq!(scene.dial.connects(), 2);
+    for (counter, expected) in
+        [(Main::BackendConn, 2), (Main::BackendReuse, 1), (Main::BackendRecycle, 2), (Main::BackendReq, 3)]
+    {
+        assert_eq!(scene.counters.get(counter), expected, "{counter:?}");
+    }
+    assert_eq!(scene.vbe(Vbe::Req), 3);
+}
+
+#[tokio::test]
+async fn idle_connections_that_were_closed_or_written_to_are_not_handed_out() {
+    let scene = Scene::new([]);
+    let connections = [scene.open().await.unwrap(), scene.open().await.unwrap(), scene.open().await.unwrap()];
+    let alive = scene.dial.accept().unwrap();
+    let closed = scene.dial.accept().unwrap();
+    let mut chatty = scene.dial.accept().unwrap();
+    for connection in connections {
+        scene.recycle(connection);
+    }
+    drop(closed);
+    chatty.write_all(b"x").await.unwrap();
+    let connection = scene.open().await.unwrap();
+    assert!(connection.reused);
+    assert!(scene.pool.is_empty(), "both others are gone");
+    drop(connection);
+    assert_eq!(received(alive).await, b"");
+}
+
+#[tokio::test]
+async fn idle_connections_expire() {
+    let scene = Scene::new([]);
+    let (old, young) = (scene.open().await.unwrap(), scene.open().await.unwrap());
+    let origins = [scene.dial.accept().unwrap(), scene.dial.accept().unwrap()];
+    scene.recycle(old);
+    scene.now.set(1030.0);
+    scene.recycle(young);
+    assert_eq!(scene.pool.sweep(1060.0, 60.0), 1);
+    assert_eq!(scene.pool.len(), 1);
+    scene.now.set(1090.0);
+    assert!(!scene.open().await.unwrap().reused);
+    assert!(scene.pool.is_empty());
+    drop(origins);
+}
+
+#[tokio::test]
+async fn the_pool_is_bounded_and_shared_by_backends_at_one_address() {
+    let scene = Scene::new([]);
+    let mut open = Vec::new();
+    for _ in 0..=surface::limits::IDLE_BACKEND_CONNECTIONS_MAX {
+        open.push(scene.open().await.unwrap());
+    }
+    for connection in open {
+        scene.recycle(connection);
+    }
+    assert_eq!(scene.pool.len(), surface::limits::IDLE_BACKEND_CONNECTIONS_MAX);
+    let twin = Backend::new("vcl2", definition("other"), None, 0.0);
+    assert!(scene.pool.take(twin.pool_key(), 1000.0, 60.0).is_some());
+    let mut elsewhere = definition("b");
+    elsewhere.preamble = b"hi".to_vec();
+    let elsewhere = Backend::new("vcl1", elsewhere, None, 0.0);
+    assert!(scene.pool.take(elsewhere.pool_key(), 1000.0, 60.0).is_none());
+}
+
+#[tokio::test]
+async fn a_fresh_connection_is_dialled_when_asked_for() {
+    let scene = Scene::new([]);
+    let connection = scene.open().await.unwrap();
+    let _origin = scene.dial.accept();
+    scene.recycle(connection);
+    assert!(!scene.open_with(true, None, None).await.unwrap().reused);
+    assert_eq!(scene.pool.len(), 1);
+}
+
+#[tokio::test]
+async fn a_sick_backend_is_refused_before_anything_else() {
+    let scene = Scene::new([]);
+    scene.backend.health().set_admin(AdminHealth::Sick, 1.0);
+    assert_eq!(scene.error().await, "backend b: unhealthy");
+    assert_eq!((scene.vbe(Vbe::Unhealthy), scene.counters.get(Main::BackendUnhealthy)), (1, 1));
+    assert_eq!(scene.dial.connects(), 0);
+}
+
+#[tokio::test]
+async fn max_connections_counts_connections_in_use() {
+    let mut limited = definition("b");
+    limited.max_connections = 1;
+    let scene = Scene::with(limited, []);
+    let connection = scene.open().await.unwrap();
+    assert_eq!(scene.error().await, "backend b: busy");
+    assert_eq!((scene.vbe(Vbe::Busy), scene.counters.get(Main::BackendBusy)), (1, 1));
+    drop(connection);
+    assert!(scene.open().await.is_ok());
+    assert_eq!(scene.vbe(Vbe::Conn), 0, "dropped at once");
+}
+
+#[tokio::test]
+async fn a_refused_connect_is_not_repeated_during_hold_down() {
+    let scene = Scene::new([Answer::Fail(ErrorKind::ConnectionRefused)]);
+    assert_eq!(scene.error().await, "backend b: fail errno 111 (Connection refused)");
+    scene.now.set(1000.2);
+    assert_eq!(scene.error().await, "backend b: fail errno 0 (Success)");
+    assert_eq!(scene.dial.connects(), 1);
+    scene.now.set(1000.3);
+    assert!(scene.open().await.is_ok());
+    assert_eq!((scene.vbe(Vbe::FailEconnrefused), scene.vbe(Vbe::Fail), scene.vbe(Vbe::Helddown)), (1, 1, 1));
+    assert_eq!(scene.counters.get(Main::BackendFail), 2);
+}
+
+#[tokio::test]
+async fn local_errors_hold_down_longer_and_timeouts_not_at_all() {
+    let scene = Scene::new([Answer::Fail(ErrorKind::AddrNotAvailable)]);
+    assert_eq!(scene.error().await, "backend b: fail errno 99 (Cannot assign requested address)");
+    scene.now.set(1009.0);
+    assert_eq!(scene.error().await, "backend b: fail errno 0 (Success)");
+    scene.now.set(1010.5);
+    assert!(scene.open().await.is_ok());
+
+    let scene = Scene::new([Answer::Fail(ErrorKind::TimedOut)]);
+    assert_eq!(scene.error().await, "backend b: fail errno 110 (Connection timed out)");
+    assert!(scene.open().await.is_ok());
+    assert_eq!((scene.vbe(Vbe::FailEtimedout), scene.vbe(Vbe::Helddown)), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_connect_timeout_is_that_of_bereq_then_backend_then_parameter() {
+    for (bereq, backend, expected) in [(Some(0.5), Some(1.0), 0.5), (None, Some(1.0), 1.0), (None, None, 3.5)] {
+        let mut slow = definition("b");
+        slow.connect_timeout = backend;
+        let scene = Scene::with(slow, [Answer::Hang]);
+        let start = tokio::time::Instant::now();
+        assert!(scene.open_with(false, None, bereq).await.is_err());
+        assert!((start.elapsed().as_secs_f64() - expected).abs() < 0.002, "{:?}", start.elapsed());
+        assert_eq!(scene.vbe(Vbe::FailEtimedout), 1);
+    }
+}
+
+#[tokio::test]
+async fn new_connections_begin_with_preamble_and_proxy_header() {
+    let ends: (SocketAddr, SocketAddr) = ("198.51.100.7:1234".parse().unwrap(), "203.0.113.1:80".parse().unwrap());
+    let mut told = definition("b");
+    told.preamble = b"PRE ".to_vec();
+    told.proxy_header = 1;
+    let scene = Scene::with(told, []);
+    let connection = scene.open_with(false, Some(ends), None).await.unwrap();
+    let header = b"PROXY TCP4 198.51.100.7 203.0.113.1 1234 80\r\n";
+    assert_eq!(connection.proxy_header_bytes, header.len() as u64);
+    assert!(!connection.is_recyclable());
+    assert!(!scene.recycle(connection), "its header speaks of one client");
+    assert_eq!(received(scene.dial.accept().unwrap()).await, [b"PRE ", &header[..]].concat());
+
+    let mut told = definition("b");
+    told.proxy_header = 2;
+    let scene = Scene::with(told, []);
+    drop(scene.open_with(false, Some(ends), None).await.unwrap());
+    let bytes = received(scene.dial.accept().unwrap()).await;
+    assert_eq!((bytes.len(), &bytes[..13]), (28, &b"\r\n\r\n\0\r\nQUIT\n\x21"[..]));
+}
+
+#[tokio::test]
+async fn a_backend_without_an_address_is_no_backend() {
+    let mut none = definition("b");
+    none.endpoint = vcl_run::program::Endpoint::None;
+    assert_eq!(Scene::with(none, []).error().await, "No backend");
+}
+
+#[tokio::test]
+async fn unix_domain_sockets_show_bogus_addresses() {
+    let mut unix = definition("b");
+    unix.endpoint = vcl_run::program::Endpoint::Unix("/run/origin.sock".into());
+    let scene = Scene::with(unix, []);
+    let connection = scene.open().await.unwrap();
+    assert_eq!(connection.open_record(), "7 b 0.0.0.0 0 0.0.0.0 0 connect");
+    assert_eq!(connection.close_record(true, None), "7 b recycle");
+    assert_eq!(connection.close_record(false, Some("Response error")), "7 b close Response error");
+    assert_eq!(*scene.dial.targets.borrow(), [crate::DialTarget::Unix("/run/origin.sock".into())]);
+}
