@@ -88,11 +88,11 @@ impl Statistics {
         };
         engine.cache.counters(&mut add);
         let log = engine.ring.totals();
-        add(Main::ShmRecords, log.records);
-        add(Main::ShmWrites, log.writes);
-        add(Main::ShmFlushes, log.flushes);
-        add(Main::ShmCont, log.contention);
-        add(Main::ShmCycles, log.cycles);
+        add(Main::ShmRecords, log.shm_records);
+        add(Main::ShmWrites, log.shm_writes);
+        add(Main::ShmFlushes, log.shm_flushes);
+        add(Main::ShmCont, log.shm_cont);
+        add(Main::ShmCycles, log.shm_cycles);
         let table = engine.vcl.load();
         let vcls = table.loaded.len() as u64;
         add(Main::NVcl, vcls);
