@@ -365,12 +365,8 @@ impl Fetch {
         fetch
     }
 
-    /// Counts the fetch and opens its transaction.
+    /// Opens the transaction. The client's side counts the fetch.
     fn begin(&mut self) {
-        self.context.count(Main::SFetch);
-        if self.mode == FetchMode::Background {
-            self.context.count(Main::SBgfetch);
-        }
         self.log.start(LogId::backend(self.vxid), self.started);
         self.log.record_fmt(Tag::Begin, format_args!("bereq {} {}", self.parent_vxid, self.mode.word()));
         self.log.record(Tag::VCLUse, self.vcl.name.as_bytes());

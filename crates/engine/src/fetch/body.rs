@@ -60,15 +60,16 @@ impl Fetch {
         }
         self.log_fetch_body(is_empty, is_streamed);
         let received = if is_empty { Ok(()) } else { self.receive_body(&object, &mut filters).await };
-        filters.log_totals(&mut self.log);
         match received {
             Ok(()) => {
                 object.finish();
+                filters.log_totals(&mut self.log);
                 self.release_connection();
                 Step::Commit
             }
             Err(failure) => {
                 self.log_body_failure(&failure);
+                filters.log_totals(&mut self.log);
                 self.close_connection(reason::BODY);
                 self.body_failed(is_streamed)
             }
@@ -209,7 +210,12 @@ impl Fetch {
                 self.log_fetch_error(&backend::backend::error_text(*errno));
                 self.log_fetch_error("eof socket fail");
             }
-            BodyFailure::Filter(error) => self.log_fetch_error(error.text()),
+            BodyFailure::Filter(error) => {
+                if let Some(record) = error.gzip_record() {
+                    self.log.record(Tag::Gzip, record.as_bytes());
+                }
+                self.log_fetch_error(error.text());
+            }
             BodyFailure::Store(text) => self.log_fetch_error(text),
         }
     }

@@ -21,6 +21,11 @@ impl FilterError {
     pub(super) fn text(self) -> &'static str {
         self.0.text()
     }
+
+    /// The payload of the `Gzip` record that comes before it; `None` when there is none.
+    pub(super) fn gzip_record(self) -> Option<String> {
+        self.0.gzip_record()
+    }
 }
 
 enum Kind {
@@ -33,7 +38,16 @@ struct Stage {
     kind: Kind,
     /// What it makes of what it gets; reused.
     out: Vec<u8>,
-    totals: GzipTotals,
+}
+
+impl Stage {
+    fn totals(&self) -> GzipTotals {
+        match &self.kind {
+            Kind::Gzip(gzip) => gzip.totals(),
+            Kind::Gunzip(gunzip) => gunzip.totals(),
+            Kind::TestGunzip(test) => test.totals(),
+        }
+    }
 }
 
 /// The filters of one body.
@@ -84,7 +98,7 @@ impl Filters {
                 }
                 unknown => return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
             };
-            filters.stages.push(Stage { kind, out: Vec::new(), totals: GzipTotals::default() });
+            filters.stages.push(Stage { kind, out: Vec::new() });
         }
         Ok(filters)
     }
@@ -104,11 +118,11 @@ impl Filters {
         let mut flags = ObjectFlags::NONE;
         for stage in &self.stages {
             match stage.kind {
-                Kind::Gzip(_) => flags = flags | ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
+                Kind::Gzip(_) => flags |= ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
                 Kind::Gunzip(_) => {
                     flags = ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP;
                 }
-                Kind::TestGunzip(_) => flags = flags | ObjectFlags::GZIPPED,
+                Kind::TestGunzip(_) => flags |= ObjectFlags::GZIPPED,
             }
         }
         flags
@@ -133,12 +147,12 @@ impl Filters {
                 [] => break,
             };
             stage.out.clear();
-            let totals = match &mut stage.kind {
+            match &mut stage.kind {
                 Kind::Gzip(gzip) => gzip.finish(&mut stage.out),
                 Kind::Gunzip(gunzip) => gunzip.finish(&mut stage.out),
                 Kind::TestGunzip(test) => test.finish(&mut stage.out),
-            };
-            stage.totals = totals.map_err(FilterError)?;
+            }
+            .map_err(FilterError)?;
             let rest = std::mem::take(&mut stage.out);
             push_through(later, &rest, out)?;
         }
@@ -153,7 +167,7 @@ impl Filters {
                 Kind::Gunzip(_) => 'U',
                 Kind::TestGunzip(_) => 'u',
             };
-            let totals = &stage.totals;
+            let totals = stage.totals();
             log.record_fmt(
                 Tag::Gzip,
                 format_args!(
@@ -180,8 +194,6 @@ fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result
         Kind::TestGunzip(test) => test.push(input, &mut stage.out),
     }
     .map_err(FilterError)?;
-    stage.totals.input_bytes += input.len() as u64;
-    stage.totals.output_bytes += stage.out.len() as u64;
     let made = std::mem::take(&mut stage.out);
     let result = push_through(later, &made, out);
     stage.out = made;

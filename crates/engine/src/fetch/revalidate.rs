@@ -14,6 +14,9 @@ use surface::counter::Main;
 /// What a 304 cannot change about an object.
 const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
 
+/// Bytes copied between two looks at what else there is to do on this event loop.
+const SLICE_BYTES: usize = 256 << 10;
+
 impl Fetch {
     /// Makes a 304 the response that it stands for; false when it stands for nothing.
     pub(super) fn merge_not_modified(&mut self) -> bool {
@@ -71,8 +74,10 @@ impl Fetch {
         let mut reader = stale.reader();
         loop {
             if let Some(chunk) = reader.chunk_at(offset).filter(|chunk| !chunk.is_empty()) {
-                self.store(object, chunk).await?;
-                offset += chunk.len() as u64;
+                let slice = &chunk[..chunk.len().min(SLICE_BYTES)];
+                self.store(object, slice).await?;
+                offset += slice.len() as u64;
+                tokio::task::yield_now().await;
                 continue;
             }
             match stale.state() {
