@@ -266,3 +266,6 @@ async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response>
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,10 +99,16 @@ fn close_inherited() {
 }
 
 async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
-    let mode = arguments.mode;
     let (manager, cli_sockets) = prepare(arguments)?;
+    let result = lead(&manager, cli_sockets).await;
+    end(&manager).await;
+    result.map(|()| manager.exit_status.get())
+}
+
+/// From the first VCL to the signal that ends us.
+async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<std::net::TcpListener>) -> Result<(), ArgumentError> {
     for vcl in &manager.arguments.vcls {
-        commands::load_at_start(&manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
+        commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
     }
     manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
     manager.say(Level::Debug, format!("Platform: {}", manager.identification));
@@ -113,21 +119,14 @@ async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
         spawn_local(cli_server::connect(manager.clone(), master.clone()));
     }
     spawn_local(tick(manager.clone()));
-    let signals = spawn_local(signals(manager.clone()));
-    let result = match first_start(&manager).await {
-        Ok(()) => {
-            if mode == Mode::Background {
-                background::report_ready();
-            }
-            manager.reporter.detach();
-            serve(&manager).await;
-            Ok(())
-        }
-        Err(error) => Err(error),
-    };
-    signals.abort();
-    end(&manager).await;
-    result.map(|()| manager.exit_status.get())
+    spawn_local(signals(manager.clone()));
+    first_start(manager).await?;
+    if manager.arguments.mode == Mode::Background {
+        background::report_ready();
+    }
+    manager.reporter.detach();
+    serve(manager).await;
+    Ok(())
 }
 
 /// Everything that needs no event loop, in the order in which it may fail.

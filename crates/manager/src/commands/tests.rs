@@ -1,0 +1,195 @@
+//! Commands of a manager without a worker, compared with the replies of Varnish 7.1.1.
+
+use super::*;
+use crate::arguments::{self, Parsed};
+use crate::directory::WorkDirectory;
+use crate::report::Reporter;
+use crate::state::Parts;
+use crate::vcl_table::Loaded;
+use ::worker::control::VclState;
+use std::ffi::OsString;
+use tempfile::TempDir;
+use tokio::task::LocalSet;
+
+struct Bench {
+    manager: Rc<Manager>,
+    runtime: tokio::runtime::Runtime,
+    _directory: TempDir,
+}
+
+impl Bench {
+    fn new(options: &[&str]) -> Bench {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("v");
+        let mut line: Vec<OsString> = ["-d", "-j", "none", "-T", "none", "-n"].iter().map(OsString::from).collect();
+        line.push(path.into());
+        line.extend(options.iter().map(OsString::from));
+        let Ok(Parsed::Run(arguments)) = arguments::parse(&line) else { panic!("bad options") };
+        let parts = Parts {
+            directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
+            listeners: Vec::new(),
+            secret: None,
+            storage_limit_bytes: 1 << 20,
+        };
+        let reporter = Reporter::new(false);
+        reporter.disable_syslog();
+        reporter.detach();
+        let manager = Rc::new(Manager::new(*arguments, reporter, parts).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Bench { manager, runtime, _directory: directory }
+    }
+
+    fn ask(&self, line: &str) -> (u16, String) {
+        let words = cli_proto::words::split(line.as_bytes()).unwrap();
+        let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words));
+        (reply.status, reply.body)
+    }
+
+    #[track_caller]
+    fn check(&self, line: &str, status: u16, body: &str) {
+        assert_eq!(self.ask(line), (status, body.to_owned()), "{line}");
+    }
+
+    fn json(&self, line: &str) -> serde_json::Value {
+        let (status, body) = self.ask(line);
+        assert_eq!(status, 200, "{line}: {body}");
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{line}: {error}: {body}"))
+    }
+}
+
+#[test]
+fn words_that_are_no_commands_are_refused_as_by_varnish() {
+    let bench = Bench::new(&[]);
+    let unknown = "Unknown request.\nType 'help' for more info.\n";
+    bench.check("# foo", 101, unknown);
+    bench.check("1", 101, unknown);
+    bench.check("Ping", 101, &format!("{unknown}all commands are in lower-case.\n"));
+    let no_worker = "Unknown request in manager process (child not running).\nType 'help' for more info.";
+    bench.check("foo", 101, no_worker);
+    bench.check("ban req.url ~ x", 101, no_worker);
+    bench.check("vcl.load", 104, "Too few parameters\n");
+    bench.check("quit x", 105, "Too many parameters\n");
+    bench.check("banner -j", 102, "JSON unimplemented\n");
+}
+
+#[test]
+fn the_state_of_things_is_told() {
+    let bench = Bench::new(&["-s", "main=malloc,1m"]);
+    bench.check("status", 200, "Child in state stopped");
+    bench.check("start", 300, "No VCL loaded");
+    bench.check("stop", 300, "Child in state stopped");
+    bench.check("panic.show", 300, "Child has not panicked or panic has been cleared");
+    bench.check("panic.clear", 300, "No panic to clear");
+    bench.check("panic.clear -x", 106, "Unknown parameter \"-x\".");
+    bench.check("pid", 200, &format!("Master: {:10}\n", std::process::id()));
+    bench.check("storage.list", 200, "Storage devices:\n\tstorage.main = malloc\n\tstorage.Transient = malloc\n");
+    bench.check("quit", 500, "Closing CLI connection");
+    assert!(bench.ask("ping").1.starts_with("PONG "));
+    assert!(bench.ask("banner").1.contains("Type 'start' to launch worker process.\n"));
+    assert_eq!(bench.json("status -j")[3], "stopped");
+    assert_eq!(bench.json("ping -j")[3], "PONG");
+    assert_eq!(bench.json("pid -j")[3]["master"], std::process::id());
+    assert_eq!(bench.json("storage.list -j")[4]["name"], "Transient");
+}
+
+#[test]
+fn help_lists_what_there_is_now() {
+    let bench = Bench::new(&[]);
+    let (_, list) = bench.ask("help");
+    assert!(list.starts_with("auth <response>\nbanner\nhelp [-j|<command>]\n"), "{list}");
+    assert!(!list.contains("ban.list"));
+    assert_eq!(bench.ask("help -d").1, "debug.panic.master\nvcl.symtab\n");
+    assert!(bench.ask("help -a").1.contains("vcl.symtab\n"));
+    bench.check("help -x", 101, "Unknown flag\n");
+    bench.check("help foo", 101, "Unknown request.\nType 'help' for more info.\n");
+    assert!(bench.ask("help ping").1.starts_with("ping [-j] [<timestamp>]\n"));
+    let json = bench.json("help -j");
+    let discard = json.as_array().unwrap().iter().find(|row| row["request"] == "vcl.discard").unwrap();
+    assert_eq!((&discard["minarg"], &discard["maxarg"]), (&1.into(), &(-1).into()));
+}
+
+#[test]
+fn parameters_are_shown_and_set() {
+    let bench = Bench::new(&["-r", "default_keep"]);
+    bench.check("param.set default_ttl 3", 200, "");
+    bench.check("param.show changed", 200, "default_ttl                   3.000 [seconds]\n");
+    assert!(bench.ask("param.show default_ttl").1.starts_with("default_ttl\n        Value is: 3.000 [seconds]\n"));
+    bench.check("param.reset default_ttl", 200, "");
+    bench.check("param.show changed", 200, "");
+    let refusal = "Must be greater or equal to 0.000\n\n(attempting to set param 'default_ttl' to '-1')";
+    bench.check("param.set default_ttl -1", 106, refusal);
+    bench.check("param.set default_keep 1", 107, "parameter \"default_keep\" is protected.");
+    bench.check("param.set foo 1", 106, "Unknown parameter \"foo\".");
+    bench.check("param.show a b", 105, "Too many parameters");
+    bench.check("param.show -l -j", 106, "Unknown parameter \"-j\".");
+    bench.check("param.set accept_filter on", 300, "parameter \"accept_filter\" is not available on this platform.");
+    assert_eq!(bench.json("param.set -j default_ttl 5")[3]["value"], 5.0);
+    assert_eq!(bench.json("param.show -j").as_array().unwrap().len(), 3 + surface::parameter::PARAMETERS.len());
+}
+
+#[test]
+fn vcls_are_listed_with_their_labels() {
+    let bench = Bench::new(&[]);
+    bench.check("vcl.list", 200, "");
+    bench.check("vcl.show", 300, "No active VCL");
+    {
+        let mut table = bench.manager.vcls.borrow_mut();
+        let loaded = |labels: &[&str], text: &str| Loaded {
+            program: Vec::new(),
+            sources: vec![
+                vcl_run::program::Source { name: "<vcl.inline>".to_owned(), text: text.to_owned() },
+                vcl_run::program::Source { name: "<builtin>".to_owned(), text: "b\n".to_owned() },
+            ],
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        };
+        table.add("boot", VclState::Auto, loaded(&[], "one"));
+        table.add("v2", VclState::Auto, loaded(&[], "two"));
+        table.set_label("l1", "boot");
+        table.add("v4", VclState::Cold, loaded(&["l1"], "four"));
+        table.set_active("v2");
+    }
+    let expected = "available   auto     warm         -    boot    <-    (1 label)\n\
+                    active      auto     warm         -    v2\n\
+                    available   label    warm         -    l1      ->    boot (1 return(vcl))\n\
+                    available   cold     cold         -    v4\n";
+    bench.check("vcl.list", 200, expected);
+    bench.check("vcl.deps", 200, "boot\nv2\nl1     boot\nv4     l1\n");
+    bench.check("vcl.show", 200, "two");
+    bench.check("vcl.show l1", 200, "one");
+    bench.check("vcl.show -v v4", 200, "// VCL.SHOW 0 4 <vcl.inline>\nfour\n// VCL.SHOW 1 2 <builtin>\nb\n\n");
+    bench.check("vcl.show foo", 106, "No VCL named 'foo'");
+    bench.check("vcl.show a b", 106, "Too many parameters: 'b'");
+    let list = bench.json("vcl.list -j");
+    assert_eq!(list[3]["labels"], 1);
+    assert_eq!(list[5]["label"]["refs"], 1);
+    assert_eq!(bench.json("vcl.deps -j")[6]["deps"][0], "l1");
+    bench.check("vcl.use l1", 200, "VCL 'l1' now active");
+    bench.check("vcl.use l1", 200, "");
+    bench.check("vcl.state v4 auto", 200, "");
+    bench.check("vcl.discard v2", 200, "");
+    bench.check("vcl.discard l1", 300, "Cannot discard active VCL label l1\n");
+}
+
+#[test]
+fn a_vcl_that_cannot_be_loaded_changes_nothing() {
+    let bench = Bench::new(&["-p", "max_vcl=0", "-p", "max_vcl_handling=1"]);
+    let report = "Message from VCC-compiler:\nCannot read file '/nonexistent' (No such file or directory)\n\
+                  Running VCC-compiler failed, exited with 2\nVCL compilation failed";
+    bench.check("vcl.load a /nonexistent", 106, report);
+    bench.check("vcl.load a b c", 106, "State must be one of auto, cold or warm.");
+    bench.check("vcl.inline 1a x", 106, "Illegal character in VCL name ('1')");
+    bench.ask("param.set max_vcl_handling 2");
+    let refusal = "Too many (0) VCLs already loaded\n(See max_vcl and max_vcl_handling parameters)";
+    bench.check("vcl.inline a x", 300, refusal);
+    bench.check("vcl.list", 200, "");
+}
+
+#[test]
+fn a_panic_is_kept_until_it_is_cleared() {
+    let bench = Bench::new(&[]);
+    *bench.manager.panic.borrow_mut() = Some("Panic at: now\nAssert \"x\"\n".to_owned());
+    bench.check("panic.show", 200, "Panic at: now\nAssert \"x\"\n");
+    assert_eq!(bench.json("panic.show -j")[3], "Panic at: now\nAssert \"x\"\n");
+    bench.check("panic.clear -z", 200, "");
+    bench.check("panic.show", 300, "Child has not panicked or panic has been cleared");
+}
