@@ -487,11 +487,11 @@ fn cell(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {
         match character {
-            '\r' => out.push_str("␍"),
-            '\n' => out.push_str("␊"),
-            '\t' => out.push_str("␉"),
-            '\0' => out.push_str("␀"),
-            '\x7f' => out.push_str("␡"),
+            '\r' => out.push('␍'),
+            '\n' => out.push('␊'),
+            '\t' => out.push('␉'),
+            '\0' => out.push('␀'),
+            '\x7f' => out.push('␡'),
             '\x01'..='\x1f' => {
                 let _ = write!(out, "\\x{:02x}", u32::from(character));
             }
