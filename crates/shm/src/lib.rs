@@ -18,6 +18,7 @@
 
 pub mod counters;
 pub mod log;
+pub mod read;
 pub mod region;
 pub mod vsc;
 pub mod vsm;

@@ -417,7 +417,7 @@ fn first_word(tag: Tag, length: usize) -> u32 {
     (tag as u32) << 24 | length as u32
 }
 
-fn words_as_bytes(words: &[u32]) -> &[u8] {
+pub(crate) fn words_as_bytes(words: &[u32]) -> &[u8] {
     // SAFETY: any u32 is four valid bytes, and the borrow keeps the slice alive and unchanged.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 4) }
 }

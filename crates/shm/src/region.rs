@@ -53,9 +53,12 @@ impl Region {
     /// `bytes` bytes of a file from `offset`, shared and read-only.
     ///
     /// # Errors
-    /// Whatever `mmap` reports; `InvalidInput` when the file ends before the range does.
+    /// Whatever `mmap` reports; `InvalidInput` when the file ends before the range does, or `offset` is no multiple of 8.
     pub fn read_only(file: &File, offset: u64, bytes: usize) -> io::Result<Region> {
         check_length(file, offset, bytes)?;
+        if offset % 8 != 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "segment starts within a word"));
+        }
         let map = MmapOptions::new().offset(offset).len(bytes).map_raw_read_only(file)?;
         Ok(Region { base: map.as_mut_ptr(), bytes, writable: false, _owner: Owner::Mapping(map) })
     }
@@ -147,7 +150,7 @@ impl Region {
         if offset % 4 != 0 || offset.checked_add(4)? > self.bytes {
             return None;
         }
-        // SAFETY: in bounds and aligned (mappings are page-aligned, heap blocks 8-aligned); lives as long as self.
+        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.
         Some(unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) })
     }
 
@@ -156,7 +159,7 @@ impl Region {
         if offset % 8 != 0 || offset.checked_add(8)? > self.bytes {
             return None;
         }
-        // SAFETY: in bounds and aligned (mappings are page-aligned, heap blocks 8-aligned); lives as long as self.
+        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.
         Some(unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) })
     }
 }

@@ -1,0 +1,38 @@
+//! The readers of shared memory: ours or a stock server's.
+//!
+//! ```text
+//! vsm::Vsm ──map──► ring::RingCursor ──chunks──► group::Grouper ──groups──► query::Query ──► a tool prints
+//!     │             file::FileCursor ─┘
+//!     └──────map──► counters::CounterReader
+//! ```
+//!
+//! *Invariant:* every number found in shared memory or in a file is checked before it is used; nothing here panics, and
+//! every loop over foreign data either consumes input or ends.
+
+pub mod counters;
+pub mod file;
+pub mod group;
+pub mod query;
+pub mod record;
+pub mod ring;
+pub mod tags;
+pub mod vsm;
+
+/// What a cursor has to give next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// A chunk: one record, or the records of one batch.
+    Chunk,
+    /// Nothing yet; ask again later.
+    Wait,
+    /// The end of a file.
+    End,
+    /// The writer has overtaken the reader, or the log makes no sense; the reader has lost its place.
+    Overrun,
+}
+
+/// A source of log records.
+pub trait Cursor {
+    /// Puts the next chunk into `words` (cleared first) as whole records in ring format, all of one transaction.
+    fn next(&mut self, words: &mut Vec<u32>) -> Next;
+}

@@ -1,0 +1,284 @@
+//! The counters, reader side: the JSON documents, the values they explain, and the globs that select among them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use super::vsm::{SegmentEntry, Vsm};
+use crate::region::Region;
+
+/// Largest document that is read, in bytes.
+const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// One counter as its document describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CounterText {
+    /// The element's name.
+    pub name: String,
+    /// `counter`, `gauge` or `bitmap`.
+    pub kind: String,
+    /// `info`, `diag` or `debug`.
+    pub level: String,
+    /// `integer`, `bytes`, `bitmap` or `duration`.
+    pub format: String,
+    /// One line of explanation.
+    pub oneliner: String,
+    offset: usize,
+}
+
+impl CounterText {
+    /// `c`, `g` or `b`, as the tools abbreviate [`CounterText::kind`].
+    #[must_use]
+    pub fn kind_letter(&self) -> char {
+        match self.kind.as_str() {
+            "counter" => 'c',
+            "gauge" => 'g',
+            "bitmap" => 'b',
+            _ => '?',
+        }
+    }
+
+    /// `i`, `B`, `b` or `d`, as the tools abbreviate [`CounterText::format`].
+    #[must_use]
+    pub fn format_letter(&self) -> char {
+        match self.format.as_str() {
+            "integer" => 'i',
+            "bytes" => 'B',
+            "bitmap" => 'b',
+            "duration" => 'd',
+            _ => '?',
+        }
+    }
+}
+
+/// One counter with its full name and present value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CounterValue {
+    /// `<ident>.<element>`.
+    pub name: String,
+    /// The present value.
+    pub value: u64,
+    /// What its document says.
+    pub text: Arc<CounterText>,
+}
+
+/// Reads all counters that a server publishes; keeps mappings and documents from one time to the next.
+#[derive(Default)]
+pub struct CounterReader {
+    documents: HashMap<u64, (u64, Vec<Arc<CounterText>>)>,
+    blocks: HashMap<u64, Region>,
+}
+
+impl CounterReader {
+    /// A reader that has seen nothing yet.
+    #[must_use]
+    pub fn new() -> CounterReader {
+        CounterReader::default()
+    }
+
+    /// Every counter of every visible section, in the order of the index and of each document.
+    pub fn read(&mut self, vsm: &Vsm) -> Vec<CounterValue> {
+        self.documents.retain(|_, (serial, _)| vsm.is_listed(*serial));
+        self.blocks.retain(|serial, _| vsm.is_listed(*serial));
+        let mut values = Vec::new();
+        for entry in vsm.entries() {
+            match entry.class.as_str() {
+                "StatDoc" => self.take_document(vsm, entry),
+                "Stat" => self.read_block(vsm, entry, &mut values),
+                _ => {}
+            }
+        }
+        values
+    }
+
+    fn take_document(&mut self, vsm: &Vsm, entry: &SegmentEntry) {
+        if self.documents.values().any(|(serial, _)| *serial == entry.serial) {
+            return;
+        }
+        let Ok(region) = vsm.map(entry) else { return };
+        let Some((document, body)) = head(&region) else { return };
+        let mut bytes = Vec::new();
+        region.copy_out(body, DOCUMENT_BYTES_MAX, &mut bytes);
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        self.documents.insert(document, (entry.serial, parse_document(&bytes[..end])));
+    }
+
+    fn read_block(&mut self, vsm: &Vsm, entry: &SegmentEntry, values: &mut Vec<CounterValue>) {
+        if !self.blocks.contains_key(&entry.serial) {
+            let Ok(region) = vsm.map(entry) else { return };
+            self.blocks.insert(entry.serial, region);
+        }
+        let Some(region) = self.blocks.get(&entry.serial) else { return };
+        if region.load_u32(0, Ordering::Acquire) != 1 {
+            return;
+        }
+        let Some((document, body)) = head(region) else { return };
+        let Some((_, texts)) = self.documents.get(&document) else { return };
+        values.extend(texts.iter().map(|text| CounterValue {
+            name: format!("{}.{}", entry.ident, text.name),
+            value: region.load_u64(body.saturating_add(text.offset), Ordering::Relaxed),
+            text: Arc::clone(text),
+        }));
+    }
+}
+
+/// Document id and body offset of a segment that is ready.
+fn head(region: &Region) -> Option<(u64, usize)> {
+    if region.load_u32(0, Ordering::Acquire) == 0 {
+        return None;
+    }
+    let body = usize::try_from(region.load_u64(8, Ordering::Relaxed)).ok()?;
+    (body % 8 == 0 && body < region.len()).then(|| (region.load_u64(16, Ordering::Relaxed), body))
+}
+
+/// The counters of a document by offset; empty when it is no such document.
+#[must_use]
+pub fn parse_document(text: &[u8]) -> Vec<Arc<CounterText>> {
+    let Ok(Value::Object(document)) = serde_json::from_slice(text) else { return Vec::new() };
+    let Some(elements) = document.get("elem").and_then(Value::as_object) else { return Vec::new() };
+    let mut counters: Vec<_> = elements.iter().filter_map(|(name, element)| counter(name, element)).collect();
+    counters.sort_by_key(|counter| counter.offset);
+    counters
+}
+
+fn counter(name: &str, element: &Value) -> Option<Arc<CounterText>> {
+    let word = |key: &str| element.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let offset = usize::try_from(element.get("index")?.as_u64()?).ok()?;
+    Some(Arc::new(CounterText {
+        name: name.to_owned(),
+        kind: word("type"),
+        level: word("level"),
+        format: word("format"),
+        oneliner: word("oneliner"),
+        offset,
+    }))
+}
+
+/// Include and exclude globs on full counter names, the first match decides.
+#[derive(Clone, Default, Debug)]
+pub struct CounterFilter {
+    rules: Vec<(bool, String)>,
+    any_include: bool,
+}
+
+impl CounterFilter {
+    /// Appends a rule: names that match `glob` are shown, or hidden.
+    pub fn add(&mut self, include: bool, glob: &str) {
+        self.any_include |= include;
+        self.rules.push((include, glob.to_owned()));
+    }
+
+    /// True when the counter is to be shown. What no rule decides is shown only if there are no including rules.
+    #[must_use]
+    pub fn shows(&self, name: &str) -> bool {
+        let decided = self.rules.iter().find(|(_, glob)| glob_matches(glob.as_bytes(), name.as_bytes()));
+        decided.map_or(!self.any_include, |(include, _)| *include)
+    }
+}
+
+/// Shell-style match of the whole of `name`: `*`, `?`, `[a-z]`, `[!a-z]`, backslash.
+#[must_use]
+pub fn glob_matches(glob: &[u8], name: &[u8]) -> bool {
+    let (mut pattern, mut text) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        if pattern < glob.len() && glob[pattern] == b'*' {
+            retry = Some((pattern, text));
+            pattern += 1;
+            continue;
+        }
+        if text == name.len() && pattern == glob.len() {
+            return true;
+        }
+        if text < name.len() {
+            if let Some(length) = one_matches(&glob[pattern..], name[text]) {
+                pattern += length;
+                text += 1;
+                continue;
+            }
+        }
+        match retry {
+            Some((star, from)) if from < name.len() => {
+                retry = Some((star, from + 1));
+                (pattern, text) = (star + 1, from + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Length of the pattern element at the start of `glob` if it matches `byte`.
+fn one_matches(glob: &[u8], byte: u8) -> Option<usize> {
+    match glob {
+        [b'?', ..] => Some(1),
+        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [b'[', set @ ..] => {
+            let negated = matches!(set.first(), Some(b'!' | b'^'));
+            let from = usize::from(negated);
+            let Some(close) = set.iter().skip(from + 1).position(|found| *found == b']') else {
+                return (byte == b'[').then_some(1);
+            };
+            let members = &set[from..from + 1 + close];
+            let mut found = false;
+            let mut at = 0;
+            while at < members.len() {
+                if at + 2 < members.len() && members[at + 1] == b'-' {
+                    found |= (members[at]..=members[at + 2]).contains(&byte);
+                    at += 3;
+                } else {
+                    found |= members[at] == byte;
+                    at += 1;
+                }
+            }
+            (found != negated).then_some(members.len() + from + 2)
+        }
+        [literal, ..] => (*literal == byte).then_some(1),
+        [] => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_follow_the_shell() {
+        for (glob, name, expected) in [
+            ("MAIN.*", "MAIN.uptime", true),
+            ("*.happy", "VBE.boot.default.happy", true),
+            ("*a*b*c", "xxaxxbxxbc", true),
+            ("*a*b*c", "xxaxxbxxb", false),
+            ("MAIN.s?s_conn", "MAIN.sess_conn", false),
+            ("MAIN.se?s_conn", "MAIN.sess_conn", true),
+            ("VBE.*[!(]", "VBE.x(", false),
+            ("LCK.[a-c]*", "LCK.ban", true),
+            ("LCK.[!a-c]*", "LCK.ban", false),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("", "", true),
+            ("", "a", false),
+            ("[", "[", true),
+        ] {
+            assert_eq!(glob_matches(glob.as_bytes(), name.as_bytes()), expected, "{glob} {name}");
+        }
+    }
+
+    #[test]
+    fn the_first_matching_rule_decides() {
+        let mut filter = CounterFilter::default();
+        assert!(filter.shows("MAIN.uptime"));
+        filter.add(false, "MAIN.s_*");
+        assert!(filter.shows("MAIN.uptime") && !filter.shows("MAIN.s_pass"));
+        filter.add(true, "MAIN.*");
+        assert!(filter.shows("MAIN.uptime") && !filter.shows("MAIN.s_pass") && !filter.shows("MGT.uptime"));
+    }
+
+    #[test]
+    fn a_document_that_is_none_has_no_counters() {
+        for text in [&b""[..], b"{", b"[]", b"{\"elem\": 3}", b"{\"elem\": {\"a\": {\"index\": -1}}}", b"\xff"] {
+            assert!(parse_document(text).is_empty());
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The log query language of vsl-query(7): does a group of transactions hold a record that satisfies an expression?
+//!
+//! ```text
+//! expression := and { "or" and } ; and := not { "and" not } ; not := [ "not" ] ( "(" expression ")" | test )
+//! test := [ "{" level [ "+" | "-" ] "}" ] tag { "," tag } [ ":" prefix ] [ "[" field "]" ] [ operator operand ]
+//!       | "vxid" operator integer
+//! ```
+//!
+//! One expression a line; several lines are joined by `or`. Text → `lexer.rs` → `parser.rs` → [`Query`], evaluated here.
+//! Compat: what counts as a number, and every edge of the syntax, was taken from the answers of the stock 7.1 tools.
+
+mod lexer;
+mod parser;
+
+use std::fmt;
+
+use pcre2::bytes::Regex;
+use surface::tag::TAGS;
+
+use super::group::Transaction;
+use super::record::Record;
+use super::tags::TagSet;
+
+/// Longest query text in bytes.
+pub const QUERY_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of parentheses.
+pub const QUERY_DEPTH_MAX: usize = 100;
+
+/// A compiled query.
+#[derive(Debug)]
+pub struct Query {
+    root: Node,
+    caseless: bool,
+}
+
+/// Why a query was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueryError {
+    /// What is wrong.
+    pub message: String,
+    /// Where, in bytes from 0.
+    pub at: usize,
+    /// How many bytes the offending word has.
+    pub length: usize,
+    /// The query.
+    pub text: String,
+}
+
+impl fmt::Display for QueryError {
+    /// The message with its position, the query, and a line that marks the place.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.text.trim().is_empty() {
+            return f.write_str(&self.message);
+        }
+        let shown: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let marks: String = (0..self.text.len())
+            .map(|at| if (self.at..self.at + self.length).contains(&at) { '#' } else { '-' })
+            .collect();
+        write!(f, "{} (Pos {})\n{shown}\n{marks}", self.message, self.at + 1)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+#[derive(Debug)]
+enum Node {
+    Or(Box<Node>, Box<Node>),
+    And(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    Vxid(Compare, i64),
+    Test(Test),
+}
+
+#[derive(Debug)]
+struct Test {
+    level: Option<(Compare, u32)>,
+    tags: TagSet,
+    prefix: Option<Vec<u8>>,
+    field: Option<usize>,
+    condition: Condition,
+}
+
+#[derive(Debug)]
+enum Condition {
+    Exists,
+    Integer(Compare, i64),
+    Float(Compare, f64),
+    Equal(bool, Vec<u8>),
+    Matches(bool, Regex),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Compare {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Compare {
+    fn holds<T: PartialOrd>(self, left: T, right: T) -> bool {
+        match self {
+            Compare::Equal => left == right,
+            Compare::NotEqual => left != right,
+            Compare::Less => left < right,
+            Compare::LessOrEqual => left <= right,
+            Compare::Greater => left > right,
+            Compare::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+impl Query {
+    /// Compiles a query; `caseless` makes regular expressions and string comparisons ignore case.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, caseless: bool) -> Result<Query, QueryError> {
+        Ok(Query { root: parser::parse(text, caseless)?, caseless })
+    }
+
+    /// True when the group satisfies the query.
+    #[must_use]
+    pub fn matches(&self, group: &[Transaction]) -> bool {
+        self.holds(&self.root, group)
+    }
+
+    fn holds(&self, node: &Node, group: &[Transaction]) -> bool {
+        match node {
+            Node::Or(left, right) => self.holds(left, group) || self.holds(right, group),
+            Node::And(left, right) => self.holds(left, group) && self.holds(right, group),
+            Node::Not(inner) => !self.holds(inner, group),
+            Node::Vxid(compare, number) => {
+                group.iter().any(|transaction| compare.holds(i64::from(transaction.vxid), *number))
+            }
+            Node::Test(test) => group.iter().any(|transaction| {
+                test.level.is_none_or(|(compare, level)| compare.holds(transaction.level, level))
+                    && transaction.records().any(|record| self.satisfies(test, &record))
+            }),
+        }
+    }
+
+    fn satisfies(&self, test: &Test, record: &Record) -> bool {
+        if !test.tags.contains(record.number) || is_binary(record.number) {
+            return false;
+        }
+        let mut text = record.data();
+        if let Some(prefix) = &test.prefix {
+            let Some(rest) = strip_prefix(text, prefix) else { return false };
+            text = rest;
+        }
+        if let Some(field) = test.field {
+            let Some(found) = nth_field(text, field) else { return false };
+            text = found;
+        }
+        match &test.condition {
+            Condition::Exists => true,
+            Condition::Integer(compare, number) => integer(text).is_some_and(|found| compare.holds(found, *number)),
+            Condition::Float(compare, number) => float(text).is_some_and(|found| compare.holds(found, *number)),
+            Condition::Equal(wanted, string) => {
+                let equal = if self.caseless { text.eq_ignore_ascii_case(string) } else { text == string };
+                equal == *wanted
+            }
+            Condition::Matches(wanted, regex) => regex.is_match(text).unwrap_or(false) == *wanted,
+        }
+    }
+}
+
+fn is_binary(number: u8) -> bool {
+    usize::from(number).checked_sub(1).and_then(|index| TAGS.get(index)).is_some_and(|row| row.binary)
+}
+
+/// What follows `prefix` (compared without regard to case) and a colon, leading blanks removed.
+#[must_use]
+pub fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let start = text.get(..prefix.len())?;
+    if !start.eq_ignore_ascii_case(prefix) || text.get(prefix.len()) != Some(&b':') {
+        return None;
+    }
+    Some(text[prefix.len() + 1..].trim_ascii_start())
+}
+
+/// The `number`th (from 1) of the blank-separated fields.
+#[must_use]
+pub fn nth_field(text: &[u8], number: usize) -> Option<&[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
+}
+
+/// The digits before and after the point of the number at the start of `text`, and whether it is negative.
+fn number_parts(text: &[u8]) -> Option<(bool, &[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let (negative, text) = match text.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let whole = digits(text);
+    let fraction = match text.get(whole) {
+        Some(b'.') => &text[whole + 1..whole + 1 + digits(&text[whole + 1..])],
+        _ => &[],
+    };
+    if whole == 0 && fraction.is_empty() { None } else { Some((negative, &text[..whole], fraction)) }
+}
+
+/// The whole part of the number at the start of `text`; `None` beyond 15 digits.
+fn integer(text: &[u8]) -> Option<i64> {
+    let (negative, whole, _) = number_parts(text)?;
+    if whole.len() > 15 {
+        return None;
+    }
+    let value = whole.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+    Some(if negative { -value } else { value })
+}
+
+/// The number at the start of `text`; `None` when it has more than 12 digits before its point.
+fn float(text: &[u8]) -> Option<f64> {
+    let (negative, whole, fraction) = number_parts(text)?;
+    if whole.len() > 12 {
+        return None;
+    }
+    let fraction = &fraction[..fraction.len().min(18)];
+    let number = format!("0{}.{}0", String::from_utf8_lossy(whole), String::from_utf8_lossy(fraction));
+    let value: f64 = number.parse().ok()?;
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Lists of tag names and globs, as queries and options take them: `Req*,*Header,Debug`.
+
+use surface::tag::TAGS;
+
+/// A set of tags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TagSet(u128);
+
+/// Why a list was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TagListError {
+    /// The list is empty, or an element matches no tag.
+    None,
+    /// An element is no glob, but the start of several names.
+    Several,
+    /// An element has a `*` at both ends.
+    Syntax,
+}
+
+impl TagSet {
+    /// No tag.
+    pub const EMPTY: TagSet = TagSet(0);
+
+    /// Every tag there is.
+    #[must_use]
+    pub fn all() -> TagSet {
+        TagSet(((1 << TAGS.len()) - 1) << 1)
+    }
+
+    /// True when the tag with this number is in the set.
+    #[must_use]
+    pub fn contains(self, number: u8) -> bool {
+        number < 128 && self.0 >> number & 1 != 0
+    }
+
+    /// Puts every tag of `other` in.
+    pub fn insert(&mut self, other: TagSet) {
+        self.0 |= other.0;
+    }
+
+    /// Takes every tag of `other` out.
+    pub fn remove(&mut self, other: TagSet) {
+        self.0 &= !other.0;
+    }
+
+    /// The tags of a comma-separated list of names and globs. Names are compared without regard to case, and may be
+    /// abbreviated as long as they are unambiguous; empty elements are skipped.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad element.
+    pub fn parse_list(list: &str) -> Result<TagSet, TagListError> {
+        let mut set = TagSet::EMPTY;
+        for element in list.split(',').filter(|element| !element.is_empty()) {
+            set.insert(TagSet::parse_glob(element)?);
+        }
+        if set == TagSet::EMPTY { Err(TagListError::None) } else { Ok(set) }
+    }
+
+    fn parse_glob(element: &str) -> Result<TagSet, TagListError> {
+        if element == "*" {
+            return Ok(TagSet::all());
+        }
+        let matching = |test: &dyn Fn(&str) -> bool| {
+            TagSet(TAGS.iter().filter(|row| test(row.name)).fold(0, |set, row| set | 1 << row.tag as u32))
+        };
+        let starts =
+            |core: &str, name: &str| name.get(..core.len()).is_some_and(|part| part.eq_ignore_ascii_case(core));
+        let set = match (element.strip_prefix('*'), element.strip_suffix('*')) {
+            (Some(_), Some(_)) => return Err(TagListError::Syntax),
+            (Some(core), None) => matching(&|name| {
+                let at = name.len().checked_sub(core.len());
+                at.and_then(|at| name.get(at..)).is_some_and(|part| part.eq_ignore_ascii_case(core))
+            }),
+            (None, Some(core)) => matching(&|name| starts(core, name)),
+            (None, None) => {
+                let exact = matching(&|name| name.eq_ignore_ascii_case(element));
+                let set = if exact == TagSet::EMPTY { matching(&|name| starts(element, name)) } else { exact };
+                if set.0.count_ones() > 1 {
+                    return Err(TagListError::Several);
+                }
+                set
+            }
+        };
+        if set == TagSet::EMPTY { Err(TagListError::None) } else { Ok(set) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surface::tag::Tag;
+
+    fn count(list: &str) -> u32 {
+        TagSet::parse_list(list).unwrap().0.count_ones()
+    }
+
+    #[test]
+    fn globs_match_at_either_end_without_regard_to_case() {
+        assert_eq!(count("*"), 96);
+        assert_eq!(count("requrl"), 1);
+        assert_eq!(count("*URL"), 5);
+        assert_eq!(count("H2*"), 4);
+        assert!(TagSet::parse_list("Req*,TTL").unwrap().contains(Tag::ReqURL as u8));
+        assert_eq!(count("VCL_ca"), 1);
+        assert!(TagSet::parse_list("Timestamp").unwrap().contains(Tag::Timestamp as u8));
+        assert_eq!(TagSet::all(), TagSet::parse_list("*").unwrap());
+    }
+
+    #[test]
+    fn a_list_that_names_nothing_is_refused() {
+        assert_eq!(TagSet::parse_list("Foo"), Err(TagListError::None));
+        assert_eq!(TagSet::parse_list("a*b"), Err(TagListError::None));
+        assert_eq!(TagSet::parse_list(","), Err(TagListError::None));
+        assert_eq!(TagSet::parse_list("*q*"), Err(TagListError::Syntax));
+        assert_eq!(TagSet::parse_list("Beresp"), Err(TagListError::Several));
+        assert_eq!(TagSet::parse_list(",ReqURL,"), TagSet::parse_list("requrl"));
+    }
+}

@@ -1,0 +1,274 @@
+//! The index of shared memory, reader side: finds a server's work directory, follows its two indexes, maps segments.
+//!
+//! A server announces itself by the directories `_.vsm_mgt` and `_.vsm_child` with an index in each; nothing else says
+//! that it lives. An index is re-read from the start when its directory or file has been replaced or has shrunk, and
+//! otherwise its new lines are read. *Invariant:* a line that makes no sense is skipped; a file name never leads out of
+//! the index's directory.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::region::Region;
+use crate::vsm::{INDEX_NAME, MANAGER_DIRECTORY, WORKER_DIRECTORY};
+
+/// Most bytes of one index that are read.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
+/// Most entries of one index that are kept.
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// The work directory that `-n` names: a path stands for itself, a bare name lies in the state directory, nothing means
+/// the default instance.
+#[must_use]
+pub fn work_directory(name: Option<&OsStr>) -> PathBuf {
+    let state = Path::new(surface::version::STATE_DIR);
+    match name {
+        Some(name) if !name.is_empty() => state.join(name),
+        _ => state.join("varnishd"),
+    }
+}
+
+/// Which process published a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Publisher {
+    /// The manager.
+    Manager,
+    /// The worker.
+    Worker,
+}
+
+/// An entry of an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentEntry {
+    /// Class: `Log`, `Stat`, `StatDoc`, `Arg`…
+    pub class: String,
+    /// Ident; may be empty.
+    pub ident: String,
+    /// Whose it is.
+    pub publisher: Publisher,
+    /// Differs for every entry that a reader ever saw.
+    pub serial: u64,
+    file: String,
+    offset: u64,
+    bytes: usize,
+    line: String,
+}
+
+/// Reader of a server's two indexes.
+pub struct Vsm {
+    directory: PathBuf,
+    manager: Index,
+    worker: Index,
+}
+
+/// What a look at the indexes found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Status {
+    /// The manager's index is there.
+    pub manager_running: bool,
+    /// The worker's index is there.
+    pub worker_running: bool,
+    /// Entries came or went.
+    pub changed: bool,
+}
+
+impl Vsm {
+    /// A reader for the server in `directory`, which need not exist yet. Nothing is read before [`Vsm::poll`].
+    #[must_use]
+    pub fn new(directory: &Path) -> Vsm {
+        Vsm {
+            directory: directory.to_path_buf(),
+            manager: Index::new(directory.join(MANAGER_DIRECTORY), Publisher::Manager),
+            worker: Index::new(directory.join(WORKER_DIRECTORY), Publisher::Worker),
+        }
+    }
+
+    /// The work directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Reads what is new in the indexes.
+    pub fn poll(&mut self) -> Status {
+        let (manager_changed, worker_changed) = (self.manager.poll(), self.worker.poll());
+        Status {
+            manager_running: self.manager.place.is_some(),
+            worker_running: self.worker.place.is_some(),
+            changed: manager_changed || worker_changed,
+        }
+    }
+
+    /// All entries, the manager's first, in the order of their index.
+    pub fn entries(&self) -> impl Iterator<Item = &SegmentEntry> {
+        self.manager.entries.iter().chain(&self.worker.entries)
+    }
+
+    /// The first entry of a class, with the given ident if one is given.
+    #[must_use]
+    pub fn find(&self, class: &str, ident: Option<&str>) -> Option<&SegmentEntry> {
+        self.entries().find(|entry| entry.class == class && ident.is_none_or(|ident| entry.ident == ident))
+    }
+
+    /// True while the index lists the entry with this serial.
+    #[must_use]
+    pub fn is_listed(&self, serial: u64) -> bool {
+        self.entries().any(|entry| entry.serial == serial)
+    }
+
+    /// Maps an entry's memory.
+    ///
+    /// # Errors
+    /// Whatever opening and mapping the file report; `InvalidInput` for an entry that its file contradicts.
+    pub fn map(&self, entry: &SegmentEntry) -> io::Result<Region> {
+        let directory = match entry.publisher {
+            Publisher::Manager => &self.manager.directory,
+            Publisher::Worker => &self.worker.directory,
+        };
+        Region::read_only(&File::open(directory.join(&entry.file))?, entry.offset, entry.bytes)
+    }
+
+    /// The text of an entry: its bytes up to the first NUL.
+    ///
+    /// # Errors
+    /// As [`Vsm::map`].
+    pub fn text(&self, class: &str, ident: &str) -> io::Result<String> {
+        let entry = self.find(class, Some(ident)).ok_or(io::ErrorKind::NotFound)?;
+        let mut bytes = Vec::new();
+        let region = self.map(entry)?;
+        region.copy_out(0, region.len(), &mut bytes);
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+}
+
+/// What tells one incarnation of an index from the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    directory: (u64, u64),
+    file: (u64, u64),
+}
+
+struct Index {
+    directory: PathBuf,
+    publisher: Publisher,
+    place: Option<Place>,
+    header: String,
+    file: Option<File>,
+    consumed: u64,
+    entries: Vec<SegmentEntry>,
+    next_serial: u64,
+}
+
+impl Index {
+    fn new(directory: PathBuf, publisher: Publisher) -> Index {
+        // Serials of the two indexes must not meet.
+        let next_serial = if publisher == Publisher::Manager { 0 } else { 1 << 63 };
+        let (place, header, file) = (None, String::new(), None);
+        Index { directory, publisher, place, header, file, consumed: 0, entries: Vec::new(), next_serial }
+    }
+
+    fn poll(&mut self) -> bool {
+        let Some((place, length)) = self.look() else {
+            let changed = !self.entries.is_empty();
+            self.forget();
+            return changed;
+        };
+        if self.place != Some(place) || length < self.consumed {
+            let same_directory = self.place.is_some_and(|before| before.directory == place.directory);
+            return self.read_again(place, same_directory);
+        }
+        match self.read_new_lines() {
+            Some(text) if !text.is_empty() => {
+                self.apply(&text);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn look(&self) -> Option<(Place, u64)> {
+        let directory = std::fs::metadata(&self.directory).ok()?;
+        let file = std::fs::metadata(self.directory.join(INDEX_NAME)).ok()?;
+        let place = Place { directory: (directory.dev(), directory.ino()), file: (file.dev(), file.ino()) };
+        Some((place, file.len()))
+    }
+
+    fn forget(&mut self) {
+        self.place = None;
+        self.file = None;
+        self.header.clear();
+        self.consumed = 0;
+        self.entries.clear();
+    }
+
+    /// Reads a replaced index; entries that the same incarnation still lists keep their serial.
+    fn read_again(&mut self, place: Place, same_directory: bool) -> bool {
+        let before = std::mem::take(&mut self.entries);
+        let header = std::mem::take(&mut self.header);
+        self.forget();
+        let Ok(file) = File::open(self.directory.join(INDEX_NAME)) else { return !before.is_empty() };
+        self.file = Some(file);
+        self.place = Some(place);
+        if let Some(text) = self.read_new_lines() {
+            self.apply(&text);
+        }
+        if same_directory && header == self.header {
+            for entry in &mut self.entries {
+                if let Some(old) = before.iter().find(|old| old.line == entry.line) {
+                    entry.serial = old.serial;
+                }
+            }
+        }
+        true
+    }
+
+    /// The complete lines that were appended since the last time.
+    fn read_new_lines(&mut self) -> Option<String> {
+        let file = self.file.as_mut()?;
+        file.seek(SeekFrom::Start(self.consumed)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(INDEX_BYTES_MAX.saturating_sub(self.consumed)).read_to_end(&mut bytes).ok()?;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        bytes.truncate(end);
+        self.consumed += end as u64;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn apply(&mut self, text: &str) {
+        for line in text.lines() {
+            if let Some(line) = line.strip_prefix("+ ") {
+                self.add(line);
+            } else if let Some(line) = line.strip_prefix("- ") {
+                self.entries.retain(|entry| entry.line != line);
+            } else if line.starts_with("# ") {
+                self.header = line.to_owned();
+            }
+        }
+    }
+
+    fn add(&mut self, line: &str) {
+        let mut words = line.split(' ').filter(|word| !word.is_empty());
+        let (Some(file), Some(offset), Some(bytes)) = (words.next(), words.next(), words.next()) else { return };
+        // Without a class it is a cluster, whose members follow with entries of their own.
+        let Some(class) = words.next() else { return };
+        let ident = words.next().unwrap_or_default();
+        let (Ok(offset), Ok(bytes)) = (offset.parse(), bytes.parse()) else { return };
+        if file.contains('/') || file == ".." || self.entries.len() >= ENTRIES_MAX {
+            return;
+        }
+        self.entries.push(SegmentEntry {
+            class: class.to_owned(),
+            ident: ident.to_owned(),
+            publisher: self.publisher,
+            serial: self.next_serial,
+            file: file.to_owned(),
+            offset,
+            bytes,
+            line: line.to_owned(),
+        });
+        self.next_serial += 1;
+    }
+}
