@@ -405,7 +405,10 @@ static RESPONSES: &[Case] = &[
     same("interim response", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "refused: interim response"),
 ];
 
-static GROUPS: &[(&str, fn(&[u8]) -> String, &[Case])] = &[
+/// A heading, how its cases are read, and the cases.
+type Group = (&'static str, fn(&[u8]) -> String, &'static [Case]);
+
+static GROUPS: &[Group] = &[
     ("Start lines of requests", request, START_LINES),
     ("Heads of requests", request, HEADS),
     ("Content-Length of requests", request, LENGTHS),
