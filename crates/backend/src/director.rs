@@ -169,4 +169,4 @@ impl DirectorKind {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,8 +4,8 @@
 //! Made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on shared by all event loops. Only
 //! members, health and the state of choosing change, each behind its own atomic or short lock.
 //!
-//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses. Chains longer than
-//! [`DIRECTOR_DEPTH_MAX`] resolve to nothing and are sick.
+//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses. What makes chains longer than
+//! [`DIRECTOR_DEPTH_MAX`] is refused as well; should one come about from below, it resolves to nothing and is sick.
 
 use crate::backend::Backend;
 use crate::director::{DirectorKind, Member, ResolveContext};
@@ -54,7 +54,7 @@ impl fmt::Display for NoBackend {
 pub enum MemberError {
     /// No such member (a null BACKEND), or the director was never made.
     Unknown,
-    /// The member leads back to the director.
+    /// The member leads back to the director, or is itself a chain of more than [`DIRECTOR_DEPTH_MAX`] directors.
     Ring,
 }
 
@@ -205,7 +205,7 @@ impl Directors {
 
     fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
         let mut id = named;
-        for _ in 0..=DIRECTOR_DEPTH_MAX {
+        for _ in 0..=DIRECTOR_DEPTH_MAX + 1 {
             if let Some(backend) = self.backend(id) {
                 return Some(Arc::clone(backend));
             }
@@ -255,7 +255,7 @@ impl Directors {
         if let DirectorKind::Hash(_) = kind {
             return (true, own_change);
         }
-        if depth >= DIRECTOR_DEPTH_MAX {
+        if depth > DIRECTOR_DEPTH_MAX {
             return (false, own_change);
         }
         let mut changed = own_change;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use vcl_run::program::ProbeDefinition;
 
 /// Bytes of the answer in which the status line must end.
-pub const KEPT_BYTES: usize = 128;
+pub const KEPT_BYTES: usize = 127;
 
 /// How the origin was reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,11 +33,11 @@ pub struct Outcome {
     pub family: Option<Family>,
     /// Whether the request was sent; `None` when it did not come to that.
     pub sent: Option<bool>,
-    /// Whether an answer was read; `None` when it did not come to that.
+    /// Whether an answer was read; `None` when it did not come to that, or the origin closed without a word.
     pub received: Option<bool>,
     /// Whether the status was the expected one.
     pub happy: bool,
-    /// How long it took, in seconds.
+    /// How long it took until the answer was read, in seconds; 0 without an answer.
     pub seconds: f64,
     /// The first line of the answer, or what went wrong.
     pub text: String,
@@ -53,7 +53,9 @@ pub async fn check(backend: &Backend, definition: &ProbeDefinition, dial: &dyn D
         None => outcome.text = "No backend".to_owned(),
         Some(target) => run(backend, definition, dial, &target, limit, &mut outcome).await,
     }
-    outcome.seconds = start.elapsed().as_secs_f64();
+    if outcome.received == Some(true) {
+        outcome.seconds = start.elapsed().as_secs_f64();
+    }
     outcome
 }
 
@@ -98,7 +100,7 @@ async fn run(
             return;
         }
     }
-    receive(definition, stream.as_mut(), deadline, limit, outcome).await;
+    receive(definition, stream.as_mut(), deadline, outcome).await;
 }
 
 /// What is sent: preamble, PROXY header, request.
@@ -119,13 +121,7 @@ fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn S
     bytes
 }
 
-async fn receive(
-    definition: &ProbeDefinition,
-    stream: &mut dyn Stream,
-    deadline: Instant,
-    limit: Duration,
-    outcome: &mut Outcome,
-) {
+async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline: Instant, outcome: &mut Outcome) {
     let mut kept = Vec::with_capacity(KEPT_BYTES);
     let mut buffer = [0; 4096];
     loop {
@@ -142,13 +138,12 @@ async fn receive(
             }
             Err(_) => {
                 outcome.received = Some(false);
-                outcome.text = format!("Poll timeout {:.3}s", limit.as_secs_f64());
+                outcome.text = with_number("Poll error", &io::Error::from(io::ErrorKind::TimedOut));
                 return;
             }
         }
     }
     if kept.is_empty() {
-        outcome.received = Some(false);
         outcome.text = "Empty response".to_owned();
         return;
     }
