@@ -40,3 +40,22 @@ pub fn exercise(bytes: &[u8]) {
     client.push(bytes);
     while let Ok(Some(_)) = client.next() {}
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    #[test]
+    fn arbitrary_bytes_never_panic() {
+        let mut random = SmallRng::seed_from_u64(7);
+        let alphabet = b"ab<< \n\r\"\\x0147-\t\0\xff200 8       \nEOT";
+        for _ in 0..2000 {
+            let length = random.gen_range(0..80);
+            let bytes: Vec<u8> = (0..length).map(|_| alphabet[random.gen_range(0..alphabet.len())]).collect();
+            super::exercise(&bytes);
+        }
+        super::exercise(b"200 99999999\n");
+        super::exercise(b"a b << \"\"\n\n");
+        super::exercise(&[b'<'; 1 << 17]);
+    }
+}

@@ -102,6 +102,9 @@ async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
     let (manager, cli_sockets) = prepare(arguments)?;
     let result = lead(&manager, cli_sockets).await;
     end(&manager).await;
+    if result.is_ok() {
+        manager.say(Level::Info, "manager dies");
+    }
     result.map(|()| manager.exit_status.get())
 }
 
@@ -230,8 +233,6 @@ async fn end(manager: &Rc<Manager>) {
         life::stop(manager).await;
     }
     drop(changes);
-    manager.say(Level::Info, "manager stopping child");
     manager.directory.borrow_mut().clean(manager.debug(debug::VTC_MODE));
     manager.listeners.borrow_mut().clear();
-    manager.say(Level::Info, "manager dies");
 }
