@@ -44,15 +44,14 @@ pub enum DialTarget {
     Unix(PathBuf),
 }
 
+/// A connect under way.
+pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>>;
+
 /// Opens connections on the event loop it is called from.
 pub trait Dial {
     /// Opens a connection within `timeout`, all attempts together. A connect that takes longer fails with ETIMEDOUT.
     ///
     /// # Errors
     /// The operating system's, with its number where there is one.
-    fn dial<'a>(
-        &'a self,
-        target: &'a DialTarget,
-        timeout: Duration,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>>;
+    fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a>;
 }

@@ -37,7 +37,7 @@ pub mod proxy_header;
 pub mod random;
 
 pub use backend::Backend;
-pub use dial::{Dial, DialTarget, Ends, Stream};
+pub use dial::{Dial, DialTarget, Dialling, Ends, Stream};
 pub use director::{DirectorKind, ResolveContext};
 pub use directors::{Directors, NoBackend};
 pub use open::{Connection, OpenError, OpenRequest, open};

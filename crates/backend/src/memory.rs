@@ -1,9 +1,8 @@
 //! For tests: a [`Dial`] over memory. Each connection is answered by the script's next entry.
 
-use crate::dial::{Dial, DialTarget, Ends, Stream};
+use crate::dial::{Dial, DialTarget, Dialling, Ends, Stream};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -44,11 +43,7 @@ impl MemoryDial {
 }
 
 impl Dial for MemoryDial {
-    fn dial<'a>(
-        &'a self,
-        target: &'a DialTarget,
-        timeout: Duration,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>> {
+    fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a> {
         Box::pin(async move {
             self.targets.borrow_mut().push(target.clone());
             let answer = self.script.borrow_mut().pop_front().unwrap_or(Answer::Accept);

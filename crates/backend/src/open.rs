@@ -187,12 +187,13 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
     let place = Place(Arc::clone(backend));
     let now = (request.clock)();
     let is_proxied = backend.definition().proxy_header != 0;
-    if !request.fresh && !is_proxied {
-        if let Some(stream) = request.pool.take(backend.pool_key(), now, parameters.backend_idle_timeout) {
-            request.counters.add(Main::BackendReuse, 1);
-            count_request(request);
-            return Ok(Connection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
-        }
+    if !request.fresh
+        && !is_proxied
+        && let Some(stream) = request.pool.take(backend.pool_key(), now, parameters.backend_idle_timeout)
+    {
+        request.counters.add(Main::BackendReuse, 1);
+        count_request(request);
+        return Ok(Connection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
     }
     if backend.is_held_down(now) {
         backend.count(Vbe::Helddown, 1);

@@ -87,12 +87,13 @@ fn bracket(pattern: &[u8], byte: u8, flags: Flags) -> Option<(bool, usize)> {
             return Some((matched != negated, at + 1));
         }
         is_first = false;
-        if start == b'[' && pattern.get(at + 1) == Some(&b':') {
-            if let Some(length) = pattern[at + 2..].windows(2).position(|pair| pair == b":]") {
-                matched |= is_in_class(&pattern[at + 2..at + 2 + length], byte);
-                at += length + 4;
-                continue;
-            }
+        if start == b'['
+            && pattern.get(at + 1) == Some(&b':')
+            && let Some(length) = pattern[at + 2..].windows(2).position(|pair| pair == b":]")
+        {
+            matched |= is_in_class(&pattern[at + 2..at + 2 + length], byte);
+            at += length + 4;
+            continue;
         }
         let (low, used) = bracket_byte(&pattern[at..], flags)?;
         at += used;

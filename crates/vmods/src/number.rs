@@ -65,10 +65,7 @@ fn read(bytes: &[u8]) -> Result<(Number, &[u8]), NumberError> {
     let mut decimals = 0;
     if let [b'.', after @ ..] = rest {
         decimals = digits(after);
-        thousandths = (0..3).fold(0, |sum, place| {
-            let digit = if place < decimals { after[place] - b'0' } else { 0 };
-            sum * 10 + u64::from(digit)
-        });
+        thousandths = thousandths_of(&after[..decimals]);
         rest = &after[decimals..];
     }
     if whole_digits == 0 && decimals == 0 {
@@ -80,6 +77,11 @@ fn read(bytes: &[u8]) -> Result<(Number, &[u8]), NumberError> {
     }
     let whole = whole_text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
     Ok((Number { negative, whole, thousandths, whole_digits }, rest.trim_ascii_start()))
+}
+
+/// The first three decimals as a whole number.
+fn thousandths_of(decimals: &[u8]) -> u64 {
+    decimals.iter().chain(b"000").take(3).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
 }
 
 fn digits(bytes: &[u8]) -> usize {
@@ -147,9 +149,7 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
         if !(1..=3).contains(&decimals) {
             return None;
         }
-        for place in 0..3 {
-            thousandths = thousandths * 10 + if place < decimals { u64::from(after[place] - b'0') } else { 0 };
-        }
+        thousandths = thousandths_of(&after[..decimals]);
         rest = &after[decimals..];
     }
     let shift = match rest.trim_ascii_start().to_ascii_lowercase().as_slice() {
