@@ -67,29 +67,44 @@ pub fn encode(response: &Message, request: &Message, gzip_support: bool) -> Resu
         if gzip_support && is_accept_encoding(name) {
             continue;
         }
-        key.push(name.len() as u8);
-        key.extend_from_slice(name);
-        let length_at = key.len();
-        key.extend_from_slice(&ABSENT.to_le_bytes());
-        let value_at = key.len();
-        let mut count = 0;
-        for value in values(request, name) {
-            if count > 0 {
-                key.extend_from_slice(b", ");
-            }
-            key.extend_from_slice(value);
-            count += 1;
-        }
-        if count > 0 {
-            let length = key.len() - value_at;
-            let length = u16::try_from(length).ok().filter(|&length| length != ABSENT).ok_or(VaryError::TooLong)?;
-            key[length_at..value_at].copy_from_slice(&length.to_le_bytes());
-        }
-        if key.len() > KEY_BYTES_MAX {
-            return Err(VaryError::TooLong);
-        }
+        push_entry(&mut key, name, request)?;
     }
     Ok((!key.is_empty()).then_some(key))
+}
+
+/// The key of the variant that a request would get from a response that varies on the names in `key`: what a fetch may
+/// expect before its response is there. `None` when the key is damaged or the request's values are too long.
+#[must_use]
+pub fn of_request(key: &[u8], request: &Message) -> Option<Vec<u8>> {
+    let (mut expected, mut rest) = (Vec::new(), key);
+    while !rest.is_empty() {
+        let (name, _) = take_entry(&mut rest)?;
+        push_entry(&mut expected, name, request).ok()?;
+    }
+    Some(expected)
+}
+
+/// Appends a name and what the request said.
+fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), VaryError> {
+    key.push(name.len() as u8);
+    key.extend_from_slice(name);
+    let length_at = key.len();
+    key.extend_from_slice(&ABSENT.to_le_bytes());
+    let value_at = key.len();
+    let mut count = 0;
+    for value in values(request, name) {
+        if count > 0 {
+            key.extend_from_slice(b", ");
+        }
+        key.extend_from_slice(value);
+        count += 1;
+    }
+    if count > 0 {
+        let length = key.len() - value_at;
+        let length = u16::try_from(length).ok().filter(|&length| length != ABSENT).ok_or(VaryError::TooLong)?;
+        key[length_at..value_at].copy_from_slice(&length.to_le_bytes());
+    }
+    if key.len() > KEY_BYTES_MAX { Err(VaryError::TooLong) } else { Ok(()) }
 }
 
 /// Whether a request would have led to the same variant. A key that is damaged matches nothing; an empty one everything.
@@ -191,6 +206,15 @@ mod tests {
             let key = key(vary, stored).unwrap().unwrap_or_default();
             assert_eq!(matches(&key, &message(asked), true), *expect, "{vary}: {stored:?} {asked:?}");
         }
+    }
+
+    #[test]
+    fn the_key_that_a_request_would_get_is_foretold_from_another_variant() {
+        let other = key("Foo, Bar", &[("Foo", "a")]).unwrap().unwrap();
+        let asked = [("Bar", "x"), ("Foo", "b")];
+        assert_eq!(of_request(&other, &message(&asked)), key("Foo, Bar", &asked).unwrap());
+        assert_eq!(of_request(&[], &message(&asked)), Some(vec![]));
+        assert_eq!(of_request(&[200, 1], &message(&asked)), None);
     }
 
     #[test]
