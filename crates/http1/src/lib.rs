@@ -15,6 +15,7 @@
 
 mod connection;
 mod decode;
+pub mod exercise;
 mod framing;
 mod head;
 mod target;

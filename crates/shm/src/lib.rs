@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod counters;
+pub mod exercise;
 pub mod log;
 pub mod read;
 pub mod region;

@@ -1,0 +1,113 @@
+//! The entries of the fuzz targets: arbitrary bytes through every parser, and what must hold of the result.
+//!
+//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+
+use crate::{
+    BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request,
+    parse_response, request_body_length, response_body_length, split_absolute_form, write_request_head,
+    write_response_head,
+};
+use message::Message;
+
+const LIMITS: HeadLimits = HeadLimits { total_bytes: 32 << 10, line_bytes: 8 << 10, headers_max: 64 };
+/// Bytes decoded byte by byte; beyond them it would only take time.
+const SLOW_BYTES_MAX: usize = 4 << 10;
+
+/// A request, its target, its framing and its body.
+///
+/// # Panics
+/// When a request that was accepted is read differently after it was written.
+pub fn request(bytes: &[u8]) {
+    let mut message = Message::new();
+    let Some(consumed) = head(parse_request(bytes, &LIMITS, &mut message), bytes) else { return };
+    let _ = split_absolute_form(message.target());
+    let _ = connection_options(&message);
+    let mut written = Vec::new();
+    write_request_head(&message, &mut written);
+    let mut again = Message::new();
+    assert_eq!(parse_request(&written, &LIMITS, &mut again), Ok(HeadStatus::Complete { consumed: written.len() }));
+    assert_same(&message, &again);
+    assert_eq!(request_body_length(&message), request_body_length(&again));
+    if let Ok(length) = request_body_length(&message) {
+        assert_ne!(length, BodyLength::UntilClose);
+        body(length, &bytes[consumed..]);
+    }
+}
+
+/// A response, its framing and its body.
+///
+/// # Panics
+/// When a response that was accepted is read differently after it was written.
+pub fn response(bytes: &[u8]) {
+    let mut message = Message::new();
+    let Some(consumed) = head(parse_response(bytes, &LIMITS, &mut message), bytes) else { return };
+    assert!((100..1000).contains(&message.status()));
+    let _ = connection_options(&message);
+    let mut written = Vec::new();
+    write_response_head(&message, &mut written);
+    let mut again = Message::new();
+    assert_eq!(parse_response(&written, &LIMITS, &mut again), Ok(HeadStatus::Complete { consumed: written.len() }));
+    assert_same(&message, &again);
+    for method in [&b"GET"[..], b"HEAD"] {
+        assert_eq!(response_body_length(&message, method), response_body_length(&again, method));
+    }
+    if let Ok(length) = response_body_length(&message, b"GET") {
+        body(length, &bytes[consumed..]);
+    }
+}
+
+/// A chunked body.
+///
+/// # Panics
+/// When it is read differently in pieces than at once.
+pub fn chunked_body(bytes: &[u8]) {
+    body(BodyLength::Chunked, bytes);
+}
+
+fn head(status: Result<HeadStatus, HeadError>, bytes: &[u8]) -> Option<usize> {
+    match status {
+        Ok(HeadStatus::Complete { consumed }) => {
+            assert!(consumed <= bytes.len() && consumed <= LIMITS.total_bytes);
+            Some(consumed)
+        }
+        Ok(HeadStatus::Partial) => None,
+        Err(error) => {
+            let _ = (error.bogo_header(), error.text());
+            None
+        }
+    }
+}
+
+fn assert_same(a: &Message, b: &Message) {
+    assert_eq!((a.method(), a.target(), a.protocol()), (b.method(), b.target(), b.protocol()));
+    assert_eq!((a.status(), a.reason()), (b.status(), b.reason()));
+    assert!(a.headers().eq(b.headers()));
+}
+
+fn body(length: BodyLength, bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(SLOW_BYTES_MAX)];
+    let whole = decode(length, bytes, bytes.len());
+    for piece in [1, 7] {
+        assert_eq!(decode(length, bytes, piece), whole);
+    }
+}
+
+/// The body, the bytes used and whether it is complete.
+fn decode(length: BodyLength, bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), BodyError> {
+    let mut decoder = BodyDecoder::new(length);
+    let mut body = Vec::new();
+    let (mut at, mut end) = (0, 0);
+    loop {
+        let step = decoder.step(&bytes[at..end])?;
+        body.extend_from_slice(&bytes[at + step.skip..][..step.data]);
+        at += step.skip + step.data;
+        if step.done || (at == end && end == bytes.len()) {
+            return Ok((body, at, step.done));
+        }
+        if at == end {
+            end = bytes.len().min(end + piece.max(1));
+        } else {
+            assert!(step.data > 0, "no progress");
+        }
+    }
+}
