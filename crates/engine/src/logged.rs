@@ -89,10 +89,10 @@ pub fn log_response(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log_headers(log, tags, message);
 }
 
-/// Logs protocol, status and reason of a response.
+/// Logs protocol, status (as it shows on the wire) and reason of a response.
 pub fn log_status_line(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log.record(tags.protocol, message.protocol());
-    log.record(tags.status, itoa::Buffer::new().format(message.status()).as_bytes());
+    log.record(tags.status, itoa::Buffer::new().format(message.status() % 1000).as_bytes());
     log.record(tags.reason, message.reason());
 }
 

@@ -17,9 +17,10 @@ pub(crate) use connection::{Connection, ReceiveError, SendLimits};
 pub(crate) use deadline::{Deadline, duration};
 
 use crate::context::{Loop, Peer};
+use crate::logged::{self, REQ};
 use crate::request::{ClientBody, Request, Run, SessionTimeouts, Settings};
 use caught::caught;
-use http1::{HeadError, HeadLimits, HeadStatus, parse_request, request_body_length, split_absolute_form};
+use http1::{FramingError, HeadError, HeadLimits, HeadStatus, parse_request, request_body_length, split_absolute_form};
 use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
@@ -232,14 +233,27 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     held: Option<Box<Request>>,
 ) -> Result<(Box<Request>, Parsed), CloseReason> {
     let settings = Settings::from(&**context.engine.parameters.load());
-    let due = Instant::now() + duration(session.timeouts.idle.unwrap_or(settings.timeout_idle));
+    let timeout = duration(session.timeouts.idle.unwrap_or(settings.timeout_idle));
+    let due = Instant::now() + timeout;
     let mut request = match held {
         Some(request) => request,
         None => {
             let ring = &context.engine.ring;
+            let mut has_waited = false;
             let received = connection
-                .receive_first(due, || context.requests.take(ring), |request| context.requests.put_unused(request))
+                .receive_first(
+                    due,
+                    || context.requests.take(ring),
+                    |request| {
+                        has_waited = true;
+                        context.requests.put_unused(request);
+                    },
+                )
                 .await;
+            let linger = duration(session.timeouts.linger.unwrap_or(settings.timeout_linger));
+            if has_waited && Instant::now() + timeout > due + linger {
+                context.count(Main::SessHerd);
+            }
             received.map_err(|error| match error {
                 ReceiveError::Closed => CloseReason::RemClose,
                 ReceiveError::TimedOut => CloseReason::RxCloseIdle,
@@ -259,6 +273,9 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         // After an incomplete head only the end of a head makes another look worth while.
         if seen == 0 || may_end_head(&request.received, seen) {
+            if request.received.starts_with(HTTP_2_PREFACE) {
+                return Err(give_up(context, request, CloseReason::ReqHttp20));
+            }
             match parse_request(&request.received, &limits, &mut request.task.request) {
                 Ok(HeadStatus::Complete { consumed }) => return Ok((request, Ok(consumed))),
                 Ok(HeadStatus::Partial) => {}
@@ -285,6 +302,9 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
 }
+
+/// How a client begins that takes us for a server of HTTP/2.
+const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
 /// Most bytes read at once while a head is incomplete.
 const READ_BYTES: usize = 4 << 10;
@@ -340,6 +360,8 @@ async fn run_parsed<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     match request_body_length(&request.task.request) {
         Ok(length) => request.task.body = ClientBody::announced(length),
+        // Refused as well, but with its own record after the headers: see Receive.
+        Err(FramingError::SeveralLengths) => {}
         Err(_) => return refuse(context, session, connection, request, None).await,
     }
     apply_absolute_form(request);
@@ -361,7 +383,7 @@ fn apply_absolute_form(request: &mut Request) {
         return;
     }
     let (host, path) = (form.host.to_vec(), form.path.to_vec());
-    message.set("Host", &host);
+    logged::set(&mut request.log, REQ, message, "Host", &host);
     message.set_target(&path);
 }
 

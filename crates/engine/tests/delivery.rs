@@ -209,7 +209,7 @@ fn unknown_filter_is_an_error_of_that_response_alone() {
             let mut client = world.client();
             client.send("GET /f HTTP/1.1\r\nHost: a\r\n\r\n").await;
             assert_eq!(client.rest().await, "HTTP/1.1 500 Internal Server Error\r\n\r\n");
-            world.expect_log("Error Filter 'rot13' not found");
+            world.expect_log("Error Filter '...rot13' not found");
             world.expect_log("SessClose OVERLOAD");
             assert_eq!(world.client().get("/", "").await.text(), "x");
         },

@@ -154,6 +154,28 @@ fn two_hosts_are_refused_after_they_are_logged() {
 }
 
 #[test]
+fn two_lengths_are_refused_after_they_are_logged() {
+    run(async |world| {
+        let mut client = world.client();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc").await;
+        assert_eq!(client.rest().await, "HTTP/1.1 400 Bad Request\r\n\r\n");
+        world.expect_log("BogoHeader Multiple Content-Length: headers");
+        world.expect_log("SessClose RX_BAD");
+    });
+}
+
+#[test]
+fn preface_of_http_2_ends_the_session_without_a_request() {
+    run(async |world| {
+        let mut client = world.client();
+        client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        assert_eq!(client.rest().await, "");
+        world.expect_log("SessClose REQ_HTTP20");
+        assert_eq!((world.count(Main::ClientReq400), world.count(Main::ScReqHttp20)), (0, 1));
+    });
+}
+
+#[test]
 fn connection_that_names_a_header_of_others_is_refused() {
     run(async |world| {
         let mut client = world.client();

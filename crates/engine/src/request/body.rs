@@ -158,7 +158,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.request.task.body = ClientBody::Failed;
         self.log().record(Tag::FetchError, b"Request body too big to cache");
         self.close(CloseReason::RxBody);
-        self.timestamp("ReqBody");
         false
     }
 

@@ -19,10 +19,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             self.request.task.forget_lookup();
             return self.synthesise(503, b"");
         }
-        let step = match self.call_vcl(Method::Deliver).await {
+        let ruling = self.call_vcl(Method::Deliver).await;
+        self.timestamp("Process");
+        let step = match ruling {
             Ruling::Action(action, arguments) => match action {
                 Action::Deliver => {
-                    self.timestamp("Process");
                     self.judge_conditions();
                     return Step::Transmit;
                 }

@@ -112,7 +112,7 @@ impl ClientHost<'_> {
         let response = &mut self.task.response;
         response.set_status(status);
         response.set_reason(reason.as_bytes());
-        self.log.record(RESP.status, itoa::Buffer::new().format(status).as_bytes());
+        self.log.record(RESP.status, itoa::Buffer::new().format(status % 1000).as_bytes());
         self.log.record(RESP.reason, reason.as_bytes());
         Ok(())
     }

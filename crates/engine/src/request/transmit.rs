@@ -90,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let filters = match Filters::set_up(&list, task, log, &mut length) {
             Ok(filters) => filters,
             Err(name) => {
-                log.record_fmt(Tag::Error, format_args!("Filter '{name}' not found"));
+                log.record_fmt(Tag::Error, format_args!("Filter '...{name}' not found"));
                 return None;
             }
         };

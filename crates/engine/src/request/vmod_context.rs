@@ -1,7 +1,6 @@
 //! What VMODs can do to a client's request, beyond the variables.
 
 use super::host::ClientHost;
-use crate::logged::{self, REQ};
 use crate::vcl_context;
 use backend::{Directors, TestableRandom};
 use cache::Purge;
@@ -110,7 +109,6 @@ impl VmodContext for ClientHost<'_> {
         }
         let task = &mut *self.task;
         task.request.copy_from(&task.original);
-        logged::log_request(self.log, REQ, &task.request);
         Ok(())
     }
 

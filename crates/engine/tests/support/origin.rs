@@ -149,7 +149,7 @@ pub fn serve_each(
 }
 
 /// An origin that answers everything with a 200 of that body, `headers` (each with its line end) added.
-pub fn always(headers: &str, body: &str) -> impl Fn(OriginStream) -> Pin<Box<dyn Future<Output = ()>>> {
+pub fn always(headers: &str, body: &str) -> impl Fn(OriginStream) -> Pin<Box<dyn Future<Output = ()>>> + use<> {
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
     serve_each(move |_| answer.clone().into_bytes())
 }

@@ -58,9 +58,14 @@ pub fn run_with<F: Future<Output = ()>>(
 impl World {
     /// A world without VCL. Call it inside a runtime with paused time.
     pub fn new(parameters: Parameters) -> World {
+        World::with_storage(parameters, 64 << 20)
+    }
+
+    /// The same with a storage of that size.
+    pub fn with_storage(parameters: Parameters, storage_bytes: u64) -> World {
         let ring = LogRing::in_memory(8 << 20);
         ring.configure(&LogConfiguration::from(&parameters));
-        let cache = Cache::in_memory(64 << 20, START).unwrap();
+        let cache = Cache::in_memory(storage_bytes, START).unwrap();
         cache.configure(&parameters);
         let engine = Arc::new(Engine {
             store: cache.store().clone(),
