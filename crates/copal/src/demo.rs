@@ -7,6 +7,8 @@ mod origin;
 mod visitors;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use shm::read::counters::{CounterReader, CounterValue};
+use shm::read::vsm::Vsm;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -140,7 +142,7 @@ fn serve(
     println!();
     println!("Serving on http://{address} until Ctrl-C. Look at it with");
     println!("  varnishlog -n {0}    varnishstat -n {0}    varnishadm -n {0}", folder.join("run").display());
-    let mut statistics = shm::read::Statistics::attach(&folder.join("run")).map_err(|error| error.to_string())?;
+    let mut statistics = Statistics::new(&folder.join("run"));
     runtime.block_on(async {
         let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
             .map_err(|error| error.to_string())?;
@@ -156,14 +158,15 @@ fn serve(
             if let Some(status) = copal.ended() {
                 return Err(format!("Copal ended: {status}; see {}", folder.join("copal.log").display()));
             }
-            let requests = statistics.value("MAIN.client_req").unwrap_or(0);
-            let hits = statistics.value("MAIN.cache_hit").unwrap_or(0);
+            statistics.read();
+            let requests = statistics.value("MAIN.client_req");
+            let hits = statistics.value("MAIN.cache_hit");
             let rate = requests.saturating_sub(last.1) as f64 / last.0.elapsed().as_secs_f64();
             last = (Instant::now(), requests);
             print!(
                 "\r{requests} requests, {rate:.0}/s, {:.1} % hits, {} objects, the blog got {}   ",
                 100.0 * hits as f64 / requests.max(1) as f64,
-                statistics.value("MAIN.n_object").unwrap_or(0),
+                statistics.value("MAIN.n_object"),
                 blog.requests.load(Ordering::Relaxed)
             );
             let _ = std::io::stdout().flush();
@@ -171,6 +174,28 @@ fn serve(
         println!();
         Ok(())
     })
+}
+
+/// The counters that Copal publishes.
+struct Statistics {
+    vsm: Vsm,
+    reader: CounterReader,
+    values: Vec<CounterValue>,
+}
+
+impl Statistics {
+    fn new(directory: &Path) -> Statistics {
+        Statistics { vsm: Vsm::new(directory), reader: CounterReader::new(), values: Vec::new() }
+    }
+
+    fn read(&mut self) {
+        self.vsm.poll();
+        self.values = self.reader.read(&self.vsm);
+    }
+
+    fn value(&self, name: &str) -> u64 {
+        self.values.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.value)
+    }
 }
 
 /// A folder of the demo's own, removed at its end.

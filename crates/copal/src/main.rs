@@ -4,11 +4,14 @@
 //! | --- | --- | --- |
 //! | `varnishd` | `daemon` | the server |
 //! | `varnishadm`, `varnishlog`, `varnishncsa`, `varnishstat` | `adm`, `log`, `ncsa`, `stat` | the tools |
+//! | | `demo` | a slow blog, Copal in front of it, and the difference |
 //! | | `worker` | the server's second process; only the server starts it |
 //!
 //! Of the name only the last component counts, so a link to the program anywhere is enough.
 
 #![forbid(unsafe_code)]
+
+mod demo;
 
 use nix::sys::prctl;
 use std::ffi::{OsStr, OsString};
@@ -22,6 +25,7 @@ Copal, an HTTP accelerator that stands in for Varnish.
 
 Usage: copal <part> [arguments]
 
+  demo      a slow blog, Copal in front of it, and the difference
   daemon    the server (varnishd); daemon -? lists its options
   adm       commands to a running server (varnishadm)
   log       its log, by transaction (varnishlog)
@@ -43,6 +47,7 @@ enum Part {
     Log,
     Ncsa,
     Stat,
+    Demo,
     Help,
     Version,
 }
@@ -68,6 +73,7 @@ fn part_of_argument(argument: &str) -> Option<Part> {
         "log" => Some(Part::Log),
         "ncsa" => Some(Part::Ncsa),
         "stat" => Some(Part::Stat),
+        "demo" => Some(Part::Demo),
         "--help" | "-h" | "help" => Some(Part::Help),
         "--version" | "-V" => Some(Part::Version),
         _ => part_of_name(argument),
@@ -84,7 +90,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     if let Some(part) = part_of_name(&name) {
         return Ok((part, arguments));
     }
-    let parts = "daemon, adm, log, ncsa, stat (varnishd, varnishadm, varnishlog, varnishncsa, varnishstat)";
+    let parts = "demo, daemon, adm, log, ncsa, stat (varnishd, varnishadm, varnishlog, varnishncsa, varnishstat)";
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
     }
@@ -128,6 +134,7 @@ fn main() {
             Part::Log => tools::log(&arguments),
             Part::Ncsa => tools::ncsa(&arguments),
             Part::Stat => tools::stat(&arguments),
+            Part::Demo => demo::run(&arguments),
             Part::Help => print(HELP),
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
         },
