@@ -296,6 +296,16 @@ impl Machine {
                 let value = self.take_bool()?;
                 self.stack.push(Value::Bool(!value));
             }
+            Op::Negate => {
+                let value = self.take()?;
+                self.stack.push(calculate::negate(value)?);
+            }
+            Op::CompareJoined(operator) => {
+                let right = self.take_text()?;
+                let left = self.take_text()?;
+                let order = scratch.get(left).cmp(scratch.get(right));
+                self.stack.push(Value::Bool(calculate::holds(operator, Some(order))));
+            }
             Op::Calculate(operator) => {
                 let right = self.take()?;
                 let left = self.take()?;
@@ -403,6 +413,7 @@ impl Machine {
             }
             Op::ReturnPass => {
                 let Value::Duration(seconds) = self.take()? else { return Err(damaged()) };
+                host.pass_for(seconds);
                 let duration = Some(seconds);
                 return Err(Stop::Return(Action::Pass, ActionArguments { duration, ..ActionArguments::default() }));
             }
@@ -437,7 +448,7 @@ impl Machine {
     fn call_checked(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
         let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
         let at = self.method.map_or(0, |method| method.row().bit);
-        if definition.at & at == 0 || sub < surface::vcl::METHODS.len() as u32 {
+        if definition.at & at == 0 {
             return Err(fail(format!("Dynamic call to \"sub {}{{}}\" not allowed from here", definition.name)));
         }
         if self.calls.iter().any(|frame| frame.sub == sub) {

@@ -1,15 +1,32 @@
-//! The VCL compiler: text to tokens to tree to checked program. It knows nothing of what runs the program.
+//! The VCL compiler: text to a checked program. It knows nothing of what runs the program.
+//!
+//! [`compile`] takes any bytes and never panics. The steps, each in its own module: `load` cuts the text and what it includes
+//! into tokens (`lex`), `parse` makes a tree of them (`tree`), `check` gives names and types a meaning and emits the program
+//! of [`vcl_run::program`]. Messages gather in `diagnostic`. What differs between generations of the language are tables in
+//! `dialect`. Files and name servers are reached through the traits of [`outside`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod check;
+mod diagnostic;
+mod dialect;
+mod lex;
+mod load;
 pub mod outside;
+mod parse;
+mod source;
+mod tree;
 
 pub use outside::{FileKind, ReadFile, Resolve, SystemFiles, SystemResolver};
 
+use diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
 use vcl_run::program::Program;
+
+/// The built-in VCL, as `vcl.show -v` and `varnishd -x builtin` show it.
+pub const BUILTIN: &str = include_str!("builtin.vcl");
 
 /// A VCL text and what to call it in messages: a file name, or `<vcl.inline>`.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +116,25 @@ impl std::error::Error for CompileError {}
 /// # Errors
 /// With all messages, when the text is not a valid VCL.
 pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
-    let _ = (source, options);
-    Err(CompileError { text: String::new() })
+    let mut diagnostics = Diagnostics::default();
+    let builtin = SourceText { name: "Builtin", text: BUILTIN.as_bytes() };
+    let Some(loaded) = load::load(source, &builtin, options, &mut diagnostics) else {
+        return Err(CompileError { text: diagnostics.error_text() });
+    };
+    let dialect = &dialect::VCL_4;
+    let user = parse::parse(&loaded.sources, &loaded.tokens, 0, dialect, &mut diagnostics);
+    let builtin = parse::parse(&loaded.sources, &loaded.tokens, loaded.builtin, dialect, &mut diagnostics);
+    let program = check::check(
+        &loaded,
+        &user.declarations,
+        &builtin.declarations,
+        user.damaged,
+        dialect,
+        options,
+        &mut diagnostics,
+    );
+    match program {
+        Some(program) => Ok(Compiled { program, warnings: diagnostics.warning_text() }),
+        None => Err(CompileError { text: diagnostics.error_text() }),
+    }
 }

@@ -32,11 +32,23 @@ pub(super) fn calculate(operator: Arithmetic, left: Value, right: Value) -> Resu
         (Value::Bytes(left), Value::Real(right)) => Value::Bytes(reals(operator, left as f64, right) as i64),
         (Value::Real(left), Value::Real(right)) => Value::Real(reals(operator, left, right)),
         (Value::Real(left), Value::Int(right)) => Value::Real(reals(operator, left, right as f64)),
+        (Value::Int(left), Value::Real(right)) => Value::Real(reals(operator, left as f64, right)),
         (Value::Duration(left), Value::Duration(right)) => Value::Duration(reals(operator, left, right)),
         (Value::Duration(left), Value::Int(right)) => Value::Duration(reals(operator, left, right as f64)),
         (Value::Duration(left), Value::Real(right)) => Value::Duration(reals(operator, left, right)),
         (Value::Time(left), Value::Duration(right)) => Value::Time(reals(operator, left, right)),
         (Value::Time(left), Value::Time(right)) => Value::Duration(reals(operator, left, right)),
+        _ => return Err(super::damaged()),
+    })
+}
+
+pub(super) fn negate(value: Value) -> Result<Value, Stop> {
+    Ok(match value {
+        Value::Int(value) => Value::Int(value.saturating_neg()),
+        Value::Bytes(value) => Value::Bytes(value.saturating_neg()),
+        Value::Real(value) => Value::Real(-value),
+        Value::Duration(value) => Value::Duration(-value),
+        Value::Time(value) => Value::Time(-value),
         _ => return Err(super::damaged()),
     })
 }
@@ -82,6 +94,11 @@ pub(super) fn compare(operator: Comparison, left: Value, right: Value, scratch: 
         (Value::Blob(left), Value::Blob(right)) => equality(scratch.get(left) == scratch.get(right)),
         (left, right) => equality(left == right),
     };
+    holds(operator, order)
+}
+
+/// Whether a comparison holds for an order; values that have none are only unequal.
+pub(super) fn holds(operator: Comparison, order: Option<Ordering>) -> bool {
     match operator {
         Comparison::Equal => order == Some(Ordering::Equal),
         Comparison::NotEqual => order != Some(Ordering::Equal),

@@ -1,7 +1,7 @@
 //! Checks that a program keeps what the evaluator relies on, by running each subroutine over types instead of values.
 
 use super::VerifyError;
-use crate::program::{Arithmetic, Op, Program};
+use crate::program::{Op, Program};
 use std::collections::HashMap;
 use surface::vcl::{Action, METHODS, Type, VARIABLES, Var};
 use surface::vmod::FUNCTIONS;
@@ -17,7 +17,7 @@ pub(super) fn verify(program: &Program) -> Result<(), VerifyError> {
     let mut calls: Vec<Vec<u32>> = Vec::with_capacity(program.subs.len());
     for (number, sub) in program.subs.iter().enumerate() {
         let is_method = number < METHODS.len();
-        if is_method && sub.at != METHODS[number].bit {
+        if is_method && sub.at & METHODS[number].bit == 0 {
             return Err(VerifyError(format!("sub {}: not the method's place", sub.name)));
         }
         let mut check =
@@ -239,10 +239,19 @@ impl Check<'_> {
                 take(stack, Type::Bool)?;
                 stack.push(Type::Bool);
             }
+            Op::Negate => match stack.last() {
+                Some(Type::Int | Type::Real | Type::Duration | Type::Time | Type::Bytes) => {}
+                _ => return Err("no number".into()),
+            },
+            Op::CompareJoined(_) => {
+                take(stack, Type::String)?;
+                take(stack, Type::String)?;
+                stack.push(Type::Bool);
+            }
             Op::Calculate(operator) => {
                 let right = stack.pop().ok_or("stack is empty")?;
                 let left = stack.pop().ok_or("stack is empty")?;
-                stack.push(calculated(operator, left, right).ok_or("types do not calculate")?);
+                stack.push(operator.result(left, right).ok_or("types do not calculate")?);
             }
             Op::Compare(_) => {
                 let right = stack.pop().ok_or("stack is empty")?;
@@ -322,9 +331,6 @@ impl Check<'_> {
             },
             Op::Call(sub) => {
                 below(sub, program.subs.len())?;
-                if (sub as usize) < METHODS.len() {
-                    return Err("calls a method".into());
-                }
                 if !stack.is_empty() {
                     return Err("call within an expression".into());
                 }
@@ -421,28 +427,4 @@ fn variable_type(var: Var) -> Result<Type, String> {
         Type::Header => Type::String,
         kind => kind,
     })
-}
-
-/// The type of a calculation; `None` when these types do not calculate.
-#[must_use]
-pub fn calculated(operator: Arithmetic, left: Type, right: Type) -> Option<Type> {
-    use Type::{Bytes, Duration, Int, Real, Time};
-    match operator {
-        Arithmetic::Add => match (left, right) {
-            (Bytes, Bytes) | (Duration, Duration) | (Int, Int) | (Real, Real) => Some(left),
-            (Time, Duration) => Some(Time),
-            _ => None,
-        },
-        Arithmetic::Subtract => match (left, right) {
-            (Bytes, Bytes) | (Duration, Duration) | (Int, Int) | (Real, Real) => Some(left),
-            (Time, Duration) => Some(Time),
-            (Time, Time) => Some(Duration),
-            _ => None,
-        },
-        Arithmetic::Multiply | Arithmetic::Divide => match (left, right) {
-            (Int, Int) | (Real | Duration | Bytes, Int | Real) => Some(left),
-            _ => None,
-        },
-        Arithmetic::Remainder => (left == Int && right == Int).then_some(Int),
-    }
 }

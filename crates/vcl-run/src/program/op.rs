@@ -5,7 +5,7 @@
 //! linked; what remains wrong ends in a failure, never in a panic. Next file: `../link.rs`.
 
 use serde::{Deserialize, Serialize};
-use surface::vcl::{Action, HttpObject, Var};
+use surface::vcl::{Action, HttpObject, Type, Var};
 
 /// A calculation of two numbers; which it is follows from their types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,6 +20,34 @@ pub enum Arithmetic {
     Divide,
     /// `%`
     Remainder,
+}
+
+impl Arithmetic {
+    /// The type of a calculation with two values; `None` when these types do not calculate.
+    #[must_use]
+    pub fn result(self, left: Type, right: Type) -> Option<Type> {
+        use Type::{Bytes, Duration, Int, Real, Time};
+        match self {
+            Arithmetic::Add => match (left, right) {
+                (Bytes, Bytes) | (Duration, Duration) | (Int, Int) | (Real, Real) => Some(left),
+                (Time, Duration) => Some(Time),
+                (Int, Real) | (Real, Int) => Some(Real),
+                _ => None,
+            },
+            Arithmetic::Subtract => match (left, right) {
+                (Bytes, Bytes) | (Duration, Duration) | (Int, Int) | (Real, Real) => Some(left),
+                (Time, Duration) => Some(Time),
+                (Time, Time) => Some(Duration),
+                (Int, Real) | (Real, Int) => Some(Real),
+                _ => None,
+            },
+            Arithmetic::Multiply | Arithmetic::Divide => match (left, right) {
+                (Int, Int) | (Real | Duration | Bytes, Int | Real) => Some(left),
+                _ => None,
+            },
+            Arithmetic::Remainder => (left == Int && right == Int).then_some(Int),
+        }
+    }
 }
 
 /// A comparison of two values of one type.
@@ -128,10 +156,14 @@ pub enum Op {
     Resolve,
     /// Takes a BOOL, leaves the opposite.
     Not,
+    /// Takes a number, leaves it with the opposite sign.
+    Negate,
     /// Takes two numbers, leaves the result.
     Calculate(Arithmetic),
     /// Takes two values of one type, leaves a BOOL.
     Compare(Comparison),
+    /// The same for two STRINGs, of which unset ones count as empty: one of them was joined.
+    CompareJoined(Comparison),
     /// Takes a STRING, leaves whether the pattern matches.
     Match(u32),
     /// Leaves whether the pattern matches a header's value: [`Op::ReadHeader`] and [`Op::Match`] in one.

@@ -1,0 +1,122 @@
+//! Host names and ports as written in VCL, to addresses.
+
+use super::Checker;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A host with the port that was written with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HostPort<'t> {
+    pub(super) host: &'t str,
+    pub(super) port: Option<&'t str>,
+}
+
+/// Splits `host`, `host:port`, `host port`, `[v6]`, `[v6]:port` and `[v6] port`; a bare IPv6 address has no port.
+///
+/// # Errors
+/// When brackets do not fit.
+pub(super) fn split(text: &str) -> Result<HostPort<'_>, &'static str> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or("IPv6 address lacks ']'")?;
+        return match after.strip_prefix([':', ' ']) {
+            Some(port) => Ok(HostPort { host, port: Some(port) }),
+            None if after.is_empty() => Ok(HostPort { host, port: None }),
+            None => Err("IPv6 address has wrong port separator"),
+        };
+    }
+    if let Some((host, port)) = text.split_once(' ') {
+        return Ok(HostPort { host, port: Some(port) });
+    }
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => Ok(HostPort { host, port: Some(port) }),
+        _ => Ok(HostPort { host: text, port: None }),
+    }
+}
+
+impl Checker<'_> {
+    /// All addresses of a host.
+    ///
+    /// # Errors
+    /// What the resolver says.
+    pub(super) fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(vec![address]);
+        }
+        let plausible = !host.is_empty() && host.len() <= 255 && host.bytes().all(|byte| byte.is_ascii_graphic());
+        if !plausible {
+            return Err("Name or service not known".into());
+        }
+        let found = self.options.resolver.addresses(host)?;
+        if found.is_empty() { Err("Name or service not known".into()) } else { Ok(found) }
+    }
+
+    /// A port by number or name; empty means 80.
+    ///
+    /// # Errors
+    /// When there is no such service.
+    pub(super) fn port(&self, port: &str) -> Result<u16, String> {
+        if port.is_empty() {
+            return Ok(80);
+        }
+        if port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return port.parse().map_err(|_| "Port is not between 0 and 65535".to_owned());
+        }
+        self.options.resolver.port(port).ok_or_else(|| "Servname not supported for ai_socktype".to_owned())
+    }
+
+    /// The one address and port that an IP constant means.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn address_constant(&self, text: &str) -> Result<(IpAddr, u16), String> {
+        let HostPort { host, port } = split(text)?;
+        let port = self.port(port.unwrap_or(""))?;
+        let found = self.addresses(host)?;
+        Ok((found[0], port))
+    }
+}
+
+/// The address with all bits beyond the mask zero.
+pub(super) fn masked(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_told_apart() {
+        let check = |text, host, port| assert_eq!(split(text), Ok(HostPort { host, port }), "{text}");
+        check("192.0.2.1", "192.0.2.1", None);
+        check("192.0.2.1:80", "192.0.2.1", Some("80"));
+        check("192.0.2.1 http", "192.0.2.1", Some("http"));
+        check("::1", "::1", None);
+        check("[::1]", "::1", None);
+        check("[::1]:80", "::1", Some("80"));
+        check("[::1] 80", "::1", Some("80"));
+        assert_eq!(split("[::1"), Err("IPv6 address lacks ']'"));
+        assert_eq!(split("[::1]80"), Err("IPv6 address has wrong port separator"));
+    }
+
+    #[test]
+    fn masks_clear_host_bits() {
+        let check = |address: &str, bits, expect: &str| {
+            assert_eq!(masked(address.parse().unwrap(), bits), expect.parse::<IpAddr>().unwrap());
+        };
+        check("192.0.2.255", 24, "192.0.2.0");
+        check("192.0.2.255", 32, "192.0.2.255");
+        check("192.0.2.255", 0, "0.0.0.0");
+        check("2001:db8::1", 32, "2001:db8::");
+        check("2001:db8::1", 128, "2001:db8::1");
+        check("2001:db8::1", 0, "::");
+    }
+}

@@ -1,0 +1,528 @@
+//! Backends and probes.
+
+use super::address::split;
+use super::{Checked, Checker, Meaning, Reported, nearest};
+use crate::diagnostic::hint;
+use crate::outside::{FileKind, error_text};
+use crate::source::{Kind, Sign};
+use crate::tree::{At, Backend, Field, FieldValue, Probe};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
+
+const BACKEND_FIELDS: &[&str] = &[
+    "host",
+    "port",
+    "path",
+    "host_header",
+    "connect_timeout",
+    "first_byte_timeout",
+    "between_bytes_timeout",
+    "probe",
+    "max_connections",
+    "proxy_header",
+    "preamble",
+];
+const PROBE_FIELDS: &[&str] =
+    &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold"];
+
+/// Results that a probe can look back on.
+const PROBE_WINDOW_MAX: u32 = 64;
+
+/// Reads the tokens of one value; it must end in a semicolon.
+struct Value {
+    next: At,
+    end: At,
+}
+
+/// An address or a number with the place it was set.
+type Placed<T> = Option<(T, At)>;
+
+#[derive(Default)]
+struct BackendFields {
+    host: Placed<String>,
+    port: Placed<String>,
+    path: Placed<PathBuf>,
+    /// The name of the attribute that gave the address.
+    address: Option<At>,
+    host_header: Option<String>,
+    connect_timeout: Option<f64>,
+    first_byte_timeout: Option<f64>,
+    between_bytes_timeout: Option<f64>,
+    max_connections: u32,
+    proxy_header: u8,
+    preamble: Vec<u8>,
+    probe: Option<u32>,
+}
+
+impl Checker<'_> {
+    pub(super) fn backend(&mut self, tree: &Backend) -> Checked<()> {
+        let index = self.backends.len() as u32;
+        let name = self.declare(tree.name, Meaning::Backend(index), "Backend", "backend")?;
+        let mut definition = none_backend(name.clone());
+        if let Some(fields) = &tree.fields {
+            let context = format!("\nIn backend specification starting at:\n{}", self.at(tree.keyword));
+            self.call_context.push(context);
+            // A wrong one is reported and stays without an address.
+            if let Ok(full) = self.backend_fields(tree, fields, name.clone()) {
+                definition = full;
+            }
+            self.call_context.pop();
+        }
+        self.backends.push(definition);
+        if self.default_backend.is_none() || name == "default" {
+            self.default_backend = Some(index);
+        }
+        Ok(())
+    }
+
+    fn backend_fields(&mut self, tree: &Backend, fields: &[Field], name: String) -> Checked<BackendDefinition> {
+        self.no_duplicates(fields, BACKEND_FIELDS)?;
+        let mut set = BackendFields::default();
+        for field in fields {
+            self.backend_field(field, &mut set)?;
+        }
+        let probe = set.probe.or(self.default_probe);
+        let (endpoint, host, port) = if let Some((path, _)) = set.path {
+            (Endpoint::Unix(path), String::new(), String::new())
+        } else if let Some((host, place)) = &set.host {
+            let endpoint = self.endpoint(host, *place, set.port.as_ref().map(|(port, _)| port.as_str()))?;
+            (endpoint, host.clone(), set.port.map_or(String::new(), |(port, _)| port))
+        } else {
+            return Err(self.error_at("Expected .host or .path.", tree.name.first));
+        };
+        let host_header = set.host_header.unwrap_or_else(|| match endpoint {
+            Endpoint::Unix(_) | Endpoint::None => "0.0.0.0".to_owned(),
+            Endpoint::Ip { .. } => host.clone(),
+        });
+        Ok(BackendDefinition {
+            name,
+            endpoint,
+            host,
+            port,
+            host_header,
+            connect_timeout: set.connect_timeout,
+            first_byte_timeout: set.first_byte_timeout,
+            between_bytes_timeout: set.between_bytes_timeout,
+            max_connections: set.max_connections,
+            proxy_header: set.proxy_header,
+            preamble: set.preamble,
+            probe,
+        })
+    }
+
+    fn no_duplicates(&mut self, fields: &[Field], known: &[&'static str]) -> Checked<()> {
+        for (index, field) in fields.iter().enumerate() {
+            let name = self.text(field.name);
+            if !known.contains(&name) {
+                let near = nearest(name, known.iter().copied());
+                let help = match near {
+                    Some(near) => format!("did you mean .{near}?"),
+                    None => format!("the fields are .{}", known.join(", .")),
+                };
+                let text = format!("Unknown field: '{name}' at\n{}{}", self.at(field.name), hint(&help));
+                return Err(self.error(field.name, text));
+            }
+            if let Some(before) = fields[..index.min(32)].iter().find(|before| self.text(before.name) == name) {
+                let text = format!(
+                    "Field '{name}' redefined at:\n{}\n\nFirst defined at:\n{}",
+                    self.at(field.name),
+                    self.at(before.name)
+                );
+                return Err(self.error(field.name, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn backend_field(&mut self, field: &Field, set: &mut BackendFields) -> Checked<()> {
+        match self.text(field.name) {
+            "host" => {
+                self.one_address(field.name, set)?;
+                set.host = Some(self.string_field(field)?);
+            }
+            "path" => {
+                self.one_address(field.name, set)?;
+                let (path, place) = self.string_field(field)?;
+                self.unix_path(&path, place)?;
+                set.path = Some((PathBuf::from(path), place));
+            }
+            "port" => set.port = Some(self.string_field(field)?),
+            "host_header" => set.host_header = Some(self.string_field(field)?.0),
+            "connect_timeout" => set.connect_timeout = Some(self.duration_field(field)?),
+            "first_byte_timeout" => set.first_byte_timeout = Some(self.duration_field(field)?),
+            "between_bytes_timeout" => set.between_bytes_timeout = Some(self.duration_field(field)?),
+            "max_connections" => set.max_connections = self.integer_field(field)?.0,
+            "proxy_header" => {
+                let (version, place) = self.integer_field(field)?;
+                if version != 1 && version != 2 {
+                    return Err(self.error_at(".proxy_header must be 1 or 2", place));
+                }
+                set.proxy_header = version as u8;
+            }
+            "preamble" => {
+                let mut value = self.field_value(field)?;
+                let place = self.take_kind(&mut value, Kind::Blob, "CBLOB")?;
+                self.finish(&value)?;
+                set.preamble = decode_blob(self.loaded.sources.bytes(self.token(place)));
+            }
+            "probe" => set.probe = Some(self.probe_field(field)?),
+            _ => return Err(Reported),
+        }
+        Ok(())
+    }
+
+    fn one_address(&mut self, name: At, set: &mut BackendFields) -> Checked<()> {
+        if let Some(before) = set.address.replace(name) {
+            let text =
+                format!("Address redefinition at:\n{}\nPrevious definition:\n{}", self.at(name), self.at(before));
+            return Err(self.error(name, text));
+        }
+        Ok(())
+    }
+
+    fn unix_path(&mut self, path: &str, place: At) -> Checked<()> {
+        if self.loaded.syntax < 41 {
+            let text = format!("Unix socket backends only supported in VCL4.1 and higher.\n{} at", self.shown(place));
+            return Err(self.error_at(&text, place));
+        }
+        if !path.starts_with('/') {
+            return Err(self.error_at("Backend path: Must be an absolute path:", place));
+        }
+        match self.options.files.kind(Path::new(path)) {
+            Ok(FileKind::Socket) => Ok(()),
+            Ok(FileKind::Other) => Err(self.error_at("Backend path: Not a socket:", place)),
+            Err(error) => {
+                let text = format!("Backend path: Cannot stat: {}\n{}", error_text(&error), self.at(place));
+                self.warning(place, &text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Resolves `.host` and `.port` to at most one address of each family.
+    fn endpoint(&mut self, host: &str, place: At, port: Option<&str>) -> Checked<Endpoint> {
+        let resolved = match port {
+            Some(port) => {
+                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+                self.port(port).and_then(|port| Ok((self.addresses(bare)?, port)))
+            }
+            None => split(host).map_err(str::to_owned).and_then(|parts| {
+                let port = self.port(parts.port.unwrap_or(""))?;
+                Ok((self.addresses(parts.host)?, port))
+            }),
+        };
+        let (addresses, port) = match resolved {
+            Ok(resolved) => resolved,
+            Err(reason) => {
+                let text = format!(
+                    "Backend host '\"{host}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)\n{}",
+                    self.at(place)
+                );
+                return Err(self.error(place, text));
+            }
+        };
+        let mut v4: Vec<IpAddr> = Vec::new();
+        let mut v6: Vec<IpAddr> = Vec::new();
+        for address in addresses {
+            let family = if address.is_ipv4() { &mut v4 } else { &mut v6 };
+            if !family.contains(&address) {
+                family.push(address);
+            }
+        }
+        if v4.len() > 1 || v6.len() > 1 {
+            let all: Vec<String> = v4.iter().chain(&v6).map(IpAddr::to_string).collect();
+            let text = format!(
+                "Backend host \"{host}\": resolves to too many addresses.\nAt most one IPv4 and one IPv6 address are used; name one of these:\n\t{}\n{}",
+                all.join("\n\t"),
+                self.at(place)
+            );
+            return Err(self.error(place, text));
+        }
+        let first = |found: Vec<IpAddr>| found.first().map(|&address| SocketAddr::new(address, port));
+        Ok(Endpoint::Ip { v4: first(v4), v6: first(v6) })
+    }
+
+    fn probe_field(&mut self, field: &Field) -> Checked<u32> {
+        let FieldValue::Tokens(first, _) = field.value else {
+            let FieldValue::Fields(fields) = &field.value else { return Err(Reported) };
+            return self.probe_fields(fields, String::new());
+        };
+        let mut value = self.field_value(field)?;
+        if self.token(first).kind != Kind::Word {
+            let text = format!("Expected '{{' or name of probe, got {} at", self.shown(first));
+            return Err(self.error_at(&text, first));
+        }
+        value.next += 1;
+        let name = self.text(first);
+        if name == "default" {
+            return match self.default_probe {
+                Some(probe) => {
+                    self.finish(&value)?;
+                    Ok(probe)
+                }
+                None => {
+                    let text = format!("No default probe defined\n{} at", self.shown(value.next));
+                    let help = hint("declare probe default before the backends that use it");
+                    let text = format!("{text}\n{}{help}", self.at(value.next));
+                    Err(self.error(value.next, text))
+                }
+            };
+        }
+        match self.use_symbol(name) {
+            Some(Meaning::Probe(probe)) => {
+                self.finish(&value)?;
+                Ok(probe)
+            }
+            Some(_) => Err(self.wrong_type(name, first, first, "probe")),
+            None if self.is_damaged(name) => Err(Reported),
+            None => {
+                Err(self.not_found(name, first, first, Some("a probe is declared before the backends that use it")))
+            }
+        }
+    }
+
+    pub(super) fn probe(&mut self, tree: &Probe) -> Checked<()> {
+        let text = self.name_text(tree.name);
+        let is_default = text == "default";
+        // Its number is known when its fields are read: inline probes cannot come between.
+        let index = self.probes.len() as u32;
+        if is_default {
+            self.symbols.remove("probe default");
+        }
+        let name = self.declare(tree.name, Meaning::Probe(index), "Probe", "probe")?;
+        match self.probe_fields(&tree.fields, name.clone()) {
+            Ok(index) => {
+                if is_default {
+                    self.default_probe = Some(index);
+                    if let Some(symbol) = self.symbols.get_mut("probe default") {
+                        symbol.used = true;
+                    }
+                }
+                Ok(())
+            }
+            Err(Reported) => {
+                self.damaged.insert(name.to_ascii_lowercase());
+                self.symbols.remove(name.to_ascii_lowercase().as_str());
+                Err(Reported)
+            }
+        }
+    }
+
+    fn probe_fields(&mut self, fields: &[Field], name: String) -> Checked<u32> {
+        self.no_duplicates(fields, PROBE_FIELDS)?;
+        let mut probe = ProbeDefinition {
+            name,
+            url: String::new(),
+            request: String::new(),
+            expected_response: 200,
+            timeout: 2.0,
+            interval: 5.0,
+            initial: 0,
+            window: 0,
+            threshold: 0,
+        };
+        let mut what: Option<At> = None;
+        let (mut window, mut threshold, mut initial): (Placed<u32>, Placed<u32>, Option<u32>) = (None, None, None);
+        for field in fields {
+            let field_name = self.text(field.name);
+            if matches!(field_name, "url" | "request")
+                && let Some(before) = what.replace(field.name)
+            {
+                let text = format!(
+                    "Probe request redefinition at:\n{}\nPrevious definition:\n{}",
+                    self.at(field.name),
+                    self.at(before)
+                );
+                return Err(self.error(field.name, text));
+            }
+            match field_name {
+                "url" => probe.url = self.string_field(field)?.0,
+                "request" => probe.request = self.request_field(field)?,
+                "expected_response" => {
+                    let (status, place) = self.integer_field(field)?;
+                    if !(100..=999).contains(&status) {
+                        let text = "Must specify .expected_response with exactly three digits (100 <= x <= 999)";
+                        return Err(self.error_at(text, place));
+                    }
+                    probe.expected_response = status as u16;
+                }
+                "timeout" => probe.timeout = self.duration_field(field)?,
+                "interval" => probe.interval = self.duration_field(field)?,
+                "initial" => initial = Some(self.integer_field(field)?.0),
+                "window" => window = Some(self.integer_field(field)?),
+                "threshold" => threshold = Some(self.integer_field(field)?),
+                _ => return Err(Reported),
+            }
+        }
+        if probe.url.is_empty() && probe.request.is_empty() {
+            probe.url = "/".to_owned();
+        }
+        (probe.window, probe.threshold) = self.window(window, threshold)?;
+        probe.initial = initial.unwrap_or_else(|| probe.threshold.saturating_sub(1)).min(probe.threshold);
+        self.probes.push(probe);
+        Ok(self.probes.len() as u32 - 1)
+    }
+
+    /// `.window` and `.threshold`, in that order.
+    fn window(&mut self, window: Placed<u32>, threshold: Placed<u32>) -> Checked<(u32, u32)> {
+        let (window, threshold) = match (window, threshold) {
+            (None, None) => return Ok((8, 3)),
+            (Some((_, place)), None) => return Err(self.error_at("Must specify .threshold with .window", place)),
+            (None, Some((threshold, place))) => {
+                ((threshold.saturating_add(1).min(PROBE_WINDOW_MAX), place), (threshold, place))
+            }
+            (Some(window), Some(threshold)) => (window, threshold),
+        };
+        if threshold.0 > window.0 && threshold.1 != window.1 {
+            let text =
+                format!("Threshold can not be greater than window.\n{}\n{}", self.at(threshold.1), self.at(window.1));
+            return Err(self.error(threshold.1, text));
+        }
+        if threshold.0 > PROBE_WINDOW_MAX {
+            return Err(self.error_at("Threshold must be 64 or less.", threshold.1));
+        }
+        if window.0 > PROBE_WINDOW_MAX {
+            return Err(self.error_at("Window must be 64 or less.", window.1));
+        }
+        Ok((window.0, threshold.0))
+    }
+
+    fn field_value(&mut self, field: &Field) -> Checked<Value> {
+        match field.value {
+            FieldValue::Tokens(next, end) => Ok(Value { next, end }),
+            FieldValue::Fields(_) => Err(self.error_at("Only a probe can be written in braces, at", field.name)),
+        }
+    }
+
+    fn take_kind(&mut self, value: &mut Value, kind: Kind, shown: &str) -> Checked<At> {
+        if value.next < value.end && self.token(value.next).kind == kind {
+            value.next += 1;
+            return Ok(value.next - 1);
+        }
+        Err(self.expected(shown, value.next))
+    }
+
+    fn finish(&mut self, value: &Value) -> Checked<()> {
+        if value.next == value.end && self.token(value.end).is(Sign::Semicolon) {
+            return Ok(());
+        }
+        Err(self.expected("';'", value.next))
+    }
+
+    fn string_field(&mut self, field: &Field) -> Checked<(String, At)> {
+        let mut value = self.field_value(field)?;
+        let place = self.take_kind(&mut value, Kind::Text, "CSTR")?;
+        self.finish(&value)?;
+        Ok((self.string(place), place))
+    }
+
+    fn string(&self, place: At) -> String {
+        String::from_utf8_lossy(self.loaded.sources.content(self.token(place))).into_owned()
+    }
+
+    /// Strings one after the other, each a line of the request.
+    fn request_field(&mut self, field: &Field) -> Checked<String> {
+        let mut value = self.field_value(field)?;
+        let first = self.take_kind(&mut value, Kind::Text, "CSTR")?;
+        let mut request = self.string(first) + "\r\n";
+        while value.next < value.end {
+            let line = self.take_kind(&mut value, Kind::Text, "CSTR")?;
+            request += &self.string(line);
+            request += "\r\n";
+        }
+        self.finish(&value)?;
+        request += "\r\n";
+        Ok(request)
+    }
+
+    /// The number and the token behind it.
+    fn integer_field(&mut self, field: &Field) -> Checked<(u32, At)> {
+        let mut value = self.field_value(field)?;
+        let place = self.take_kind(&mut value, Kind::Integer, "CNUM")?;
+        self.finish(&value)?;
+        Ok((self.text(place).parse().unwrap_or(u32::MAX), place))
+    }
+
+    fn duration_field(&mut self, field: &Field) -> Checked<f64> {
+        let mut value = self.field_value(field)?;
+        if value.next >= value.end || !matches!(self.token(value.next).kind, Kind::Integer | Kind::Real) {
+            return Err(self.expected("CNUM", value.next));
+        }
+        let number = value.next;
+        value.next += 1;
+        let unit = value.next;
+        if unit >= value.end || self.token(unit).kind != Kind::Word {
+            let help = hint("a duration has a unit: ms, s, m, h, d, w or y");
+            let text = format!("Expected ID got {}\nat\n{}{help}", self.shown(unit), self.at(unit));
+            return Err(self.error(unit, text));
+        }
+        value.next += 1;
+        let seconds = self.seconds(number, unit)?;
+        self.finish(&value)?;
+        Ok(seconds)
+    }
+
+    /// A number with a unit of time.
+    pub(super) fn seconds(&mut self, number: At, unit: At) -> Checked<f64> {
+        let amount: f64 = self.text(number).parse().unwrap_or(0.0);
+        let factor = match self.text(unit) {
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            "y" => 31_536_000.0,
+            other => {
+                let text = format!(
+                    "Unknown duration unit '{other}'\nLegal duration units are 'ms', 's', 'm', 'h', 'd', 'w' and 'y'"
+                );
+                return Err(self.error_at(&text, unit));
+            }
+        };
+        Ok(amount * factor)
+    }
+}
+
+/// `backend name none;`
+fn none_backend(name: String) -> BackendDefinition {
+    BackendDefinition {
+        name,
+        endpoint: Endpoint::None,
+        host: String::new(),
+        port: String::new(),
+        host_header: String::new(),
+        connect_timeout: None,
+        first_byte_timeout: None,
+        between_bytes_timeout: None,
+        max_connections: 0,
+        proxy_header: 0,
+        preamble: Vec::new(),
+        probe: None,
+    }
+}
+
+/// The bytes of `:base64:`; the lexer has seen to it that it is well formed.
+pub(super) fn decode_blob(token: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(token.len() * 3 / 4);
+    let (mut bits, mut count) = (0u32, 0);
+    for &byte in token {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => continue,
+        };
+        bits = bits << 6 | u32::from(digit);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    out
+}

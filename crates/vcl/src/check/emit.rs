@@ -1,0 +1,128 @@
+//! Where instructions and constants gather; each constant, pattern and header name is kept once.
+
+use std::collections::HashMap;
+use surface::vcl::HttpObject;
+use vcl_run::program::{Op, Point};
+
+/// The growing tables of a program.
+#[derive(Debug, Default)]
+pub(super) struct Emitter {
+    pub(super) code: Vec<Op>,
+    pub(super) constants: Vec<u8>,
+    pub(super) headers: Vec<String>,
+    pub(super) regexes: Vec<String>,
+    pub(super) points: Vec<Point>,
+    known_constants: HashMap<Vec<u8>, (u32, u32)>,
+    known_headers: HashMap<String, u32>,
+    known_regexes: HashMap<String, u32>,
+}
+
+impl Emitter {
+    pub(super) fn here(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    pub(super) fn op(&mut self, op: Op) {
+        self.code.push(op);
+    }
+
+    /// A jump whose target is set by [`Emitter::land`].
+    pub(super) fn jump(&mut self, jump: fn(u32) -> Op) -> usize {
+        self.code.push(jump(0));
+        self.code.len() - 1
+    }
+
+    /// Makes jumps lead here.
+    pub(super) fn land(&mut self, jumps: &[usize]) {
+        let here = self.here();
+        for &at in jumps {
+            match &mut self.code[at] {
+                Op::Jump(to) | Op::JumpUnless(to) | Op::AndThen(to) | Op::OrElse(to) => *to = here,
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn constant(&mut self, bytes: &[u8]) -> (u32, u32) {
+        if let Some(&known) = self.known_constants.get(bytes) {
+            return known;
+        }
+        let span = (self.constants.len() as u32, bytes.len() as u32);
+        self.constants.extend_from_slice(bytes);
+        self.known_constants.insert(bytes.to_vec(), span);
+        span
+    }
+
+    pub(super) fn text(&mut self, bytes: &[u8]) {
+        let (start, len) = self.constant(bytes);
+        self.op(Op::Text { start, len });
+    }
+
+    /// Index of a header name; the case of its first mention is kept for each spelling.
+    pub(super) fn header(&mut self, name: &str) -> u32 {
+        if let Some(&known) = self.known_headers.get(name) {
+            return known;
+        }
+        let index = self.headers.len() as u32;
+        self.headers.push(name.to_owned());
+        self.known_headers.insert(name.to_owned(), index);
+        index
+    }
+
+    pub(super) fn regex(&mut self, pattern: &str) -> Option<u32> {
+        self.known_regexes.get(pattern).copied()
+    }
+
+    pub(super) fn add_regex(&mut self, pattern: String) -> u32 {
+        let index = self.regexes.len() as u32;
+        self.regexes.push(pattern.clone());
+        self.known_regexes.insert(pattern, index);
+        index
+    }
+
+    /// Leaves whether the text on the stack is set.
+    pub(super) fn test(&mut self) {
+        if let Some(Op::ReadHeader(http, name)) = self.code.last().copied() {
+            self.code.pop();
+            self.op(Op::HasHeader(http, name));
+        } else {
+            self.op(Op::Test);
+        }
+    }
+
+    /// Leaves whether the text on the stack matches.
+    pub(super) fn matches(&mut self, regex: u32) {
+        if let Some(Op::ReadHeader(http, name)) = self.code.last().copied()
+            && let Ok(name) = u16::try_from(name)
+        {
+            self.code.pop();
+            self.op(Op::MatchHeader(http, name, regex));
+        } else {
+            self.op(Op::Match(regex));
+        }
+    }
+
+    /// Leaves the number on the stack with the other sign; a constant is changed in place.
+    pub(super) fn negate(&mut self) {
+        match self.code.last_mut() {
+            Some(Op::Int(value)) => *value = -*value,
+            Some(Op::Real(value) | Op::Duration(value)) => *value = -*value,
+            _ => self.op(Op::Negate),
+        }
+    }
+
+    /// Leaves an INT as REAL.
+    pub(super) fn to_real(&mut self) {
+        if let Some(Op::Int(value)) = self.code.last().copied() {
+            self.code.pop();
+            self.op(Op::Real(value as f64));
+        } else {
+            self.op(Op::ToReal);
+        }
+    }
+
+    pub(super) fn read_header(&mut self, http: HttpObject, name: &str) {
+        let name = self.header(name);
+        self.op(Op::ReadHeader(http, name));
+    }
+}

@@ -1,0 +1,913 @@
+//! Expressions: their types, and the instructions that leave their value on the stack.
+//!
+//! Typing goes from left to right, with the type that is looked for handed down, because a literal means different things
+//! in different places: `"192.0.2.1"` is an IP where an IP is wanted, `1` needs a unit where BYTES are.
+//! Compat: which operands fit is as observed in Varnish 7.1.1, also where that is odd (a sum of two TIMEs is text in text).
+
+use super::variable::Lookup;
+use super::{Checked, Checker, Meaning, Reported, nearest};
+use crate::diagnostic::hint;
+use crate::source::{Kind, Sign};
+use crate::tree::{At, Expression, ExpressionKind, Path, Segment};
+use std::net::IpAddr;
+use surface::vcl::{HttpObject, Type, Var, at};
+use surface::vmod::FUNCTIONS;
+use vcl_run::program::{Arithmetic, Comparison, Op};
+use vcl_run::regex::{Regex, RegexLimits};
+
+/// Strings on the stack before they are joined.
+const JOIN_MAX: u16 = 64;
+
+/// The type of a value on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    Plain(Type),
+    /// Text that was put together; never unset where it is compared.
+    Joined,
+    /// An object of vcl_init; leaves nothing on the stack.
+    Instance(u32),
+}
+
+impl Typed {
+    fn is_text(self) -> bool {
+        matches!(self, Typed::Joined | Typed::Plain(Type::String | Type::Strands))
+    }
+
+    /// The type for rules; text is text.
+    fn base(self) -> Option<Type> {
+        match self {
+            Typed::Plain(Type::Strands) | Typed::Joined => Some(Type::String),
+            Typed::Plain(kind) => Some(kind),
+            Typed::Instance(_) => None,
+        }
+    }
+}
+
+/// Whether every value of the type has a text.
+fn has_text(kind: Type) -> bool {
+    matches!(
+        kind,
+        Type::Bool
+            | Type::Int
+            | Type::Real
+            | Type::Duration
+            | Type::Time
+            | Type::Bytes
+            | Type::Blob
+            | Type::Ip
+            | Type::Backend
+            | Type::Stevedore
+            | Type::Acl
+            | Type::Probe
+            | Type::Enum
+    )
+}
+
+/// The name of a type that is looked for.
+fn wanted_name(kind: Type) -> &'static str {
+    if kind == Type::Strands || kind == Type::Body { Type::String.name() } else { kind.name() }
+}
+
+impl Checker<'_> {
+    fn typed_name(&self, typed: Typed) -> String {
+        match typed {
+            Typed::Instance(index) => {
+                let instance = &self.instances[index as usize];
+                format!("{}.{}", instance.vmod, instance.class)
+            }
+            other => other.base().unwrap_or(Type::Void).name().to_owned(),
+        }
+    }
+
+    /// Leaves the value of an expression, of just that type.
+    pub(super) fn value(&mut self, expression: &Expression, wanted: Type) -> Checked<()> {
+        if wanted == Type::Regex
+            && let Some(pattern) = self.constant_text(expression)
+        {
+            let regex = self.regex(&pattern, expression)?;
+            self.emitter.op(Op::Regex(regex));
+            return Ok(());
+        }
+        let typed = self.lowered(expression, wanted)?;
+        self.convert(typed, wanted, expression)
+    }
+
+    /// Makes what is on the stack be of that type.
+    fn convert(&mut self, from: Typed, wanted: Type, expression: &Expression) -> Checked<()> {
+        let text = |kind| matches!(kind, Type::String | Type::Strands | Type::Body);
+        match (from, wanted) {
+            (Typed::Plain(kind), wanted) if kind == wanted => return Ok(()),
+            (from, wanted) if from.is_text() && text(wanted) => return Ok(()),
+            (Typed::Plain(Type::Blob), Type::Body) => return Ok(()),
+            (Typed::Plain(kind), wanted) if has_text(kind) && text(wanted) => {
+                self.emitter.op(Op::ToText);
+                return Ok(());
+            }
+            (from, Type::Bool) if self.has_truth(from) => {
+                self.emitter.test();
+                return Ok(());
+            }
+            (Typed::Plain(Type::Int), Type::Real) => {
+                self.emitter.to_real();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let (first, last) = (expression.first, expression.last);
+        let name = self.typed_name(from);
+        let mut message = String::new();
+        if text(wanted) {
+            message = format!("Cannot convert {name} to STRING.\n{}\n", self.at(last + 1));
+        }
+        let wanted_name = wanted_name(wanted);
+        message += &format!("Expression has type {name}, expected {wanted_name}\n{}", self.between(first, last));
+        if let Some(help) = conversion_hint(&name, wanted) {
+            message += &hint(&help);
+        }
+        Err(self.error(first, message))
+    }
+
+    fn has_truth(&self, typed: Typed) -> bool {
+        typed.is_text() || matches!(typed, Typed::Plain(Type::Bool | Type::Int | Type::Duration | Type::Backend))
+    }
+
+    /// Leaves the value of an expression, of whatever type it has.
+    pub(super) fn lowered(&mut self, expression: &Expression, wanted: Type) -> Checked<Typed> {
+        match &expression.kind {
+            ExpressionKind::Or(operands) => self.logical(operands, "||", Op::OrElse),
+            ExpressionKind::And(operands) => self.logical(operands, "&&", Op::AndThen),
+            ExpressionKind::Not(operand) => {
+                let typed = self.lowered(operand, Type::Bool)?;
+                self.truth(typed, "'!' must be followed by BOOL, found", expression.first, expression.last)?;
+                self.emitter.op(Op::Not);
+                Ok(Typed::Plain(Type::Bool))
+            }
+            ExpressionKind::Compare(operands, operator) => self.comparison(&operands.0, *operator, &operands.1, wanted),
+            ExpressionKind::Sum(first, rest) => self.sum(first, rest, wanted),
+            ExpressionKind::Product(first, rest) => self.product(first, rest, wanted),
+            ExpressionKind::Negate(operand) => {
+                let typed = self.lowered(operand, wanted)?;
+                match typed {
+                    Typed::Plain(Type::Int | Type::Real | Type::Duration | Type::Bytes | Type::Time) => {
+                        self.emitter.negate();
+                        Ok(typed)
+                    }
+                    _ => {
+                        let name = self.typed_name(typed);
+                        let text = format!("Operator - not possible on type {name}.");
+                        Err(self.error_at(&text, expression.first))
+                    }
+                }
+            }
+            ExpressionKind::Group(inner) => self.lowered(inner, wanted),
+            ExpressionKind::Text => self.text_literal(expression.first, wanted),
+            ExpressionKind::Number(unit) => self.number(expression.first, *unit, wanted),
+            ExpressionKind::Blob => {
+                let bytes = super::backend::decode_blob(self.loaded.sources.bytes(self.token(expression.first)));
+                let (start, len) = self.emitter.constant(&bytes);
+                self.emitter.op(Op::Blob { start, len });
+                Ok(Typed::Plain(Type::Blob))
+            }
+            ExpressionKind::Path(path) => self.path_value(path, expression.first, expression.last, wanted, false),
+            ExpressionKind::Member(base, members) => {
+                let typed = self.lowered(base, Type::String)?;
+                self.members(typed, members, base.first)
+            }
+            ExpressionKind::Unexpected => {
+                let shown = self.shown(expression.first);
+                let text = format!("Unknown token {shown} when looking for {}\n", wanted_name(wanted));
+                Err(self.error_at(&text, expression.first))
+            }
+        }
+    }
+
+    /// Leaves a BOOL, or says what stands where one should.
+    fn truth(&mut self, typed: Typed, message: &str, first: At, last: At) -> Checked<()> {
+        if typed == Typed::Plain(Type::Bool) {
+            return Ok(());
+        }
+        if self.has_truth(typed) {
+            self.emitter.test();
+            return Ok(());
+        }
+        let text = format!("{message} {}.", self.typed_name(typed));
+        Err(self.error_between(&text, first, last))
+    }
+
+    fn logical(&mut self, operands: &[Expression], sign: &str, jump: fn(u32) -> Op) -> Checked<Typed> {
+        let mut jumps = Vec::with_capacity(operands.len());
+        for (index, operand) in operands.iter().enumerate() {
+            let side = if index == 0 { "preceeded" } else { "followed" };
+            let message = format!("'{sign}' must be {side} by BOOL, found");
+            let typed = self.lowered(operand, Type::Bool)?;
+            self.truth(typed, &message, operand.first, operand.last)?;
+            if index + 1 < operands.len() {
+                jumps.push(self.emitter.jump(jump));
+            }
+        }
+        self.emitter.land(&jumps);
+        Ok(Typed::Plain(Type::Bool))
+    }
+
+    fn comparison(&mut self, left: &Expression, operator: At, right: &Expression, wanted: Type) -> Checked<Typed> {
+        let left_type = self.lowered(left, wanted)?;
+        let shown = self.text_of_sign(operator);
+        let sign = match self.token(operator).kind {
+            Kind::Sign(sign) => sign,
+            _ => return Err(Reported),
+        };
+        if matches!(sign, Sign::Match | Sign::NotMatch) {
+            match left_type {
+                typed if typed.is_text() => match self.constant_text(right) {
+                    Some(pattern) => {
+                        let regex = self.regex(&pattern, right)?;
+                        self.emitter.matches(regex);
+                    }
+                    None => {
+                        self.value(right, Type::Regex)?;
+                        self.emitter.op(Op::MatchValue);
+                    }
+                },
+                Typed::Plain(Type::Ip) => {
+                    self.value(right, Type::Acl)?;
+                    if let Some(Op::Acl(acl)) = self.emitter.code.last().copied() {
+                        self.emitter.code.pop();
+                        self.emitter.op(Op::MatchAcl(acl));
+                    } else {
+                        self.emitter.op(Op::MatchAclValue);
+                    }
+                }
+                other => {
+                    let help = hint("a STRING matches a regular expression, an IP an acl");
+                    let name = self.typed_name(other);
+                    let text = format!("Operator {shown} not possible on {name}\n{}{help}", self.at(operator));
+                    return Err(self.error(operator, text));
+                }
+            }
+            if sign == Sign::NotMatch {
+                self.emitter.op(Op::Not);
+            }
+            return Ok(Typed::Plain(Type::Bool));
+        }
+        let comparison = match sign {
+            Sign::Equal => Comparison::Equal,
+            Sign::NotEqual => Comparison::NotEqual,
+            Sign::Less => Comparison::Less,
+            Sign::LessOrEqual => Comparison::LessOrEqual,
+            Sign::Greater => Comparison::Greater,
+            _ => Comparison::GreaterOrEqual,
+        };
+        let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let possible = match left_type.base() {
+            Some(Type::Int | Type::Duration | Type::Bytes | Type::Real | Type::Time | Type::String) => true,
+            Some(Type::Bool | Type::Ip | Type::Backend | Type::Acl | Type::Probe | Type::Stevedore | Type::Sub) => {
+                equality
+            }
+            _ => false,
+        };
+        if !possible {
+            let name = self.typed_name(left_type);
+            return Err(self.error_at(&format!("Operator {shown} not possible on {name}"), operator));
+        }
+        let left_base = left_type.base().unwrap_or(Type::Void);
+        let right_type = self.lowered(right, left_base)?;
+        if right_type.base() != Some(left_base) {
+            let (left_name, right_name) = (self.typed_name(left_type), self.typed_name(right_type));
+            let help = match (left_base, right_type.base()) {
+                (Type::Duration, Some(Type::Int | Type::Real)) => hint("a duration has a unit: 10s"),
+                (Type::Real, Some(Type::Int)) => hint("write the number with a dot: 1.0"),
+                (Type::String, _) => hint("\"\" + x makes a STRING of x"),
+                (_, Some(Type::String)) => hint("both sides have one type; \"\" + x makes a STRING of x"),
+                _ => String::new(),
+            };
+            let text = format!(
+                "Comparison of different types: {left_name} '{shown}' {right_name}\n{}{help}",
+                self.at(operator)
+            );
+            return Err(self.error(operator, text));
+        }
+        let joined = left_type == Typed::Joined || right_type == Typed::Joined;
+        self.emitter.op(if joined { Op::CompareJoined(comparison) } else { Op::Compare(comparison) });
+        Ok(Typed::Plain(Type::Bool))
+    }
+
+    fn text_of_sign(&self, operator: At) -> String {
+        self.text(operator).to_owned()
+    }
+
+    fn sum(&mut self, first: &Expression, rest: &[(At, Expression)], wanted: Type) -> Checked<Typed> {
+        let mut typed = self.lowered(first, wanted)?;
+        let text_wanted = matches!(wanted, Type::String | Type::Strands | Type::Body | Type::Header);
+        // Strings that wait on the stack to be joined; 0 while numbers are added.
+        let mut waiting = 0u16;
+        for (operator, operand) in rest {
+            let plus = self.token(*operator).is(Sign::Plus);
+            let operand_wanted = match typed.base() {
+                Some(Type::Time) => Type::Duration,
+                Some(kind) => kind,
+                None => Type::String,
+            };
+            // What an operand is can only be known once it is on the stack; the left side is made text before that when it
+            // is going to be text in any case.
+            let left_is_text = typed.is_text();
+            let before_operand = self.emitter.code.len();
+            let right = self.lowered(operand, operand_wanted)?;
+            let arithmetic = if plus { Arithmetic::Add } else { Arithmetic::Subtract };
+            let result = match (typed, right) {
+                (Typed::Plain(left), Typed::Plain(right)) if waiting == 0 => arithmetic.result(left, right),
+                _ => None,
+            };
+            if let Some(result) = result {
+                self.emitter.op(Op::Calculate(arithmetic));
+                typed = Typed::Plain(result);
+                continue;
+            }
+            let joinable = |typed: Typed| typed.is_text() || matches!(typed, Typed::Plain(kind) if has_text(kind));
+            if !plus || !(left_is_text || text_wanted) || !joinable(typed) || !joinable(right) {
+                let (left_name, right_name) = (self.typed_name(typed), self.typed_name(right));
+                let sign = self.text_of_sign(*operator);
+                let text =
+                    format!("{left_name} {sign} {right_name} not possible.\n{}", self.between(*operator, operand.last));
+                let help = match (typed.base(), right.base()) {
+                    (Some(Type::Duration), Some(Type::Int | Type::Real)) => hint("a duration has a unit: 10s"),
+                    (Some(Type::String), _) if !plus => String::new(),
+                    (_, Some(Type::String)) if plus => hint("\"\" + ... makes text of what is added"),
+                    _ => String::new(),
+                };
+                return Err(self.error(*operator, text + &help));
+            }
+            if waiting == 0 {
+                waiting = 1;
+                if !left_is_text {
+                    self.insert_to_text(before_operand);
+                }
+            }
+            if !right.is_text() {
+                self.emitter.op(Op::ToText);
+            }
+            waiting += 1;
+            if waiting == JOIN_MAX {
+                self.emitter.op(Op::Join(waiting));
+                waiting = 1;
+            }
+            typed = Typed::Joined;
+        }
+        if waiting > 1 {
+            self.emitter.op(Op::Join(waiting));
+        }
+        Ok(typed)
+    }
+
+    /// Puts a conversion between two operands that are already there. Jumps within the second one move with it.
+    fn insert_to_text(&mut self, at: usize) {
+        self.emitter.code.insert(at, Op::ToText);
+        let from = at as u32;
+        for op in &mut self.emitter.code[at + 1..] {
+            if let Op::Jump(to) | Op::JumpUnless(to) | Op::AndThen(to) | Op::OrElse(to) = op
+                && *to >= from
+            {
+                *to += 1;
+            }
+        }
+    }
+
+    fn product(&mut self, first: &Expression, rest: &[(At, Expression)], wanted: Type) -> Checked<Typed> {
+        let mut typed = self.lowered(first, wanted)?;
+        for (operator, operand) in rest {
+            let (sign, arithmetic) = match self.token(*operator).kind {
+                Kind::Sign(Sign::Star) => ("*", Arithmetic::Multiply),
+                Kind::Sign(Sign::Slash) => ("/", Arithmetic::Divide),
+                _ => ("%", Arithmetic::Remainder),
+            };
+            let left_name = self.typed_name(typed);
+            let operand_wanted = match (typed, arithmetic) {
+                (Typed::Plain(Type::Int), _) => Type::Int,
+                (Typed::Plain(_), Arithmetic::Remainder)
+                | (Typed::Joined | Typed::Instance(_), Arithmetic::Remainder) => {
+                    return Err(self.error_at("Operator % only possible on INT.", *operator));
+                }
+                (Typed::Plain(Type::Bytes | Type::Duration | Type::Real), _) => Type::Real,
+                _ => {
+                    let text = format!("Operator {sign} not possible on type {left_name}.");
+                    return Err(self.error_at(&text, *operator));
+                }
+            };
+            let right = self.lowered(operand, operand_wanted)?;
+            let result = match (typed, right) {
+                (Typed::Plain(left), Typed::Plain(right)) => arithmetic.result(left, right),
+                _ => None,
+            };
+            let Some(result) = result else {
+                let right_name = self.typed_name(right);
+                let help = match (typed.base(), right.base()) {
+                    (Some(Type::Int), Some(Type::Duration | Type::Bytes)) => hint("put the number on the right"),
+                    (Some(Type::Int), Some(Type::Real)) => {
+                        hint("write the left number with a dot, or put it on the right")
+                    }
+                    _ => String::new(),
+                };
+                let text = format!("{left_name} {sign} {right_name} not possible.\n{}{help}", self.at(*operator));
+                return Err(self.error(*operator, text));
+            };
+            self.emitter.op(Op::Calculate(arithmetic));
+            typed = Typed::Plain(result);
+        }
+        Ok(typed)
+    }
+
+    fn text_literal(&mut self, token: At, wanted: Type) -> Checked<Typed> {
+        if wanted == Type::Ip {
+            let written = String::from_utf8_lossy(self.loaded.sources.content(self.token(token))).into_owned();
+            match self.address_constant(&written) {
+                Ok((IpAddr::V4(address), port)) => self.emitter.op(Op::Ip4 { address: address.octets(), port }),
+                Ok((IpAddr::V6(address), port)) => {
+                    let (start, _) = self.emitter.constant(&address.octets());
+                    self.emitter.op(Op::Ip6 { start, port });
+                }
+                Err(reason) => {
+                    let text = format!(
+                        "IP constant '\"{written}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)"
+                    );
+                    return Err(self.error_at(&text, token));
+                }
+            }
+            return Ok(Typed::Plain(Type::Ip));
+        }
+        let content = self.loaded.sources.content(self.token(token));
+        self.emitter.text(content);
+        Ok(Typed::Plain(Type::String))
+    }
+
+    fn number(&mut self, token: At, unit: Option<At>, wanted: Type) -> Checked<Typed> {
+        let real = self.token(token).kind == Kind::Real;
+        if wanted == Type::Bytes {
+            let Some(unit) = unit else {
+                let next = token + 1;
+                let help = hint("e.g. 10KB");
+                let text =
+                    format!("Expected BYTES unit (B, KB, MB...) got {}\n{}{help}", self.shown(next), self.at(next));
+                return Err(self.error(next, text));
+            };
+            let amount: f64 = self.text(token).parse().unwrap_or(0.0);
+            let Some(factor) = bytes_unit(self.text(unit)) else {
+                let text = format!("Unknown BYTES unit of measurement ([KMGTP][B]) {}", self.shown(unit));
+                return Err(self.error_at(&text, unit));
+            };
+            self.emitter.op(Op::Bytes((amount * factor) as i64));
+            return Ok(Typed::Plain(Type::Bytes));
+        }
+        if let Some(unit) = unit {
+            let seconds = self.seconds(token, unit)?;
+            self.emitter.op(Op::Duration(seconds));
+            return Ok(Typed::Plain(Type::Duration));
+        }
+        if real {
+            let value = self.text(token).parse().unwrap_or(0.0);
+            self.emitter.op(Op::Real(value));
+            return Ok(Typed::Plain(Type::Real));
+        }
+        let value = self.text(token).parse().unwrap_or(i64::MAX);
+        self.emitter.op(Op::Int(value));
+        Ok(Typed::Plain(Type::Int))
+    }
+
+    /// The text of an expression made of string literals alone.
+    pub(super) fn constant_text(&self, expression: &Expression) -> Option<Vec<u8>> {
+        match &expression.kind {
+            ExpressionKind::Text => Some(self.loaded.sources.content(self.token(expression.first)).to_vec()),
+            ExpressionKind::Group(inner) => self.constant_text(inner),
+            ExpressionKind::Sum(first, rest) => {
+                let mut text = self.constant_text(first)?;
+                for (operator, operand) in rest {
+                    if !self.token(*operator).is(Sign::Plus) {
+                        return None;
+                    }
+                    text.extend(self.constant_text(operand)?);
+                }
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Index of a pattern; each is compiled once, to see that it can be.
+    pub(super) fn regex(&mut self, pattern: &[u8], expression: &Expression) -> Checked<u32> {
+        // Patterns are text; bytes that are none are written as escapes, which PCRE reads as the same bytes.
+        let pattern: String = pattern
+            .utf8_chunks()
+            .flat_map(|chunk| {
+                let invalid = chunk.invalid().iter().map(|byte| format!("\\x{{{byte:02x}}}"));
+                std::iter::once(chunk.valid().to_owned()).chain(invalid)
+            })
+            .collect();
+        if let Some(known) = self.emitter.regex(&pattern) {
+            return Ok(known);
+        }
+        if let Err(error) = Regex::new(&pattern, RegexLimits::default()) {
+            let help = match error.offset {
+                Some(offset) => hint(&format!("at byte {offset} of the pattern")),
+                None => String::new(),
+            };
+            let place = self.between(expression.first, expression.last);
+            let text = format!("Regexp compilation error:\n\n{}\n\n{place}{help}", error.text);
+            return Err(self.error(expression.first, text));
+        }
+        Ok(self.emitter.add_regex(pattern))
+    }
+
+    /// Leaves what a path stands for.
+    pub(super) fn path_value(
+        &mut self,
+        path: &Path,
+        first: At,
+        last: At,
+        wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let word = self.text(first);
+        let single = path.segments.len() == 1;
+        if path.segments[0].arguments.is_none()
+            && let Some(value) = [("true", true), ("false", false)]
+                .iter()
+                .find(|(name, _)| word.eq_ignore_ascii_case(name))
+                .map(|&(_, value)| value)
+        {
+            self.emitter.op(Op::Bool(value));
+            return self.members(Typed::Plain(Type::Bool), &path.segments[1..], first);
+        }
+        match self.find_variable(path)? {
+            Lookup::Found(variable) => {
+                let segments = variable.segments;
+                let typed = self.variable_value(&variable, first, wanted, path)?;
+                return self.members(typed, &path.segments[segments..], first);
+            }
+            Lookup::Storage(index) => {
+                self.emitter.op(Op::Stevedore(Some(index)));
+                return self.members(Typed::Plain(Type::Stevedore), &path.segments[2..], first);
+            }
+            Lookup::Family => {
+                let end = path.segments.last().map_or(first, |segment| segment.name);
+                let written: String = (first..=end).map(|index| self.text(index)).collect();
+                return Err(self.family_alone(&written, first, end));
+            }
+            Lookup::None => {}
+        }
+        if word.eq_ignore_ascii_case("regsub") || word.eq_ignore_ascii_case("regsuball") {
+            let all = word.len() > 6;
+            let typed = self.regsub(&path.segments[0], all, first, last)?;
+            return self.members(typed, &path.segments[1..], first);
+        }
+        if single
+            && word == "default"
+            && let Some(typed) = self.default_symbol(wanted, first)?
+        {
+            return Ok(typed);
+        }
+        let known = self.symbol(word).map(|symbol| (symbol.meaning, symbol.defined));
+        match known {
+            Some((Meaning::Vmod(vmod), defined)) if defined < first && !single => {
+                return self.vmod_function(vmod, path, first, wanted, statement);
+            }
+            Some((Meaning::Instance(index), defined)) if defined < first => {
+                self.use_symbol(word);
+                let Some(method) = path.segments.get(1) else { return Ok(Typed::Instance(index)) };
+                let typed = self.instance_method(index, method, first, wanted, statement)?;
+                return self.members(typed, &path.segments[2..], first);
+            }
+            Some((Meaning::Backend(index), _)) => {
+                self.use_symbol(word);
+                let none = matches!(
+                    self.backends.get(index as usize).map(|backend| &backend.endpoint),
+                    Some(vcl_run::program::Endpoint::None)
+                );
+                self.emitter.op(Op::Backend((!none).then_some(index)));
+                return self.members(Typed::Plain(Type::Backend), &path.segments[1..], first);
+            }
+            Some((Meaning::Acl(index), _)) => {
+                self.use_symbol(word);
+                self.emitter.op(Op::Acl(index));
+                return self.members(Typed::Plain(Type::Acl), &path.segments[1..], first);
+            }
+            Some((Meaning::Probe(index), _)) => {
+                self.use_symbol(word);
+                self.emitter.op(Op::Probe(index));
+                return self.members(Typed::Plain(Type::Probe), &path.segments[1..], first);
+            }
+            Some((Meaning::Sub(index), _)) => {
+                self.use_symbol(word);
+                if wanted != Type::Sub {
+                    let text = format!(
+                        "Symbol '{word}' can only be used as a SUB expression\n{}{}",
+                        self.at(first),
+                        hint(&format!("call {word};"))
+                    );
+                    return Err(self.error(first, text));
+                }
+                self.emitter.op(Op::Sub(index));
+                return Ok(Typed::Plain(Type::Sub));
+            }
+            Some((Meaning::Vmod(_), defined)) if single && defined < first => {
+                let text = format!(
+                    "Symbol '{word}' type (vmod) can not be used in expression.\n{}\nThat symbol was defined here:\n{}",
+                    self.at(first),
+                    self.at(defined)
+                );
+                return Err(self.error(first, text));
+            }
+            _ => {}
+        }
+        Err(self.unknown_path(path, first, wanted))
+    }
+
+    /// `default` where a backend or probe is wanted.
+    fn default_symbol(&mut self, wanted: Type, first: At) -> Checked<Option<Typed>> {
+        match wanted {
+            Type::Probe => {
+                let Some(probe) = self.default_probe else { return Ok(None) };
+                self.emitter.op(Op::Probe(probe));
+                Ok(Some(Typed::Plain(Type::Probe)))
+            }
+            Type::Backend => {
+                let Some(index) = self.default_backend else { return Ok(None) };
+                let none = matches!(
+                    self.backends.get(index as usize).map(|backend| &backend.endpoint),
+                    Some(vcl_run::program::Endpoint::None)
+                );
+                self.use_symbol("default");
+                self.emitter.op(Op::Backend((!none).then_some(index)));
+                Ok(Some(Typed::Plain(Type::Backend)))
+            }
+            _ => Err(self.error_at("Symbol 'default' is a reserved word.", first)),
+        }
+    }
+
+    pub(super) fn is_word_of_language(&self, word: &str) -> bool {
+        self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word))
+            || self.dialect.reserved.iter().any(|known| known.eq_ignore_ascii_case(word))
+    }
+
+    /// Says why a path stands for nothing.
+    fn unknown_path(&mut self, path: &Path, first: At, wanted: Type) -> Reported {
+        let word = self.text(first);
+        if self.is_damaged(word) {
+            return Reported;
+        }
+        let single = path.segments.len() == 1 && path.segments[0].arguments.is_none();
+        if path.segments.len() == 1 && self.is_word_of_language(word) {
+            let action = self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
+            let kind = if action { "action" } else { "reserved" };
+            let text = format!("Symbol '{word}' type ({kind}) can not be used in expression.");
+            return self.error_at(&text, first);
+        }
+        if single && matches!(wanted, Type::Backend | Type::Acl | Type::Probe | Type::Sub) {
+            let kind = wanted.name().to_ascii_lowercase();
+            let names =
+                self.symbols.values().filter(|symbol| symbol.meaning.kind() == kind).map(|symbol| symbol.name.as_str());
+            let help = nearest(word, names).map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
+            let text = format!("Undefined {kind} {word}, first reference:\n{}{help}", self.at(first));
+            return self.error(first, text);
+        }
+        let last = path.segments.last().map_or(first, |segment| segment.name);
+        let written: String = if path.segments.iter().all(|segment| segment.arguments.is_none()) {
+            (first..=last).map(|index| self.text(index)).collect()
+        } else {
+            path.segments.iter().map(|segment| self.text(segment.name)).collect::<Vec<_>>().join(".")
+        };
+        if let Some(help) = self.member_hint(path) {
+            return self.not_found(&written, first, last, Some(&help));
+        }
+        self.unknown_variable(&written, first, last)
+    }
+
+    fn variable_value(
+        &mut self,
+        variable: &super::variable::Variable,
+        first: At,
+        wanted: Type,
+        path: &Path,
+    ) -> Checked<Typed> {
+        let row = variable.row;
+        let whole = variable.segments == path.segments.len();
+        if let Some((http, name)) = &variable.header {
+            self.note_read(variable, first);
+            if wanted == Type::Header && whole {
+                let name = self.emitter.header(name);
+                self.emitter.op(Op::HeaderPlace(*http, name));
+                return Ok(Typed::Plain(Type::Header));
+            }
+            self.emitter.read_header(*http, name);
+            return Ok(Typed::Plain(Type::String));
+        }
+        if let Some(storage) = variable.storage {
+            self.note_read(variable, first);
+            self.emitter.op(Op::Stevedore(Some(storage)));
+            self.emitter.op(Op::StorageProperty(row.var));
+            return Ok(Typed::Plain(row.kind));
+        }
+        if row.kind == Type::Http {
+            if whole {
+                self.note_read(variable, first);
+            }
+            self.emitter.op(Op::Http(match row.var {
+                Var::Bereq => HttpObject::Bereq,
+                Var::Beresp => HttpObject::Beresp,
+                Var::Resp => HttpObject::Resp,
+                _ => HttpObject::Req,
+            }));
+            return Ok(Typed::Plain(Type::Http));
+        }
+        if row.read == 0 {
+            // Bodies cannot be read: their type fits nowhere.
+            let wanted_name = wanted_name(wanted);
+            let last = first + 2;
+            let message = if matches!(wanted, Type::String | Type::Strands | Type::Body) {
+                format!("Cannot convert {} to STRING.\n{}", row.kind.name(), self.at(last + 1))
+            } else {
+                let place = self.between(first, last);
+                format!("Expression has type {}, expected {wanted_name}\n{place}", row.kind.name())
+            };
+            let help = hint(&format!("{} can be set, but not read", row.name));
+            return Err(self.error(first, message + &help));
+        }
+        self.note_read(variable, first);
+        self.emitter.op(if row.var == Var::Now { Op::Now } else { Op::Read(row.var) });
+        Ok(Typed::Plain(row.kind))
+    }
+
+    /// Properties and methods behind a value.
+    fn members(&mut self, mut typed: Typed, members: &[Segment], first: At) -> Checked<Typed> {
+        for member in members {
+            let name = self.text(member.name).to_ascii_lowercase();
+            let op = match (typed, name.as_str()) {
+                (typed, "upper") if typed.is_text() => Op::Upper,
+                (typed, "lower") if typed.is_text() => Op::Lower,
+                (Typed::Plain(Type::Backend), "resolve") => Op::Resolve,
+                (Typed::Plain(Type::Stevedore), "free_space" | "used_space" | "happy") => {
+                    let (var, kind) = match name.as_str() {
+                        "free_space" => (Var::StorageFreeSpace, Type::Bytes),
+                        "used_space" => (Var::StorageUsedSpace, Type::Bytes),
+                        _ => (Var::StorageHappy, Type::Bool),
+                    };
+                    self.note_use(at::CLIENT | at::BACKEND, first, first, super::UseKind::Read);
+                    self.emitter.op(Op::StorageProperty(var));
+                    typed = Typed::Plain(kind);
+                    continue;
+                }
+                _ => return Err(self.unknown_property(typed, member.name)),
+            };
+            match &member.arguments {
+                None => return Err(self.expected("'('", member.name + 1)),
+                Some(arguments) if !arguments.items.is_empty() => {
+                    return Err(self.expected("')'", arguments.items[0].value.first));
+                }
+                Some(_) => {}
+            }
+            self.emitter.op(op);
+        }
+        Ok(typed)
+    }
+
+    fn unknown_property(&mut self, typed: Typed, token: At) -> Reported {
+        let word = self.text(token);
+        let (name, known): (String, Vec<&str>) = match typed {
+            typed if typed.is_text() => ("STRINGS".into(), vec!["upper()", "lower()"]),
+            Typed::Plain(Type::Backend) => ("BACKEND".into(), vec!["resolve()"]),
+            Typed::Plain(Type::Stevedore) => ("STEVEDORE".into(), vec!["free_space", "used_space", "happy"]),
+            Typed::Plain(Type::Http) => {
+                let prefix = if token >= 2 { self.text(token - 2).to_ascii_lowercase() } else { String::new() };
+                let names = surface::vcl::VARIABLES
+                    .iter()
+                    .filter_map(|row| row.name.strip_prefix(prefix.as_str())?.strip_prefix('.'));
+                let near = nearest(word, names.filter(|name| !name.contains('*')));
+                let renamed = self
+                    .dialect
+                    .renamed
+                    .iter()
+                    .find(|(old, _)| *old == format!("{prefix}.{}", word.to_ascii_lowercase()));
+                let help = match (renamed, near) {
+                    (Some((_, new)), _) => Some(format!("use {new}")),
+                    (None, Some(near)) => Some(format!("did you mean {prefix}.{near}?")),
+                    (None, None) => None,
+                };
+                let help = help.map_or(String::new(), |help| hint(&help));
+                let text = format!("Unknown property '{word}' for type HTTP\n{}{help}", self.at(token));
+                return self.error(token, text);
+            }
+            Typed::Instance(index) => {
+                let instance = &self.instances[index as usize];
+                let (vmod, class) = (instance.vmod, instance.class);
+                let names =
+                    FUNCTIONS.iter().filter(|row| row.vmod == vmod && row.class == class && !row.name.is_empty());
+                (self.typed_name(typed), names.map(|row| row.name).collect())
+            }
+            other => (self.typed_name(other), Vec::new()),
+        };
+        let help = match (nearest(word, known.iter().copied()), known.is_empty()) {
+            (Some(near), _) => hint(&format!("did you mean {near}?")),
+            (None, false) => hint(&format!("there is {}", known.join(", "))),
+            (None, true) => String::new(),
+        };
+        let text = format!("Unknown property '{word}' for type {name}\n{}{help}", self.at(token));
+        self.error(token, text)
+    }
+
+    fn vmod_function(
+        &mut self,
+        vmod: &'static str,
+        path: &Path,
+        first: At,
+        wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let segment = &path.segments[1];
+        let name = self.text(segment.name);
+        let exact = self.functions.get(&(vmod, "", name)).copied();
+        let found = exact.or_else(|| {
+            let same = |row: &surface::vmod::FunctionRow| {
+                row.vmod == vmod && row.class.is_empty() && row.name.eq_ignore_ascii_case(name)
+            };
+            FUNCTIONS.iter().position(same).map(|index| index as u32)
+        });
+        let Some(function) = found else { return Err(self.unknown_path(path, first, wanted)) };
+        self.use_symbol(self.text(first));
+        let typed = self.called(function, None, segment, first, statement)?;
+        self.members(typed, &path.segments[2..], first)
+    }
+
+    fn instance_method(
+        &mut self,
+        instance: u32,
+        segment: &Segment,
+        first: At,
+        _wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let (vmod, class) = {
+            let instance = &self.instances[instance as usize];
+            (instance.vmod, instance.class)
+        };
+        let name = self.text(segment.name);
+        let same = |row: &surface::vmod::FunctionRow| {
+            row.vmod == vmod && row.class == class && !row.name.is_empty() && row.name.eq_ignore_ascii_case(name)
+        };
+        let Some(function) = FUNCTIONS.iter().position(same) else {
+            return Err(self.unknown_property(Typed::Instance(instance), segment.name));
+        };
+        self.called(function as u32, Some(instance), segment, first, statement)
+    }
+
+    /// A call of a VMOD with its arguments.
+    fn called(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        segment: &Segment,
+        first: At,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let row = &FUNCTIONS[function as usize];
+        let Some(arguments) = &segment.arguments else {
+            return Err(self.expected_in_call("'('", segment.name + 1, first, segment.name));
+        };
+        if row.returns == Type::Void && !statement {
+            return Err(self.error_at("Function returns VOID:", arguments.open));
+        }
+        self.note_use(row.at, first, segment.name, super::UseKind::Read);
+        self.vmod_call(function, instance, first, arguments)?;
+        Ok(match row.returns {
+            Type::String | Type::Strands | Type::Enum | Type::Body => Typed::Plain(Type::String),
+            kind => Typed::Plain(kind),
+        })
+    }
+}
+
+/// Bytes in a unit, without regard to case.
+fn bytes_unit(unit: &str) -> Option<f64> {
+    let factor = |power: i32| 1024f64.powi(power);
+    Some(match unit.to_ascii_lowercase().as_str() {
+        "b" => 1.0,
+        "k" | "kb" => factor(1),
+        "m" | "mb" => factor(2),
+        "g" | "gb" => factor(3),
+        "t" | "tb" => factor(4),
+        "p" | "pb" => factor(5),
+        _ => return None,
+    })
+}
+
+fn conversion_hint(from: &str, wanted: Type) -> Option<String> {
+    Some(match (from, wanted) {
+        ("INT" | "REAL", Type::Duration) => "a duration has a unit: 10s".into(),
+        ("STRING", Type::Duration) => "std.duration(..., fallback) makes a DURATION of text".into(),
+        ("STRING", Type::Int) => "std.integer(..., fallback) makes an INT of text".into(),
+        ("STRING", Type::Real) => "std.real(..., fallback) makes a REAL of text".into(),
+        ("STRING", Type::Regex) => "a pattern is written as a string, it cannot be computed".into(),
+        ("STRING", Type::Ip) => "std.ip(..., fallback) makes an IP of text".into(),
+        ("STRING", Type::Acl | Type::Backend | Type::Probe) => {
+            format!("name the {} without quotes", wanted.name().to_ascii_lowercase())
+        }
+        ("REAL" | "TIME" | "BYTES" | "IP", Type::Bool) => "compare it with something".into(),
+        (name, Type::Backend) if name.contains('.') => "ask the object for one: .backend()".into(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,168 @@
+//! The graph of calls: what each method reaches must be available to it, and nothing may reach itself.
+
+use super::{Checker, UseKind, available_hint};
+use crate::tree::At;
+use std::collections::HashSet;
+use surface::vcl::{METHODS, MethodRow, at};
+
+impl Checker<'_> {
+    pub(super) fn flow(&mut self) {
+        if self.recursion() {
+            return;
+        }
+        self.available_at();
+        let mut rows: Vec<&MethodRow> = METHODS.iter().collect();
+        rows.sort_by_key(|row| row.name);
+        let mut said = HashSet::new();
+        for row in rows {
+            self.reach(row, &mut said);
+        }
+    }
+
+    /// Reports subroutines that call themselves, directly or through others.
+    fn recursion(&mut self) -> bool {
+        let mut done = vec![false; self.subs.len()];
+        let mut open = vec![false; self.subs.len()];
+        let mut found = false;
+        for start in 0..self.subs.len() {
+            if done[start] {
+                continue;
+            }
+            // The calls that lead from `start` to here; each sub is entered once.
+            let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+            open[start] = true;
+            while let Some(step) = path.last_mut() {
+                let sub = step.0;
+                let Some(&(callee, _)) = self.subs[sub].calls.get(step.1) else {
+                    open[sub] = false;
+                    done[sub] = true;
+                    path.pop();
+                    continue;
+                };
+                step.1 += 1;
+                let callee = callee as usize;
+                if open[callee] {
+                    let from = path.iter().position(|&(sub, _)| sub == callee).unwrap_or(0);
+                    let text = self.cycle(&path[from..]);
+                    self.error(self.subs[callee].defined, text);
+                    found = true;
+                } else if !done[callee] {
+                    open[callee] = true;
+                    path.push((callee, 0));
+                }
+            }
+        }
+        found
+    }
+
+    fn cycle(&self, path: &[(usize, usize)]) -> String {
+        let first = path[0].0;
+        let mut text = format!("Subroutine recurses on\n{}", self.at(self.subs[first].defined));
+        for &(sub, next) in path {
+            let sub = &self.subs[sub];
+            let call = sub.calls[next - 1].1;
+            text += &format!("\n\n...called from \"{}\"\n{}", sub.name, self.at(call));
+        }
+        text
+    }
+
+    /// Works out, from the leaves of the graph up, where each subroutine may run.
+    fn available_at(&mut self) {
+        let mut known: Vec<Option<u16>> = vec![None; self.subs.len()];
+        for start in 0..self.subs.len() {
+            let mut path = vec![(start, 0usize)];
+            while let Some((sub, next)) = path.pop() {
+                if known[sub].is_some() {
+                    continue;
+                }
+                if let Some(&(callee, _)) = self.subs[sub].calls.get(next) {
+                    path.push((sub, next + 1));
+                    path.push((callee as usize, 0));
+                    continue;
+                }
+                let entry = &self.subs[sub];
+                let mut mask = entry.uses.iter().fold(at::ALL, |mask, used| mask & used.at);
+                for row in METHODS {
+                    if entry.returns.iter().any(|(action, _)| !row.actions.contains(action)) {
+                        mask &= !row.bit;
+                    }
+                }
+                for &(callee, _) in &entry.calls {
+                    mask &= known[callee as usize].unwrap_or(0);
+                }
+                known[sub] = Some(mask);
+            }
+        }
+        for (sub, mask) in self.subs.iter_mut().zip(known) {
+            sub.at = mask.unwrap_or(0);
+        }
+    }
+
+    /// Checks everything that a method reaches. What has been said of a place is not said again for another method.
+    fn reach(&mut self, row: &'static MethodRow, said: &mut HashSet<At>) {
+        let start = row.method as usize;
+        if self.subs[start].at & row.bit != 0 {
+            return;
+        }
+        // Which call led to each sub, for the chain in the message.
+        let mut reached_by: Vec<Option<(usize, At)>> = vec![None; self.subs.len()];
+        let mut seen = vec![false; self.subs.len()];
+        seen[start] = true;
+        let mut queue = vec![start];
+        let mut errors: Vec<(At, String)> = Vec::new();
+        while let Some(sub) = queue.pop() {
+            let entry = &self.subs[sub];
+            for &(action, place) in &entry.returns {
+                if !row.actions.contains(&action) && said.insert(place) {
+                    let mut names: Vec<&str> = row.actions.iter().map(|action| action.name()).collect();
+                    names.sort_unstable();
+                    let text = format!(
+                        "Invalid return \"{}\"\n{}\n\n{}Legal returns are: \"{}\"\n",
+                        action.name(),
+                        self.at(place),
+                        self.chain(sub, &reached_by, row),
+                        names.join("\" \"")
+                    );
+                    errors.push((place, text));
+                }
+            }
+            for used in &entry.uses {
+                // In the method itself it was reported when it was seen.
+                let indirect = sub != start || used.what == UseKind::Action && entry.method.is_none();
+                if used.at & row.bit == 0 && indirect && said.insert(used.first) {
+                    let text = format!(
+                        "{}\n{} from subroutine '{}'.\n\n{}{}",
+                        self.between(used.first, used.last),
+                        used.what.text(),
+                        row.name,
+                        self.chain(sub, &reached_by, row),
+                        available_hint(used.at)
+                    );
+                    errors.push((used.first, text));
+                }
+            }
+            for &(callee, place) in &entry.calls {
+                let callee = callee as usize;
+                if !seen[callee] {
+                    seen[callee] = true;
+                    reached_by[callee] = Some((sub, place));
+                    queue.push(callee);
+                }
+            }
+        }
+        for (place, text) in errors {
+            self.error(place, text);
+        }
+    }
+
+    /// How a method came to a subroutine.
+    fn chain(&self, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> String {
+        let mut text = format!("...in subroutine \"{}\"\n{}\n\n", self.subs[sub].name, self.at(self.subs[sub].defined));
+        let mut here = sub;
+        while let Some((caller, place)) = reached_by[here] {
+            text += &format!("...called from \"{}\"\n{}\n\n", self.subs[caller].name, self.at(place));
+            here = caller;
+        }
+        text + &format!("...which is the \"{}\" subroutine\n", row.name)
+    }
+}

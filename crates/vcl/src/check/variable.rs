@@ -1,0 +1,229 @@
+//! Variables: from the words of a path to a row of [`surface::vcl::VARIABLES`].
+
+use super::{Checked, Checker, Reported, UseKind, nearest};
+use crate::source::Kind;
+use crate::tree::{At, Path};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
+
+/// Longest header name, in bytes.
+const HEADER_NAME_BYTES_MAX: usize = 127;
+
+/// A variable found at the start of a path.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) row: &'static VariableRow,
+    /// The header, for `*.http.*`.
+    pub(super) header: Option<(HttpObject, String)>,
+    /// The storage, for `storage.*`.
+    pub(super) storage: Option<u32>,
+    /// Words of the path that name it.
+    pub(super) segments: usize,
+}
+
+/// What a path is, as a variable.
+pub(super) enum Lookup {
+    Found(Variable),
+    /// A storage itself.
+    Storage(u32),
+    /// Begins like a header family, but is none: `req.http`.
+    Family,
+    None,
+}
+
+/// The names of all variables that are whole names.
+fn names() -> &'static HashMap<&'static str, Vec<&'static VariableRow>> {
+    static NAMES: OnceLock<HashMap<&'static str, Vec<&'static VariableRow>>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let mut names: HashMap<&'static str, Vec<&'static VariableRow>> = HashMap::new();
+        for row in VARIABLES {
+            names.entry(row.name).or_default().push(row);
+        }
+        names
+    })
+}
+
+/// The headers that a variable of that family belongs to.
+fn http_object(var: Var) -> Option<HttpObject> {
+    Some(match var {
+        Var::ReqHttp => HttpObject::Req,
+        Var::ReqTopHttp => HttpObject::ReqTop,
+        Var::BereqHttp => HttpObject::Bereq,
+        Var::BerespHttp => HttpObject::Beresp,
+        Var::ObjHttp => HttpObject::Obj,
+        Var::RespHttp => HttpObject::Resp,
+        _ => return None,
+    })
+}
+
+impl Checker<'_> {
+    /// Finds the longest variable that a path begins with.
+    ///
+    /// # Errors
+    /// When it is one but cannot be used; that has been reported.
+    pub(super) fn find_variable(&mut self, path: &Path) -> Checked<Lookup> {
+        let plain = path.segments.iter().take(3).take_while(|segment| segment.arguments.is_none()).count();
+        let words: Vec<String> =
+            path.segments[..plain].iter().map(|segment| self.text(segment.name).to_ascii_lowercase()).collect();
+        if words.first().is_some_and(|word| word == "storage") {
+            return self.find_storage(path, &words);
+        }
+        if words.len() >= 2 && words[1] == "http" {
+            let family = format!("{}.http.*", words[0]);
+            if let Some(rows) = names().get(family.as_str()) {
+                let row = rows[0];
+                let Some(segment) = path.segments.get(2) else {
+                    return Ok(Lookup::Family);
+                };
+                let Some(http) = http_object(row.var) else { return Ok(Lookup::None) };
+                let name = self.header_name(segment.name)?;
+                if name.is_empty() {
+                    return Ok(Lookup::Family);
+                }
+                let header = Some((http, name));
+                return Ok(Lookup::Found(Variable { row, header, storage: None, segments: 3 }));
+            }
+        }
+        let mut other_version = None;
+        for segments in (1..=words.len()).rev() {
+            let Some(rows) = names().get(words[..segments].join(".").as_str()) else { continue };
+            let syntax = self.loaded.syntax;
+            let fits =
+                |row: &&&VariableRow| row.syntax_min <= syntax && (row.syntax_max == 41 || syntax <= row.syntax_max);
+            if let Some(row) = rows.iter().find(fits) {
+                // A longer name that this version lacks is a better message than a property of a shorter one.
+                if other_version.is_none() {
+                    return Ok(Lookup::Found(Variable { row, header: None, storage: None, segments }));
+                }
+                break;
+            }
+            other_version = other_version.or(rows.first().copied());
+        }
+        match other_version {
+            Some(row) => {
+                let first = path.first();
+                let last = path.segments[row.name.matches('.').count().min(path.segments.len() - 1)].name;
+                let when = if row.syntax_min == 41 {
+                    "(Only available when 4.1 <= VCL syntax)"
+                } else {
+                    "(Only available when VCL syntax <= 4.0)"
+                };
+                let name: String = (first..=last).map(|index| self.text(index)).collect();
+                let instead = self.dialect.renamed.iter().find(|(old, _)| *old == row.name);
+                let help = instead.map_or(String::new(), |(_, new)| crate::diagnostic::hint(&format!("use {new}")));
+                let place = self.between(first, last);
+                Err(self.error(first, format!("Symbol not found: '{name}' {when}\nAt: {place}{help}")))
+            }
+            None => Ok(Lookup::None),
+        }
+    }
+
+    fn find_storage(&mut self, path: &Path, words: &[String]) -> Checked<Lookup> {
+        let Some(name) = words.get(1) else { return Ok(Lookup::None) };
+        let found = self.options.storages.iter().position(|storage| storage.eq_ignore_ascii_case(name));
+        let Some(index) = found else {
+            let all = self.options.storages.join(", ");
+            let help = if all.is_empty() { None } else { Some(format!("storages: {all}")) };
+            let last = path.segments[1].name;
+            let written = format!("{}.{}", self.text(path.first()), self.text(last));
+            return Err(self.not_found(&written, path.first(), last, help.as_deref()));
+        };
+        let index = index as u32;
+        let property = words.get(2).and_then(|word| names().get(format!("storage.*.{word}").as_str()));
+        Ok(match property {
+            Some(rows) => Lookup::Found(Variable { row: rows[0], header: None, storage: Some(index), segments: 3 }),
+            None => Lookup::Storage(index),
+        })
+    }
+
+    /// The name of a header, quoted or not.
+    fn header_name(&mut self, token: At) -> Checked<String> {
+        let quoted = self.token(token).kind == Kind::Text;
+        let bytes = if quoted { self.loaded.sources.content(self.token(token)) } else { self.text(token).as_bytes() };
+        if quoted && self.loaded.syntax < 41 {
+            return Err(self.error_at("Quoted headers are available for VCL >= 4.1.\nAt:", token));
+        }
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if let Some(&wrong) = bytes.iter().find(|&&byte| !allowed(byte)) {
+            let text = format!("Invalid character '{}' in header name.", wrong.escape_ascii());
+            return Err(self.error_at(&text, token));
+        }
+        let name = String::from_utf8_lossy(bytes).into_owned();
+        if name.len() > HEADER_NAME_BYTES_MAX {
+            return Err(self.error_at(&format!("HTTP header ({:.20}..) is too long.", name), token));
+        }
+        Ok(name)
+    }
+
+    /// The variable that `set` and `unset` name.
+    pub(super) fn target(&mut self, path: &Path, kind: UseKind) -> Checked<Variable> {
+        let (first, last) = (path.first(), path.last());
+        let written: String = (first..=last).map(|index| self.text(index)).collect();
+        let variable = match self.find_variable(path)? {
+            Lookup::Found(variable) if variable.segments == path.segments.len() => variable,
+            Lookup::Found(_) | Lookup::Storage(_) => return Err(self.unknown_variable(&written, first, last)),
+            Lookup::Family => return Err(self.family_alone(&written, first, last)),
+            Lookup::None => {
+                let name = self.text(first);
+                if path.segments.len() == 1 && (self.symbol(name).is_some() || self.builtin_kind_of(name)) {
+                    return Err(self.wrong_type(name, first, last, "var"));
+                }
+                if self.is_damaged(name) {
+                    return Err(Reported);
+                }
+                return Err(self.unknown_variable(&written, first, last));
+            }
+        };
+        let (mask, never) = match kind {
+            UseKind::Unset => (variable.row.unset, "Variable cannot be unset."),
+            _ => (variable.row.write, "Variable is read only."),
+        };
+        if mask == 0 {
+            let place = self.between(first, last);
+            let help = match (variable.row.kind, kind) {
+                (Type::Header, _) | (_, UseKind::Unset) if variable.row.write != 0 => {
+                    crate::diagnostic::hint("only headers and bodies can be unset; set it to another value")
+                }
+                _ => String::new(),
+            };
+            return Err(self.error(first, format!("{place}\n{never}\n{help}")));
+        }
+        self.note_use(mask, first, last, kind);
+        Ok(variable)
+    }
+
+    fn builtin_kind_of(&self, name: &str) -> bool {
+        self.dialect.statements.iter().any(|(word, _)| word.eq_ignore_ascii_case(name))
+            || self.dialect.reserved.iter().any(|word| word.eq_ignore_ascii_case(name))
+    }
+
+    pub(super) fn family_alone(&mut self, written: &str, first: At, last: At) -> Reported {
+        let place = self.between(first, last);
+        let help = crate::diagnostic::hint(&format!("name a header: {written}.Host"));
+        self.error(
+            first,
+            format!("Symbol '{written}' has wrong type (none), expected var:\nAt: {place}\nSymbol was builtin\n{help}"),
+        )
+    }
+
+    /// `Symbol not found`, with the variable that may have been meant.
+    pub(super) fn unknown_variable(&mut self, written: &str, first: At, last: At) -> Reported {
+        let lower = written.to_ascii_lowercase();
+        let help = if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {
+            Some(format!("use {instead}"))
+        } else {
+            let known = self.symbols.values().map(|symbol| symbol.name.as_str());
+            nearest(&lower, VARIABLES.iter().map(|row| row.name).filter(|name| !name.contains('*')).chain(known))
+                .map(|near| format!("did you mean {near}?"))
+        };
+        self.not_found(written, first, last, help.as_deref())
+    }
+
+    /// Notes that a variable is read.
+    pub(super) fn note_read(&mut self, variable: &Variable, first: At) {
+        if variable.row.read != 0 {
+            self.note_use(variable.row.read, first, first, UseKind::Read);
+        }
+    }
+}

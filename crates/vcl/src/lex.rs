@@ -1,0 +1,330 @@
+//! Text to tokens.
+//!
+//! Never gives up: what cannot be a token is reported once and skipped. Source: the lexical rules of VCL 4.1.
+
+use crate::source::{Kind, Sign, Sources, Token};
+
+/// What is wrong with a piece of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LexError {
+    pub(crate) text: &'static str,
+    pub(crate) token: Token,
+    /// A second place that belongs to it.
+    pub(crate) also: Option<Token>,
+    pub(crate) hint: Option<&'static str>,
+}
+
+/// Cuts one source; the tokens do not end in [`Kind::End`].
+pub(crate) fn lex(sources: &Sources, source: u32, errors: &mut Vec<LexError>) -> Vec<Token> {
+    let text = sources.files[source as usize].text.as_slice();
+    let mut lexer = Lexer { text, source, at: 0, tokens: Vec::with_capacity(text.len() / 5), errors };
+    lexer.run();
+    lexer.tokens
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    source: u32,
+    at: usize,
+    tokens: Vec<Token>,
+    errors: &'a mut Vec<LexError>,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        while let Some(&byte) = self.text.get(self.at) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.at += 1,
+                b'#' => self.skip_line(),
+                b'/' if self.next_is(b"//") => self.skip_line(),
+                b'/' if self.next_is(b"/*") => self.comment(),
+                b'C' if self.next_is(b"C{") => self.inline_c(),
+                b'a'..=b'z' | b'A'..=b'Z' => {
+                    let len = self.run_of(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+                    self.push(Kind::Word, len);
+                }
+                b'0'..=b'9' => self.number(),
+                b'"' if self.next_is(b"\"\"\"") => self.long_text(3, b"\"\"\""),
+                b'{' if self.next_is(b"{\"") => self.long_text(2, b"\"}"),
+                b'"' => self.text(),
+                b':' => self.blob(),
+                _ => self.sign(),
+            }
+        }
+    }
+
+    fn next_is(&self, what: &[u8]) -> bool {
+        self.text[self.at..].starts_with(what)
+    }
+
+    fn run_of(&self, belongs: impl Fn(u8) -> bool) -> usize {
+        let rest = &self.text[self.at..];
+        rest.iter().position(|&byte| !belongs(byte)).unwrap_or(rest.len())
+    }
+
+    fn token(&self, kind: Kind, len: usize) -> Token {
+        let start = self.at as u32;
+        Token { kind, source: self.source, start, end: start + len as u32 }
+    }
+
+    fn push(&mut self, kind: Kind, len: usize) {
+        let token = self.token(kind, len);
+        self.tokens.push(token);
+        self.at += len;
+    }
+
+    fn error(&mut self, text: &'static str, len: usize, hint: Option<&'static str>) {
+        let token = self.token(Kind::Word, len);
+        self.errors.push(LexError { text, token, also: None, hint });
+    }
+
+    fn skip_line(&mut self) {
+        self.at += self.run_of(|byte| byte != b'\n');
+    }
+
+    fn comment(&mut self) {
+        let rest = &self.text[self.at + 2..];
+        match find(rest, b"*/") {
+            Some(len) => {
+                if let Some(inner) = find(&rest[..len], b"/*") {
+                    let start = self.at as u32;
+                    let token = self.token(Kind::Word, 2);
+                    let inner = start + 2 + inner as u32;
+                    let also = Token { start: inner, end: inner + 2, ..token };
+                    let hint = Some("comments do not nest; end the outer one first");
+                    self.errors.push(LexError { text: "/* ... */ comment contains /*", token, also: Some(also), hint });
+                }
+                self.at += len + 4;
+            }
+            None => {
+                self.error("Unterminated /* ... */ comment, starting at", 2, None);
+                self.at = self.text.len();
+            }
+        }
+    }
+
+    fn inline_c(&mut self) {
+        match find(&self.text[self.at..], b"}C") {
+            Some(len) => {
+                let hint = "nothing is compiled as C here: use std, another VMOD, or plain VCL";
+                self.error("Inline-C not allowed", len + 2, Some(hint));
+                self.at += len + 2;
+            }
+            None => {
+                self.error("Unterminated inline C source, starting at", 2, None);
+                self.at = self.text.len();
+            }
+        }
+    }
+
+    fn long_text(&mut self, open: usize, close: &[u8]) {
+        match find(&self.text[self.at + open..], close) {
+            Some(len) => self.push(Kind::Text, open + len + close.len()),
+            None => {
+                self.error("Unterminated long-string, starting at", open, None);
+                self.at = self.text.len();
+            }
+        }
+    }
+
+    fn text(&mut self) {
+        let rest = &self.text[self.at + 1..];
+        match rest.iter().position(|&byte| byte == b'"' || byte == b'\n' || byte == b'\r') {
+            Some(len) if rest[len] == b'"' => self.push(Kind::Text, len + 2),
+            ended => {
+                let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
+                self.error("Unterminated string, starting at", 1, Some(hint));
+                // The line is kept as a string, so that what follows reads as it was meant.
+                self.push(Kind::Text, 1 + ended.unwrap_or(rest.len()));
+            }
+        }
+    }
+
+    fn blob(&mut self) {
+        let rest = &self.text[self.at + 1..];
+        let (mut digits, mut padding) = (0usize, 0usize);
+        for (offset, &byte) in rest.iter().enumerate() {
+            let so_far = offset + 2;
+            match byte {
+                b':' => {
+                    if (digits + padding) % 4 != 0 {
+                        self.error("BLOB must have n*4 base64 characters", so_far, None);
+                    }
+                    self.push(Kind::Blob, so_far);
+                    return;
+                }
+                b'=' if padding < 2 && (digits + padding) % 4 >= 2 => padding += 1,
+                b'=' => return self.bad_blob("Wrong padding ('=') in BLOB:", so_far),
+                _ if byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/' => {
+                    if padding > 0 {
+                        return self.bad_blob("Wrong padding ('=') in BLOB:", so_far);
+                    }
+                    digits += 1;
+                }
+                _ => return self.bad_blob("Illegal BLOB character:", so_far),
+            }
+        }
+        self.bad_blob("Missing colon at end of BLOB:", rest.len() + 1);
+    }
+
+    fn bad_blob(&mut self, text: &'static str, len: usize) {
+        self.error(text, len, Some("a BLOB is base64 between colons, e.g. :aGVsbG8=:"));
+        // Goes on behind the closing colon when it is on this line.
+        let rest = &self.text[self.at + 1..];
+        let end = rest.iter().position(|&byte| matches!(byte, b':' | b';' | b'\n')).unwrap_or(rest.len());
+        let len = if rest.get(end) == Some(&b':') { end + 2 } else { end + 1 };
+        self.push(Kind::Blob, len);
+    }
+
+    fn number(&mut self) {
+        let whole = self.run_of(|byte| byte.is_ascii_digit());
+        if self.text.get(self.at + whole) != Some(&b'.') {
+            if whole > 15 {
+                self.error("Too many digits for integer.", whole, Some("at most 15 digits"));
+            }
+            return self.push(Kind::Integer, whole);
+        }
+        let rest = &self.text[self.at + whole + 1..];
+        let fraction = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        let len = whole + 1 + fraction;
+        if whole > 12 || fraction > 3 {
+            self.error("Too many digits for real.", len, Some("at most 12 digits before and 3 after the dot"));
+        }
+        self.push(Kind::Real, len);
+    }
+
+    fn sign(&mut self) {
+        const SIGNS: &[(&[u8], Sign)] = &[
+            (b"{", Sign::BraceOpen),
+            (b"}", Sign::BraceClose),
+            (b"(", Sign::ParenOpen),
+            (b")", Sign::ParenClose),
+            (b";", Sign::Semicolon),
+            (b",", Sign::Comma),
+            (b".", Sign::Dot),
+            (b"!~", Sign::NotMatch),
+            (b"!=", Sign::NotEqual),
+            (b"!", Sign::Not),
+            (b"~", Sign::Match),
+            (b"==", Sign::Equal),
+            (b"=", Sign::Assign),
+            (b"<=", Sign::LessOrEqual),
+            (b"<<", Sign::ShiftLeft),
+            (b"<", Sign::Less),
+            (b">=", Sign::GreaterOrEqual),
+            (b">>", Sign::ShiftRight),
+            (b">", Sign::Greater),
+            (b"&&", Sign::And),
+            (b"&", Sign::BitAnd),
+            (b"||", Sign::Or),
+            (b"|", Sign::BitOr),
+            (b"++", Sign::PlusPlus),
+            (b"+=", Sign::PlusAssign),
+            (b"+", Sign::Plus),
+            (b"--", Sign::MinusMinus),
+            (b"-=", Sign::MinusAssign),
+            (b"-", Sign::Minus),
+            (b"*=", Sign::StarAssign),
+            (b"*", Sign::Star),
+            (b"/=", Sign::SlashAssign),
+            (b"/", Sign::Slash),
+            (b"%", Sign::Percent),
+        ];
+        match SIGNS.iter().find(|(text, _)| self.next_is(text)) {
+            Some((text, sign)) => self.push(Kind::Sign(*sign), text.len()),
+            None => {
+                self.error("Syntax error at", 1, None);
+                // One message for a run of what cannot be VCL.
+                let len = self.run_of(|byte| {
+                    !byte.is_ascii_alphanumeric()
+                        && !byte.is_ascii_whitespace()
+                        && !b"#/:\"{}();,.!~=<>&|+-*%".contains(&byte)
+                });
+                self.at += len.max(1);
+            }
+        }
+    }
+}
+
+/// Where `what` first stands in `text`.
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = text[from..].iter().position(|&byte| byte == what[0]) {
+        if text[from + at..].starts_with(what) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &[&str]) {
+        let mut sources = Sources::default();
+        let source = sources.add("t".into(), text.as_bytes().to_vec(), None);
+        let mut errors = Vec::new();
+        let tokens = lex(&sources, source, &mut errors);
+        assert_eq!(errors, []);
+        let shown: Vec<&str> = tokens.iter().map(|&token| sources.text(token)).collect();
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    fn check_error(text: &str, expect: &str) {
+        let mut sources = Sources::default();
+        let source = sources.add("t".into(), text.as_bytes().to_vec(), None);
+        let mut errors = Vec::new();
+        lex(&sources, source, &mut errors);
+        let shown: Vec<String> =
+            errors.iter().map(|error| format!("{} {}..{}", error.text, error.token.start, error.token.end)).collect();
+        assert_eq!(shown, [expect], "{text}");
+    }
+
+    #[test]
+    fn words_numbers_and_signs() {
+        check("set req.http.X-y_z = 1.5s;", &["set", "req", ".", "http", ".", "X-y_z", "=", "1.5", "s", ";"]);
+        check("a-1 b -1 5 %2", &["a-1", "b", "-", "1", "5", "%", "2"]);
+        check("1.2.3", &["1.2", ".", "3"]);
+        check(
+            "!~ != ! == = <= << < >= >> > && & || | ++ += + -- -= - *= * /= / %",
+            &[
+                "!~", "!=", "!", "==", "=", "<=", "<<", "<", ">=", ">>", ">", "&&", "&", "||", "|", "++", "+=", "+",
+                "--", "-=", "-", "*=", "*", "/=", "/", "%",
+            ],
+        );
+    }
+
+    #[test]
+    fn comments_are_skipped() {
+        check("a # b\nc // d\ne /* f\n */ g /*/ */ h", &["a", "c", "e", "g", "h"]);
+    }
+
+    #[test]
+    fn strings_come_in_three_forms() {
+        check(
+            "\"a b\" {\"a\n\"b\"} \"\"\"a\"\nb\"\"\" \"\" {\"\"}",
+            &["\"a b\"", "{\"a\n\"b\"}", "\"\"\"a\"\nb\"\"\"", "\"\"", "{\"\"}"],
+        );
+    }
+
+    #[test]
+    fn what_is_no_token_is_said_once() {
+        check_error("a @@ b", "Syntax error at 2..3");
+        check_error("\"a", "Unterminated string, starting at 0..1");
+        check_error("{\"a", "Unterminated long-string, starting at 0..2");
+        check_error("\"\"\"a", "Unterminated long-string, starting at 0..3");
+        check_error("/* a", "Unterminated /* ... */ comment, starting at 0..2");
+        check_error("/* /* */", "/* ... */ comment contains /* 0..2");
+        check_error("C{ a", "Unterminated inline C source, starting at 0..2");
+        check_error("C{ a }C", "Inline-C not allowed 0..7");
+        check_error("1234567890123456", "Too many digits for integer. 0..16");
+        check_error("1.2345", "Too many digits for real. 0..6");
+        check_error(":abc:", "BLOB must have n*4 base64 characters 0..5");
+        check_error(":a!cd:", "Illegal BLOB character: 0..3");
+        check_error(":a=cd:", "Wrong padding ('=') in BLOB: 0..3");
+        check_error(":abcd", "Missing colon at end of BLOB: 0..5");
+        check_error("\x01\x02\x03", "Syntax error at 0..1");
+    }
+}

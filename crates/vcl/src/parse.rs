@@ -1,0 +1,416 @@
+//! Tokens to a tree.
+//!
+//! The parser says what it expected and goes on at the next statement or declaration. Where it meets a token that begins no
+//! expression it leaves [`ExpressionKind::Unexpected`] in the tree: only the checker knows which type was looked for.
+//! Depth is counted; see [`surface::limits::VCL_NESTING_MAX`]. Next files: `parse/declaration.rs`, `parse/expression.rs`.
+
+mod declaration;
+mod expression;
+
+use crate::diagnostic::{Diagnostics, at, hint};
+use crate::dialect::{Dialect, StatementWord};
+use crate::source::{Kind, Sign, Sources, Token};
+use crate::tree::{At, Block, Declaration, Name, Path, ReturnAction, Statement};
+use std::collections::HashSet;
+use surface::limits::VCL_NESTING_MAX;
+
+/// What a syntax error leaves: nothing, it has been reported.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
+type Parsed<T> = Result<T, Broken>;
+
+/// The tree of one row of tokens, and names whose declaration was broken (uses of them are not worth a message).
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) declarations: Vec<Declaration>,
+    pub(crate) damaged: HashSet<String>,
+}
+
+/// Parses the tokens from `start` to the next [`Kind::End`].
+pub(crate) fn parse(
+    sources: &Sources,
+    tokens: &[Token],
+    start: At,
+    dialect: &'static Dialect,
+    diagnostics: &mut Diagnostics,
+) -> Tree {
+    let mut parser = Parser {
+        sources,
+        tokens,
+        next: start,
+        depth: 0,
+        unexpected: false,
+        too_deep: false,
+        dialect,
+        diagnostics,
+        damaged: HashSet::new(),
+    };
+    let declarations = parser.declarations();
+    Tree { declarations, damaged: parser.damaged }
+}
+
+struct Parser<'a> {
+    sources: &'a Sources,
+    tokens: &'a [Token],
+    next: At,
+    depth: usize,
+    /// An [`crate::tree::ExpressionKind::Unexpected`] was left: give up the statement, but keep what there is of it.
+    unexpected: bool,
+    too_deep: bool,
+    dialect: &'static Dialect,
+    diagnostics: &'a mut Diagnostics,
+    damaged: HashSet<String>,
+}
+
+impl<'a> Parser<'a> {
+    fn token_at(&self, index: At) -> Token {
+        self.tokens[(index as usize).min(self.tokens.len() - 1)]
+    }
+
+    fn peek(&self) -> Token {
+        self.token_at(self.next)
+    }
+
+    fn peek_word(&self) -> Option<&'a str> {
+        let token = self.peek();
+        (token.kind == Kind::Word).then(|| self.sources.text(token))
+    }
+
+    fn is_next(&self, sign: Sign) -> bool {
+        self.peek().is(sign)
+    }
+
+    /// Steps over a token; never beyond the end.
+    fn advance(&mut self) -> At {
+        let here = self.next;
+        if self.peek().kind != Kind::End {
+            self.next += 1;
+        }
+        here
+    }
+
+    fn accept(&mut self, sign: Sign) -> bool {
+        let found = self.is_next(sign);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn error_here(&mut self, text: &str, help: Option<&str>) -> Broken {
+        let place = at(self.sources, self.peek());
+        let help = help.map_or(String::new(), hint);
+        self.diagnostics.error(u64::from(self.next), format!("{text}\n{place}{help}"));
+        Broken
+    }
+
+    /// `Expected X got Y`.
+    fn expected(&mut self, what: &str) -> Broken {
+        self.expected_with(what, None)
+    }
+
+    fn expected_with(&mut self, what: &str, help: Option<&str>) -> Broken {
+        if self.unexpected || self.too_deep {
+            return Broken;
+        }
+        let got = self.sources.shown(self.peek());
+        let text = format!("Expected {what} got {got}\nat");
+        self.error_here(&text, help)
+    }
+
+    fn expect(&mut self, sign: Sign, shown: &str) -> Parsed<At> {
+        if self.is_next(sign) { Ok(self.advance()) } else { Err(self.expected(shown)) }
+    }
+
+    fn expect_word(&mut self) -> Parsed<At> {
+        if self.peek().kind == Kind::Word { Ok(self.advance()) } else { Err(self.expected("ID")) }
+    }
+
+    fn semicolon(&mut self) -> Parsed<At> {
+        if self.is_next(Sign::Semicolon) {
+            return Ok(self.advance());
+        }
+        let help = match self.peek().kind {
+            Kind::Text => Some("strings are joined with +"),
+            Kind::Sign(Sign::BraceClose) => Some("a ; ends the statement"),
+            _ => None,
+        };
+        Err(self.expected_with("';'", help))
+    }
+
+    /// A name with dots in it; only the checker says that dots are wrong.
+    fn name(&mut self) -> Parsed<Name> {
+        let first = self.expect_word()?;
+        let mut last = first;
+        while self.is_next(Sign::Dot) && self.token_at(self.next + 1).kind == Kind::Word {
+            self.advance();
+            last = self.advance();
+        }
+        Ok(Name { first, last })
+    }
+
+    fn name_text(&self, name: Name) -> String {
+        (name.first..=name.last).map(|index| self.sources.text(self.token_at(index))).collect()
+    }
+
+    /// Runs a part of the grammar one level deeper.
+    fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= VCL_NESTING_MAX {
+            if !self.too_deep {
+                self.error_here(&format!("Nested too deep (more than {VCL_NESTING_MAX} levels) at"), None);
+            }
+            self.too_deep = true;
+            // Nothing behind this point can be read in a useful way.
+            while self.peek().kind != Kind::End {
+                self.next += 1;
+            }
+            return Err(Broken);
+        }
+        self.depth += 1;
+        let result = part(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn block(&mut self) -> Parsed<Block> {
+        let open = self.expect(Sign::BraceOpen, "'{'")?;
+        self.deeper(|parser| {
+            let mut statements = Vec::new();
+            loop {
+                if parser.accept(Sign::BraceClose) {
+                    return Ok(Block { open, statements });
+                }
+                let token = parser.peek();
+                if token.kind == Kind::End {
+                    if !parser.too_deep {
+                        let opened = at(parser.sources, parser.token_at(open));
+                        let text = format!(
+                            "Expected '}}' got end of input\nat\n{}opened here:\n{opened}",
+                            at(parser.sources, token)
+                        );
+                        parser.diagnostics.error(u64::from(parser.next), text);
+                    }
+                    return Ok(Block { open, statements });
+                }
+                let before = parser.next;
+                match parser.statement() {
+                    Ok(statement) => statements.extend(statement),
+                    Err(Broken) => parser.recover(before),
+                }
+                if parser.unexpected {
+                    parser.unexpected = false;
+                    parser.recover(before);
+                }
+            }
+        })
+    }
+
+    /// Goes on behind the `;` of a broken statement, or at the `}` of its block. Brackets opened on the way are stepped over.
+    fn recover(&mut self, statement: At) {
+        if self.next == statement {
+            self.advance();
+        }
+        let mut open = 0usize;
+        loop {
+            let token = self.peek();
+            match token.kind {
+                Kind::End => return,
+                Kind::Sign(Sign::BraceOpen) => open += 1,
+                Kind::Sign(Sign::BraceClose) if open == 0 => return,
+                Kind::Sign(Sign::BraceClose) => {
+                    open -= 1;
+                    if open == 0 {
+                        self.advance();
+                        return;
+                    }
+                }
+                Kind::Sign(Sign::Semicolon) if open == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// One statement; `Ok(None)` cannot happen but for parts of the text that were given up.
+    fn statement(&mut self) -> Parsed<Option<Statement>> {
+        if self.is_next(Sign::BraceOpen) {
+            return self.block().map(|block| Some(Statement::Block(block)));
+        }
+        let Some(word) = self.peek_word() else {
+            return Err(self.error_here("Expected an action, 'if', '{' or '}'", None));
+        };
+        let meaning = self.dialect.statements.iter().find(|(known, _)| *known == word).map(|&(_, meaning)| meaning);
+        let Some(meaning) = meaning else {
+            return self.use_statement().map(Some);
+        };
+        let keyword = self.advance();
+        let statement = match meaning {
+            StatementWord::Set => self.set()?,
+            StatementWord::Unset => {
+                let target = self.variable()?;
+                self.semicolon()?;
+                Statement::Unset { target }
+            }
+            StatementWord::Call => {
+                if self.peek().kind != Kind::Word {
+                    return Err(self.expected("ID"));
+                }
+                let callee = self.primary()?;
+                self.end_statement()?;
+                Statement::Call { callee }
+            }
+            StatementWord::Return => self.return_statement(keyword)?,
+            StatementWord::If => self.if_statement()?,
+            StatementWord::New => self.new_statement(keyword)?,
+            StatementWord::Ban => Statement::Ban { value: self.in_parentheses()? },
+            StatementWord::HashData => Statement::HashData { keyword, value: self.in_parentheses()? },
+            StatementWord::Synthetic => Statement::Synthetic { keyword, value: self.in_parentheses()? },
+        };
+        Ok(Some(statement))
+    }
+
+    /// The `;`, unless the statement was given up in an expression.
+    fn end_statement(&mut self) -> Parsed<()> {
+        if self.unexpected {
+            return Ok(());
+        }
+        self.semicolon().map(|_| ())
+    }
+
+    /// The name of a variable in `set` and `unset`.
+    fn variable(&mut self) -> Parsed<Path> {
+        if self.peek().kind != Kind::Word {
+            return Err(self.expected("ID"));
+        }
+        self.path(false)
+    }
+
+    fn set(&mut self) -> Parsed<Statement> {
+        let target = self.variable()?;
+        let operator = match self.peek().kind {
+            Kind::Sign(Sign::Assign | Sign::PlusAssign | Sign::MinusAssign | Sign::StarAssign | Sign::SlashAssign) => {
+                self.advance()
+            }
+            Kind::Sign(Sign::Equal) => return Err(self.expected_with("'='", Some("== compares; = sets"))),
+            _ => return Err(self.expected("'='")),
+        };
+        let value = self.expression()?;
+        self.end_statement()?;
+        Ok(Statement::Set { target, operator, value })
+    }
+
+    fn in_parentheses(&mut self) -> Parsed<crate::tree::Expression> {
+        self.expect(Sign::ParenOpen, "'('")?;
+        let value = self.expression()?;
+        if !self.unexpected {
+            self.expect(Sign::ParenClose, "')'")?;
+            self.semicolon()?;
+        }
+        Ok(value)
+    }
+
+    fn return_statement(&mut self, keyword: At) -> Parsed<Statement> {
+        if self.is_next(Sign::Semicolon) {
+            self.advance();
+            return Ok(Statement::Return { keyword, action: None });
+        }
+        if !self.is_next(Sign::ParenOpen) {
+            return Err(self.expected_with("'('", Some("the action stands in parentheses: return (pass);")));
+        }
+        self.advance();
+        let name = self.expect_word()?;
+        let mut next = self.next;
+        let mut arguments = None;
+        if self.is_next(Sign::ParenOpen) {
+            arguments = Some(self.arguments("')'")?);
+            next = self.next;
+        }
+        if !self.unexpected {
+            self.expect(Sign::ParenClose, "')'")?;
+            self.semicolon()?;
+        }
+        Ok(Statement::Return { keyword, action: Some(ReturnAction { name, arguments, next }) })
+    }
+
+    fn if_statement(&mut self) -> Parsed<Statement> {
+        let mut branches = Vec::new();
+        loop {
+            self.expect(Sign::ParenOpen, "'('")?;
+            let condition = self.expression()?;
+            if self.unexpected {
+                branches.push((condition, Block { open: self.next, statements: Vec::new() }));
+                return Ok(Statement::If { branches, otherwise: None });
+            }
+            if !self.is_next(Sign::ParenClose) {
+                let help = self.is_next(Sign::Assign).then_some("= sets; == compares");
+                return Err(self.expected_with("')'", help));
+            }
+            self.advance();
+            if !self.is_next(Sign::BraceOpen) {
+                return Err(self.expected_with("'{'", Some("what an if does stands in braces")));
+            }
+            branches.push((condition, self.block()?));
+            let Some(word) = self.peek_word() else { break };
+            if self.dialect.else_if.contains(&word) {
+                self.advance();
+            } else if word == "else" {
+                self.advance();
+                if self.peek_word() == Some("if") {
+                    self.advance();
+                } else if self.is_next(Sign::BraceOpen) {
+                    let otherwise = Some(self.block()?);
+                    return Ok(Statement::If { branches, otherwise });
+                } else {
+                    return Err(self.error_here("'else' must be followed by 'if' or '{'", None));
+                }
+            } else {
+                break;
+            }
+        }
+        Ok(Statement::If { branches, otherwise: None })
+    }
+
+    fn new_statement(&mut self, keyword: At) -> Parsed<Statement> {
+        let name = self.name()?;
+        let damaged = |parser: &mut Self, broken: Broken| {
+            let text = parser.name_text(name);
+            parser.damaged.insert(text);
+            broken
+        };
+        if !self.is_next(Sign::Assign) {
+            let broken = self.expected("'='");
+            return Err(damaged(self, broken));
+        }
+        self.advance();
+        if self.peek().kind != Kind::Word {
+            let broken = self.expected("ID");
+            return Err(damaged(self, broken));
+        }
+        let class = match self.path(true) {
+            Ok(class) => class,
+            Err(broken) => return Err(damaged(self, broken)),
+        };
+        if let Err(broken) = self.end_statement() {
+            return Err(damaged(self, broken));
+        }
+        Ok(Statement::New { keyword, name, class })
+    }
+
+    /// A statement that begins with a name: the call of a function or method.
+    fn use_statement(&mut self) -> Parsed<Statement> {
+        let path = self.path(true)?;
+        let next = self.next;
+        let called = path.segments.last().is_some_and(|segment| segment.arguments.is_some());
+        if called {
+            self.end_statement()?;
+        } else {
+            // The checker knows what the name is, and so what should have followed.
+            self.unexpected = true;
+        }
+        Ok(Statement::Use { path, next })
+    }
+}

@@ -1,0 +1,262 @@
+//! Declarations: import, acl, backend, probe, sub.
+
+use super::{Broken, Parsed, Parser};
+use crate::diagnostic::{at, hint};
+use crate::source::{Kind, Sign};
+use crate::tree::{Acl, AclEntry, Backend, Declaration, Field, FieldValue, Import, Probe, Sub};
+
+impl Parser<'_> {
+    pub(super) fn declarations(&mut self) -> Vec<Declaration> {
+        let mut declarations = Vec::new();
+        while self.peek().kind != Kind::End {
+            let start = self.next;
+            match self.declaration() {
+                Ok(declaration) => declarations.push(declaration),
+                Err(Broken) => self.recover_declaration(start),
+            }
+            self.unexpected = false;
+        }
+        declarations
+    }
+
+    fn declaration(&mut self) -> Parsed<Declaration> {
+        let word = self.peek_word();
+        match word {
+            Some("vcl") => {
+                self.advance();
+                if self.peek().kind != Kind::Real {
+                    return Err(self.expected("FNUM"));
+                }
+                self.advance();
+                self.semicolon()?;
+                Ok(Declaration::Version)
+            }
+            Some("import") => self.import().map(Declaration::Import),
+            Some("acl") => self.acl().map(Declaration::Acl),
+            Some("backend") => self.backend().map(Declaration::Backend),
+            Some("probe") => self.probe().map(Declaration::Probe),
+            Some("sub") => self.sub().map(Declaration::Sub),
+            _ => {
+                let found = self.sources.shown(self.peek());
+                let text = format!(
+                    "Expected one of\n\t'acl', 'sub', 'backend', 'probe', 'import', 'include' or 'vcl'\nFound: {found} at"
+                );
+                let help = word.and_then(|word| {
+                    let moved = self.dialect.moved.iter().find(|(known, _)| *known == word);
+                    moved.map(|&(_, instead)| instead).or_else(|| {
+                        self.dialect
+                            .statements
+                            .iter()
+                            .any(|(known, _)| *known == word)
+                            .then_some("statements stand in a sub")
+                    })
+                });
+                let help = help.or(self.is_next(Sign::BraceClose).then_some("there is one } too many"));
+                Err(self.error_here(&text, help))
+            }
+        }
+    }
+
+    /// Goes on at the next word that begins a declaration outside of braces.
+    fn recover_declaration(&mut self, start: u32) {
+        if self.next == start {
+            self.advance();
+        }
+        // Braces opened since the declaration began are still open.
+        let mut open = 0usize;
+        for index in start..self.next {
+            match self.token_at(index).kind {
+                Kind::Sign(Sign::BraceOpen) => open += 1,
+                Kind::Sign(Sign::BraceClose) => open = open.saturating_sub(1),
+                _ => {}
+            }
+        }
+        loop {
+            match self.peek().kind {
+                Kind::End => return,
+                Kind::Sign(Sign::BraceOpen) => open += 1,
+                Kind::Sign(Sign::BraceClose) => {
+                    open = open.saturating_sub(1);
+                    if open == 0 {
+                        self.advance();
+                        return;
+                    }
+                }
+                Kind::Word if open == 0 => {
+                    if matches!(self.peek_word(), Some("acl" | "sub" | "backend" | "probe" | "import")) {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    fn import(&mut self) -> Parsed<Import> {
+        let keyword = self.advance();
+        let name = self.expect_word()?;
+        let mut alias = None;
+        let mut path = None;
+        if self.peek_word() == Some("as") {
+            self.advance();
+            alias = Some(self.name()?);
+        }
+        if self.peek_word() == Some("from") {
+            self.advance();
+            if self.peek().kind != Kind::Text {
+                return Err(self.expected("CSTR"));
+            }
+            path = Some(self.advance());
+        } else if !self.is_next(Sign::Semicolon) {
+            return Err(self.error_here("Expected 'from path ...'", Some("or a ; after the name")));
+        }
+        let end = self.semicolon()?;
+        Ok(Import { keyword, name, alias, path, end })
+    }
+
+    fn acl(&mut self) -> Parsed<Acl> {
+        self.advance();
+        let name = self.name()?;
+        let mut flags = Vec::new();
+        while self.is_next(Sign::Plus) || self.is_next(Sign::Minus) {
+            let sign = self.next;
+            // A flag is written against its sign.
+            let (sign_token, word) = (self.peek(), self.token_at(sign + 1));
+            if word.kind != Kind::Word || word.start != sign_token.end || word.source != sign_token.source {
+                self.damage(name);
+                return Err(self.error_here(
+                    "Expected a flag at:",
+                    Some("the flags are log, table and pedantic, with + or - before them"),
+                ));
+            }
+            self.advance();
+            flags.push((sign, self.advance()));
+        }
+        let mut entries = Vec::new();
+        if let Err(broken) = self.acl_entries(&mut entries) {
+            self.damage(name);
+            return Err(broken);
+        }
+        Ok(Acl { name, flags, entries })
+    }
+
+    fn acl_entries(&mut self, entries: &mut Vec<AclEntry>) -> Parsed<()> {
+        self.expect(Sign::BraceOpen, "'{'")?;
+        while !self.accept(Sign::BraceClose) {
+            let mut negated = self.accept(Sign::Not);
+            let optional = self.accept(Sign::ParenOpen);
+            if optional && !negated {
+                negated = self.accept(Sign::Not);
+            }
+            if self.peek().kind != Kind::Text {
+                return Err(self.expected_with("CSTR", Some("an entry is a quoted address or name: \"192.0.2.0\"/24;")));
+            }
+            let host = self.advance();
+            let mut mask = None;
+            if self.is_next(Sign::Slash) {
+                let slash = self.advance();
+                if self.peek().kind != Kind::Integer {
+                    return Err(self.expected("CNUM"));
+                }
+                mask = Some((slash, self.advance()));
+            }
+            if optional {
+                self.expect(Sign::ParenClose, "')'")?;
+            }
+            self.semicolon()?;
+            entries.push(AclEntry { negated, optional, host, mask });
+        }
+        Ok(())
+    }
+
+    fn backend(&mut self) -> Parsed<Backend> {
+        let keyword = self.advance();
+        let name = self.name()?;
+        if self.peek_word() == Some("none") {
+            self.advance();
+            if let Err(broken) = self.semicolon() {
+                self.damage(name);
+                return Err(broken);
+            }
+            return Ok(Backend { keyword, name, fields: None });
+        }
+        match self.fields() {
+            Ok(fields) => Ok(Backend { keyword, name, fields: Some(fields) }),
+            Err(broken) => {
+                self.damage(name);
+                Err(broken)
+            }
+        }
+    }
+
+    fn probe(&mut self) -> Parsed<Probe> {
+        self.advance();
+        let name = self.name()?;
+        match self.fields() {
+            Ok(fields) => Ok(Probe { name, fields }),
+            Err(broken) => {
+                self.damage(name);
+                Err(broken)
+            }
+        }
+    }
+
+    fn damage(&mut self, name: crate::tree::Name) {
+        let text = self.name_text(name);
+        self.damaged.insert(text);
+    }
+
+    /// `{ .name = value; … }`
+    fn fields(&mut self) -> Parsed<Vec<Field>> {
+        self.expect(Sign::BraceOpen, "'{'")?;
+        let mut fields = Vec::new();
+        while !self.accept(Sign::BraceClose) {
+            if self.peek_word() == Some("set") {
+                let place = at(self.sources, self.peek());
+                let hint = hint(".host = \"...\"; without set and backend");
+                self.diagnostics.error(
+                    u64::from(self.next),
+                    format!("NB: Backend Syntax has changed:\nRemove \"set\" and \"backend\" in front of backend fields.\n'set' at {place}{hint}"),
+                );
+                return Err(Broken);
+            }
+            if !self.is_next(Sign::Dot) {
+                return Err(self.expected("'.'"));
+            }
+            self.advance();
+            let name = self.expect_word()?;
+            self.expect(Sign::Assign, "'='")?;
+            if self.is_next(Sign::BraceOpen) {
+                let inner = self.deeper(Self::fields)?;
+                // The braces may be followed by a semicolon.
+                self.accept(Sign::Semicolon);
+                fields.push(Field { name, value: FieldValue::Fields(inner) });
+                continue;
+            }
+            let first = self.next;
+            while !matches!(
+                self.peek().kind,
+                Kind::End | Kind::Sign(Sign::Semicolon | Sign::BraceOpen | Sign::BraceClose)
+            ) {
+                self.advance();
+            }
+            // What the value should be, and whether a semicolon ends it, is the checker's to say.
+            fields.push(Field { name, value: FieldValue::Tokens(first, self.next) });
+            self.accept(Sign::Semicolon);
+        }
+        Ok(fields)
+    }
+
+    fn sub(&mut self) -> Parsed<Sub> {
+        self.advance();
+        let name = self.name()?;
+        match self.block() {
+            Ok(body) => Ok(Sub { name, body }),
+            Err(broken) => {
+                self.damage(name);
+                Err(broken)
+            }
+        }
+    }
+}

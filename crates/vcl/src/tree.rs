@@ -1,0 +1,234 @@
+//! The tree: what the text says, before anything is known of names and types.
+//!
+//! Every node knows its tokens by index, so that messages can point at them. Chains (sums, alternatives, members) are
+//! lists, not nested pairs: the depth of the tree is the depth of brackets in the text, which is bounded.
+
+/// Index of a token.
+pub(crate) type At = u32;
+
+/// A declaration at the top level.
+#[derive(Debug)]
+pub(crate) enum Declaration {
+    Version,
+    Import(Import),
+    Acl(Acl),
+    Backend(Backend),
+    Probe(Probe),
+    Sub(Sub),
+}
+
+/// `import name [as alias] [from "path"];`
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub(crate) keyword: At,
+    pub(crate) name: At,
+    /// First and last token of the alias.
+    pub(crate) alias: Option<Name>,
+    pub(crate) path: Option<At>,
+    pub(crate) end: At,
+}
+
+/// A declared name: words with dots between them (only one word is right, but others get a better message).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub(crate) first: At,
+    pub(crate) last: At,
+}
+
+/// `acl name [flags] { … }`
+#[derive(Debug)]
+pub(crate) struct Acl {
+    pub(crate) name: Name,
+    /// Sign and word of each flag.
+    pub(crate) flags: Vec<(At, At)>,
+    pub(crate) entries: Vec<AclEntry>,
+}
+
+/// One line of an ACL.
+#[derive(Debug)]
+pub(crate) struct AclEntry {
+    pub(crate) negated: bool,
+    /// In parentheses: a name that has no address is ignored.
+    pub(crate) optional: bool,
+    pub(crate) host: At,
+    pub(crate) mask: Option<(At, At)>,
+}
+
+/// `backend name { … }` or `backend name none;`
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) keyword: At,
+    pub(crate) name: Name,
+    /// `None`: `none`.
+    pub(crate) fields: Option<Vec<Field>>,
+}
+
+/// `probe name { … }`
+#[derive(Debug)]
+pub(crate) struct Probe {
+    pub(crate) name: Name,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// `.name = value;`
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: At,
+    pub(crate) value: FieldValue,
+}
+
+/// What an attribute is set to.
+#[derive(Debug)]
+pub(crate) enum FieldValue {
+    /// First token, and the one behind the last (a `;` if all is well).
+    Tokens(At, At),
+    /// `{ … }`
+    Fields(Vec<Field>),
+}
+
+/// `sub name { … }`
+#[derive(Debug)]
+pub(crate) struct Sub {
+    pub(crate) name: Name,
+    pub(crate) body: Block,
+}
+
+/// `{ … }`
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) open: At,
+    pub(crate) statements: Vec<Statement>,
+}
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) enum Statement {
+    Set {
+        target: Path,
+        operator: At,
+        value: Expression,
+    },
+    Unset {
+        target: Path,
+    },
+    Call {
+        callee: Expression,
+    },
+    Return {
+        keyword: At,
+        action: Option<ReturnAction>,
+    },
+    If {
+        branches: Vec<(Expression, Block)>,
+        otherwise: Option<Block>,
+    },
+    New {
+        keyword: At,
+        name: Name,
+        class: Path,
+    },
+    Ban {
+        value: Expression,
+    },
+    HashData {
+        keyword: At,
+        value: Expression,
+    },
+    Synthetic {
+        keyword: At,
+        value: Expression,
+    },
+    Block(Block),
+    /// A call of a VMOD, for what it does.
+    Use {
+        path: Path,
+        next: At,
+    },
+}
+
+/// `(action(arguments))`
+#[derive(Debug)]
+pub(crate) struct ReturnAction {
+    pub(crate) name: At,
+    pub(crate) arguments: Option<Arguments>,
+    /// The token after the action.
+    pub(crate) next: At,
+}
+
+/// Words with dots between them, some of them called: a variable, a header, a function, a method of an object.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl Path {
+    pub(crate) fn first(&self) -> At {
+        self.segments.first().map_or(0, |segment| segment.name)
+    }
+
+    pub(crate) fn last(&self) -> At {
+        self.segments.last().map_or(0, Segment::last)
+    }
+}
+
+/// One word of a path.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) name: At,
+    pub(crate) arguments: Option<Arguments>,
+}
+
+impl Segment {
+    pub(crate) fn last(&self) -> At {
+        self.arguments.as_ref().map_or(self.name, |arguments| arguments.close)
+    }
+}
+
+/// `(a, name = b)`
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    pub(crate) open: At,
+    pub(crate) items: Vec<Argument>,
+    /// The `)`.
+    pub(crate) close: At,
+}
+
+/// One argument.
+#[derive(Debug)]
+pub(crate) struct Argument {
+    pub(crate) name: Option<At>,
+    pub(crate) value: Expression,
+}
+
+/// An expression with its first and last token.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    pub(crate) first: At,
+    pub(crate) last: At,
+    pub(crate) kind: ExpressionKind,
+}
+
+/// What an expression is.
+#[derive(Debug)]
+pub(crate) enum ExpressionKind {
+    Or(Vec<Expression>),
+    And(Vec<Expression>),
+    Not(Box<Expression>),
+    Compare(Box<(Expression, Expression)>, At),
+    /// The first operand, and the others with the operator in front of them.
+    Sum(Box<Expression>, Vec<(At, Expression)>),
+    Product(Box<Expression>, Vec<(At, Expression)>),
+    Negate(Box<Expression>),
+    /// A string.
+    Text,
+    /// A number, and its unit.
+    Number(Option<At>),
+    Blob,
+    Path(Path),
+    /// Something with properties or methods after it.
+    Member(Box<Expression>, Vec<Segment>),
+    /// `( … )`
+    Group(Box<Expression>),
+    /// A token that begins no expression.
+    Unexpected,
+}
