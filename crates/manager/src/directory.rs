@@ -15,7 +15,7 @@ use shm::vsm::{MANAGER_DIRECTORY, WORKER_DIRECTORY, recreate_directory, remove_d
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use surface::version::STATE_DIR;
 
@@ -47,6 +47,12 @@ impl WorkDirectory {
             Err(error) => return Err(refused(&error)),
         }
         let path = path.canonicalize().map_err(|error| refused(&error))?;
+        if let Jail::Unix { worker: Some((user, group)), .. } = *jail
+            && !may_enter(&path, user, group)
+        {
+            let shown = path.display();
+            return Err(format!("Working directory ({shown}) is closed to the user of the worker (uid {user})").into());
+        }
         std::env::set_current_dir(&path).map_err(|error| refused(&error))?;
         let mut directory = WorkDirectory { path, jail: jail.clone(), pid_files: Vec::new(), secret_made: false };
         let own = directory.path.join("_.pid");
@@ -66,6 +72,19 @@ impl WorkDirectory {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path for the worker: absolute, or `.`, in which it is started, when its user may not pass all the way to it.
+    #[must_use]
+    pub fn path_for_worker(&self) -> PathBuf {
+        match self.jail {
+            Jail::Unix { worker: Some((user, group)), .. }
+                if !self.path.ancestors().all(|above| may_enter(above, user, group)) =>
+            {
+                PathBuf::from(".")
+            }
+            _ => self.path.clone(),
+        }
     }
 
     fn lock(&mut self, path: &Path) -> Result<(), ArgumentError> {
@@ -187,6 +206,18 @@ fn readers(jail: &Jail) -> Option<u32> {
     }
 }
 
+/// Whether a user may go through a directory, by its permission bits.
+fn may_enter(path: &Path, user: u32, group: u32) -> bool {
+    let Ok(found) = fs::metadata(path) else { return false };
+    let shift = match () {
+        () if user == 0 => return true,
+        () if found.uid() == user => 6,
+        () if found.gid() == group => 3,
+        () => 0,
+    };
+    found.mode() >> shift & 1 == 1
+}
+
 /// Changes owner and group where they are given; a file system that can't is no reason not to start.
 fn give(path: &Path, user: Option<u32>, group: Option<u32>) {
     let _ = chown(path, user.map(Uid::from_raw), group.map(Gid::from_raw));
@@ -211,6 +242,23 @@ mod tests {
         directory.clean(false);
         assert!(!other.exists());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn directories_are_open_to_whom_their_bits_say() {
+        let directory = tempfile::tempdir().unwrap();
+        let metadata = fs::metadata(directory.path()).unwrap();
+        let (user, group) = (metadata.uid(), metadata.gid());
+        let check = |mode: u32, user: u32, group: u32, expected: bool| {
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(may_enter(directory.path(), user, group), expected, "{mode:o}");
+        };
+        check(0o700, user + 1, group, false);
+        check(0o710, user + 1, group, true);
+        check(0o710, user + 1, group + 1, false);
+        check(0o701, user + 1, group + 1, true);
+        check(0o700, user, group + 1, true);
+        check(0o000, 0, 0, true);
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn configuration(manager: &Manager) -> Configuration {
     });
     let storages = &manager.arguments.storages;
     Configuration {
-        work_directory: manager.directory.borrow().path().to_owned(),
+        work_directory: manager.directory.borrow().path_for_worker(),
         identity: manager.identity.clone(),
         hostname: crate::platform::host_name(),
         listeners: listeners.collect(),
@@ -436,8 +436,15 @@ pub async fn stop(manager: &Rc<Manager>) {
         become_stopped(manager);
         return;
     };
+    let was_ready = manager.state.get() == ChildState::Running;
     manager.state.set(ChildState::Stopping);
     manager.say(Level::Debug, "Stopping Child");
+    if !was_ready {
+        // It is in the middle of something else and would not hear us.
+        kill_and_wait(manager, &worker).await;
+        become_stopped(manager);
+        return;
+    }
     let mut gone = worker.gone.clone();
     let patience = manager.patience();
     let ended = async {

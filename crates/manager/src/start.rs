@@ -27,6 +27,8 @@ use tokio::task::{LocalSet, spawn_local};
 
 /// Exit status for a start that failed.
 const FAILED: i32 = 2;
+/// How long the end waits for a change that is under way.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
 #[must_use]
@@ -180,7 +182,13 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
         return Ok(());
     }
     let _changes = manager.changes.lock().await;
-    life::start(manager).await.map_err(ArgumentError::new)
+    tokio::select! {
+        started = life::start(manager) => started.map_err(ArgumentError::new),
+        () = manager.end.notified() => {
+            manager.end.notify_one();
+            Ok(())
+        }
+    }
 }
 
 /// Until somebody ends us.
@@ -227,8 +235,8 @@ async fn tick(manager: Rc<Manager>) {
 /// Stops the worker and removes what was made.
 async fn end(manager: &Rc<Manager>) {
     manager.ending.set(true);
-    // Somebody may be in the middle of a start; a worker that doesn't answer must not keep us for ever.
-    let changes = tokio::time::timeout(manager.patience(), manager.changes.lock()).await;
+    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long.
+    let changes = tokio::time::timeout(CHANGE_PATIENCE, manager.changes.lock()).await;
     if manager.state.get() != ChildState::Stopped {
         life::stop(manager).await;
     }

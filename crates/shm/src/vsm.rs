@@ -80,7 +80,8 @@ impl VsmWriter {
         if !directory.is_dir() {
             fs::DirBuilder::new().mode(0o755).create(directory)?;
         }
-        let directory = directory.canonicalize()?;
+        // A worker may be let into its directory, but not all the way down to it from the root.
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let header = format!("# {} {}\n", std::process::id(), incarnation());
         let index = rewrite(&directory, &header, &[])?;
         let state = State { index, lines: Vec::new(), removals: 0, next_file: 1 };
@@ -166,7 +167,7 @@ impl VsmWriter {
         fs::remove_file(self.0.directory.join(&segment.0.file_name))
     }
 
-    /// The directory of the index, absolute.
+    /// The directory of the index, absolute where that can be told.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.0.directory

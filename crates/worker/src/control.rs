@@ -48,7 +48,7 @@ pub struct StorageConfiguration {
 /// Everything a worker needs to know before it loads VCL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The work directory (absolute); the worker writes `_.vsm_child` in it.
+    /// The work directory, absolute, or `.` (the worker is started in it); the worker writes `_.vsm_child` in it.
     pub work_directory: PathBuf,
     /// `-i`.
     pub identity: String,

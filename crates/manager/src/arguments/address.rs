@@ -51,9 +51,12 @@ pub fn resolve(address: &HostPort, default_port: u16) -> Result<Vec<SocketAddr>,
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let mut found: Vec<SocketAddr> =
-        (host, port).to_socket_addrs().map_err(|_| "Name or service not known".to_owned())?.collect();
+    let mut found: Vec<SocketAddr> = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
     found.dedup();
+    if found.is_empty() && host == "localhost" {
+        // The default of -T must not depend on /etc/hosts.
+        return Ok(vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]);
+    }
     if found.is_empty() { Err("Name or service not known".to_owned()) } else { Ok(found) }
 }
 
