@@ -135,3 +135,6 @@ fn dispatch(
         Function::CookieSet => done(cookie::set(context, arguments, scratch)),
     }
 }
+
+#[cfg(test)]
+mod tests;
