@@ -1,23 +1,264 @@
-//! Bans.
+//! The ban list: what must not be served any more, newest first in the reader's eye, oldest first in memory.
+//!
+//! A ban gets a sequence number from the journal and is durable before anybody is told so. Each object remembers, durably,
+//! the newest ban it was tested against, and is counted as a reference to it; so the bans older than the oldest reference
+//! are of no more use and go. A fetch under way refers to the ban that was newest when it began. After a restart objects
+//! are tested against the bans that came later than their mark: nothing banned comes back.
+//!
+//! *Lock*: one read-write lock around the list, inside a shard's; the number of the newest ban is an atomic, so a lookup of
+//! an object that has been tested already takes no lock. Next files: `ban/specification.rs`, `ban/lurker.rs`.
 
-/// A checked ban expression.
-#[derive(Clone, Debug)]
-pub struct BanSpecification(());
+pub(crate) mod listing;
+pub(crate) mod lurker;
+pub(crate) mod specification;
 
-impl BanSpecification {
-    /// From the words of a CLI command: `req.url ~ foo && obj.status == 200`.
-    ///
-    /// # Errors
-    /// The text that the CLI shows.
-    pub fn parse(_words: &[&str]) -> Result<BanSpecification, String> {
-        todo!()
+use crate::{Cache, Totals};
+use message::Message;
+use parking_lot::RwLock;
+use specification::{BanSpecification, ObjectView};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use store::{Journal, Object};
+use surface::counter::Main;
+
+/// One ban.
+pub(crate) struct Ban {
+    pub(crate) sequence: u64,
+    /// When it was added, seconds since 1970.
+    pub(crate) time: f64,
+    pub(crate) specification: BanSpecification,
+    /// Objects and fetches that were tested up to this one.
+    pub(crate) references: AtomicU64,
+    /// All objects have been tested, or a newer ban says the same.
+    pub(crate) completed: AtomicBool,
+}
+
+impl Ban {
+    fn new(sequence: u64, time: f64, specification: BanSpecification, completed: bool) -> Arc<Ban> {
+        Arc::new(Ban {
+            sequence,
+            time,
+            specification,
+            references: AtomicU64::new(0),
+            completed: AtomicBool::new(completed),
+        })
     }
 
-    /// From one string, as VCL's `ban()` has it.
+    pub(crate) fn is_completed(&self) -> bool {
+        self.completed.load(Ordering::Acquire)
+    }
+}
+
+/// See the module's page.
+pub(crate) struct BanList {
+    /// Oldest first; never empty.
+    list: RwLock<VecDeque<Arc<Ban>>>,
+    newest: AtomicU64,
+    journal: Journal,
+    totals: Arc<Totals>,
+}
+
+fn encode(time: f64, specification: &BanSpecification) -> Vec<u8> {
+    let mut entry = time.to_le_bytes().to_vec();
+    for word in specification.words() {
+        entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
+        entry.extend_from_slice(word.as_bytes());
+    }
+    entry
+}
+
+/// Reads an entry of the journal. One that cannot be read bans everything older than itself: better empty than wrong.
+fn decode(entry: &[u8]) -> (f64, BanSpecification) {
+    let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
+    let time = f64::from_le_bytes(*time);
+    let mut words = Vec::new();
+    while let Some((len, tail)) = rest.split_first_chunk() {
+        let word = tail.split_at_checked(u32::from_le_bytes(*len) as usize);
+        let Some((Ok(word), tail)) = word.map(|(word, tail)| (std::str::from_utf8(word), tail)) else {
+            return (time, BanSpecification::everything());
+        };
+        words.push(word);
+        rest = tail;
+    }
+    if words.is_empty() {
+        return (time, BanSpecification::nothing());
+    }
+    (time, BanSpecification::parse(&words).unwrap_or_else(|_| BanSpecification::everything()))
+}
+
+impl BanList {
+    /// The bans of a journal; a new one gets the ban that every list begins with, which bans nothing.
+    pub(crate) fn open(journal: Journal, now: f64, totals: Arc<Totals>) -> io::Result<BanList> {
+        if journal.entries()?.is_empty() {
+            journal.append(&encode(now, &BanSpecification::nothing()))?;
+            totals.add(Main::BansAdded, 1);
+        }
+        let mut list = VecDeque::new();
+        for (sequence, entry) in journal.entries()? {
+            let (time, specification) = decode(&entry);
+            let is_nothing = specification.is_nothing();
+            list.push_back(Ban::new(sequence, time, specification, is_nothing));
+        }
+        let newest = list.back().map_or(0, |ban| ban.sequence);
+        let bans = BanList { list: RwLock::new(list), newest: AtomicU64::new(newest), journal, totals };
+        bans.publish_gauges(&bans.list.read());
+        Ok(bans)
+    }
+
+    /// The number of the newest ban.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    fn publish_gauges(&self, list: &VecDeque<Arc<Ban>>) {
+        let count = |test: fn(&Ban) -> bool| list.iter().filter(|ban| test(ban)).count() as u64;
+        self.totals.set(Main::Bans, list.len() as u64);
+        self.totals.set(Main::BansCompleted, count(Ban::is_completed));
+        self.totals.set(Main::BansObj, count(|ban| ban.specification.has_object_tests()));
+        self.totals.set(Main::BansReq, count(|ban| ban.specification.has_request_tests()));
+        self.totals.set(Main::BansPersistedBytes, self.journal.bytes());
+    }
+
+    fn add(&self, specification: BanSpecification, now: f64, drop_equal: bool) -> io::Result<()> {
+        let mut list = self.list.write();
+        let sequence = self.journal.append(&encode(now, &specification))?;
+        if drop_equal {
+            for ban in list.iter().filter(|ban| !ban.is_completed() && ban.specification == specification) {
+                ban.completed.store(true, Ordering::Release);
+                self.totals.add(Main::BansDups, 1);
+            }
+        }
+        list.push_back(Ban::new(sequence, now, specification, false));
+        self.totals.add(Main::BansAdded, 1);
+        self.newest.store(sequence, Ordering::Release);
+        self.cut_tail(&mut list);
+        Ok(())
+    }
+
+    /// Drops the bans that are older than all references.
+    pub(crate) fn clean_tail(&self) {
+        let is_due = |list: &VecDeque<Arc<Ban>>| {
+            list.len() > 1 && list.front().is_some_and(|ban| ban.references.load(Ordering::Acquire) == 0)
+        };
+        if is_due(&self.list.read()) {
+            self.cut_tail(&mut self.list.write());
+        }
+    }
+
+    fn cut_tail(&self, list: &mut VecDeque<Arc<Ban>>) {
+        while list.len() > 1 && list.front().is_some_and(|ban| ban.references.load(Ordering::Acquire) == 0) {
+            list.pop_front();
+            self.totals.add(Main::BansDeleted, 1);
+        }
+        if let Some(oldest) = list.front() {
+            // Failing costs memory in the journal, nothing else: it is tried again.
+            let _ = self.journal.drop_older_than(oldest.sequence);
+        }
+        self.publish_gauges(list);
+    }
+
+    /// Makes the list begin no later than `sequence`, the mark of the oldest recovered object, so that references to it
+    /// have something to point at.
+    pub(crate) fn reach_back_to(&self, sequence: u64) {
+        let mut list = self.list.write();
+        if let Some(oldest) = list.front().filter(|oldest| oldest.sequence > sequence) {
+            let base = Ban::new(sequence, oldest.time, BanSpecification::nothing(), true);
+            list.push_front(base);
+            self.publish_gauges(&list);
+        }
+    }
+
+    /// The newest ban that is not newer than `sequence`.
+    fn at(list: &VecDeque<Arc<Ban>>, sequence: u64) -> Option<&Arc<Ban>> {
+        list.get(list.partition_point(|ban| ban.sequence <= sequence).saturating_sub(1))
+    }
+
+    /// Counts an object that was tested up to `sequence`.
+    pub(crate) fn refer(&self, sequence: u64) {
+        if let Some(ban) = Self::at(&self.list.read(), sequence) {
+            ban.references.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Counts a fetch that begins now; returns the number for [`BanList::release`].
+    pub(crate) fn refer_to_newest(&self) -> u64 {
+        let list = self.list.read();
+        list.back().map_or(0, |ban| {
+            ban.references.fetch_add(1, Ordering::AcqRel);
+            ban.sequence
+        })
+    }
+
+    /// Takes back [`BanList::refer`].
+    pub(crate) fn release(&self, sequence: u64) {
+        if let Some(ban) = Self::at(&self.list.read(), sequence) {
+            ban.references.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn move_reference(list: &VecDeque<Arc<Ban>>, object: &Object, to: u64) {
+        if let (Some(from), Some(to)) = (Self::at(list, object.ban()), Self::at(list, to)) {
+            to.references.fetch_add(1, Ordering::AcqRel);
+            from.references.fetch_sub(1, Ordering::AcqRel);
+            object.set_ban(to.sequence);
+        }
+    }
+
+    /// Tests an object of the index against the bans that it has not been tested against; says whether one hits it.
+    /// The lock of its shard is held.
+    pub(crate) fn check(&self, object: &Object, request: &Message, now: f64) -> bool {
+        let list = self.list.read();
+        let since = object.ban();
+        let view = ObjectView::new(object, now);
+        let mut tests = 0;
+        let banned = list
+            .iter()
+            .rev()
+            .take_while(|ban| ban.sequence > since)
+            .any(|ban| !ban.is_completed() && ban.specification.hits(&view, Some(request), &mut tests));
+        self.totals.add(Main::BansTested, 1);
+        self.totals.add(Main::BansTestsTested, tests);
+        if banned {
+            self.totals.add(Main::BansObjKilled, 1);
+        } else if let Some(newest) = list.back() {
+            Self::move_reference(&list, object, newest.sequence);
+        }
+        banned
+    }
+
+    /// Takes a new object in, whose fetch began when `since` was the newest ban: `false` when a later one on obj.* alone
+    /// hits it. Later ones on req.* are left to the lookups.
+    pub(crate) fn accept(&self, object: &Object, since: u64, now: f64) -> bool {
+        let list = self.list.read();
+        let view = ObjectView::new(object, now);
+        let mut tested_up_to = list.back().map_or(since, |ban| ban.sequence);
+        for ban in list.iter().rev().take_while(|ban| ban.sequence > since) {
+            if ban.specification.has_request_tests() {
+                if !ban.is_completed() {
+                    tested_up_to = ban.sequence - 1;
+                }
+            } else if ban.specification.hits(&view, None, &mut 0) {
+                // Completed or not: that was said of the objects that were there.
+                return false;
+            }
+        }
+        let Some(ban) = Self::at(&list, tested_up_to) else { return true };
+        ban.references.fetch_add(1, Ordering::AcqRel);
+        object.set_ban(ban.sequence);
+        true
+    }
+}
+
+impl Cache {
+    /// Adds a ban. Durable on return.
     ///
     /// # Errors
-    /// The text that `std.ban_error` shows.
-    pub fn parse_text(_text: &str) -> Result<BanSpecification, String> {
-        todo!()
+    /// The journal cannot be written; the text is for the CLI.
+    pub fn ban(&self, specification: BanSpecification, now: f64) -> Result<(), String> {
+        self.inner.see(now);
+        let drop_equal = self.inner.settings.ban_dups.load(Ordering::Relaxed);
+        self.inner.bans.add(specification, now, drop_equal).map_err(|error| format!("Cannot record the ban: {error}"))
     }
 }

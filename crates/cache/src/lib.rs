@@ -1,98 +1,279 @@
-//! The index of stored responses: lookup, waiting lists, expiry, eviction, bans and purges.
+//! The index of stored responses: lookup and waiting lists, variants, expiry, eviction, purges and bans.
+//!
+//! Private memory of the worker, over objects that lie in a [`store::Store`]; rebuilt with [`Cache::adopt`] after a restart.
+//! Sharded by digest, one short mutex each; a hit takes one of them, allocates nothing, and reads the body without any.
+//! What the index costs is charged to the store's limit. It knows requests only as far as Vary and bans need them.
+//!
+//! *Locks*, in the order in which they may nest: shard → ban list → the store's heap. The evictor runs inside
+//! `Store::create` and `Object::append`, so nobody may call those with a shard locked. *Invariants*: an object in the index
+//! has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves the
+//! index; while requests wait under a key, somebody will wake one of them.
+//!
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `eviction` → `upkeep`; `ban`
+//! and below it `specification`, `listing`, `lurker`.
+
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod ban;
+mod busy;
+mod eviction;
 mod lookup;
+mod removal;
+mod settings;
+mod shard;
+mod upkeep;
+mod wheel;
 
-pub use ban::BanSpecification;
-pub use lookup::{Busy, Lookup, LookupRequest, Purge, Waiter};
+pub use ban::specification::BanSpecification;
+pub use busy::{Busy, Waiter};
+pub use lookup::{Lookup, LookupRequest};
+pub use removal::Purge;
 
+use ban::BanList;
+use ban::lurker::Lurker;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use settings::Settings;
+use shard::{Digest, Shard};
+use shm::counters::{MAIN_COUNT, SharedCounters};
+use std::hash::BuildHasher;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Journal, Object, Store};
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 
-/// Takes log records that belong to no transaction (`ExpKill`, bans by the lurker, evictions).
+/// Takes log records that belong to no transaction: `ExpKill`, and `ExpBan` of the lurker.
 pub type LogSink = Box<dyn Fn(Tag, &[u8]) + Send + Sync>;
+
+/// Shards of the index; a power of two.
+const SHARDS: usize = 256;
+/// Units of last use in a second.
+const USE_UNITS: f64 = 128.0;
+
+/// The counters and gauges that the cache keeps for all event loops together.
+const OWN_COUNTERS: [Main; 25] = [
+    Main::NObject,
+    Main::NObjectcore,
+    Main::NObjecthead,
+    Main::NExpired,
+    Main::NLruNuked,
+    Main::NLruMoved,
+    Main::ExpMailed,
+    Main::ExpReceived,
+    Main::BusyWakeup,
+    Main::Bans,
+    Main::BansCompleted,
+    Main::BansObj,
+    Main::BansReq,
+    Main::BansAdded,
+    Main::BansDeleted,
+    Main::BansTested,
+    Main::BansObjKilled,
+    Main::BansLurkerTested,
+    Main::BansTestsTested,
+    Main::BansLurkerTestsTested,
+    Main::BansLurkerObjKilled,
+    Main::BansLurkerObjKilledCutoff,
+    Main::BansDups,
+    Main::BansLurkerContention,
+    Main::BansPersistedBytes,
+];
+
+/// Counters written by any thread.
+#[derive(Default)]
+pub(crate) struct Totals(SharedCounters<MAIN_COUNT>);
+
+impl Totals {
+    pub(crate) fn add(&self, counter: Main, amount: u64) {
+        self.0.add(counter as usize, amount);
+    }
+
+    pub(crate) fn sub(&self, counter: Main, amount: u64) {
+        self.0.sub(counter as usize, amount);
+    }
+
+    pub(crate) fn set(&self, counter: Main, value: u64) {
+        self.0.set(counter as usize, value);
+    }
+
+    pub(crate) fn get(&self, counter: Main) -> u64 {
+        self.0.get(counter as usize)
+    }
+}
+
+pub(crate) struct Inner {
+    store: Store,
+    shards: Box<[Mutex<Shard>]>,
+    /// Keeps clients from choosing keys that collide in the tables.
+    hash_seed: [u64; 2],
+    /// Seconds since 1970 from which ticks and last-use units count.
+    base: f64,
+    /// The latest time seen, as bits of seconds since 1970: not everybody who needs it is told.
+    recent: AtomicU64,
+    next_busy: AtomicU64,
+    bans: BanList,
+    lurker: Mutex<Lurker>,
+    totals: Arc<Totals>,
+    settings: Settings,
+    log_sink: RwLock<Option<LogSink>>,
+    eviction: eviction::Sampler,
+}
 
 /// The index. Clones share it.
 #[derive(Clone)]
-pub struct Cache(());
+pub struct Cache {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Cache").field("objects", &self.object_count()).finish_non_exhaustive()
+    }
+}
 
 impl Cache {
     /// An empty index over `store`, with the bans of `journal`. Becomes the store's evictor. `now`: seconds since 1970.
     ///
     /// # Errors
-    /// The journal cannot be read.
-    pub fn new(_store: Store, _journal: Journal, _now: f64) -> io::Result<Cache> {
-        todo!()
+    /// The journal cannot be read or written.
+    pub fn new(store: Store, journal: Journal, now: f64) -> io::Result<Cache> {
+        let totals = Arc::new(Totals::default());
+        let random = std::hash::RandomState::new();
+        let hash_seed = [random.hash_one(1), random.hash_one(2)];
+        let inner = Arc::new(Inner {
+            bans: BanList::open(journal, now, Arc::clone(&totals))?,
+            store: store.clone(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(hash_seed))).collect(),
+            hash_seed,
+            base: now,
+            recent: AtomicU64::new(now.to_bits()),
+            next_busy: AtomicU64::new(1),
+            lurker: Mutex::new(Lurker::default()),
+            totals,
+            settings: Settings::default(),
+            log_sink: RwLock::new(None),
+            eviction: eviction::Sampler::default(),
+        });
+        let weak = Arc::downgrade(&inner);
+        store.set_evictor(Box::new(move |bytes| weak.upgrade().is_some_and(|inner| inner.evict(bytes))));
+        Ok(Cache { inner })
     }
+
     /// A cache in memory of its own, for tests and simulation.
     ///
     /// # Errors
     /// The memory files could not be made.
-    pub fn in_memory(_limit_bytes: u64, _now: f64) -> io::Result<Cache> {
-        todo!()
+    pub fn in_memory(limit_bytes: u64, now: f64) -> io::Result<Cache> {
+        Cache::new(Store::in_memory(limit_bytes)?, Journal::in_memory()?, now)
     }
-    /// Takes over recovered objects; returns how many were still worth keeping.
-    pub fn adopt(&self, _objects: Vec<Arc<Object>>, _now: f64) -> usize {
-        todo!()
+
+    /// Takes over recovered objects; those whose lives are over are removed. Returns how many were kept.
+    pub fn adopt(&self, mut objects: Vec<Arc<Object>>, now: f64) -> usize {
+        self.inner.see(now);
+        // The youngest variant comes first in a lookup, so it goes in last.
+        objects.sort_by(|one, other| one.origin().total_cmp(&other.origin()));
+        if let Some(oldest) = objects.iter().map(|object| object.ban()).min() {
+            self.inner.bans.reach_back_to(oldest);
+        }
+        let mut kept = 0;
+        for object in objects {
+            if removal::dies_at(&object) <= now {
+                object.remove();
+            } else {
+                let digest = self.inner.digest_of_object(&object);
+                self.inner.bans.refer(object.ban());
+                let mut shard = self.inner.lock(&digest);
+                self.inner.insert(&mut shard, &digest, &object);
+                shard.settle(&self.inner.store);
+                kept += 1;
+            }
+        }
+        self.inner.bans.clean_tail();
+        kept
     }
+
     /// The store underneath.
     #[must_use]
     pub fn store(&self) -> &Store {
-        todo!()
+        &self.inner.store
     }
+
     /// Sets who gets records without a transaction.
-    pub fn set_log_sink(&self, _sink: LogSink) {
-        todo!()
+    pub fn set_log_sink(&self, sink: LogSink) {
+        *self.inner.log_sink.write() = Some(sink);
     }
-    /// Takes over parameter values (rush_exponent, lru_interval, ban_*). Call at the start and at every change.
-    pub fn configure(&self, _parameters: &Parameters) {
-        todo!()
+
+    /// Takes over parameter values: rush_exponent, lru_interval, the ban ones, debug. Call at the start and at every change.
+    pub fn configure(&self, parameters: &Parameters) {
+        self.inner.settings.configure(parameters);
     }
-    /// Removes every variant under a key, or shortens their lives. Returns how many objects; the caller counts
-    /// `n_obj_purged`.
-    pub fn purge(&self, _key: &[u8; 32], _purge: Purge, _now: f64) -> usize {
-        todo!()
-    }
-    /// Takes an object out of the index, durably.
-    pub fn remove(&self, _object: &Arc<Object>) {
-        todo!()
-    }
-    /// Adds a ban. Durable on return.
-    ///
-    /// # Errors
-    /// The journal cannot be written; the text is for the CLI.
-    pub fn ban(&self, _specification: BanSpecification, _now: f64) -> Result<(), String> {
-        todo!()
-    }
-    /// The reply to `ban.list`.
-    #[must_use]
-    pub fn ban_list(&self) -> String {
-        todo!()
-    }
-    /// The elements of the reply to `ban.list -j`, without the enclosing list.
-    #[must_use]
-    pub fn ban_list_json(&self) -> String {
-        todo!()
-    }
-    /// Does what is due: expiry, ban lurker, housekeeping. Returns when to call again, seconds since 1970. Any one thread.
-    pub fn tick(&self, _now: f64) -> f64 {
-        todo!()
-    }
+
     /// Objects in the index.
     #[must_use]
     pub fn object_count(&self) -> usize {
-        todo!()
+        self.inner.totals.get(Main::NObject) as usize
     }
-    /// Calls `add` with the amounts of the MAIN counters and gauges that the cache keeps for all event loops together
-    /// (n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*, busy_wakeup, bans*). Whoever publishes adds them
-    /// to the sums over the loops.
-    pub fn counters(&self, _add: &mut dyn FnMut(Main, u64)) {
-        todo!()
+
+    /// Calls `add` with the amounts of the `MAIN` counters and gauges that the cache keeps for all event loops together:
+    /// n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*, busy_wakeup, bans*. Whoever publishes adds them to
+    /// the sums over the loops.
+    pub fn counters(&self, add: &mut dyn FnMut(Main, u64)) {
+        for counter in OWN_COUNTERS {
+            add(counter, self.inner.totals.get(counter));
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn digest(&self, key: &[u8]) -> Digest {
+        Digest::new(key, &self.hash_seed)
+    }
+
+    pub(crate) fn digest_of_object(&self, object: &Object) -> Digest {
+        self.digest(object.key())
+    }
+
+    pub(crate) fn lock(&self, digest: &Digest) -> MutexGuard<'_, Shard> {
+        self.shards[digest.shard(SHARDS)].lock()
+    }
+
+    /// Notes the time.
+    pub(crate) fn see(&self, now: f64) {
+        if self.recent.load(Relaxed) != now.to_bits() {
+            self.recent.store(now.to_bits(), Relaxed);
+        }
+    }
+
+    /// The latest time seen, seconds since 1970.
+    pub(crate) fn recent(&self) -> f64 {
+        f64::from_bits(self.recent.load(Relaxed))
+    }
+
+    /// A time in units of last use. Wraps after more than a year: ages are differences.
+    pub(crate) fn use_units(&self, now: f64) -> u32 {
+        ((now - self.base).max(0.0) * USE_UNITS) as u64 as u32
+    }
+
+    /// Writes a record that belongs to no transaction.
+    pub(crate) fn log(&self, tag: Tag, payload: std::fmt::Arguments<'_>) {
+        if let Some(sink) = self.log_sink.read().as_ref() {
+            sink(tag, payload.to_string().as_bytes());
+        }
+    }
+
+    /// Puts an object into the index: newest of its key.
+    pub(crate) fn insert(&self, shard: &mut Shard, digest: &Digest, object: &Arc<Object>) {
+        object.enter_index();
+        object.touch(self.use_units(self.recent()), 0, 0);
+        let due = self.tick_of(removal::dies_at(object));
+        let is_first = shard.insert(digest, Arc::clone(object), due);
+        self.totals.add(Main::NObject, 1);
+        self.totals.add(Main::NObjectcore, 1);
+        self.totals.add(Main::NObjecthead, u64::from(is_first));
+        self.totals.add(Main::ExpMailed, 1);
+        self.totals.add(Main::ExpReceived, 1);
     }
 }

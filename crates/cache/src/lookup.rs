@@ -1,12 +1,28 @@
-//! Lookup.
-use crate::Cache;
+//! Lookup: what to do with a request, given what is stored under its key.
+//!
+//! ```text
+//! fresh ─────────────────────▶ Hit │ HitForPass │ HitForMiss
+//! stale marker, hit-for-miss ▶ HitForMiss
+//! nobody fetches ────────────▶ Grace, with the fetch │ Miss, with the stale object
+//! somebody does ─────────────▶ Grace │ Wait
+//! ```
+//!
+//! One shard's lock, held to the end; nothing is allocated for a hit. Compat: the steps are those of Varnish 7.1
+//! (interoperability notes §9.3), except that an object fetched before a ban and published after it is tested against it.
+//! Next file: `busy.rs`.
+
+use crate::shard::{Digest, Shard};
+use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
 use shm::counters::MainCounters;
+use smallvec::SmallVec;
 use std::sync::Arc;
-use store::Object;
+use store::{BodyState, Object, ObjectFlags};
+use surface::counter::Main;
 use surface::tag::Tag;
 
 /// One question to the index.
+#[derive(Clone, Copy, Debug)]
 pub struct LookupRequest<'a> {
     /// Digest of the request.
     pub key: &'a [u8; 32],
@@ -14,9 +30,9 @@ pub struct LookupRequest<'a> {
     pub now: f64,
     /// The request, for Vary and bans.
     pub request: &'a Message,
-    /// `req.ttl`.
+    /// `req.ttl`, seconds.
     pub ttl_cap: Option<f64>,
-    /// `req.grace`.
+    /// `req.grace`, seconds.
     pub grace_cap: Option<f64>,
     /// `req.hash_always_miss`.
     pub always_miss: bool,
@@ -26,11 +42,12 @@ pub struct LookupRequest<'a> {
     pub ignore_vary: bool,
     /// `http_gzip_support`.
     pub gzip_support: bool,
-    /// `vary_notice`; 0 = never.
+    /// `vary_notice`: that many variants that did not match are worth a record; 0 = never.
     pub vary_notice: u64,
 }
 
 /// The answer.
+#[derive(Debug)]
 pub enum Lookup {
     /// Fresh. Its hits were counted up.
     Hit(Arc<Object>),
@@ -54,69 +71,179 @@ pub enum Lookup {
     Miss {
         /// To publish the response under.
         busy: Busy,
-        /// An expired object, for a conditional request.
+        /// An expired object within keep, for a conditional request.
         stale: Option<Arc<Object>>,
     },
     /// Somebody fetches it already.
     Wait(Waiter),
 }
 
-/// How to purge.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Purge {
-    /// Remove.
-    Hard,
-    /// Shorten lives.
-    Soft {
-        /// Seconds of freshness left.
-        ttl: f64,
-        /// Seconds; negative = unchanged.
-        grace: f64,
-        /// Seconds; negative = unchanged.
-        keep: f64,
-    },
-}
-
-/// The right to publish a response under a key; others wait meanwhile. Dropped without `publish` = the fetch failed:
-/// waiters are woken. Send.
-pub struct Busy(());
-
-impl Busy {
-    /// Puts the object (streaming or complete) into the index and wakes waiters. The object's key must be this one's.
-    pub fn publish(&self, _object: &Arc<Object>) {
-        todo!()
-    }
-    /// Whether requests wait for this.
-    #[must_use]
-    pub fn has_waiters(&self) -> bool {
-        todo!()
-    }
-    /// What the response is expected to vary on: requests that do not match it need not wait.
-    pub fn set_vary(&self, _vary: &[u8]) {
-        todo!()
-    }
-}
-
-/// A place on a waiting list. Dropping it is safe.
-pub struct Waiter(());
-
-#[allow(clippy::unused_async)]
-impl Waiter {
-    /// Returns when it is worth looking up again. Keep the waiter until that lookup is done.
-    pub async fn wait(&self) {
-        todo!()
-    }
+/// What the variants under a key came to.
+#[derive(Default)]
+struct Sighting {
+    fresh: Option<Arc<Object>>,
+    /// The youngest of those that have expired.
+    stale: Option<Arc<Object>>,
+    /// Slots of objects that must go.
+    doomed: SmallVec<[u32; 4]>,
+    mismatched: u64,
+    /// A variant that did not match: says what the response will vary on.
+    other_variant: Option<Arc<Object>>,
 }
 
 impl Cache {
-    /// Finds what to do with a request. Counts `cache_hitpass`, `cache_hitmiss`, `busy_sleep` and the ban counters; the
-    /// records `Hit`, `HitPass` and `HitMiss` are the caller's, `log` gets `ExpBan` and `Notice`.
+    /// Finds what to do with a request. Counts `cache_hitpass`, `cache_hitmiss` and `busy_sleep` in `counters` (all else
+    /// comes with [`Cache::counters`]); the records `Hit`, `HitPass` and `HitMiss` are the caller's, `log` gets `ExpBan`
+    /// and `Notice`.
     pub fn lookup(
         &self,
-        _request: &LookupRequest<'_>,
-        _counters: &MainCounters,
-        _log: &mut dyn FnMut(Tag, &[u8]),
+        request: &LookupRequest<'_>,
+        counters: &MainCounters,
+        log: &mut dyn FnMut(Tag, &[u8]),
     ) -> Lookup {
-        todo!()
+        let inner = &*self.inner;
+        inner.see(request.now);
+        let digest = inner.digest(request.key);
+        let mut removed = SmallVec::<[Arc<Object>; 4]>::new();
+        let mut shard = inner.lock(&digest);
+        let sighting =
+            if request.always_miss { Sighting::default() } else { inner.look(&shard, &digest, request, log) };
+        for slot in &sighting.doomed {
+            removed.extend(inner.discard(&mut shard, &digest, *slot));
+        }
+        let answer = self.answer(&mut shard, &digest, request, sighting, counters);
+        if !matches!(answer, Lookup::Hit(_)) || !removed.is_empty() {
+            shard.settle(&inner.store);
+        }
+        drop(shard);
+        // Here, outside the lock, the memory of what was removed is freed.
+        drop(removed);
+        answer
+    }
+
+    fn answer(
+        &self,
+        shard: &mut Shard,
+        digest: &Digest,
+        request: &LookupRequest<'_>,
+        sighting: Sighting,
+        counters: &MainCounters,
+    ) -> Lookup {
+        let inner = &*self.inner;
+        let Sighting { fresh, stale, other_variant, .. } = sighting;
+        let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
+            let vary = stale_or_other.map_or(&[][..], |object| object.vary());
+            let expected = semantics::vary::of_request(vary, request.request);
+            Busy::new(self, shard, digest, expected.unwrap_or_default())
+        };
+        if let Some(object) = fresh {
+            let flags = object.flags();
+            if flags.has(ObjectFlags::HIT_FOR_PASS) {
+                inner.used(&object, request.now, 0);
+                counters.add(Main::CacheHitpass, 1);
+                return Lookup::HitForPass(object);
+            }
+            if flags.has(ObjectFlags::HIT_FOR_MISS) {
+                inner.used(&object, request.now, 0);
+                counters.add(Main::CacheHitmiss, 1);
+                return Lookup::HitForMiss { busy: new_busy(shard, Some(&object)), marker: object };
+            }
+            inner.used(&object, request.now, 1);
+            return Lookup::Hit(object);
+        }
+        if let Some(marker) = stale.as_ref().filter(|stale| stale.flags().has(ObjectFlags::HIT_FOR_MISS)) {
+            counters.add(Main::CacheHitmiss, 1);
+            return Lookup::HitForMiss { busy: new_busy(shard, Some(marker)), marker: Arc::clone(marker) };
+        }
+        let in_grace = stale.as_ref().is_some_and(|stale| is_in_grace(stale, request));
+        let is_busy = !request.always_miss && !request.ignore_busy && {
+            shard.existing_head(digest).is_some_and(|head| {
+                head.busy.iter().any(|mark| {
+                    request.ignore_vary || semantics::vary::matches(&mark.vary, request.request, request.gzip_support)
+                })
+            })
+        };
+        match (stale, in_grace, is_busy) {
+            (Some(object), true, is_busy) => {
+                inner.used(&object, request.now, 1);
+                let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, object.vary().to_vec()));
+                Lookup::Grace { object, fetch }
+            }
+            (_, _, true) => {
+                counters.add(Main::BusySleep, 1);
+                Lookup::Wait(Waiter::new(self, shard, digest))
+            }
+            (stale, _, false) => {
+                let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
+                Lookup::Miss { busy: new_busy(shard, stale.as_ref().or(other_variant.as_ref())), stale }
+            }
+        }
+    }
+}
+
+/// Whether a stale object may still be served.
+fn is_in_grace(object: &Object, request: &LookupRequest<'_>) -> bool {
+    let grace = request.grace_cap.map_or(object.grace(), |cap| object.grace().min(cap));
+    object.origin() + object.ttl() + grace >= request.now
+}
+
+impl Inner {
+    /// Looks through the variants under a key, newest first, until one is fresh.
+    fn look(
+        &self,
+        shard: &Shard,
+        digest: &Digest,
+        request: &LookupRequest<'_>,
+        log: &mut dyn FnMut(Tag, &[u8]),
+    ) -> Sighting {
+        let mut sighting = Sighting::default();
+        let newest_ban = self.bans.newest();
+        let mut youngest = f64::NEG_INFINITY;
+        for slot in shard.variants(shard.find(digest)) {
+            let Some(object) = shard.slots.get(slot) else { continue };
+            if object.is_removed() || object.state() == BodyState::Failed {
+                sighting.doomed.push(slot);
+                continue;
+            }
+            let ttl = object.ttl();
+            if ttl <= 0.0 {
+                continue;
+            }
+            if object.ban() != newest_ban && self.bans.check(object, request.request, request.now) {
+                log(Tag::ExpBan, format!("{} banned lookup", object.xid()).as_bytes());
+                sighting.doomed.push(slot);
+                continue;
+            }
+            if !request.ignore_vary && !semantics::vary::matches(object.vary(), request.request, request.gzip_support) {
+                sighting.mismatched += 1;
+                if sighting.other_variant.is_none() {
+                    sighting.other_variant = Some(Arc::clone(object));
+                }
+                continue;
+            }
+            let origin = object.origin();
+            if origin + request.ttl_cap.map_or(ttl, |cap| ttl.min(cap)) > request.now {
+                sighting.fresh = Some(Arc::clone(object));
+                break;
+            }
+            let has_expired = origin + ttl <= request.now;
+            if has_expired && origin > youngest && !object.flags().has(ObjectFlags::HIT_FOR_PASS) {
+                youngest = origin;
+                sighting.stale = Some(Arc::clone(object));
+            }
+        }
+        if request.vary_notice > 0 && sighting.mismatched >= request.vary_notice {
+            log(Tag::Notice, format!("vsl: High number of variants ({})", sighting.mismatched).as_bytes());
+        }
+        sighting
+    }
+
+    /// Notes that a lookup found an object. The shard's lock is held.
+    fn used(&self, object: &Object, now: f64, hits: u32) {
+        // Saturates; at least one unit, so that not every hit of one moment counts as a move.
+        let interval = ((self.settings.lru_interval.get() * USE_UNITS) as u32).max(1);
+        if object.touch(self.use_units(now), hits, interval) {
+            self.totals.add(Main::NLruMoved, 1);
+        }
     }
 }

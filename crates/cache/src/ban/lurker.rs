@@ -1,0 +1,183 @@
+//! The ban lurker: tests objects in the background against bans on obj.* alone, so that these can be forgotten.
+//!
+//! ```text
+//! idle ──a ban is old enough──▶ pass over all shards, a batch at a time ──end──▶ its bans are completed ──▶ idle
+//! ```
+//!
+//! Bans on req.* need a request and are left to lookups. An object that comes in during a pass is tested when it comes
+//! (`BanList::accept`). A shard that is locked makes the lurker step back: lookups come first.
+
+use super::{Ban, BanList};
+use crate::Inner;
+use crate::ban::specification::ObjectView;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use store::Object;
+use surface::counter::Main;
+use surface::tag::Tag;
+
+/// A pass under way.
+struct Pass {
+    /// What objects are tested against, oldest first.
+    targets: Vec<Arc<Ban>>,
+    /// Objects whose mark is older than this die, whatever the bans say; 0 = off.
+    cutoff: u64,
+    shard: usize,
+    slot: u32,
+}
+
+/// Where the lurker is.
+#[derive(Default)]
+pub(crate) struct Lurker {
+    pass: Option<Pass>,
+    resume_at: f64,
+}
+
+enum Verdict {
+    Stays,
+    Banned,
+    CutOff,
+}
+
+impl BanList {
+    /// The bans that the lurker may test now, and when the next will be old enough.
+    fn lurkable(&self, now: f64, age: f64) -> (Vec<Arc<Ban>>, f64) {
+        let (mut targets, mut next) = (Vec::new(), f64::INFINITY);
+        for ban in self.list.read().iter() {
+            if ban.is_completed() || ban.specification.has_request_tests() {
+                continue;
+            }
+            if ban.time + age <= now {
+                targets.push(Arc::clone(ban));
+            } else {
+                next = next.min(ban.time + age);
+            }
+        }
+        (targets, next)
+    }
+
+    /// The sequence number of the `count`th newest ban, when there are more than that.
+    fn cutoff(&self, count: u64) -> u64 {
+        let list = self.list.read();
+        if count == 0 || list.len() as u64 <= count {
+            return 0;
+        }
+        list.get(list.len() - count as usize).map_or(0, |ban| ban.sequence)
+    }
+
+    /// Tests one object; moves its mark as far as all bans up to there have been tested.
+    fn lurk_at(&self, object: &Object, pass: &Pass, now: f64) -> Verdict {
+        let since = object.ban();
+        if since < pass.cutoff {
+            self.totals.add(Main::BansLurkerObjKilledCutoff, 1);
+            return Verdict::CutOff;
+        }
+        let view = ObjectView::new(object, now);
+        for ban in pass.targets.iter().rev().take_while(|ban| ban.sequence > since) {
+            let mut tests = 0;
+            let banned = ban.specification.hits(&view, None, &mut tests);
+            self.totals.add(Main::BansLurkerTested, 1);
+            self.totals.add(Main::BansLurkerTestsTested, tests);
+            if banned {
+                self.totals.add(Main::BansLurkerObjKilled, 1);
+                return Verdict::Banned;
+            }
+        }
+        let list = self.list.read();
+        let mut reached = since;
+        for ban in list.iter().filter(|ban| ban.sequence > since) {
+            let was_tested = pass.targets.binary_search_by_key(&ban.sequence, |target| target.sequence).is_ok();
+            if !was_tested && !ban.is_completed() {
+                break;
+            }
+            reached = ban.sequence;
+        }
+        if reached > since {
+            Self::move_reference(&list, object, reached);
+        }
+        Verdict::Stays
+    }
+
+    fn complete(&self, targets: &[Arc<Ban>]) {
+        for ban in targets {
+            ban.completed.store(true, Ordering::Release);
+        }
+        self.cut_tail(&mut self.list.write());
+    }
+}
+
+impl Inner {
+    /// One step of the lurker; returns when it wants the next.
+    pub(crate) fn lurk(&self, now: f64) -> f64 {
+        let sleep = self.settings.lurker_sleep.get();
+        let mut lurker = self.lurker.lock();
+        if sleep <= 0.0 {
+            lurker.pass = None;
+            return f64::INFINITY;
+        }
+        if now < lurker.resume_at {
+            return lurker.resume_at;
+        }
+        if lurker.pass.is_none() {
+            self.bans.clean_tail();
+            let (targets, next) = self.bans.lurkable(now, self.settings.lurker_age.get());
+            let cutoff = self.bans.cutoff(self.settings.ban_cutoff.load(Ordering::Relaxed));
+            if targets.is_empty() && cutoff == 0 {
+                return next;
+            }
+            lurker.pass = Some(Pass { targets, cutoff, shard: 0, slot: 0 });
+        }
+        let Some(mut pass) = lurker.pass.take() else { return f64::INFINITY };
+        lurker.resume_at = now + sleep;
+        match self.lurk_on(&mut pass, now) {
+            Progress::Done => self.bans.complete(&pass.targets),
+            Progress::Batch => lurker.pass = Some(pass),
+            Progress::Contended => {
+                self.totals.add(Main::BansLurkerContention, 1);
+                lurker.resume_at = now + self.settings.lurker_holdoff.get();
+                lurker.pass = Some(pass);
+            }
+        }
+        lurker.resume_at
+    }
+
+    /// Goes on with a pass for one batch.
+    fn lurk_on(&self, pass: &mut Pass, now: f64) -> Progress {
+        let mut left = self.settings.lurker_batch.load(Ordering::Relaxed);
+        while let Some(shard) = self.shards.get(pass.shard) {
+            let Some(mut shard) = shard.try_lock() else { return Progress::Contended };
+            let mut removed = Vec::new();
+            while pass.slot < shard.slots.len() && left > 0 {
+                let slot = pass.slot;
+                pass.slot += 1;
+                let Some(object) = shard.slots.get(slot) else { continue };
+                left -= 1;
+                let killer = match self.bans.lurk_at(object, pass, now) {
+                    Verdict::Stays => continue,
+                    Verdict::Banned => "lurker",
+                    Verdict::CutOff => "lurker cutoff",
+                };
+                self.log(Tag::ExpBan, format_args!("{} banned by {killer}", object.xid()));
+                let digest = self.digest_of_object(object);
+                removed.extend(self.discard(&mut shard, &digest, slot));
+            }
+            if pass.slot >= shard.slots.len() {
+                pass.shard += 1;
+                pass.slot = 0;
+            }
+            shard.settle(&self.store);
+            drop(shard);
+            drop(removed);
+            if left == 0 {
+                return Progress::Batch;
+            }
+        }
+        Progress::Done
+    }
+}
+
+enum Progress {
+    Done,
+    Batch,
+    Contended,
+}

@@ -1,0 +1,435 @@
+//! What a ban says: tests on a request or an object, all of which must hold.
+//!
+//! Compat: fields are recognised by their beginning, so `req.urls` is `req.url`; header names may be anything; a missing
+//! header equals nothing and matches no expression. Texts of errors are the stock ones. Durations are shown in the largest
+//! unit that divides them. Source: interoperability notes §9.12, and the stock program's replies.
+
+use message::Message;
+use pcre2::bytes::{Regex, RegexBuilder};
+use std::cell::OnceCell;
+use store::Object;
+
+/// What is looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Subject {
+    RequestUrl,
+    RequestHeader(String),
+    ObjectHeader(String),
+    ObjectStatus,
+    ObjectAge,
+    ObjectTtl,
+    ObjectGrace,
+    ObjectKeep,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Operator {
+    Equal,
+    Differs,
+    Matches,
+    MatchesNot,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+}
+
+#[derive(Clone, Debug)]
+enum Argument {
+    Text(String),
+    Expression(Box<Regex>),
+    Seconds(f64),
+}
+
+#[derive(Clone, Debug)]
+struct Test {
+    subject: Subject,
+    operator: Operator,
+    argument: Argument,
+}
+
+/// A checked ban expression.
+#[derive(Clone, Debug)]
+pub struct BanSpecification {
+    tests: Vec<Test>,
+    /// As it was written: field, operator, argument, `&&`, …
+    words: Vec<String>,
+    /// As it is shown.
+    text: String,
+}
+
+impl PartialEq for BanSpecification {
+    fn eq(&self, other: &BanSpecification) -> bool {
+        self.words == other.words
+    }
+}
+
+/// The subjects with the beginnings of their names.
+fn subject(field: &str) -> Option<Subject> {
+    if let Some(name) = field.strip_prefix("req.http.") {
+        return Some(Subject::RequestHeader(name.to_owned()));
+    }
+    if let Some(name) = field.strip_prefix("obj.http.") {
+        return Some(Subject::ObjectHeader(name.to_owned()));
+    }
+    let plain = [
+        ("req.url", Subject::RequestUrl),
+        ("obj.status", Subject::ObjectStatus),
+        ("obj.age", Subject::ObjectAge),
+        ("obj.ttl", Subject::ObjectTtl),
+        ("obj.grace", Subject::ObjectGrace),
+        ("obj.keep", Subject::ObjectKeep),
+    ];
+    plain.into_iter().find(|(name, _)| field.starts_with(name)).map(|(_, subject)| subject)
+}
+
+impl Subject {
+    fn is_of_request(&self) -> bool {
+        matches!(self, Subject::RequestUrl | Subject::RequestHeader(_))
+    }
+
+    fn is_duration(&self) -> bool {
+        matches!(self, Subject::ObjectAge | Subject::ObjectTtl | Subject::ObjectGrace | Subject::ObjectKeep)
+    }
+}
+
+const TEXT_OPERATORS: &[(&str, Operator)] =
+    &[("==", Operator::Equal), ("!=", Operator::Differs), ("~", Operator::Matches), ("!~", Operator::MatchesNot)];
+
+const DURATION_OPERATORS: &[(&str, Operator)] = &[
+    ("==", Operator::Equal),
+    ("!=", Operator::Differs),
+    (">", Operator::Greater),
+    (">=", Operator::GreaterEqual),
+    ("<", Operator::Less),
+    ("<=", Operator::LessEqual),
+];
+
+fn operator(word: &str, allowed: &[(&str, Operator)]) -> Result<Operator, String> {
+    if let Some((_, operator)) = allowed.iter().find(|(name, _)| *name == word) {
+        return Ok(*operator);
+    }
+    let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+    let (last, first) = names.split_last().unwrap_or((&"", &[]));
+    Err(format!("expected conditional ({} or {last}) got \"{word}\"", first.join(", ")))
+}
+
+const UNITS: &[(&str, f64)] =
+    &[("y", 31_536_000.0), ("w", 604_800.0), ("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3)];
+
+/// Most digits of a number.
+const DIGITS_MAX: usize = 15;
+
+/// Reads `-n.nn` and a unit.
+fn duration(word: &str) -> Option<f64> {
+    let unit_at = word.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let (number, unit) = word.split_at(unit_at);
+    let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let (sign, digits) = number.strip_prefix('-').map_or((1.0, number), |digits| (-1.0, digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let count = whole.len() + fraction.len();
+    if !is_number(whole) || !is_number(fraction) || count == 0 || count > DIGITS_MAX {
+        return None;
+    }
+    let parsed: f64 = format!("0{whole}.{fraction}0").parse().ok()?;
+    Some(sign * parsed * scale)
+}
+
+/// Shows a duration, to the millisecond, in the largest unit that divides it.
+fn show_duration(seconds: f64) -> String {
+    let milliseconds = (seconds * 1e3 + 1e-6 * seconds.signum()).trunc();
+    let whole = milliseconds / 1e3;
+    if whole.fract() != 0.0 {
+        return format!("{whole:.3}s");
+    }
+    for (name, scale) in UNITS.iter().filter(|(name, _)| *name != "ms") {
+        if whole != 0.0 && whole % scale == 0.0 {
+            return format!("{:.0}{name}", whole / scale);
+        }
+    }
+    "0s".to_owned()
+}
+
+fn expression(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new().jit_if_available(true).build(pattern).map_err(|error| {
+        let shown = error.to_string();
+        // `PCRE2: error compiling pattern at offset N: text`
+        let text = shown.split_once("at offset").and_then(|(_, rest)| rest.split_once(": ")).map(|(_, text)| text);
+        format!("Regex compile error: {}", text.unwrap_or(&shown))
+    })
+}
+
+impl Test {
+    fn parse(field: &str, condition: &str, argument: &str) -> Result<Test, String> {
+        let subject = subject(field).ok_or_else(|| format!("Unknown or unsupported field \"{field}\""))?;
+        let allowed = if subject.is_duration() { DURATION_OPERATORS } else { TEXT_OPERATORS };
+        let operator = operator(condition, allowed)?;
+        let argument = match operator {
+            _ if subject.is_duration() => Argument::Seconds(
+                duration(argument)
+                    .ok_or_else(|| format!("expected duration <n.nn>[ms|s|m|h|d|w|y] got \"{argument}\""))?,
+            ),
+            Operator::Matches | Operator::MatchesNot => Argument::Expression(Box::new(expression(argument)?)),
+            _ => Argument::Text(argument.to_owned()),
+        };
+        Ok(Test { subject, operator, argument })
+    }
+
+    fn holds(&self, object: &ObjectView<'_>, request: Option<&Message>) -> bool {
+        match &self.subject {
+            Subject::RequestUrl => request.is_some_and(|request| self.holds_text(Some(request.target()))),
+            Subject::RequestHeader(name) => request.is_some_and(|request| self.holds_text(request.get(name))),
+            Subject::ObjectHeader(name) => self.holds_text(object.head().get(name)),
+            Subject::ObjectStatus => self.holds_text(Some(object.head().status().to_string().as_bytes())),
+            Subject::ObjectAge => self.holds_seconds(object.now - object.object.origin()),
+            Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - object.now),
+            Subject::ObjectGrace => self.holds_seconds(object.object.grace()),
+            Subject::ObjectKeep => self.holds_seconds(object.object.keep()),
+        }
+    }
+
+    fn holds_text(&self, value: Option<&[u8]>) -> bool {
+        let is_positive = match &self.argument {
+            Argument::Text(text) => value == Some(text.as_bytes()),
+            // An expression that runs into its limits matches nothing.
+            Argument::Expression(regex) => value.is_some_and(|value| regex.is_match(value).unwrap_or(false)),
+            Argument::Seconds(_) => false,
+        };
+        match self.operator {
+            Operator::Equal | Operator::Matches => is_positive,
+            Operator::Differs | Operator::MatchesNot => !is_positive,
+            Operator::Greater | Operator::GreaterEqual | Operator::Less | Operator::LessEqual => false,
+        }
+    }
+
+    fn holds_seconds(&self, value: f64) -> bool {
+        let Argument::Seconds(seconds) = self.argument else { return false };
+        // Lives are kept with 24 significant bits: equal is what agrees in those.
+        let is_equal = (value - seconds).abs() <= seconds.abs() * 1e-6;
+        match self.operator {
+            Operator::Equal => is_equal,
+            Operator::Differs => !is_equal,
+            Operator::Greater => value > seconds,
+            Operator::GreaterEqual => value > seconds || is_equal,
+            Operator::Less => value < seconds,
+            Operator::LessEqual => value < seconds || is_equal,
+            Operator::Matches | Operator::MatchesNot => false,
+        }
+    }
+}
+
+impl BanSpecification {
+    /// From the words of a CLI command: `req.url ~ foo && obj.status == 200`.
+    ///
+    /// # Errors
+    /// The text that the CLI shows.
+    pub fn parse(words: &[&str]) -> Result<BanSpecification, String> {
+        if words.len() % 4 != 3 {
+            return Err("Wrong number of arguments".to_owned());
+        }
+        for joint in words.iter().skip(3).step_by(4) {
+            if *joint != "&&" {
+                return Err(format!("Found \"{joint}\" expected &&"));
+            }
+        }
+        let mut tests = Vec::with_capacity(words.len() / 4 + 1);
+        for part in words.chunks(4) {
+            if let [field, condition, argument, ..] = part {
+                tests.push(Test::parse(field, condition, argument)?);
+            }
+        }
+        Ok(BanSpecification::new(tests, words))
+    }
+
+    /// From one string, as VCL's `ban()` has it: words between blanks, no quoting.
+    ///
+    /// # Errors
+    /// The text that `std.ban_error` shows.
+    pub fn parse_text(text: &str) -> Result<BanSpecification, String> {
+        let (mut words, mut tests) = (Vec::new(), Vec::new());
+        let mut rest = text.split_ascii_whitespace();
+        loop {
+            let field = rest.next().ok_or("No ban conditions found.")?;
+            let condition = rest.next().ok_or("Expected comparison operator.")?;
+            let argument = rest.next().ok_or("Expected second operand.")?;
+            tests.push(Test::parse(field, condition, argument)?);
+            words.extend([field, condition, argument]);
+            match rest.next() {
+                None => return Ok(BanSpecification::new(tests, &words)),
+                Some("&&") => words.push("&&"),
+                Some(other) => return Err(format!("Expected && between conditions, found \"{other}\"")),
+            }
+        }
+    }
+
+    fn new(tests: Vec<Test>, words: &[&str]) -> BanSpecification {
+        let mut shown = Vec::with_capacity(words.len());
+        for (part, test) in words.chunks(4).zip(&tests) {
+            shown.extend(part.iter().map(|word| (*word).to_owned()));
+            if let (Argument::Seconds(seconds), Some(argument)) =
+                (&test.argument, shown.iter_mut().rev().nth(part.len() - 3))
+            {
+                *argument = show_duration(*seconds);
+            }
+        }
+        BanSpecification { tests, words: words.iter().map(|word| (*word).to_owned()).collect(), text: shown.join(" ") }
+    }
+
+    /// Bans nothing: how every list begins.
+    pub(crate) fn nothing() -> BanSpecification {
+        BanSpecification { tests: Vec::new(), words: Vec::new(), text: String::new() }
+    }
+
+    /// Bans every object: what a damaged entry of the journal stands for.
+    pub(crate) fn everything() -> BanSpecification {
+        let test = Test {
+            subject: Subject::ObjectStatus,
+            operator: Operator::Differs,
+            argument: Argument::Text(String::new()),
+        };
+        BanSpecification::new(vec![test], &["obj.status", "!=", ""])
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.tests.is_empty()
+    }
+
+    /// As written, word by word.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// The expression as `ban.list` shows it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it looks at the request: then only lookups can test it.
+    #[must_use]
+    pub fn has_request_tests(&self) -> bool {
+        self.tests.iter().any(|test| test.subject.is_of_request())
+    }
+
+    /// Whether it looks at the object.
+    #[must_use]
+    pub fn has_object_tests(&self) -> bool {
+        self.tests.iter().any(|test| !test.subject.is_of_request())
+    }
+
+    /// Whether all tests hold; counts those that were made. Without a request no test on one holds.
+    pub(crate) fn hits(&self, object: &ObjectView<'_>, request: Option<&Message>, tests_made: &mut u64) -> bool {
+        !self.tests.is_empty()
+            && self.tests.iter().all(|test| {
+                *tests_made += 1;
+                test.holds(object, request)
+            })
+    }
+}
+
+/// An object as bans look at it; its head is decoded once, and only if a test wants it.
+pub(crate) struct ObjectView<'a> {
+    object: &'a Object,
+    now: f64,
+    head: OnceCell<Message>,
+}
+
+impl<'a> ObjectView<'a> {
+    pub(crate) fn new(object: &'a Object, now: f64) -> ObjectView<'a> {
+        ObjectView { object, now, head: OnceCell::new() }
+    }
+
+    fn head(&self) -> &Message {
+        self.head.get_or_init(|| {
+            let mut message = Message::new();
+            if message.decode(self.object.head()).is_none() {
+                message.clear();
+            }
+            message
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Result<String, String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        BanSpecification::parse(&words).map(|ban| ban.text().to_owned())
+    }
+
+    #[test]
+    fn what_the_cli_refuses_is_said_in_the_stock_words() {
+        let cases = [
+            ("req.url ~ (", "Regex compile error: missing closing parenthesis"),
+            ("req.url == a & req.url == b", "Found \"&\" expected &&"),
+            ("req.url == a &&", "Wrong number of arguments"),
+            ("req.url == a && req.url ==", "Wrong number of arguments"),
+            ("req.url > a", "expected conditional (==, !=, ~ or !~) got \">\""),
+            ("obj.age ~ a", "expected conditional (==, !=, >, >=, < or <=) got \"~\""),
+            ("obj.age > a", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \"a\""),
+            ("obj.age > 1", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \"1\""),
+            ("obj.age > 1x", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \"1x\""),
+            ("obj.age > 1e3s", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \"1e3s\""),
+            ("obj.ttl > .s", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \".s\""),
+            ("obj.ttl > 12345678901234567s", "expected duration <n.nn>[ms|s|m|h|d|w|y] got \"12345678901234567s\""),
+            ("obj.status > 1", "expected conditional (==, !=, ~ or !~) got \">\""),
+            ("REQ.URL ~ a", "Unknown or unsupported field \"REQ.URL\""),
+            ("obj.http ~ a", "Unknown or unsupported field \"obj.http\""),
+        ];
+        for (text, error) in cases {
+            assert_eq!(words(text), Err(error.to_owned()), "{text}");
+        }
+        for text in ["req.urlx ~ a", "req.http. ~ 1", "req.http.a:b ~ 1", "obj.statusx ~ a", "obj.http.a ~ "] {
+            assert_eq!(words(text).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn what_vcl_says_wrong_is_said_in_the_stock_words() {
+        let cases = [
+            ("", "No ban conditions found."),
+            ("req.url", "Expected comparison operator."),
+            ("req.url ~", "Expected second operand."),
+            ("req.url ~ a &&", "No ban conditions found."),
+            ("req.url ~ a && &&", "Expected comparison operator."),
+            ("&& req.url ~ b", "Unknown or unsupported field \"&&\""),
+            ("req.url ~ a req", "Expected && between conditions, found \"req\""),
+            ("req.url ~ \"a b\"", "Expected && between conditions, found \"b\"\""),
+            ("foo ~ \"a b\" && req.url == /", "Unknown or unsupported field \"foo\""),
+            ("req.url ~ a\\ b", "Regex compile error: \\ at end of pattern"),
+        ];
+        for (text, error) in cases {
+            assert_eq!(BanSpecification::parse_text(text).map(|ban| ban.text), Err(error.to_owned()), "{text}");
+        }
+        let ban = BanSpecification::parse_text(" req.url  ~ &&\t&& obj.age > 60s ").unwrap();
+        assert_eq!(ban.text(), "req.url ~ && && obj.age > 1m");
+        assert!(ban.has_request_tests() && ban.has_object_tests());
+    }
+
+    #[test]
+    fn durations_are_shown_in_the_largest_unit_that_divides_them() {
+        let cases = [
+            ("90m", "90m"),
+            ("365d", "1y"),
+            ("7d", "1w"),
+            ("1.5s", "1.500s"),
+            ("0.5ms", "0s"),
+            ("120s", "2m"),
+            ("0s", "0s"),
+            ("1.23456h", "4444.416s"),
+            ("86401s", "86401s"),
+            ("99.9s", "99.900s"),
+            ("-60s", "-1m"),
+            (".5s", "0.500s"),
+            ("5.s", "5s"),
+            ("1ms", "0.001s"),
+            ("1.1s", "1.100s"),
+        ];
+        for (written, shown) in cases {
+            assert_eq!(words(&format!("obj.ttl > {written}")), Ok(format!("obj.ttl > {shown}")), "{written}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! One fetch for many requests: the right to publish, and the list of those who wait for it.
+//!
+//! ```text
+//! Wait ──publish, or Busy dropped──▶ rush_exponent waiters woken ──each, when done──▶ rush_exponent more …
+//! ```
+//!
+//! A waiter is parked, woken or gone, in one atomic; whoever wakes pops it under the shard's lock. A woken [`Waiter`] passes
+//! the wake on when it is dropped, whether or not its task came to look up again, so a cancelled request stops nobody. It
+//! does not where that would be in vain: a new fetch is under way and there is nothing yet to find.
+
+use crate::shard::{BusyMark, Digest, Head, Shard};
+use crate::{Cache, Inner};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use store::{BodyState, Object};
+use surface::counter::Main;
+use tokio::sync::Notify;
+
+const PARKED: u8 = 0;
+const WOKEN: u8 = 1;
+const GONE: u8 = 2;
+
+/// A request on a waiting list.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    state: AtomicU8,
+    wake: Notify,
+}
+
+/// The right to publish a response under a key; others wait meanwhile. Dropped without `publish` = the fetch failed:
+/// waiters are woken. Keep it to the end of the fetch: when the published object has failed by then, it leaves the index.
+pub struct Busy {
+    cache: Cache,
+    digest: Digest,
+    number: u64,
+    /// The newest ban when the fetch began: the response may be older than any later one.
+    ban: u64,
+    published: Mutex<Option<Option<Arc<Object>>>>,
+}
+
+impl std::fmt::Debug for Busy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Busy").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Busy {
+    /// Marks a key as being fetched.
+    pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest, vary: Vec<u8>) -> Busy {
+        let inner = &cache.inner;
+        let number = inner.next_busy.fetch_add(1, Ordering::Relaxed);
+        let ban = inner.bans.refer_to_newest();
+        let (head, is_new) = shard.make_head(digest);
+        head.busy.push(BusyMark { number, vary });
+        inner.totals.add(Main::NObjectcore, 1);
+        inner.totals.add(Main::NObjecthead, u64::from(is_new));
+        Busy { cache: cache.clone(), digest: *digest, number, ban, published: Mutex::new(None) }
+    }
+
+    /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object
+    /// with another key, and a passing one, only ends the waiting; so does one that a newer ban on obj.* already hits.
+    pub fn publish(&self, object: &Arc<Object>) {
+        let mut published = self.published.lock();
+        if published.is_some() {
+            return;
+        }
+        let inner = &*self.cache.inner;
+        let is_ours = !object.is_passing() && inner.digest_of_object(object) == self.digest;
+        let mut shard = inner.lock(&self.digest);
+        let stays = is_ours && !object.is_removed() && inner.bans.accept(object, self.ban, inner.recent());
+        if stays {
+            inner.insert(&mut shard, &self.digest, object);
+        } else if is_ours {
+            object.remove();
+        }
+        *published = Some(stays.then(|| Arc::clone(object)));
+        self.end(&mut shard);
+    }
+
+    /// Takes the mark away and wakes the first waiters.
+    fn end(&self, shard: &mut Shard) {
+        let inner = &*self.cache.inner;
+        inner.bans.release(self.ban);
+        if let Some(head) = shard.existing_head(&self.digest) {
+            head.busy.retain(|mark| mark.number != self.number);
+            inner.rush(head);
+        }
+        inner.simplify(shard, &self.digest);
+        inner.totals.sub(Main::NObjectcore, 1);
+        shard.settle(&inner.store);
+    }
+
+    /// Whether requests wait for this.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        let mut shard = self.cache.inner.lock(&self.digest);
+        shard
+            .existing_head(&self.digest)
+            .is_some_and(|head| head.waiting.iter().any(|waiting| waiting.state.load(Ordering::Acquire) == PARKED))
+    }
+
+    /// What the response is expected to vary on (`semantics::vary`): requests that do not match it need not wait.
+    pub fn set_vary(&self, vary: &[u8]) {
+        let mut shard = self.cache.inner.lock(&self.digest);
+        if let Some(head) = shard.existing_head(&self.digest) {
+            if let Some(mark) = head.busy.iter_mut().find(|mark| mark.number == self.number) {
+                mark.vary = vary.to_vec();
+            }
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        match self.published.get_mut().take() {
+            None => {
+                let mut shard = self.cache.inner.lock(&self.digest);
+                self.end(&mut shard);
+            }
+            Some(Some(object)) if object.state() == BodyState::Failed => self.cache.remove(&object),
+            Some(_) => {}
+        }
+    }
+}
+
+/// A place on a waiting list. Dropping it is safe at any time.
+pub struct Waiter {
+    cache: Cache,
+    digest: Digest,
+    waiting: Arc<Waiting>,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Waiter").finish_non_exhaustive()
+    }
+}
+
+impl Waiter {
+    pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest) -> Waiter {
+        let waiting = Arc::new(Waiting { state: AtomicU8::new(PARKED), wake: Notify::new() });
+        shard.make_head(digest).0.waiting.push_back(Arc::clone(&waiting));
+        Waiter { cache: cache.clone(), digest: *digest, waiting }
+    }
+
+    /// Returns when it is worth looking up again. Keep the waiter until that lookup is done, then drop it.
+    pub async fn wait(&self) {
+        while self.waiting.state.load(Ordering::Acquire) == PARKED {
+            // Whoever wakes leaves a permit, so there is no moment to miss.
+            self.waiting.wake.notified().await;
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let state = &self.waiting.state;
+        if state.compare_exchange(PARKED, GONE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return;
+        }
+        let inner = &*self.cache.inner;
+        let mut shard = inner.lock(&self.digest);
+        if let Some(head) = shard.existing_head(&self.digest) {
+            if head.busy.is_empty() || head.has_variants() {
+                inner.rush(head);
+            }
+        }
+        inner.simplify(&mut shard, &self.digest);
+        shard.settle(&inner.store);
+    }
+}
+
+impl Inner {
+    /// Wakes up to `rush_exponent` of those who wait.
+    fn rush(&self, head: &mut Head) {
+        let mut left = self.settings.rush_exponent.load(Ordering::Relaxed);
+        while left > 0 {
+            let Some(waiting) = head.waiting.pop_front() else { return };
+            if waiting.state.compare_exchange(PARKED, WOKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                waiting.wake.notify_one();
+                self.totals.add(Main::BusyWakeup, 1);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Dissolves a head that is no longer needed.
+    pub(crate) fn simplify(&self, shard: &mut Shard, digest: &Digest) {
+        if shard.simplify(digest) {
+            self.totals.sub(Main::NObjecthead, 1);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! How objects leave the index: removed one by one, purged by key, or with shortened lives.
+//!
+//! *Order*: the mark in the arena first, the index after, the memory when the last reader is gone. A kill in between
+//! brings nothing back.
+
+use crate::shard::{Digest, Shard};
+use crate::{Cache, Inner};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use store::Object;
+use surface::counter::Main;
+
+/// How to purge.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Purge {
+    /// Remove.
+    Hard,
+    /// Shorten lives; nothing is made longer.
+    Soft {
+        /// Seconds of freshness left.
+        ttl: f64,
+        /// Seconds; negative = unchanged.
+        grace: f64,
+        /// Seconds; negative = unchanged.
+        keep: f64,
+    },
+}
+
+/// When an object is of no more use, seconds since 1970.
+pub(crate) fn dies_at(object: &Object) -> f64 {
+    object.origin() + object.ttl().max(0.0) + object.grace().max(0.0) + object.keep().max(0.0)
+}
+
+impl Cache {
+    /// Takes an object out of the index, durably. Readers keep it until they are done.
+    pub fn remove(&self, object: &Arc<Object>) {
+        object.remove();
+        let inner = &*self.inner;
+        let digest = inner.digest_of_object(object);
+        let mut shard = inner.lock(&digest);
+        let removed = if shard.holds(object) { inner.discard(&mut shard, &digest, object.slot()) } else { None };
+        shard.settle(&inner.store);
+        drop(shard);
+        drop(removed);
+    }
+
+    /// Removes every variant under a key, or shortens their lives. Returns how many objects; the caller counts
+    /// `n_purges` and `n_obj_purged`. A fetch under way is not touched.
+    pub fn purge(&self, key: &[u8; 32], purge: Purge, now: f64) -> usize {
+        let inner = &*self.inner;
+        inner.see(now);
+        let digest = inner.digest(key);
+        let mut shard = inner.lock(&digest);
+        let slots: SmallVec<[u32; 8]> = shard.variants(shard.find(&digest)).collect();
+        let mut removed = Vec::new();
+        for slot in &slots {
+            match purge {
+                Purge::Hard => removed.extend(inner.discard(&mut shard, &digest, *slot)),
+                Purge::Soft { ttl, grace, keep } => {
+                    let Some(object) = shard.slots.get(*slot) else { continue };
+                    let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
+                    object.set_lifetime(
+                        object.ttl().min(now - object.origin() + ttl),
+                        shorter(object.grace(), grace),
+                        shorter(object.keep(), keep),
+                    );
+                    let due = inner.tick_of(dies_at(object));
+                    shard.reschedule(*slot, due);
+                }
+            }
+        }
+        shard.settle(&inner.store);
+        drop(shard);
+        drop(removed);
+        slots.len()
+    }
+}
+
+impl Inner {
+    /// Marks the object in a slot as removed and takes it out. The caller drops it after the lock.
+    pub(crate) fn discard(&self, shard: &mut Shard, digest: &Digest, slot: u32) -> Option<Arc<Object>> {
+        shard.slots.get(slot)?.remove();
+        let (object, key_is_gone) = shard.remove(digest, slot)?;
+        self.bans.release(object.ban());
+        self.totals.sub(Main::NObject, 1);
+        self.totals.sub(Main::NObjectcore, 1);
+        self.totals.sub(Main::NObjecthead, u64::from(key_is_gone));
+        self.totals.add(Main::ExpMailed, 1);
+        self.totals.add(Main::ExpReceived, 1);
+        Some(object)
+    }
+}

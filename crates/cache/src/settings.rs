@@ -1,0 +1,66 @@
+//! Parameter values that the cache reads, each an atomic, so that a change needs no lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use surface::parameter::{DEBUG_BITS, Parameters};
+
+/// A number of seconds that may change.
+pub(crate) struct Seconds(AtomicU64);
+
+impl Seconds {
+    fn new(seconds: f64) -> Seconds {
+        Seconds(AtomicU64::new(seconds.to_bits()))
+    }
+
+    pub(crate) fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Relaxed))
+    }
+
+    fn set(&self, seconds: f64) {
+        self.0.store(seconds.to_bits(), Relaxed);
+    }
+}
+
+pub(crate) struct Settings {
+    pub(crate) rush_exponent: AtomicU64,
+    pub(crate) lru_interval: Seconds,
+    pub(crate) ban_dups: AtomicBool,
+    pub(crate) ban_cutoff: AtomicU64,
+    pub(crate) lurker_age: Seconds,
+    pub(crate) lurker_batch: AtomicU64,
+    pub(crate) lurker_sleep: Seconds,
+    pub(crate) lurker_holdoff: Seconds,
+    pub(crate) debug_lurker: AtomicBool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let settings = Settings {
+            rush_exponent: AtomicU64::new(0),
+            lru_interval: Seconds::new(0.0),
+            ban_dups: AtomicBool::new(false),
+            ban_cutoff: AtomicU64::new(0),
+            lurker_age: Seconds::new(0.0),
+            lurker_batch: AtomicU64::new(0),
+            lurker_sleep: Seconds::new(0.0),
+            lurker_holdoff: Seconds::new(0.0),
+            debug_lurker: AtomicBool::new(false),
+        };
+        settings.configure(&Parameters::default());
+        settings
+    }
+}
+
+impl Settings {
+    pub(crate) fn configure(&self, parameters: &Parameters) {
+        let lurker_bit = DEBUG_BITS.iter().position(|name| *name == "lurker").unwrap_or(63);
+        self.rush_exponent.store(parameters.rush_exponent.max(1), Relaxed);
+        self.lru_interval.set(parameters.lru_interval);
+        self.ban_dups.store(parameters.ban_dups, Relaxed);
+        self.ban_cutoff.store(parameters.ban_cutoff, Relaxed);
+        self.lurker_age.set(parameters.ban_lurker_age);
+        self.lurker_batch.store(parameters.ban_lurker_batch.max(1), Relaxed);
+        self.lurker_sleep.set(parameters.ban_lurker_sleep);
+        self.lurker_holdoff.set(parameters.ban_lurker_holdoff);
+        self.debug_lurker.store(parameters.debug >> lurker_bit & 1 == 1, Relaxed);
+    }
+}

@@ -1,0 +1,390 @@
+//! One shard of the index: a table from key to object, or to a head where there is more to say than one object.
+//!
+//! Most keys have one object and nobody waiting: their table entry is the object's slot, four bytes. A key with variants,
+//! a fetch under way or requests waiting has a [`Head`], made when needed and dissolved after. Objects lie in slots, whose
+//! numbers don't change while they are there; a slot also links its object into the timer wheel. Keys are not kept here:
+//! they are read from the object in the arena. *Lock*: the shard's mutex around everything. Next file: `lookup.rs`.
+
+use crate::busy::Waiting;
+use crate::wheel::{Links, NONE, Wheel};
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+use store::{Object, Store};
+
+/// Bytes of a key that the index tells keys apart by: what the store keeps.
+pub(crate) const KEY_BYTES: usize = 24;
+/// A table entry with this bit is a head's number, else a slot's.
+const HEAD: u32 = 1 << 31;
+
+/// A key with its hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Digest {
+    key: [u8; KEY_BYTES],
+    hash: u64,
+}
+
+impl Digest {
+    /// The key's first bytes count; a shorter one is filled up with zeros.
+    pub(crate) fn new(bytes: &[u8], seed: &[u64; 2]) -> Digest {
+        let mut key = [0; KEY_BYTES];
+        let len = bytes.len().min(KEY_BYTES);
+        key[..len].copy_from_slice(&bytes[..len]);
+        let hash = hash_of(&key, seed);
+        Digest { key, hash }
+    }
+
+    pub(crate) fn shard(&self, shards: usize) -> usize {
+        (self.hash >> 16) as usize % shards
+    }
+}
+
+fn word(key: &[u8; KEY_BYTES], at: usize) -> u64 {
+    key[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// A keyed multiplication: keys are digests already, this only hides which of them collide.
+fn hash_of(key: &[u8; KEY_BYTES], seed: &[u64; 2]) -> u64 {
+    let product = u128::from(word(key, 0) ^ seed[0]) * u128::from(word(key, 8) ^ seed[1]);
+    (product as u64 ^ (product >> 64) as u64).wrapping_add(word(key, 16))
+}
+
+#[derive(Clone)]
+struct Slot {
+    object: Option<Arc<Object>>,
+    links: Links,
+}
+
+/// The objects of a shard. Empty slots are chained through `links.next`.
+#[derive(Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+    free: Option<u32>,
+    live: usize,
+}
+
+impl Index<u32> for Slots {
+    type Output = Links;
+    fn index(&self, slot: u32) -> &Links {
+        &self.slots[slot as usize].links
+    }
+}
+
+impl IndexMut<u32> for Slots {
+    fn index_mut(&mut self, slot: u32) -> &mut Links {
+        &mut self.slots[slot as usize].links
+    }
+}
+
+impl Slots {
+    pub(crate) fn get(&self, slot: u32) -> Option<&Arc<Object>> {
+        self.slots.get(slot as usize)?.object.as_ref()
+    }
+
+    /// How many slots there are, taken or not.
+    pub(crate) fn len(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    fn put(&mut self, object: Arc<Object>) -> u32 {
+        self.live += 1;
+        let entry = Slot { object: Some(object), links: Links::OUT };
+        if let Some(slot) = self.free {
+            let next = self.slots[slot as usize].links.next;
+            self.free = (next != NONE).then_some(next);
+            self.slots[slot as usize] = entry;
+            return slot;
+        }
+        if self.slots.len() == self.slots.capacity() {
+            // An eighth at a time: doubling would waste more than a slot's worth for every object.
+            self.slots.reserve_exact((self.slots.len() / 8).max(4));
+        }
+        self.slots.push(entry);
+        self.slots.len() as u32 - 1
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Arc<Object>> {
+        let object = self.slots.get_mut(slot as usize)?.object.take()?;
+        self.live -= 1;
+        self.slots[slot as usize].links = Links { next: self.free.unwrap_or(NONE), previous: NONE };
+        self.free = Some(slot);
+        if self.live == 0 {
+            *self = Slots::default();
+        }
+        Some(object)
+    }
+}
+
+/// A fetch under way.
+#[derive(Debug)]
+pub(crate) struct BusyMark {
+    pub(crate) number: u64,
+    /// What its response is expected to vary on; empty = unknown.
+    pub(crate) vary: Vec<u8>,
+}
+
+/// What there is to say of a key beyond one object.
+#[derive(Debug)]
+pub(crate) struct Head {
+    key: [u8; KEY_BYTES],
+    /// Slots, newest last.
+    variants: SmallVec<[u32; 4]>,
+    pub(crate) busy: SmallVec<[BusyMark; 1]>,
+    pub(crate) waiting: VecDeque<Arc<Waiting>>,
+}
+
+impl Head {
+    /// Whether there is anything under the key but fetches and waiters.
+    pub(crate) fn has_variants(&self) -> bool {
+        !self.variants.is_empty()
+    }
+}
+
+/// Memory of a head: the box, and what a heap allocation adds.
+const HEAD_BYTES: usize = size_of::<Head>() + 8;
+
+/// Memory of a list of variants that no longer fits its head.
+fn spilled_bytes(head: &Head) -> usize {
+    if head.variants.spilled() { head.variants.capacity() * 4 } else { 0 }
+}
+
+/// A table entry: a slot, or a head's number with [`HEAD`] set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// One object.
+    One(u32),
+    /// A head.
+    Head(u32),
+}
+
+/// See the module's page.
+pub(crate) struct Shard {
+    table: HashTable<u32>,
+    pub(crate) slots: Slots,
+    heads: Vec<Option<Box<Head>>>,
+    free_heads: Vec<u32>,
+    /// Memory of all heads; what waits on them is the requests' own.
+    heads_bytes: usize,
+    wheel: Wheel,
+    seed: [u64; 2],
+    charged_bytes: i64,
+}
+
+impl Shard {
+    pub(crate) fn new(seed: [u64; 2]) -> Shard {
+        Shard {
+            table: HashTable::new(),
+            slots: Slots::default(),
+            heads: Vec::new(),
+            free_heads: Vec::new(),
+            heads_bytes: 0,
+            wheel: Wheel::new(),
+            seed,
+            charged_bytes: 0,
+        }
+    }
+
+    /// Charges the store for what the shard has grown, or gives back. The fixed part of the index is not an object's cost.
+    pub(crate) fn settle(&mut self, store: &Store) {
+        let bytes = self.table.allocation_size()
+            + self.slots.slots.capacity() * size_of::<Slot>()
+            + self.heads.capacity() * 8
+            + self.free_heads.capacity() * 4
+            + self.heads_bytes;
+        let bytes = bytes as i64;
+        if bytes != self.charged_bytes {
+            store.charge(bytes - self.charged_bytes);
+            self.charged_bytes = bytes;
+        }
+    }
+
+    fn key_is(slots: &Slots, heads: &[Option<Box<Head>>], entry: u32, key: &[u8]) -> bool {
+        if entry & HEAD == 0 {
+            slots.get(entry).is_some_and(|object| object.key() == key)
+        } else {
+            heads[(entry & !HEAD) as usize].as_ref().is_some_and(|head| head.key == key)
+        }
+    }
+
+    pub(crate) fn find(&self, digest: &Digest) -> Option<Found> {
+        let entry =
+            *self.table.find(digest.hash, |entry| Self::key_is(&self.slots, &self.heads, *entry, &digest.key))?;
+        Some(if entry & HEAD == 0 { Found::One(entry) } else { Found::Head(entry & !HEAD) })
+    }
+
+    fn entry_mut(&mut self, digest: &Digest) -> Option<&mut u32> {
+        let Shard { table, slots, heads, .. } = self;
+        table.find_mut(digest.hash, |entry| Self::key_is(slots, heads, *entry, &digest.key))
+    }
+
+    fn add_entry(&mut self, digest: &Digest, entry: u32) {
+        let Shard { table, slots, heads, seed, .. } = self;
+        table.insert_unique(digest.hash, entry, |entry| {
+            if entry & HEAD == 0 {
+                slots.get(*entry).map_or(0, |object| Digest::new(object.key(), seed).hash)
+            } else {
+                heads[(entry & !HEAD) as usize].as_ref().map_or(0, |head| hash_of(&head.key, seed))
+            }
+        });
+    }
+
+    fn remove_entry(&mut self, digest: &Digest) {
+        let Shard { table, slots, heads, .. } = self;
+        let found = table.find_entry(digest.hash, |entry| Self::key_is(slots, heads, *entry, &digest.key));
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+        if self.table.is_empty() {
+            self.table = HashTable::new();
+        }
+    }
+
+    pub(crate) fn head(&self, number: u32) -> Option<&Head> {
+        self.heads.get(number as usize)?.as_deref()
+    }
+
+    /// The head of a key, if it has one.
+    pub(crate) fn existing_head(&mut self, digest: &Digest) -> Option<&mut Head> {
+        match self.find(digest)? {
+            Found::One(_) => None,
+            Found::Head(number) => self.heads[number as usize].as_deref_mut(),
+        }
+    }
+
+    /// The head of a key, made if there is none; says whether the key is new.
+    pub(crate) fn make_head(&mut self, digest: &Digest) -> (&mut Head, bool) {
+        let found = self.find(digest);
+        let number = match found {
+            Some(Found::Head(number)) => number,
+            Some(Found::One(_)) | None => {
+                let mut head = Head {
+                    key: digest.key,
+                    variants: SmallVec::new(),
+                    busy: SmallVec::new(),
+                    waiting: VecDeque::new(),
+                };
+                let number = self.free_heads.pop().unwrap_or_else(|| {
+                    self.heads.push(None);
+                    self.heads.len() as u32 - 1
+                });
+                self.heads_bytes += HEAD_BYTES;
+                if let Some(Found::One(slot)) = found {
+                    head.variants.push(slot);
+                    if let Some(entry) = self.entry_mut(digest) {
+                        *entry = HEAD | number;
+                    }
+                    self.heads[number as usize] = Some(Box::new(head));
+                } else {
+                    self.heads[number as usize] = Some(Box::new(head));
+                    self.add_entry(digest, HEAD | number);
+                }
+                number
+            }
+        };
+        let head = self.heads[number as usize].as_deref_mut();
+        (head.expect("made above, or found in the table"), found.is_none())
+    }
+
+    /// Dissolves the head of a key when it says no more than one object would; says whether the key is gone altogether.
+    pub(crate) fn simplify(&mut self, digest: &Digest) -> bool {
+        let Some(Found::Head(number)) = self.find(digest) else { return false };
+        let Some(head) = self.head(number) else { return false };
+        if !head.busy.is_empty() || !head.waiting.is_empty() || head.variants.len() > 1 {
+            return false;
+        }
+        let last = head.variants.first().copied();
+        match last {
+            Some(slot) => {
+                if let Some(entry) = self.entry_mut(digest) {
+                    *entry = slot;
+                }
+            }
+            None => self.remove_entry(digest),
+        }
+        if let Some(head) = self.heads[number as usize].take() {
+            self.heads_bytes -= HEAD_BYTES + spilled_bytes(&head);
+        }
+        self.free_heads.push(number);
+        if self.free_heads.len() == self.heads.len() {
+            self.heads = Vec::new();
+            self.free_heads = Vec::new();
+        }
+        last.is_none()
+    }
+
+    /// The slots of a key, newest first; at most one when it has no head.
+    pub(crate) fn variants(&self, found: Option<Found>) -> impl Iterator<Item = u32> + '_ {
+        let (one, many): (Option<u32>, &[u32]) = match found {
+            None => (None, &[]),
+            Some(Found::One(slot)) => (Some(slot), &[]),
+            Some(Found::Head(number)) => (None, self.head(number).map_or(&[][..], |head| &head.variants)),
+        };
+        one.into_iter().chain(many.iter().rev().copied())
+    }
+
+    /// Adds an object as the newest of its key; says whether the key is new. `due`: the tick at which it dies.
+    pub(crate) fn insert(&mut self, digest: &Digest, object: Arc<Object>, due: u32) -> bool {
+        let found = self.find(digest);
+        let slot = self.slots.put(Arc::clone(&object));
+        object.set_slot(slot);
+        if found.is_none() {
+            self.add_entry(digest, slot);
+        } else {
+            let head = self.make_head(digest).0;
+            let before = spilled_bytes(head);
+            head.variants.push(slot);
+            let grown = spilled_bytes(head) - before;
+            self.heads_bytes += grown;
+        }
+        self.wheel.add(&mut self.slots, slot, due);
+        found.is_none()
+    }
+
+    /// Whether this very object is in the index.
+    pub(crate) fn holds(&self, object: &Arc<Object>) -> bool {
+        self.slots.get(object.slot()).is_some_and(|held| Arc::ptr_eq(held, object))
+    }
+
+    /// Takes an object out. `None` when the slot is empty; else the object, and whether its key is gone altogether.
+    pub(crate) fn remove(&mut self, digest: &Digest, slot: u32) -> Option<(Arc<Object>, bool)> {
+        self.slots.get(slot)?;
+        let key_is_gone = match self.find(digest) {
+            Some(Found::One(found)) if found == slot => {
+                self.remove_entry(digest);
+                true
+            }
+            Some(Found::Head(number)) => {
+                if let Some(head) = self.heads[number as usize].as_deref_mut() {
+                    head.variants.retain(|variant| *variant != slot);
+                }
+                self.simplify(digest)
+            }
+            _ => false,
+        };
+        self.wheel.remove(&mut self.slots, slot);
+        self.slots.take(slot).map(|object| (object, key_is_gone))
+    }
+
+    /// Tells the wheel that an object's life has changed.
+    pub(crate) fn reschedule(&mut self, slot: u32, due: u32) {
+        self.wheel.remove(&mut self.slots, slot);
+        self.wheel.add(&mut self.slots, slot, due);
+    }
+
+    /// Moves time on; the slots of objects that died are appended to `dead`.
+    pub(crate) fn advance(&mut self, now: u32, due_of: impl Fn(&Object) -> u32, dead: &mut Vec<u32>) {
+        let due = |slots: &Slots, slot| slots.get(slot).map_or(0, |object| due_of(object));
+        self.wheel.advance(&mut self.slots, now, due, |slot| dead.push(slot));
+    }
+
+    /// When the wheel wants to be advanced next.
+    pub(crate) fn next_tick(&self) -> Option<u32> {
+        self.wheel.next_tick()
+    }
+}
