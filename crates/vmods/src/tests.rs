@@ -272,11 +272,11 @@ fn no_function_panics_on_arguments_of_any_kind() {
 #[test]
 fn random_is_that_of_the_seed() {
     let mut engine = Engine::new(Method::Recv);
-    // 1804289383 / 2^31 + 846930886 / 2^62
-    assert_eq!(
-        engine.value(Function::StdRandom, &[Value::Real(0.0), Value::Real(10.0)]),
-        Value::Real(8.401_877_169_471_154)
-    );
+    // In Varnish 7.1.1 this is 6.561 after debug.srandom.
+    let Value::Real(number) = engine.value(Function::StdRandom, &[Value::Real(0.0), Value::Real(10.0)]) else {
+        panic!()
+    };
+    assert_eq!((number * 1000.0).round(), 6561.0);
     let Value::Real(number) = engine.value(Function::StdRandom, &[Value::Real(2.0), Value::Real(1.0)]) else {
         panic!()
     };
