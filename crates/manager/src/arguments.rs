@@ -130,6 +130,11 @@ impl ArgumentError {
         ArgumentError { text: format!(" {}\n(-? gives usage)", text.as_ref()) }
     }
 
+    /// A message on one line that has nothing to do with options.
+    pub fn of_start(text: impl AsRef<str>) -> ArgumentError {
+        ArgumentError { text: format!(" {}", text.as_ref()) }
+    }
+
     /// The message of a part that is not about options: a parameter, a VCL.
     pub fn of_part(text: impl AsRef<str>) -> ArgumentError {
         ArgumentError { text: format!("\n{}", text.as_ref()) }

@@ -1,5 +1,7 @@
 //! Compiling a VCL in the manager: a job that can run on another thread, and its result.
 
+mod listing;
+
 use crate::state::Manager;
 use crate::vcl_table::Loaded;
 use std::path::PathBuf;
@@ -64,11 +66,11 @@ impl Job {
         self
     }
 
-    /// Compiles. `listing` asks for the readable form.
+    /// Compiles. `list` asks for the readable form.
     ///
     /// # Errors
     /// The report for the operator.
-    pub fn run(self, listing: bool) -> Result<Done, String> {
+    pub fn run(self, list: bool) -> Result<Done, String> {
         let options = CompileOptions {
             vcl_path: &self.vcl_path,
             unsafe_path: self.unsafe_path,
@@ -83,11 +85,11 @@ impl Job {
         let warnings = if compiled.warnings.is_empty() {
             String::new()
         } else {
-            format!("Message from VCC-compiler:\n{}\n(That was just a warning)\n", compiled.warnings)
+            format!("Message from VCC-compiler:\n{}\n", compiled.warnings.trim_end())
         };
         let program = postcard::to_stdvec(&compiled.program).map_err(|error| error.to_string())?;
         Ok(Done {
-            listing: if listing { format!("{:#?}\n", compiled.program) } else { String::new() },
+            listing: if list { listing::listing(&compiled.program) } else { String::new() },
             loaded: Loaded { program, sources: compiled.program.sources, labels: compiled.program.labels },
             warnings,
         })

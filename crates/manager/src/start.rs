@@ -55,7 +55,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&ArgumentError::new(format!("no event loop: {error}"))),
+        Err(error) => return fail(&ArgumentError::of_start(format!("no event loop: {error}"))),
     };
     let status = LocalSet::new().block_on(&runtime, run(parsed));
     // A VCL that is being compiled must not keep us.
@@ -165,7 +165,8 @@ fn build(
     };
     let storage_limit_bytes = arguments.storages.cache.limit_bytes.unwrap_or_else(memory::default_storage_bytes);
     let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limit_bytes };
-    let failed = |error: std::io::Error| ArgumentError::new(format!("Cannot set up shared memory: {}", reason(&error)));
+    let failed =
+        |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));
     let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;
     let addresses: Vec<_> = cli_sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
     manager.publish_cli(&addresses, secret.as_deref().map(Path::new)).map_err(failed)?;
@@ -183,7 +184,7 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
     }
     let _changes = manager.changes.lock().await;
     tokio::select! {
-        started = life::start(manager) => started.map_err(ArgumentError::new),
+        started = life::start(manager) => started.map_err(ArgumentError::of_start),
         () = manager.end.notified() => {
             manager.end.notify_one();
             Ok(())
