@@ -76,6 +76,8 @@ impl Busy {
         }
         *published = Some(stays.then(|| Arc::clone(object)));
         self.end(&mut shard);
+        drop(shard);
+        inner.keep_to_limit();
     }
 
     /// Takes the mark away and wakes the first waiters.
@@ -103,10 +105,9 @@ impl Busy {
     /// What the response is expected to vary on (`semantics::vary`): requests that do not match it need not wait.
     pub fn set_vary(&self, vary: &[u8]) {
         let mut shard = self.cache.inner.lock(&self.digest);
-        if let Some(head) = shard.existing_head(&self.digest) {
-            if let Some(mark) = head.busy.iter_mut().find(|mark| mark.number == self.number) {
-                mark.vary = vary.to_vec();
-            }
+        let Some(head) = shard.existing_head(&self.digest) else { return };
+        if let Some(mark) = head.busy.iter_mut().find(|mark| mark.number == self.number) {
+            mark.vary = vary.to_vec();
         }
     }
 }
@@ -161,10 +162,9 @@ impl Drop for Waiter {
         }
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
-        if let Some(head) = shard.existing_head(&self.digest) {
-            if head.busy.is_empty() || head.has_variants() {
-                inner.rush(head);
-            }
+        let head = shard.existing_head(&self.digest);
+        if let Some(head) = head.filter(|head| head.busy.is_empty() || head.has_variants()) {
+            inner.rush(head);
         }
         inner.simplify(&mut shard, &self.digest);
         shard.settle(&inner.store);

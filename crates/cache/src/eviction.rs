@@ -36,7 +36,7 @@ impl Sampler {
         let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word >> 32) * u64::from(bound) >> 32) as u32
+        (((word >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 
@@ -60,6 +60,11 @@ impl Inner {
             }
         }
         freed > 0
+    }
+
+    /// Evicts while the index, which charges after it has grown, has taken the store beyond its limit.
+    pub(crate) fn keep_to_limit(&self) {
+        while self.store.held_bytes() > self.store.limit_bytes() && self.evict(1) {}
     }
 
     fn evict_one(&self) -> Option<u64> {

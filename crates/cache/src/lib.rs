@@ -192,6 +192,7 @@ impl Cache {
             }
         }
         self.inner.bans.clean_tail();
+        self.inner.keep_to_limit();
         kept
     }
 

@@ -74,8 +74,6 @@ pub struct ObjectAttributes {
     pub vary: Vec<u8>,
     /// Length of the body when known; a promise: more than that cannot be appended, less is allowed. `None` = unknown.
     pub body_bytes: Option<u64>,
-    /// Last-Modified in whole seconds since 1970; 0 = none.
-    pub last_modified: f64,
     /// Counted as Transient (sets the flag too).
     pub transient: bool,
 }

@@ -12,7 +12,7 @@
 //!          ttl f32 | grace f32
 //!          keep f32 | newest ban tested (32)
 //!          hits (32) | last use (32)                                    of this process only
-//!          key (24 bytes), Last-Modified (32)                           ends at byte 84
+//!          key (24 bytes)                                               ends at byte 80
 //!          vary, response head, body bytes …, [link]
 //! ```
 //!
@@ -59,9 +59,8 @@ pub(crate) const LIFETIME: u64 = 32;
 pub(crate) const KEEP_BAN: u64 = 40;
 pub(crate) const USE: u64 = 48;
 pub(crate) const KEY: u64 = 56;
-pub(crate) const LAST_MODIFIED: u64 = 80;
 /// Where vary, response head and body begin.
-pub(crate) const RECORD_HEADER_BYTES: u64 = 84;
+pub(crate) const RECORD_HEADER_BYTES: u64 = 80;
 /// Bytes of the key that are kept.
 pub(crate) const KEY_BYTES: usize = 24;
 /// Where body bytes begin in an extent.

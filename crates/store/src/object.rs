@@ -13,8 +13,8 @@
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
     BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
-    LAST_MODIFIED, LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length,
-    high, lengths, low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
+    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length, high, lengths,
+    low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
 };
 use crate::passing::Passing;
 use crate::storage::{Inner, StoreFull};
@@ -83,7 +83,7 @@ impl Place {
 
     /// Bytes of the record that were written before the handle was shared and never change while it lives.
     fn fixed(&self, word: u64, len: usize) -> &[u8] {
-        // SAFETY: key, Last-Modified, vary and response head are written by `Object::create` (or checked by recovery)
+        // SAFETY: key, vary and response head are written by `Object::create` (or checked by recovery)
         // before the handle exists, nobody writes them after, and the block is not freed before the handle drops.
         unsafe { self.store.memory.bytes(self.at(word), len) }
     }
@@ -137,9 +137,8 @@ impl Object {
         );
         memory.store(place.at(KEEP_BAN), pair(seconds_near(attributes.keep).to_bits(), 0));
         memory.store(place.at(USE), 0);
-        let last_modified = (attributes.last_modified.max(0.0) as u32).to_le_bytes();
         let mut at = place.at(KEY);
-        for part in [&attributes.key[..KEY_BYTES], &last_modified, &attributes.vary, head] {
+        for part in [&attributes.key[..KEY_BYTES], &attributes.vary, head] {
             // SAFETY: the block was just allocated and nobody else knows of it; the parts lie inside it.
             unsafe { memory.write(at, part) };
             at += part.len() as u64;
@@ -244,17 +243,6 @@ impl Object {
         match &self.kind {
             Kind::Stored(place) => place.fixed(RECORD_HEADER_BYTES, place.vary_bytes()),
             Kind::Passing(passing) => &passing.attributes.vary,
-        }
-    }
-
-    /// Last-Modified in seconds since 1970; 0 = none.
-    #[must_use]
-    pub fn last_modified(&self) -> f64 {
-        match &self.kind {
-            Kind::Stored(place) => {
-                place.fixed(LAST_MODIFIED, 4).try_into().map_or(0.0, |bytes| f64::from(u32::from_le_bytes(bytes)))
-            }
-            Kind::Passing(passing) => passing.attributes.last_modified,
         }
     }
 

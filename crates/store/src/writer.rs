@@ -119,7 +119,7 @@ impl Streaming {
     }
 }
 
-/// The checksum of what precedes the body: xid, origin and vary length, head length, key, Last-Modified, vary, head.
+/// The checksum of what precedes the body: xid, origin and vary length, head length, key, vary, head.
 pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
     let memory = &place.store.memory;
     let mut hasher = Hasher::new();

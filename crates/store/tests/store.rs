@@ -19,7 +19,6 @@ fn attributes(number: u32, body_bytes: Option<u64>) -> ObjectAttributes {
         grace: 10.0,
         keep: 5.5,
         vary: b"vary".to_vec(),
-        last_modified: 1_600_000_000.0,
         body_bytes,
         ..ObjectAttributes::default()
     }
@@ -71,7 +70,7 @@ fn an_object_keeps_what_it_was_made_with() {
     assert_eq!(body_of(&object), b"hello");
     assert_eq!(object.key()[..5], [7, 0, 0, 0, 0]);
     assert_eq!((object.xid(), object.origin(), object.ttl()), (7, 1_700_000_000.25, 120.0));
-    assert_eq!((object.grace(), object.keep(), object.last_modified()), (10.0, 5.5, 1_600_000_000.0));
+    assert_eq!((object.grace(), object.keep()), (10.0, 5.5));
     assert_eq!((object.vary(), object.head()), (&b"vary"[..], &b"the head"[..]));
     object.set_ban(77);
     object.set_lifetime(1.0, 2.0, 3.0);

@@ -33,13 +33,16 @@ fn shown(ban: &Ban) -> &str {
     if ban.is_completed() { "" } else { ban.specification.text() }
 }
 
+/// Addresses of objects by the ban they refer to.
+type Addresses = BTreeMap<u64, Vec<usize>>;
+
 impl Cache {
     /// The bans, newest first; with debug bit `lurker` also the addresses of the objects that refer to each.
-    fn listed(&self) -> (Vec<Arc<Ban>>, Option<BTreeMap<u64, Vec<usize>>>) {
+    fn listed(&self) -> (Vec<Arc<Ban>>, Option<Addresses>) {
         let inner = &*self.inner;
         let bans = inner.bans.list.read().iter().rev().cloned().collect();
         let objects = inner.settings.debug_lurker.load(Ordering::Relaxed).then(|| {
-            let mut objects: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+            let mut objects = Addresses::new();
             for shard in &inner.shards {
                 let shard = shard.lock();
                 for object in (0..shard.slots.len()).filter_map(|slot| shard.slots.get(slot)) {

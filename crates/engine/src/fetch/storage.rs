@@ -61,7 +61,6 @@ impl Fetch {
     }
 
     fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
-        let last_modified = self.beresp.get("Last-Modified").and_then(semantics::date::parse).unwrap_or(0.0);
         ObjectAttributes {
             key: self.digest,
             xid: self.vxid,
@@ -72,7 +71,6 @@ impl Fetch {
             flags,
             vary,
             body_bytes: None,
-            last_modified: last_modified.floor(),
             transient: self.is_transient(),
         }
     }

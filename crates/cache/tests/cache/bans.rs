@@ -1,0 +1,191 @@
+//! Bans: at lookup, by the lurker, in the list.
+
+use super::*;
+
+fn made(header: &'static str) -> Made {
+    Made { headers: vec![("X", header)], grace: 10.0, ..fresh(100.0) }
+}
+
+/// The list without times: reference count, state and text of each ban.
+fn listed(bench: &Bench) -> Vec<String> {
+    let list = bench.cache.ban_list();
+    let mut lines = list.lines();
+    assert_eq!(lines.next(), Some("Present bans:"));
+    lines.map(|line| line.split_once(' ').unwrap().1.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_lookup_kills_what_is_banned_and_remembers_what_was_tested() {
+    let mut bench = Bench::new();
+    bench.put(1, &Made { xid: 501, ..made("a") });
+    bench.put(2, &made("b"));
+    bench.ban("obj.http.x == a");
+    bench.ban("req.url == /7 && obj.http.x == b");
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }));
+    assert_eq!(bench.log.take(), [(Tag::ExpBan, "501 banned lookup".to_owned())]);
+    bench.hit(2);
+    bench.hit(2);
+    assert_eq!((bench.total(Main::BansTested), bench.total(Main::BansObjKilled)), (2, 1));
+    assert_eq!(bench.total(Main::BansTestsTested), 4);
+    assert_eq!((bench.total(Main::Bans), bench.total(Main::BansAdded)), (3, 3));
+    assert_eq!((bench.total(Main::BansObj), bench.total(Main::BansReq)), (2, 1));
+}
+
+#[test]
+fn every_field_and_operator_means_what_it_says() {
+    let cases = [
+        ("req.url ~ ^/1$", true),
+        ("req.url == /2", false),
+        ("req.url !~ 2", true),
+        ("req.http.cookie == c", true),
+        ("req.http.cookie ~ d", false),
+        ("req.http.none == x", false),
+        ("req.http.none != x", true),
+        ("req.http.none ~ .", false),
+        ("req.http.none !~ .", true),
+        ("obj.http.X == a", true),
+        ("obj.http.none != a", true),
+        ("obj.status == 200", true),
+        ("obj.status ~ ^2", true),
+        ("obj.status != 200", false),
+        ("obj.age > 4s", true),
+        ("obj.age > 6s", false),
+        ("obj.ttl < 96s", true),
+        ("obj.ttl < 94s", false),
+        ("obj.grace == 10s", true),
+        ("obj.grace != 10s", false),
+        ("obj.keep >= 0s", true),
+        ("obj.keep > 0s", false),
+        ("obj.keep <= 0s", true),
+        ("req.url == /1 && obj.status == 404", false),
+        ("req.url == /1 && obj.http.x == a && obj.age < 1m", true),
+    ];
+    for (text, bans) in cases {
+        let mut bench = Bench::new();
+        bench.put(1, &made("a"));
+        bench.now += 5.0;
+        bench.ban(text);
+        let answer = bench.ask(&key(1), &request("/1", &[("Cookie", "c")]), |_| {});
+        assert_eq!(matches!(answer, Lookup::Miss { .. }), bans, "{text}");
+    }
+}
+
+#[test]
+fn the_list_shows_references_and_forgets_what_is_older_than_all_objects() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);
+    assert_eq!(listed(&bench), ["0 C"]);
+    bench.put(1, &made("a"));
+    bench.put(2, &made("a"));
+    assert_eq!(listed(&bench), ["2 C"]);
+    bench.ban("obj.http.c == d");
+    bench.ban("req.url == foo");
+    bench.hit(2);
+    assert_eq!(listed(&bench), ["1 -  req.url == foo", "0 -  obj.http.c == d", "1 C"]);
+    bench.hit(1);
+    bench.ban("req.url == bar");
+    assert_eq!(listed(&bench), ["0 -  req.url == bar", "2 -  req.url == foo"]);
+    assert_eq!(bench.total(Main::BansDeleted), 2);
+    bench.ban("req.url == foo");
+    assert_eq!(listed(&bench), ["0 -  req.url == foo", "0 -  req.url == bar", "2 C"]);
+    assert_eq!((bench.total(Main::BansDups), bench.total(Main::BansCompleted)), (1, 1));
+    let json = bench.cache.ban_list_json();
+    assert!(json.starts_with("  {\n    \"time\": 1700000000.000000,\n    \"refs\": 0,\n    \"completed\": false,\n"));
+    assert!(json.ends_with("    \"refs\": 2,\n    \"completed\": true,\n    \"spec\": \"\"\n}"), "{json}");
+}
+
+#[test]
+fn equal_bans_are_kept_when_ban_dups_is_off() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| parameters.ban_dups = false);
+    bench.put(1, &made("a"));
+    bench.ban("req.url == foo");
+    bench.ban("req.url == foo");
+    assert_eq!((bench.total(Main::BansDups), bench.total(Main::Bans)), (0, 3));
+}
+
+fn eager(bench: &Bench) {
+    bench.set(|parameters| (parameters.ban_lurker_age, parameters.ban_lurker_batch) = (0.1, 3));
+}
+
+#[test]
+fn the_lurker_kills_and_completes_bans_on_objects() {
+    let mut bench = Bench::new();
+    eager(&bench);
+    for number in 0..20 {
+        bench.put(number, &made(if number % 2 == 0 { "even" } else { "odd" }));
+    }
+    bench.ban("obj.http.x == odd");
+    bench.wait(0.09);
+    assert_eq!(bench.total(Main::BansLurkerTested), 0, "too young");
+    bench.wait(2.0);
+    assert_eq!((bench.total(Main::NObject), bench.total(Main::BansLurkerObjKilled)), (10, 10));
+    assert_eq!((bench.total(Main::BansLurkerTested), bench.total(Main::BansLurkerTestsTested)), (20, 20));
+    assert_eq!(listed(&bench), ["10 C"]);
+    bench.hit(2);
+    assert_eq!(bench.total(Main::BansTested), 0);
+}
+
+#[test]
+fn the_lurker_leaves_bans_on_requests_to_lookups() {
+    let mut bench = Bench::new();
+    eager(&bench);
+    bench.put(1, &made("a"));
+    bench.put(2, &made("a"));
+    bench.ban("obj.http.a == b");
+    bench.ban("req.url == /1");
+    bench.ban("obj.http.c == d");
+    bench.wait(2.0);
+    assert_eq!(listed(&bench), ["0 C", "0 -  req.url == /1", "2 C"]);
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }));
+    bench.hit(2);
+    bench.wait(2.0);
+    assert_eq!(listed(&bench), ["1 C"]);
+}
+
+#[test]
+fn ban_cutoff_kills_what_is_older_than_the_nth_ban() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| (parameters.ban_lurker_age, parameters.ban_cutoff) = (0.0, 2));
+    bench.put(1, &made("a"));
+    bench.ban("req.url == /x");
+    bench.put(2, &made("a"));
+    bench.ban("req.url == /y");
+    bench.put(3, &made("a"));
+    bench.wait(1.0);
+    assert_eq!(bench.total(Main::BansLurkerObjKilledCutoff), 1);
+    bench.hit(2);
+    bench.hit(3);
+    assert_eq!(bench.total(Main::Bans), 2);
+}
+
+#[test]
+fn a_response_fetched_before_a_ban_and_published_after_it_is_banned() {
+    let mut bench = Bench::new();
+    eager(&bench);
+    let busy = [bench.miss(1), bench.miss(2), bench.miss(3)];
+    bench.ban("obj.http.x == bad");
+    bench.wait(1.0);
+    bench.ban("req.url == /2");
+    for (number, (busy, header)) in busy.iter().zip(["bad", "good", "good"]).enumerate() {
+        let object = bench.make(number as u32 + 1, &made(header));
+        busy.publish(&object);
+    }
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }));
+    assert!(matches!(bench.look(2), Lookup::Miss { .. }));
+    bench.hit(3);
+}
+
+#[test]
+fn with_debug_lurker_the_list_shows_the_objects() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| parameters.debug = 1 << 6);
+    let object = bench.put(1, &made("a"));
+    bench.ban("req.url == foo && obj.status == 200");
+    let list = listed(&bench);
+    assert!(list[0].starts_with("0 -RO 0x") && list[0].ends_with("   req.url == foo && obj.status == 200"), "{list:?}");
+    assert_eq!(list[2], format!("oc = {:#x}", Arc::as_ptr(&object) as usize));
+    let json = bench.cache.ban_list_json();
+    assert!(json.contains("\"req_tests\": true,\n    \"obj_tests\": true,\n    \"pointer\": \"0x"), "{json}");
+    assert!(json.contains(&format!("\"objcores\": [\n      \"{:#x}\"\n]", Arc::as_ptr(&object) as usize)), "{json}");
+}

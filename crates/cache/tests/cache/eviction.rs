@@ -1,0 +1,113 @@
+//! The limit, and who goes when it is reached.
+
+use super::*;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+#[test]
+fn with_few_objects_exactly_the_least_recently_used_goes() {
+    let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
+    let body = vec![1; 100_000];
+    for number in 0..9 {
+        bench.now += 1.0;
+        bench.put(number, &Made { body: body.clone(), ..fresh(1e6) });
+    }
+    bench.now += 10.0;
+    drop(bench.hit(0));
+    bench.now += 1.0;
+    bench.put(9, &Made { body: body.clone(), ..fresh(1e6) });
+    bench.put(10, &Made { body, ..fresh(1e6) });
+    assert!(bench.total(Main::NLruNuked) >= 1);
+    drop(bench.hit(0));
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }), "1 was used longest ago");
+}
+
+#[test]
+fn hits_within_lru_interval_are_not_moves() {
+    let mut bench = Bench::new();
+    bench.put(1, &fresh(1e6));
+    bench.now += 1.9;
+    bench.hit(1);
+    assert_eq!(bench.total(Main::NLruMoved), 0);
+    bench.now += 0.2;
+    bench.hit(1);
+    bench.hit(1);
+    assert_eq!(bench.total(Main::NLruMoved), 1);
+}
+
+#[test]
+fn what_somebody_reads_is_not_evicted() {
+    let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
+    let held: Vec<_> = (0..8).map(|number| bench.put(number, &Made { body: vec![1; 100_000], ..fresh(1e6) })).collect();
+    let attributes = ObjectAttributes { key: key(9), body_bytes: Some(500_000), ..ObjectAttributes::default() };
+    let body = vec![2; 500_000];
+    let object = bench.cache.store().create(&attributes, b"").unwrap();
+    assert_eq!(block_on(object.append(&body)), Err(store::AppendError::Full), "nothing can go");
+    object.fail();
+    drop(held);
+    let object = bench.cache.store().create(&attributes, b"").unwrap();
+    assert_eq!(block_on(object.append(&body)), Ok(()));
+    assert_eq!(bench.cache.store().usage().c_fail, 1);
+}
+
+#[test]
+fn under_churn_the_limit_holds_and_what_is_used_stays() {
+    let limit = 2 << 20;
+    let mut bench = Bench::with(Cache::in_memory(limit, START).unwrap());
+    let mut random = SmallRng::seed_from_u64(5);
+    for number in 0..8000u32 {
+        bench.now += 0.1;
+        let size = random.gen_range(0..1500);
+        bench.put(number, &Made { body: vec![1; size], ..fresh(1e6) });
+        assert!(bench.cache.store().held_bytes() <= limit, "{}", bench.cache.store().held_bytes());
+        if number >= 20 {
+            // Twenty objects are used again and again.
+            let popular = number % 20;
+            if let Lookup::Miss { busy, .. } = bench.look(popular) {
+                drop(busy);
+                panic!("popular object {popular} was evicted at {number}");
+            }
+        }
+    }
+    assert!(bench.total(Main::NLruNuked) > 4000);
+    assert!(bench.total(Main::NObject) > 1000);
+    assert_eq!(bench.total(Main::NObject), bench.cache.object_count() as u64);
+}
+
+#[test]
+fn an_object_costs_no_more_than_160_bytes_beyond_head_and_body() {
+    let count = 100_000u64;
+    let mut bench = Bench::with(Cache::in_memory(256 << 20, START).unwrap());
+    let empty = bench.cache.store().held_bytes();
+    let headers = vec![("Content-Type", "text/html"), ("Last-Modified", "Fri, 20 Nov 2026 19:21:25 GMT")];
+    let made = Made { body: vec![7; 100], headers, grace: 10.0, ..fresh(1e6) };
+    let payload = (head(&made.headers).len() + made.body.len()) as u64;
+    for number in 0..count as u32 {
+        let mut digest = key(number);
+        digest[20..24].copy_from_slice(&number.wrapping_mul(2_654_435_769).to_le_bytes());
+        let question = request("/", &[]);
+        let Lookup::Miss { busy, .. } = bench.ask(&digest, &question, |_| {}) else { panic!("every key is new") };
+        let attributes = ObjectAttributes {
+            key: digest,
+            origin: bench.now,
+            ttl: made.ttl,
+            body_bytes: Some(100),
+            ..ObjectAttributes::default()
+        };
+        let object = bench.cache.store().create(&attributes, &head(&made.headers)).unwrap();
+        block_on_once(object.append(&made.body));
+        object.finish();
+        busy.publish(&object);
+    }
+    bench.now += 1.0;
+    let held = bench.cache.store().held_bytes() - empty;
+    let beyond = held as f64 / count as f64 - payload as f64;
+    println!("{beyond:.1} bytes an object, beyond {payload} of head and body");
+    assert_eq!(bench.total(Main::NObject), count);
+    assert!(beyond <= 160.0, "{beyond:.1}");
+}
+
+/// Polls once: stored objects take bytes at once.
+fn block_on_once(future: impl Future<Output = Result<(), store::AppendError>>) {
+    let polled = std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    assert!(matches!(polled, std::task::Poll::Ready(Ok(()))));
+}

@@ -1,0 +1,147 @@
+//! Expiry, and what survives a restart.
+
+use super::*;
+use cache::Purge;
+use std::os::fd::{AsFd, OwnedFd};
+use store::{Journal, Store};
+
+#[test]
+fn objects_leave_when_their_lives_end_and_not_before() {
+    let mut bench = Bench::new();
+    for number in 0..50u32 {
+        bench.put(number, &Made { grace: 1.0, keep: 1.0, ..fresh(f64::from(number) + 0.5) });
+    }
+    assert_eq!((bench.total(Main::ExpMailed), bench.total(Main::ExpReceived)), (50, 50));
+    for second in 0..60 {
+        bench.wait(1.0);
+        // number + 0.5 + 2 seconds
+        let expired = (second as u64).saturating_sub(1).min(50);
+        assert_eq!(bench.total(Main::NExpired), expired, "after {} seconds", second + 1);
+        assert_eq!(bench.total(Main::NObject), 50 - expired);
+    }
+    assert_eq!((bench.cache.store().usage().g_alloc, bench.total(Main::Bans)), (0, 1));
+}
+
+#[test]
+fn tick_says_when_it_is_wanted_again() {
+    let mut bench = Bench::new();
+    bench.put(1, &fresh(0.2));
+    let next = bench.cache.tick(bench.now);
+    assert!(next > bench.now && next <= bench.now + 0.4, "{}", next - bench.now);
+    bench.wait(0.4);
+    assert_eq!(bench.total(Main::NExpired), 1);
+    assert!(bench.cache.tick(bench.now) <= bench.now + 1.0);
+}
+
+#[test]
+fn expiry_is_logged() {
+    let mut bench = Bench::new();
+    let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    bench.cache.set_log_sink(Box::new(move |tag, payload| {
+        log.lock().push((tag, String::from_utf8_lossy(payload).into_owned()));
+    }));
+    bench.put(1, &Made { grace: 3.0, xid: 77, ..fresh(1.0) });
+    bench.wait(6.0);
+    assert_eq!(*seen.lock(), [(Tag::ExpKill, "EXP_Expired x=77 t=-3".to_owned())]);
+}
+
+/// Two files that outlive the workers.
+struct Files {
+    arena: OwnedFd,
+    journal: OwnedFd,
+}
+
+fn memory_file() -> OwnedFd {
+    tempfile::tempfile().unwrap().into()
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { arena: memory_file(), journal: memory_file() }
+    }
+
+    fn worker(&self, now: f64) -> (Bench, usize) {
+        let clone = |file: &OwnedFd| file.as_fd().try_clone_to_owned().unwrap();
+        let (store, recovered) = Store::open(clone(&self.arena), "s0", 4 << 20).unwrap();
+        let cache = Cache::new(store, Journal::open(clone(&self.journal)).unwrap(), now).unwrap();
+        let kept = cache.adopt(recovered.objects, now);
+        let mut bench = Bench::with(cache);
+        bench.now = now;
+        (bench, kept)
+    }
+}
+
+/// The worker dies: no destructor runs.
+fn kill(bench: Bench) {
+    std::mem::forget(bench);
+}
+
+#[test]
+fn what_was_removed_purged_or_banned_never_comes_back() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);
+    for number in 0..6 {
+        bench.put(number, &Made { headers: vec![("X", if number == 3 { "bad" } else { "good" })], ..fresh(100.0) });
+    }
+    let removed = bench.hit(1);
+    bench.cache.remove(&removed);
+    bench.cache.purge(&key(2), Purge::Hard, bench.now);
+    bench.ban("obj.http.x == bad");
+    bench.ban("req.url == /4");
+    bench.hit(0);
+    bench.put(5, &fresh(1.0));
+    kill(bench);
+
+    let (bench, kept) = files.worker(START + 50.0);
+    assert_eq!(kept, 4, "0, 3, 4 and the older 5; the newer 5 has expired");
+    bench.hit(0);
+    bench.hit(5);
+    for number in 1..5 {
+        assert!(matches!(bench.look(number), Lookup::Miss { .. }), "{number} came back");
+    }
+    assert_eq!(bench.total(Main::BansObjKilled), 2);
+    kill(bench);
+    let (bench, kept) = files.worker(START + 60.0);
+    assert_eq!(kept, 2);
+    assert_eq!(bench.total(Main::NObject), 2);
+}
+
+#[test]
+fn an_object_tested_before_the_restart_is_not_tested_again() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    bench.ban("req.url == /0");
+    bench.put(0, &fresh(100.0));
+    bench.hit(0);
+    kill(bench);
+    let (bench, _) = files.worker(START + 1.0);
+    bench.hit(0);
+    assert_eq!(bench.total(Main::BansTested), 0);
+    assert!(bench.cache.ban_list().contains("     1 -  req.url == /0"), "{}", bench.cache.ban_list());
+}
+
+#[test]
+fn a_soft_purge_survives_too() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    bench.put(0, &Made { grace: 100.0, ..fresh(100.0) });
+    bench.now += 1.0;
+    bench.cache.purge(&key(0), Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, bench.now);
+    kill(bench);
+    let (bench, _) = files.worker(START + 1.0);
+    assert!(matches!(bench.look(0), Lookup::Grace { .. }));
+}
+
+#[test]
+fn the_newest_variant_is_the_newest_after_a_restart() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    let _ = bench.put(0, &Made { xid: 1, ..fresh(100.0) });
+    bench.now += 1.0;
+    let _ = bench.put(0, &Made { xid: 2, ..fresh(100.0) });
+    kill(bench);
+    let (bench, kept) = files.worker(START + 2.0);
+    assert_eq!((kept, bench.hit(0).xid()), (2, 2));
+}
