@@ -176,11 +176,15 @@ pub(crate) fn is_unframed_keep_alive(message: &Message) -> bool {
         && !message.has("Transfer-Encoding")
 }
 
-/// Makes one of several equal lengths, be they on several lines or a list. Source: RFC 9112 §6.3.
+/// Makes one of several equal lengths, be they on several lines or a list. What is no length stays as it is, to be
+/// refused. Source: RFC 9112 §6.3.
 pub(crate) fn merge_equal_lengths(message: &mut Message) {
     let mut values = message.get_all("Content-Length").flat_map(|value| value.split(|&byte| byte == b','));
     let Some(first) = values.next() else { return };
     let first = first.trim_ascii();
+    if parse_length(first).is_err() {
+        return;
+    }
     let mut count = 1;
     for value in values {
         if value.trim_ascii() != first {
