@@ -111,7 +111,7 @@ pub(crate) struct Inner {
     hash_seed: [u64; 2],
     /// Seconds since 1970 from which ticks and last-use units count.
     base: f64,
-    /// The latest time seen, as bits of seconds since 1970: not everybody who needs it is told.
+    /// The latest time seen, as the bits of an `f64`, seconds since 1970: not everybody who needs it is told.
     recent: AtomicU64,
     next_busy: AtomicU64,
     bans: BanList,
@@ -140,9 +140,13 @@ impl Cache {
     /// # Errors
     /// The journal cannot be read or written.
     pub fn new(store: Store, journal: Journal, now: f64) -> io::Result<Cache> {
-        let totals = Arc::new(Totals::default());
         let random = std::hash::RandomState::new();
-        let hash_seed = [random.hash_one(1), random.hash_one(2)];
+        Cache::with_seed(store, journal, now, [random.hash_one(1), random.hash_one(2)])
+    }
+
+    /// As [`Cache::new`]; equal seeds make equal choices of whom to evict.
+    fn with_seed(store: Store, journal: Journal, now: f64, hash_seed: [u64; 2]) -> io::Result<Cache> {
+        let totals = Arc::new(Totals::default());
         let inner = Arc::new(Inner {
             bans: BanList::open(journal, now, Arc::clone(&totals))?,
             store: store.clone(),
@@ -162,12 +166,17 @@ impl Cache {
         Ok(Cache { inner })
     }
 
-    /// A cache in memory of its own, for tests and simulation.
+    /// A cache in memory of its own, for tests and simulation: the same calls always have the same effects.
     ///
     /// # Errors
     /// The memory files could not be made.
     pub fn in_memory(limit_bytes: u64, now: f64) -> io::Result<Cache> {
-        Cache::new(Store::in_memory(limit_bytes)?, Journal::in_memory()?, now)
+        Cache::with_seed(
+            Store::in_memory(limit_bytes)?,
+            Journal::in_memory()?,
+            now,
+            [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
+        )
     }
 
     /// Takes over recovered objects; those whose lives are over are removed. Returns how many were kept.
@@ -241,9 +250,9 @@ impl Inner {
         self.shards[digest.shard(SHARDS)].lock()
     }
 
-    /// Notes the time.
+    /// Notes the time. A request that waited comes with an old one, so only later times count.
     pub(crate) fn see(&self, now: f64) {
-        if self.recent.load(Relaxed) != now.to_bits() {
+        if now > self.recent() {
             self.recent.store(now.to_bits(), Relaxed);
         }
     }
