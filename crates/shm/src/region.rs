@@ -56,7 +56,7 @@ impl Region {
     /// Whatever `mmap` reports; `InvalidInput` when the file ends before the range does, or `offset` is no multiple of 8.
     pub fn read_only(file: &File, offset: u64, bytes: usize) -> io::Result<Region> {
         check_length(file, offset, bytes)?;
-        if offset % 8 != 0 {
+        if !offset.is_multiple_of(8) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "segment starts within a word"));
         }
         let map = MmapOptions::new().offset(offset).len(bytes).map_raw_read_only(file)?;
@@ -147,7 +147,7 @@ impl Region {
 
     #[inline]
     fn word32(&self, offset: usize) -> Option<&AtomicU32> {
-        if offset % 4 != 0 || offset.checked_add(4)? > self.bytes {
+        if !offset.is_multiple_of(4) || offset.checked_add(4)? > self.bytes {
             return None;
         }
         // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.
@@ -156,7 +156,7 @@ impl Region {
 
     #[inline]
     fn word64(&self, offset: usize) -> Option<&AtomicU64> {
-        if offset % 8 != 0 || offset.checked_add(8)? > self.bytes {
+        if !offset.is_multiple_of(8) || offset.checked_add(8)? > self.bytes {
             return None;
         }
         // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.

@@ -82,10 +82,10 @@ impl Publisher {
         self.0.vsm.remove(&block.segment)?;
         let Some(document) = documents.by_section.get_mut(block.section.name) else { return Ok(()) };
         document.users = document.users.saturating_sub(1);
-        if document.users == 0 {
-            if let Some(last) = documents.by_section.remove(block.section.name) {
-                self.0.vsm.remove(&last.segment)?;
-            }
+        if document.users == 0
+            && let Some(last) = documents.by_section.remove(block.section.name)
+        {
+            self.0.vsm.remove(&last.segment)?;
         }
         Ok(())
     }

@@ -106,9 +106,9 @@ impl CounterReader {
     }
 
     fn read_block(&mut self, vsm: &Vsm, entry: &SegmentEntry, values: &mut Vec<CounterValue>) {
-        if !self.blocks.contains_key(&entry.serial) {
+        if let std::collections::hash_map::Entry::Vacant(e) = self.blocks.entry(entry.serial) {
             let Ok(region) = vsm.map(entry) else { return };
-            self.blocks.insert(entry.serial, region);
+            e.insert(region);
         }
         let Some(region) = self.blocks.get(&entry.serial) else { return };
         if region.load_u32(0, Ordering::Acquire) != 1 {
@@ -192,12 +192,12 @@ pub fn glob_matches(glob: &[u8], name: &[u8]) -> bool {
         if text == name.len() && pattern == glob.len() {
             return true;
         }
-        if text < name.len() {
-            if let Some(length) = one_matches(&glob[pattern..], name[text]) {
-                pattern += length;
-                text += 1;
-                continue;
-            }
+        if text < name.len()
+            && let Some(length) = one_matches(&glob[pattern..], name[text])
+        {
+            pattern += length;
+            text += 1;
+            continue;
         }
         match retry {
             Some((star, from)) if from < name.len() => {

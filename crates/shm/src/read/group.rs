@@ -279,9 +279,9 @@ impl Grouper {
     }
 
     fn append(&mut self, node: usize, words: &[u32], now: f64) {
-        let mut records = Records::new(words);
+        let records = Records::new(words);
         let mut rest = words;
-        while let Some(record) = records.next() {
+        for record in records {
             let count = super::record::record_words(rest[0]);
             if self.nodes[node].words.len() + count <= TRANSACTION_WORDS_MAX {
                 self.nodes[node].words.extend_from_slice(&rest[..count]);
