@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// A source text that took part in the compilation, for `vcl.show -v` and for positions in messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// File name, `<vcl.inline>`, `<-b argument>` or `Builtin`.
+    /// File name, `<vcl.inline>`, `<-b argument>` or `<builtin>`.
     pub name: String,
     /// The text.
     pub text: String,

@@ -6,6 +6,7 @@ use crate::{CompileOptions, FileKind, ReadFile, Resolve, SourceText, compile};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use vcl_run::link::LinkedProgram;
 
 /// Every include finds the same small text; deeper ones find nothing, so that includes end.
 struct OneFile;
@@ -42,7 +43,7 @@ impl Resolve for OneHost {
 /// Compiles `bytes`.
 ///
 /// # Panics
-/// When a text is refused without a message.
+/// When a text is refused without a message, or accepted and then not fit to run.
 pub fn exercise(bytes: &[u8]) {
     let source = SourceText { name: "fuzz", text: bytes };
     let storages = ["s0".to_owned(), "Transient".to_owned()];
@@ -54,7 +55,12 @@ pub fn exercise(bytes: &[u8]) {
         files: &OneFile,
         ..CompileOptions::default()
     };
-    if let Err(error) = compile(&source, &options) {
-        assert!(!error.text.is_empty(), "a refusal has a message");
+    match compile(&source, &options) {
+        Ok(compiled) => {
+            if let Err(error) = LinkedProgram::link(compiled.program) {
+                panic!("an accepted program does not link: {error}");
+            }
+        }
+        Err(error) => assert!(!error.text.is_empty(), "a refusal has a message"),
     }
 }

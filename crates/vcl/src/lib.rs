@@ -11,6 +11,7 @@
 mod check;
 mod diagnostic;
 mod dialect;
+pub mod exercise;
 mod lex;
 mod load;
 pub mod outside;
@@ -117,7 +118,7 @@ impl std::error::Error for CompileError {}
 /// With all messages, when the text is not a valid VCL.
 pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
     let mut diagnostics = Diagnostics::default();
-    let builtin = SourceText { name: "Builtin", text: BUILTIN.as_bytes() };
+    let builtin = SourceText { name: "<builtin>", text: BUILTIN.as_bytes() };
     let Some(loaded) = load::load(source, &builtin, options, &mut diagnostics) else {
         return Err(CompileError { text: diagnostics.error_text() });
     };

@@ -156,7 +156,10 @@ impl Resolve for SystemResolver {
     fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
         match (host, 0u16).to_socket_addrs() {
             Ok(found) => Ok(found.map(|address| address.ip()).collect()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => {
+                let text = error_text(&error);
+                Err(text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned())
+            }
         }
     }
 

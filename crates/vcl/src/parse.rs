@@ -243,7 +243,12 @@ impl<'a> Parser<'a> {
         let Some(word) = self.peek_word() else {
             return Err(self.error_here("Expected an action, 'if', '{' or '}'", None));
         };
-        let meaning = self.dialect.statements.iter().find(|(known, _)| *known == word).map(|&(_, meaning)| meaning);
+        let meaning = self
+            .dialect
+            .statements
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(word))
+            .map(|&(_, meaning)| meaning);
         let Some(meaning) = meaning else {
             return self.use_statement().map(Some);
         };
@@ -355,11 +360,11 @@ impl<'a> Parser<'a> {
             }
             branches.push((condition, self.block()?));
             let Some(word) = self.peek_word() else { break };
-            if self.dialect.else_if.contains(&word) {
+            if self.dialect.else_if.iter().any(|known| known.eq_ignore_ascii_case(word)) {
                 self.advance();
-            } else if word == "else" {
+            } else if word.eq_ignore_ascii_case("else") {
                 self.advance();
-                if self.peek_word() == Some("if") {
+                if self.peek_word().is_some_and(|word| word.eq_ignore_ascii_case("if")) {
                     self.advance();
                 } else if self.is_next(Sign::BraceOpen) {
                     let otherwise = Some(self.block()?);
@@ -405,12 +410,9 @@ impl<'a> Parser<'a> {
         let path = self.path(true)?;
         let next = self.next;
         let called = path.segments.last().is_some_and(|segment| segment.arguments.is_some());
-        if called {
-            self.end_statement()?;
-        } else {
-            // The checker knows what the name is, and so what should have followed.
-            self.unexpected = true;
-        }
-        Ok(Statement::Use { path, next })
+        let ended = called && !self.unexpected && self.accept(Sign::Semicolon);
+        // If it does not end here, the checker knows what the name is, and so what should have followed.
+        self.unexpected |= !ended;
+        Ok(Statement::Use { path, next, ended })
     }
 }

@@ -139,10 +139,11 @@ pub(crate) enum Statement {
         value: Expression,
     },
     Block(Block),
-    /// A call of a VMOD, for what it does.
+    /// A call of a VMOD, for what it does; the token behind it, and whether that is the `;`.
     Use {
         path: Path,
         next: At,
+        ended: bool,
     },
 }
 

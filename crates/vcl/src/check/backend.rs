@@ -183,8 +183,12 @@ impl Checker<'_> {
 
     fn unix_path(&mut self, path: &str, place: At) -> Checked<()> {
         if self.loaded.syntax < 41 {
-            let text = format!("Unix socket backends only supported in VCL4.1 and higher.\n{} at", self.shown(place));
-            return Err(self.error_at(&text, place));
+            let text = format!(
+                "Unix socket backends only supported in VCL4.1 and higher.\n{} at {}",
+                self.shown(place),
+                self.at(place)
+            );
+            return Err(self.error(place, text));
         }
         if !path.starts_with('/') {
             return Err(self.error_at("Backend path: Must be an absolute path:", place));

@@ -87,7 +87,8 @@ impl<'a> Checker<'a> {
             return Err(self.error_between(&message, name.first, name.last));
         }
         if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
-            return Err(self.error_at("Symbols named 'vcl_*' are reserved.\nAt:", name.first));
+            let text = format!("Symbols named 'vcl_*' are reserved.\nAt:{}", self.at(name.first));
+            return Err(self.error(name.first, text));
         }
         let default_ok = text == "default" && matches!(meaning, Meaning::Backend(_) | Meaning::Probe(_));
         if !default_ok && let Some(kind) = self.builtin_kind(&text) {
@@ -136,7 +137,8 @@ impl<'a> Checker<'a> {
             return Err(self.error(import.name, text));
         };
         if alias.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
-            return Err(self.error_at("Symbols named 'vcl_*' are reserved.\nAt:", name.first));
+            let text = format!("Symbols named 'vcl_*' are reserved.\nAt:{}", self.at(name.first));
+            return Err(self.error(name.first, text));
         }
         let key = alias.to_ascii_lowercase();
         match self.symbols.get(&key).map(|symbol| symbol.meaning) {
@@ -195,6 +197,7 @@ impl<'a> Checker<'a> {
                 let sub = &mut self.subs[index as usize];
                 if !sub.reserved {
                     let defined = sub.defined;
+                    let name = self.subs[index as usize].name.clone();
                     let text = format!(
                         "Subroutine '{name}' redefined\n{}\nPreviously defined here:\n{}",
                         self.at(first),

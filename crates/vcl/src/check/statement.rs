@@ -80,7 +80,7 @@ impl Checker<'_> {
                 self.block(block);
                 Ok(())
             }
-            Statement::Use { path, next } => self.use_path(path, *next),
+            Statement::Use { path, next, ended } => self.use_path(path, *next, *ended),
         }
     }
 
@@ -337,7 +337,7 @@ impl Checker<'_> {
     }
 
     /// A call for what it does.
-    fn use_path(&mut self, path: &Path, next: At) -> Checked<()> {
+    fn use_path(&mut self, path: &Path, next: At, ended: bool) -> Checked<()> {
         let first = path.first();
         let word = self.text(first);
         let callable = match self.symbol(word).map(|symbol| (symbol.meaning, symbol.defined)) {
@@ -358,7 +358,7 @@ impl Checker<'_> {
         if callable {
             self.path_value(path, first, path.last(), Type::Void, true)?;
             self.emitter.op(Op::Forget);
-            return Ok(());
+            return if ended { Ok(()) } else { Err(self.expected("';'", next)) };
         }
         if self.is_damaged(word) {
             return Err(Reported);
@@ -400,6 +400,9 @@ impl Checker<'_> {
             None => {}
         }
         let lower = word.to_ascii_lowercase();
+        if lower == "regsub" || lower == "regsuball" {
+            return true;
+        }
         surface::vcl::VARIABLES.iter().any(|row| row.name.split('.').next() == Some(lower.as_str()))
     }
 

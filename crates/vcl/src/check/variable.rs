@@ -142,7 +142,8 @@ impl Checker<'_> {
         let quoted = self.token(token).kind == Kind::Text;
         let bytes = if quoted { self.loaded.sources.content(self.token(token)) } else { self.text(token).as_bytes() };
         if quoted && self.loaded.syntax < 41 {
-            return Err(self.error_at("Quoted headers are available for VCL >= 4.1.\nAt:", token));
+            let text = format!("Quoted headers are available for VCL >= 4.1.\nAt:{}", self.at(token));
+            return Err(self.error(token, text));
         }
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if let Some(&wrong) = bytes.iter().find(|&&byte| !allowed(byte)) {

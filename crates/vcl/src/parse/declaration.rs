@@ -1,7 +1,7 @@
 //! Declarations: import, acl, backend, probe, sub.
 
 use super::{Broken, Parsed, Parser};
-use crate::diagnostic::{at, hint};
+use crate::diagnostic::{at, between, hint};
 use crate::source::{Kind, Sign};
 use crate::tree::{Acl, AclEntry, Backend, Declaration, Field, FieldValue, Import, Probe, Sub};
 
@@ -23,11 +23,17 @@ impl Parser<'_> {
         let word = self.peek_word();
         match word {
             Some("vcl") => {
-                self.advance();
+                let keyword = self.advance();
                 if self.peek().kind != Kind::Real {
                     return Err(self.expected("FNUM"));
                 }
-                self.advance();
+                let number = self.advance();
+                let version = self.sources.text(self.token_at(number));
+                if !matches!(version, "4.0" | "4.1") {
+                    let place = between(self.sources, self.token_at(keyword), self.token_at(number));
+                    let text = format!("VCL version {version} not supported.\n{place}");
+                    self.diagnostics.error(u64::from(keyword), text);
+                }
                 self.semicolon()?;
                 Ok(Declaration::Version)
             }
