@@ -98,8 +98,9 @@ fn measure(runtime: &tokio::runtime::Runtime, title: &str, address: SocketAddr) 
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_message(title.to_owned());
-    let seen = runtime.block_on(visitors::visit(address, VISITORS, MEASURED, |part| {
-        bar.set_position((part * 1000.0) as u64);
+    let shown = bar.clone();
+    let seen = runtime.block_on(visitors::visit(address, VISITORS, MEASURED, move |part| {
+        shown.set_position((part * 1000.0) as u64);
     }));
     bar.finish_and_clear();
     if !std::io::stderr().is_terminal() {

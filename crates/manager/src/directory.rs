@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::unistd::{Gid, Uid, chown};
 use rand::RngCore;
-use shm::vsm::{MANAGER_DIRECTORY, WORKER_DIRECTORY, recreate_directory, remove_directory};
+use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, WORKER_DIRECTORY, recreate_directory, remove_directory};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -180,11 +180,20 @@ impl WorkDirectory {
         let _ = remove_directory(&self.path.join(WORKER_DIRECTORY));
     }
 
-    /// Removes what was made here. `keep_memory` leaves the shared memory.
+    /// Removes what was made here. `keep_memory` leaves the worker's shared memory, and of ours the empty directory:
+    /// readers take the missing index for our end, and have the log of the worker until then.
     pub fn clean(&mut self, keep_memory: bool) {
-        if !keep_memory {
+        let ours = self.path.join(MANAGER_DIRECTORY);
+        if keep_memory {
+            let _ = fs::remove_file(ours.join(INDEX_NAME));
+            let rest = fs::read_dir(&ours).into_iter().flatten().flatten();
+            rest.for_each(|file| drop(fs::remove_file(file.path())));
+        } else {
             let _ = remove_directory(&self.path.join(WORKER_DIRECTORY));
-            let _ = remove_directory(&self.path.join(MANAGER_DIRECTORY));
+            let _ = remove_directory(&ours);
+        } else {
+            // Readers learn from the missing index that the server has ended.
+            let _ = std::fs::remove_file(self.path.join(MANAGER_DIRECTORY).join("_.index"));
         }
         if self.secret_made {
             let _ = fs::remove_file(self.path.join("_.secret"));
@@ -239,6 +248,10 @@ mod tests {
         assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o640);
         directory.make_manager_directory().unwrap();
         directory.make_worker_directory().unwrap();
+        fs::write(path.join(MANAGER_DIRECTORY).join(INDEX_NAME), "# 1 1\n").unwrap();
+        directory.clean(true);
+        assert_eq!(fs::read_dir(path.join(MANAGER_DIRECTORY)).unwrap().count(), 0);
+        assert!(path.join(WORKER_DIRECTORY).exists());
         directory.clean(false);
         assert!(!other.exists());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);

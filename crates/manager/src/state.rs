@@ -263,10 +263,12 @@ impl Manager {
     }
 }
 
-/// The parameter `event_loops`, where 0 is one for each core that we may use.
+/// The parameter `event_loops`, where 0 is one for each core that we may use. A test script's server answers one connection at
+/// a time, and each loop keeps connections of its own to origins: under debug bit `vtc_mode` 0 is a single loop.
 #[must_use]
 pub fn event_loops(parameters: &Parameters) -> usize {
     match usize::try_from(parameters.event_loops) {
+        Ok(0) if parameters.debug & debug::VTC_MODE != 0 => 1,
         Ok(0) | Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
         Ok(loops) => loops,
     }

@@ -38,7 +38,7 @@ impl Seen {
 }
 
 /// Lets `count` visitors loose for a time; `tick` is called ten times a second with the part that is over.
-pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: impl FnMut(f64)) -> Seen {
+pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: impl FnMut(f64) + 'static) -> Seen {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let start = Instant::now();
     let all = tokio::task::LocalSet::new();
