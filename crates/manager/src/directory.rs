@@ -191,9 +191,6 @@ impl WorkDirectory {
         } else {
             let _ = remove_directory(&self.path.join(WORKER_DIRECTORY));
             let _ = remove_directory(&ours);
-        } else {
-            // Readers learn from the missing index that the server has ended.
-            let _ = std::fs::remove_file(self.path.join(MANAGER_DIRECTORY).join("_.index"));
         }
         if self.secret_made {
             let _ = fs::remove_file(self.path.join("_.secret"));
