@@ -15,6 +15,7 @@ fn second_request_is_a_hit_and_the_origin_is_asked_once() {
         let mut client = world.client();
         assert_eq!(client.get("/", "").await.header("x-varnish"), Some("2"));
         sleep(Duration::from_secs(10)).await;
+        let mut client = world.client();
         let hit = client.get("/", "").await;
         assert_eq!(hit.header("x-varnish").unwrap().split(' ').count(), 2, "{}", hit.head);
         assert_eq!((hit.header("age"), hit.text().as_str()), (Some("10"), "hello"));
@@ -314,7 +315,7 @@ fn pipe_copies_both_ways_until_both_ends_close() {
             client.end().await;
             assert_eq!(client.rest().await, "");
             world.expect_log("SessClose TX_PIPE");
-            world.expect_log("PipeAcct 75 ");
+            world.expect_log("PipeAcct 70 112 10 46");
             world.expect_log("BackendClose -1 default close Piped transaction");
             assert_eq!((world.count(Main::NPipe), world.count(Main::SPipe)), (0, 1));
             assert_eq!((world.count(Main::SPipeIn), world.count(Main::SPipeOut)), (10, 46));
