@@ -60,6 +60,14 @@ impl Regex {
         Ok(Regex { compiled, not_empty: None })
     }
 
+    /// Says whether a pattern compiles, without the cost of making it ready.
+    ///
+    /// # Errors
+    /// When the pattern is malformed.
+    pub fn check(pattern: &str) -> Result<(), PatternError> {
+        pcre2::bytes::RegexBuilder::new().build(pattern).map(|_| ()).map_err(|error| pattern_error(&error, 0))
+    }
+
     /// Makes the expression ready for [`Regex::substitute_all`].
     ///
     /// # Errors
@@ -129,10 +137,12 @@ impl Regex {
 fn build(verb: &str, pattern: &str, limits: RegexLimits) -> Result<pcre2::bytes::Regex, PatternError> {
     let bounded = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){verb}{pattern}", limits.matches, limits.depth);
     let prefix = bounded.len() - pattern.len();
-    pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&bounded).map_err(|error| PatternError {
-        text: detail(&error),
-        offset: error.offset().map(|offset| offset.saturating_sub(prefix)),
-    })
+    let built = pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&bounded);
+    built.map_err(|error| pattern_error(&error, prefix))
+}
+
+fn pattern_error(error: &pcre2::Error, prefix: usize) -> PatternError {
+    PatternError { text: detail(error), offset: error.offset().map(|offset| offset.saturating_sub(prefix)) }
 }
 
 /// The library's own words, without what the wrapper puts in front of them.

@@ -350,19 +350,23 @@ pub(crate) fn nearest<'w>(word: &str, candidates: impl Iterator<Item = &'w str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove or replace to get from one word to the other, without regard to case.
+/// Letters to insert, remove, replace or swap with their neighbour to get from one word to the other, without regard to case.
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = corner + usize::from(!from.eq_ignore_ascii_case(to));
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+    let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let mut least = (last[j] + usize::from(!same(i, j))).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j) {
+                least = least.min(before_last[j - 1] + 1);
+            }
+            row.push(least);
         }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -376,5 +380,6 @@ mod tests {
         assert_eq!(nearest("REQ.METHOD", words.into_iter()), Some("req.method"));
         assert_eq!(nearest("beresp.tll", words.into_iter()), Some("beresp.ttl"));
         assert_eq!(nearest("nothing.like.it", words.into_iter()), None);
+        assert_eq!(nearest("sdt", ["std", "cookie"].into_iter()), Some("std"));
     }
 }

@@ -17,6 +17,8 @@ mod load;
 pub mod outside;
 mod parse;
 mod source;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use outside::{FileKind, ReadFile, Resolve, SystemFiles, SystemResolver};

@@ -112,7 +112,7 @@ impl Emitter {
     }
 
     /// Leaves an INT as REAL.
-    pub(super) fn to_real(&mut self) {
+    pub(super) fn make_real(&mut self) {
         if let Some(Op::Int(value)) = self.code.last().copied() {
             self.code.pop();
             self.op(Op::Real(value as f64));

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use surface::vcl::{HttpObject, Type, Var, at};
 use surface::vmod::FUNCTIONS;
 use vcl_run::program::{Arithmetic, Comparison, Op};
-use vcl_run::regex::{Regex, RegexLimits};
+use vcl_run::regex::Regex;
 
 /// Strings on the stack before they are joined.
 const JOIN_MAX: u16 = 64;
@@ -108,7 +108,7 @@ impl Checker<'_> {
                 return Ok(());
             }
             (Typed::Plain(Type::Int), Type::Real) => {
-                self.emitter.to_real();
+                self.emitter.make_real();
                 return Ok(());
             }
             _ => {}
@@ -503,7 +503,7 @@ impl Checker<'_> {
         if let Some(known) = self.emitter.regex(&pattern) {
             return Ok(known);
         }
-        if let Err(error) = Regex::new(&pattern, RegexLimits::default()) {
+        if let Err(error) = Regex::check(&pattern) {
             let help = match error.offset {
                 Some(offset) => hint(&format!("at byte {offset} of the pattern")),
                 None => String::new(),
