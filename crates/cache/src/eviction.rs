@@ -2,12 +2,15 @@
 //!
 //! There is no list to move things in: a hit notes the time in the object, and eviction looks at a few objects at random and
 //! takes the one that was used longest ago. With few objects it looks at all of them, and is exact. Objects that somebody
-//! reads or writes are left alone, since their memory would not come free.
+//! reads or writes are left alone, since their memory would not come free. When Transient has reached a limit of its own,
+//! only transient objects count.
 
 use crate::Inner;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use store::Object;
+use store::{Evictable, Object, ObjectFlags};
 use surface::counter::Main;
 use surface::tag::Tag;
 
@@ -17,6 +20,8 @@ const EXACT_OBJECTS_MAX: u64 = 256;
 const SAMPLE_OBJECTS: usize = 16;
 /// How many shards are tried for a sample before all are looked through.
 const SAMPLE_SHARDS_MAX: usize = 64;
+/// How many objects one look through a large index evicts.
+const SCAN_HARVEST: usize = 64;
 /// How many objects are taken from one shard.
 const SAMPLE_PER_SHARD: usize = 4;
 
@@ -40,23 +45,53 @@ impl Sampler {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
+    /// Units of last use since it was used.
+    age: u32,
+    /// Of the same age, those with smaller numbers go first.
+    xid: Reverse<u32>,
     shard: usize,
     slot: u32,
-    xid: u32,
-    /// Units of last use since it was used; then those with smaller numbers first.
-    age: u32,
+}
+
+/// The best candidates so far.
+struct Ballot {
+    now: u32,
+    what: Evictable,
+    /// How many are wanted.
+    seats: usize,
+    /// Worst first, so that it makes room for a better one.
+    elected: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl Ballot {
+    /// Considers an object; says whether it could be evicted at all.
+    fn consider(&mut self, object: &Arc<Object>, shard: usize, slot: u32) -> bool {
+        let is_free = Arc::strong_count(object) == 1
+            && (self.what == Evictable::Any || object.flags().has(ObjectFlags::TRANSIENT));
+        if is_free {
+            let age = self.now.wrapping_sub(object.last_use());
+            self.elected.push(Reverse(Candidate { age, xid: Reverse(object.xid()), shard, slot }));
+            if self.elected.len() > self.seats {
+                self.elected.pop();
+            }
+        }
+        is_free
+    }
 }
 
 impl Inner {
     /// Evicts until about `bytes` have come free; `false` when there was nothing to evict.
-    pub(crate) fn evict(&self, bytes: u64) -> bool {
+    pub(crate) fn evict(&self, bytes: u64, what: Evictable) -> bool {
         let mut freed = 0;
         while freed < bytes.max(1) {
-            match self.evict_one() {
-                Some(bytes) => freed += bytes,
-                None => break,
+            let candidates = self.candidates(what);
+            if candidates.is_empty() {
+                break;
+            }
+            for candidate in candidates {
+                freed += self.evict_one(candidate).unwrap_or(0);
             }
         }
         freed > 0
@@ -64,37 +99,32 @@ impl Inner {
 
     /// Evicts while the index, which charges after it has grown, has taken the store beyond its limit.
     pub(crate) fn keep_to_limit(&self) {
-        while self.store.held_bytes() > self.store.limit_bytes() && self.evict(1) {}
+        while self.store.held_bytes() > self.store.limit_bytes() && self.evict(1, Evictable::Any) {}
     }
 
-    fn evict_one(&self) -> Option<u64> {
-        loop {
-            let candidate = self.candidate()?;
-            let mut shard = self.shards[candidate.shard].lock();
-            // It may have gone, or be in use now; then there are others.
-            let Some(object) = shard.slots.get(candidate.slot) else { continue };
-            if object.xid() != candidate.xid || Arc::strong_count(object) > 1 {
-                continue;
-            }
-            let digest = self.digest_of_object(object);
-            let Some(object) = self.discard(&mut shard, &digest, candidate.slot) else { continue };
-            shard.settle(&self.store);
-            drop(shard);
-            self.totals.add(Main::NLruNuked, 1);
-            self.log(Tag::ExpKill, format_args!("LRU x={}", object.xid()));
-            return Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128);
-        }
-    }
-
-    /// The object to go next; `None` when none may.
-    fn candidate(&self) -> Option<Candidate> {
-        let count = self.totals.get(Main::NObject);
-        if count == 0 {
+    /// Evicts an object, unless it has gone or come into use meanwhile; returns about how many bytes that frees.
+    fn evict_one(&self, candidate: Candidate) -> Option<u64> {
+        let mut shard = self.shards[candidate.shard].lock();
+        let object = shard.slots.get(candidate.slot)?;
+        if object.xid() != candidate.xid.0 || Arc::strong_count(object) > 1 {
             return None;
         }
+        let digest = self.digest_of_object(object);
+        let object = self.discard(&mut shard, &digest, candidate.slot)?;
+        shard.settle(&self.store);
+        drop(shard);
+        self.totals.add(Main::NLruNuked, 1);
+        self.log(Tag::ExpKill, format_args!("LRU x={}", object.xid()));
+        Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128)
+    }
+
+    /// The objects to go next; none when none may.
+    fn candidates(&self, what: Evictable) -> Vec<Candidate> {
+        let count = self.totals.get(Main::NObject);
         let now = self.use_units(self.recent());
-        let mut best = None;
-        if count > EXACT_OBJECTS_MAX {
+        let mut ballot = Ballot { now, what, seats: 1, elected: BinaryHeap::new() };
+        let is_exact = count <= EXACT_OBJECTS_MAX;
+        if !is_exact {
             let mut seen = 0;
             for _ in 0..SAMPLE_SHARDS_MAX {
                 let index = self.eviction.below(self.shards.len() as u32) as usize;
@@ -102,7 +132,7 @@ impl Inner {
                 for _ in 0..SAMPLE_PER_SHARD.min(shard.slots.live()) {
                     let slot = self.eviction.below(shard.slots.len());
                     if let Some(object) = shard.slots.get(slot) {
-                        seen += usize::from(consider(&mut best, object, now, index, slot));
+                        seen += usize::from(ballot.consider(object, index, slot));
                     }
                 }
                 if seen >= SAMPLE_OBJECTS {
@@ -110,30 +140,18 @@ impl Inner {
                 }
             }
         }
-        if best.is_none() {
+        if ballot.elected.is_empty() {
+            // Looking through a large index takes long: it must last for a while.
+            ballot.seats = if is_exact { 1 } else { SCAN_HARVEST };
             for (index, shard) in self.shards.iter().enumerate() {
                 let shard = shard.lock();
                 for slot in 0..shard.slots.len() {
                     if let Some(object) = shard.slots.get(slot) {
-                        consider(&mut best, object, now, index, slot);
+                        ballot.consider(object, index, slot);
                     }
                 }
             }
         }
-        best
+        ballot.elected.into_iter().map(|Reverse(candidate)| candidate).collect()
     }
-}
-
-/// Makes the object the best candidate when it is; says whether it could be one at all.
-fn consider(best: &mut Option<Candidate>, object: &Arc<Object>, now: u32, shard: usize, slot: u32) -> bool {
-    if Arc::strong_count(object) > 1 {
-        return false;
-    }
-    let candidate = Candidate { shard, slot, xid: object.xid(), age: now.wrapping_sub(object.last_use()) };
-    let is_better =
-        best.is_none_or(|best| candidate.age > best.age || (candidate.age == best.age && candidate.xid < best.xid));
-    if is_better {
-        *best = Some(candidate);
-    }
-    true
 }

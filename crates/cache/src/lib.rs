@@ -162,7 +162,7 @@ impl Cache {
             eviction: eviction::Sampler::default(),
         });
         let weak = Arc::downgrade(&inner);
-        store.set_evictor(Box::new(move |bytes| weak.upgrade().is_some_and(|inner| inner.evict(bytes))));
+        store.set_evictor(Box::new(move |bytes, what| weak.upgrade().is_some_and(|inner| inner.evict(bytes, what))));
         Ok(Cache { inner })
     }
 

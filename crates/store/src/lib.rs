@@ -34,4 +34,4 @@ pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 pub use journal::Journal;
 pub use object::Object;
 pub use reader::BodyReader;
-pub use storage::{Recovered, Store, StoreFull, Usage};
+pub use storage::{Evictable, Recovered, Store, StoreFull, Usage};

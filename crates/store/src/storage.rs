@@ -54,7 +54,7 @@ pub struct Usage {
     pub g_alloc: u64,
     /// Bytes in use.
     pub g_bytes: u64,
-    /// Bytes still free of the limit; 0 for Transient, which has no limit of its own.
+    /// Bytes still free of the limit; 0 for Transient without a limit of its own.
     pub g_space: u64,
 }
 
@@ -92,8 +92,17 @@ impl UsageCells {
     }
 }
 
+/// What may be evicted to make room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evictable {
+    /// Any object: the one limit is reached.
+    Any,
+    /// Transient objects only: their own limit is reached.
+    Transient,
+}
+
 /// Asked to make room for a number of bytes; `false` = nothing evictable.
-type Evictor = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 
 /// What handles point at.
 pub(crate) struct Inner {
@@ -105,7 +114,9 @@ pub(crate) struct Inner {
     private_bytes: AtomicI64,
     usage: UsageCells,
     transient: UsageCells,
-    evictor: RwLock<Option<Evictor>>,
+    /// What Transient objects may take of the limit, in bytes.
+    transient_limit_bytes: AtomicU64,
+    evictor: RwLock<Option<Arc<Evictor>>>,
 }
 
 /// How much an allocation must, should and may get.
@@ -131,6 +142,7 @@ impl Inner {
             private_bytes: AtomicI64::new(private),
             usage: UsageCells::default(),
             transient: UsageCells::default(),
+            transient_limit_bytes: AtomicU64::new(u64::MAX),
             evictor: RwLock::new(None),
         }
     }
@@ -172,9 +184,9 @@ impl Inner {
                 }
                 Err(fault) => fault,
             };
-            if fault == Fault::NoPiece && piece > demand.least_bytes {
+            if fault == Fault::Fragmented && piece > demand.least_bytes {
                 piece = (piece / 2).max(demand.least_bytes);
-            } else if !self.evict(room_needed) {
+            } else if !self.evict(room_needed, fault) {
                 // The last resorts: only what is indispensable, then without regard to what the kernel holds.
                 if room_needed > demand.least_bytes {
                     (piece, room_needed) = (demand.least_bytes, demand.least_bytes);
@@ -197,27 +209,39 @@ impl Inner {
         head: Head,
     ) -> Result<Block, Fault> {
         let mut heap = self.heap.lock();
+        let is_transient = ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT);
+        if is_transient && room_needed.max(piece_bytes) > self.transient_space() {
+            return Err(Fault::TransientLimit);
+        }
         let private = self.private_bytes();
         let room = self.limit_bytes.saturating_sub(private).saturating_sub(heap.used_bytes());
         let piece = self.geometry.units(piece_bytes);
         if room_needed.max(self.geometry.byte(piece)) > room {
-            return Err(Fault::NoRoom);
+            return Err(Fault::Limit);
         }
-        let wanted = self.geometry.units(wanted_bytes.min(room));
-        let (block, untouched) = heap.offer(&self.memory, piece, wanted).ok_or(Fault::NoPiece)?;
+        let most = if is_transient { room.min(self.transient_space()) } else { room };
+        let wanted = self.geometry.units(wanted_bytes.min(most));
+        let (block, untouched) = heap.offer(&self.memory, piece, wanted).ok_or(Fault::Fragmented)?;
         if untouched > 0 {
             let bound = self.limit_bytes + self.limit_bytes / RESIDENT_SLACK;
             let over = (heap.resident_bytes() + private + untouched).saturating_sub(bound);
             if over > 0 && heap.reclaim(&self.memory, over, block) < over && resident_bound {
-                return Err(Fault::NoPiece);
+                return Err(Fault::Fragmented);
             }
         }
         Ok(heap.take(&self.memory, block, head))
     }
 
-    fn evict(&self, bytes: u64) -> bool {
+    fn evict(&self, bytes: u64, fault: Fault) -> bool {
+        let evictable = if fault == Fault::TransientLimit { Evictable::Transient } else { Evictable::Any };
         let evictor = self.evictor.read().clone();
-        evictor.is_some_and(|evictor| evictor(bytes))
+        evictor.is_some_and(|evictor| evictor(bytes, evictable))
+    }
+
+    /// What is left of the limit of Transient.
+    fn transient_space(&self) -> u64 {
+        let held = self.transient.c_bytes.load(Relaxed).saturating_sub(self.transient.c_freed.load(Relaxed));
+        self.transient_limit_bytes.load(Relaxed).saturating_sub(held)
     }
 
     /// Frees a block.
@@ -244,9 +268,11 @@ const RESIDENT_SLACK: u64 = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     /// The limit is reached.
-    NoRoom,
+    Limit,
+    /// The limit of Transient is reached.
+    TransientLimit,
     /// There is room, but not in one piece, or only in pages that the kernel would have to add.
-    NoPiece,
+    Fragmented,
 }
 
 /// The arena. Clones share it.
@@ -332,8 +358,13 @@ impl Store {
 
     /// Sets who makes room (the cache does): called with a number of bytes, no lock of the store held; evicts about that
     /// much, and says `false` when nothing is evictable.
-    pub fn set_evictor(&self, evictor: Box<dyn Fn(u64) -> bool + Send + Sync>) {
+    pub fn set_evictor(&self, evictor: Box<dyn Fn(u64, Evictable) -> bool + Send + Sync>) {
         *self.inner.evictor.write() = Some(Arc::from(evictor));
+    }
+
+    /// Bounds Transient objects within the one limit; `None` = by nothing else.
+    pub fn set_transient_limit(&self, bytes: Option<u64>) {
+        self.inner.transient_limit_bytes.store(bytes.unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Makes room for an object and writes its head. Recovery takes the object only once it is both finished
@@ -359,7 +390,9 @@ impl Store {
     /// Counters of the transient objects.
     #[must_use]
     pub fn transient_usage(&self) -> Usage {
-        self.inner.transient.read(0)
+        let space = self.inner.transient_space();
+        let is_bounded = self.inner.transient_limit_bytes.load(Relaxed) != u64::MAX;
+        self.inner.transient.read(if is_bounded { space } else { 0 })
     }
 
     /// The one limit, in bytes.

@@ -197,7 +197,7 @@ type Queue = Arc<parking_lot::Mutex<VecDeque<Arc<Object>>>>;
 fn with_oldest_evicted(store: &Store) -> (Queue, Arc<AtomicUsize>) {
     let (kept, evictions) = (Queue::default(), Arc::default());
     let (queue, count): (_, Arc<AtomicUsize>) = (Arc::clone(&kept), Arc::clone(&evictions));
-    store.set_evictor(Box::new(move |_| {
+    store.set_evictor(Box::new(move |_, _| {
         let Some(victim) = queue.lock().pop_front() else { return false };
         count.fetch_add(1, Ordering::Relaxed);
         victim.remove();

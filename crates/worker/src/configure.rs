@@ -86,6 +86,7 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let arena = inherited(storage.descriptor).map_err(|e| say("storage", &e))?;
     let (store, recovered) = Store::open(arena, &storage.name, storage.limit_bytes)
         .map_err(|e| say(&format!("storage {}", storage.name), &e))?;
+    store.set_transient_limit(configuration.transient_limit_bytes);
     let journal = inherited(storage.journal_descriptor).map_err(|e| say("ban journal", &e))?;
     let journal = Journal::open(journal).map_err(|e| say("ban journal", &e))?;
     let cache = Cache::new(store.clone(), journal, now).map_err(|e| say("cache", &e))?;

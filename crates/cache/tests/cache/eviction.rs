@@ -22,6 +22,26 @@ fn with_few_objects_exactly_the_least_recently_used_goes() {
 }
 
 #[test]
+fn transient_objects_with_a_limit_of_their_own_make_room_for_each_other_only() {
+    let mut bench = Bench::new();
+    bench.cache.store().set_transient_limit(Some(100_000));
+    for number in 0..600 {
+        bench.put(number, &fresh(1e6));
+    }
+    let transient = Made { flags: ObjectFlags::TRANSIENT, body: vec![1; 9000], ..fresh(1e6) };
+    for number in 1000..1100 {
+        bench.now += 1.0;
+        bench.put(number, &transient);
+        assert!(bench.cache.store().transient_usage().g_bytes <= 100_000);
+    }
+    assert!(bench.total(Main::NLruNuked) >= 89);
+    for number in 0..600 {
+        bench.hit(number);
+    }
+    bench.hit(1099);
+}
+
+#[test]
 fn hits_within_lru_interval_are_not_moves() {
     let mut bench = Bench::new();
     bench.put(1, &fresh(1e6));
