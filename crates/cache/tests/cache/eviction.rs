@@ -94,6 +94,55 @@ fn under_churn_the_limit_holds_and_what_is_used_stays() {
 }
 
 #[test]
+fn many_threads_storing_reading_banning_and_evicting_see_only_whole_objects() {
+    let limit = 1 << 20;
+    let cache = Cache::in_memory(limit, START).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u32 {
+            let mut bench = Bench::with(cache.clone());
+            scope.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(u64::from(thread));
+                for step in 0..3000 {
+                    let number = random.gen_range(0..300);
+                    bench.now += 0.01;
+                    match bench.look(number) {
+                        Lookup::Hit(object) => {
+                            let mut length = 0;
+                            while let Some(chunk) = object.chunk_at(length) {
+                                assert!(chunk.iter().all(|byte| *byte == number as u8), "object {number}");
+                                length += chunk.len() as u64;
+                            }
+                            assert_eq!(object.state(), store::BodyState::Complete);
+                            assert_eq!(length, object.available_bytes());
+                        }
+                        Lookup::Miss { busy, .. } => {
+                            let body = vec![number as u8; random.gen_range(0..20_000)];
+                            let object = bench.make(number, &Made { body, ..fresh(5.0) });
+                            busy.publish(&object);
+                        }
+                        Lookup::Wait(_) => {}
+                        other => panic!("{other:?}"),
+                    }
+                    match step % 500 {
+                        100 => bench.ban(&format!("req.url == /{number}")),
+                        300 => drop(bench.cache.purge(&key(number), cache::Purge::Hard, bench.now)),
+                        _ if thread == 0 && step % 50 == 0 => drop(bench.cache.tick(bench.now)),
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    let mut bench = Bench::with(cache);
+    assert!(bench.cache.store().held_bytes() <= limit);
+    assert!(bench.total(Main::NLruNuked) > 100);
+    bench.now = START + 1000.0;
+    bench.cache.tick(bench.now);
+    assert_eq!((bench.total(Main::NObject), bench.total(Main::NObjectcore), bench.total(Main::NObjecthead)), (0, 0, 0));
+    assert_eq!(bench.cache.store().usage().g_bytes, 0);
+}
+
+#[test]
 fn an_object_costs_no_more_than_160_bytes_beyond_head_and_body() {
     let count = 100_000u64;
     let mut bench = Bench::with(Cache::in_memory(256 << 20, START).unwrap());
