@@ -26,8 +26,10 @@ use tokio::time::Instant;
 use vcl_run::program::ProbeDefinition;
 use window::Window;
 
-/// The shortest pause between two starts, whatever the definition says.
-const INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// The shortest interval and timeout, whatever the definition says.
+const DURATION_MIN: Duration = Duration::from_millis(1);
+/// The longest.
+const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// The probe of one backend.
 pub struct ProbeState {
@@ -71,13 +73,19 @@ pub async fn run_probe(
         log(&backend, probe, true, "", &ring);
     }
     log(&backend, probe, false, "", &ring);
-    let interval = Duration::try_from_secs_f64(probe.definition.interval).unwrap_or(INTERVAL_MIN).max(INTERVAL_MIN);
+    let interval = bounded(probe.definition.interval);
     loop {
         let start = Instant::now();
         let outcome = check::check(&backend, &probe.definition, dial.as_ref(), prefer_v6()).await;
         note(&backend, probe, &outcome, clock(), &ring);
         tokio::time::sleep_until(start + interval).await;
     }
+}
+
+/// Seconds as a duration that a clock can be moved by.
+fn bounded(seconds: f64) -> Duration {
+    // Whatever is no duration at all is taken for too long a one.
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(DURATION_MAX).clamp(DURATION_MIN, DURATION_MAX)
 }
 
 /// Takes a result into the window, the counters, the backend's health and the log.

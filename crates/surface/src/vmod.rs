@@ -60,8 +60,10 @@ pub static VMODS: &[VmodRow] = &[
         text: "Sets of backends that choose one for each fetch.",
         directors: &["round_robin", "fallback", "random", "hash"],
     },
+    VmodRow { name: "blob", text: "Binary data to text and back.", directors: &[] },
     VmodRow { name: "cookie", text: "Cookies of a request, one by one.", directors: &[] },
     VmodRow { name: "purge", text: "Purging with control over what becomes of the objects.", directors: &[] },
+    VmodRow { name: "vtc", text: "Helpers of test cases.", directors: &[] },
 ];
 
 /// An argument that must be given.
@@ -78,6 +80,19 @@ const fn with_default(name: &'static str, kind: Type, default: &'static str) -> 
 const fn optional(name: &'static str, kind: Type) -> ArgumentRow {
     ArgumentRow { name, kind, default: None, optional: true, values: &[] }
 }
+
+/// An argument that takes one of several words.
+const fn word(
+    name: &'static str,
+    values: &'static [&'static str],
+    default: Option<&'static str>,
+    optional: bool,
+) -> ArgumentRow {
+    ArgumentRow { name, kind: Type::Enum, default, optional, values }
+}
+
+const ENCODINGS: &[&str] = &["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"];
+const CASES: &[&str] = &["LOWER", "UPPER", "DEFAULT"];
 
 /// Writes the enum of functions and the table of their rows from one list:
 /// `Name: vmod, class, name, result, arguments, methods, text;`.
@@ -240,6 +255,38 @@ functions! {
         ], at::ALL,
         "Shortens the life of all variants; a negative argument leaves that time alone. Returns how many there were.";
 
+    BlobDecode: "blob", "", "decode", Blob, [
+            word("decoding", ENCODINGS, Some("IDENTITY"), false), with_default("length", Type::Int, "0"),
+            needed("encoded", Type::Strands),
+        ], at::ALL,
+        "The bytes that a text stands for; length above 0 says how much of it to read.";
+    BlobEncode: "blob", "", "encode", String, [
+            word("encoding", ENCODINGS, Some("IDENTITY"), false), word("case", CASES, Some("DEFAULT"), false),
+            needed("blob", Type::Blob),
+        ], at::ALL,
+        "The bytes written as text; case is for HEX and URL.";
+    BlobTranscode: "blob", "", "transcode", String, [
+            word("decoding", ENCODINGS, Some("IDENTITY"), false), word("encoding", ENCODINGS, Some("IDENTITY"), false),
+            word("case", CASES, Some("DEFAULT"), false), with_default("length", Type::Int, "0"),
+            needed("encoded", Type::Strands),
+        ], at::ALL,
+        "The text in another encoding.";
+    BlobSame: "blob", "", "same", Bool, [needed("", Type::Blob), needed("", Type::Blob)], at::ALL,
+        "Whether both are the same bytes at the same place.";
+    BlobEqual: "blob", "", "equal", Bool, [needed("", Type::Blob), needed("", Type::Blob)], at::ALL,
+        "Whether both have the same bytes.";
+    BlobLength: "blob", "", "length", Int, [needed("", Type::Blob)], at::ALL, "How many bytes there are.";
+    BlobSub: "blob", "", "sub", Blob,
+        [needed("", Type::Blob), needed("length", Type::Bytes), with_default("offset", Type::Bytes, "0B")], at::ALL,
+        "A piece of the bytes.";
+    Blob: "blob", "blob", "", Instance,
+        [word("decoding", ENCODINGS, Some("IDENTITY"), false), needed("encoded", Type::Strands)], at::INIT,
+        "An object that holds decoded bytes.";
+    BlobGet: "blob", "blob", "get", Blob, [], at::ALL, "The bytes.";
+    BlobEncodeObject: "blob", "blob", "encode", String,
+        [word("encoding", ENCODINGS, Some("IDENTITY"), false), word("case", CASES, Some("DEFAULT"), false)], at::ALL,
+        "The bytes written as text.";
+
     CookieClean: "cookie", "", "clean", Void, [], at::ALL, "Forgets the cookies.";
     CookieDelete: "cookie", "", "delete", Void, [needed("cookiename", Type::String)], at::ALL, "Removes a cookie.";
     CookieFilter: "cookie", "", "filter", Void, [needed("filterstring", Type::String)], at::ALL,
@@ -263,6 +310,22 @@ functions! {
         "Takes a Cookie header apart, in place of what was there before.";
     CookieSet: "cookie", "", "set", Void, [needed("cookiename", Type::String), needed("value", Type::String)], at::ALL,
         "Adds or replaces a cookie.";
+
+    VtcBarrierSync: "vtc", "", "barrier_sync", Void,
+        [needed("addr", Type::String), with_default("timeout", Type::Duration, "0s")], at::ALL,
+        "Connects to a barrier and waits until it opens.";
+    VtcNoBackend: "vtc", "", "no_backend", Backend, [], at::ALL, "The null BACKEND.";
+    VtcNoStevedore: "vtc", "", "no_stevedore", Stevedore, [], at::ALL, "The null STEVEDORE.";
+    VtcNoIp: "vtc", "", "no_ip", Ip, [], at::ALL, "The null IP.";
+    VtcPanic: "vtc", "", "panic", Void, [needed("", Type::Strands)], at::ALL, "Panics with that text.";
+    VtcSleep: "vtc", "", "sleep", Void, [needed("", Type::Duration)], at::ALL, "Waits that long.";
+    VtcTypesize: "vtc", "", "typesize", Int, [needed("", Type::String)], at::ALL,
+        "The size in C of a structure whose members are given by letters.";
+    VtcProxyHeader: "vtc", "", "proxy_header", Blob, [
+            word("version", &["v1", "v2"], None, false), needed("client", Type::Ip), needed("server", Type::Ip),
+            optional("authority", Type::String),
+        ], at::ALL,
+        "A PROXY protocol header.";
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod arguments;
+mod blob;
 pub mod context;
 mod cookie;
 mod directors;
@@ -19,6 +20,7 @@ pub mod number;
 mod purge;
 mod standard;
 mod task;
+mod vtc;
 
 pub use context::{Finish, Pending, PurgeKind, VmodContext};
 pub use instances::Instances;
@@ -120,6 +122,17 @@ fn dispatch(
         Function::PurgeHard => purge::hard(context),
         Function::PurgeSoft => purge::soft(context, arguments),
 
+        Function::BlobDecode => blob::decode(arguments, scratch),
+        Function::BlobEncode => blob::encode(arguments, scratch),
+        Function::BlobTranscode => blob::transcode(arguments, scratch),
+        Function::BlobSame => done(blob::same(arguments)),
+        Function::BlobEqual => done(blob::equal(arguments, scratch)),
+        Function::BlobLength => done(blob::length(arguments)),
+        Function::BlobSub => blob::sub(arguments, scratch),
+        Function::Blob => blob::create(context, instance, arguments, scratch),
+        Function::BlobGet => done(blob::get(context, instance, scratch)),
+        Function::BlobEncodeObject => blob::encode_object(context, instance, arguments, scratch),
+
         Function::CookieClean => done(cookie::clean(context)),
         Function::CookieDelete => done(cookie::delete(context, arguments, scratch)),
         Function::CookieFilter => done(cookie::filter(context, arguments, scratch, false)),
@@ -133,6 +146,15 @@ fn dispatch(
         Function::CookieIsset => done(cookie::isset(context, arguments, scratch)),
         Function::CookieParse => done(cookie::parse(context, arguments, scratch)),
         Function::CookieSet => done(cookie::set(context, arguments, scratch)),
+
+        Function::VtcBarrierSync => vtc::barrier_sync(context, arguments, scratch),
+        Function::VtcNoBackend => done(Value::Backend(None)),
+        Function::VtcNoStevedore => done(Value::Stevedore(None)),
+        Function::VtcNoIp => done(Value::Ip(None)),
+        Function::VtcPanic => done(vtc::panic(arguments, scratch)),
+        Function::VtcSleep => vtc::sleep(context, arguments),
+        Function::VtcTypesize => done(vtc::typesize(arguments, scratch)),
+        Function::VtcProxyHeader => vtc::proxy_header(arguments, scratch),
     }
 }
 

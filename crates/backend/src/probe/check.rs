@@ -5,6 +5,7 @@
 
 use crate::backend::{Backend, error_number, error_text};
 use crate::dial::{Dial, DialTarget, Stream};
+use crate::probe::bounded;
 use crate::proxy_header;
 use std::io;
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub struct Outcome {
 /// Checks the backend once.
 pub async fn check(backend: &Backend, definition: &ProbeDefinition, dial: &dyn Dial, prefer_v6: bool) -> Outcome {
     let start = Instant::now();
-    let limit = Duration::try_from_secs_f64(definition.timeout).unwrap_or(Duration::from_secs(2));
+    let limit = bounded(definition.timeout);
     let mut outcome =
         Outcome { family: None, sent: None, received: None, happy: false, seconds: 0.0, text: String::new() };
     match backend.target(prefer_v6) {

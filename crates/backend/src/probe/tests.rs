@@ -211,3 +211,12 @@ async fn a_long_answer_is_read_to_its_end_but_only_its_start_is_looked_at() {
         })
         .await;
 }
+
+#[test]
+fn no_definition_stops_the_clock_or_races_it() {
+    for seconds in [f64::NAN, f64::INFINITY, f64::MAX, -1.0, 0.0, 1e300] {
+        let duration = bounded(seconds);
+        assert!((DURATION_MIN..=DURATION_MAX).contains(&duration), "{seconds}");
+    }
+    assert_eq!(bounded(0.25), Duration::from_millis(250));
+}

@@ -1,0 +1,384 @@
+//! blob: binary data to text and back.
+//!
+//! Compat: encodings, leniencies and texts as observed in Varnish 7.1.1. Source: RFC 4648 (base64, hex), RFC 3986 §2.1.
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use crate::done;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{Scratch, Text, Value};
+
+/// A way to write bytes as text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Encoding {
+    Identity,
+    Base64(&'static Alphabet),
+    Hex,
+    Url,
+}
+
+/// A base64 alphabet: its last two letters and its padding.
+#[derive(PartialEq, Eq, Debug)]
+struct Alphabet {
+    last: [u8; 2],
+    padding: Option<u8>,
+}
+
+static BASE64: Alphabet = Alphabet { last: *b"+/", padding: Some(b'=') };
+static BASE64URL: Alphabet = Alphabet { last: *b"-_", padding: Some(b'=') };
+static BASE64URLNOPAD: Alphabet = Alphabet { last: *b"-_", padding: None };
+static BASE64CF: Alphabet = Alphabet { last: *b"-~", padding: Some(b'_') };
+
+impl Encoding {
+    fn named(word: &[u8]) -> Encoding {
+        match word {
+            b"BASE64" => Encoding::Base64(&BASE64),
+            b"BASE64URL" => Encoding::Base64(&BASE64URL),
+            b"BASE64URLNOPAD" => Encoding::Base64(&BASE64URLNOPAD),
+            b"BASE64CF" => Encoding::Base64(&BASE64CF),
+            b"HEX" => Encoding::Hex,
+            b"URL" => Encoding::Url,
+            _ => Encoding::Identity,
+        }
+    }
+
+    fn encode(self, bytes: &[u8], upper: bool) -> Vec<u8> {
+        match self {
+            Encoding::Identity => bytes.to_vec(),
+            Encoding::Base64(alphabet) => alphabet.encode(bytes),
+            Encoding::Hex => bytes.iter().flat_map(|byte| hex_digits(*byte, upper)).collect(),
+            Encoding::Url => encode_url(bytes, upper),
+        }
+    }
+
+    /// `None` when the text is not of this encoding.
+    fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Encoding::Identity => Some(text.to_vec()),
+            Encoding::Base64(alphabet) => alphabet.decode(text),
+            Encoding::Hex => decode_hex(text),
+            Encoding::Url => decode_url(text),
+        }
+    }
+}
+
+impl Alphabet {
+    fn letter(&self, value: u8) -> u8 {
+        match value & 63 {
+            value @ 0..=25 => b'A' + value,
+            value @ 26..=51 => b'a' + (value - 26),
+            value @ 52..=61 => b'0' + (value - 52),
+            62 => self.last[0],
+            _ => self.last[1],
+        }
+    }
+
+    fn value(&self, letter: u8) -> Option<u8> {
+        match letter {
+            b'A'..=b'Z' => Some(letter - b'A'),
+            b'a'..=b'z' => Some(letter - b'a' + 26),
+            b'0'..=b'9' => Some(letter - b'0' + 52),
+            _ if letter == self.last[0] => Some(62),
+            _ if letter == self.last[1] => Some(63),
+            _ => None,
+        }
+    }
+
+    fn encode(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+        for group in bytes.chunks(3) {
+            let word = group.iter().chain(b"\0\0").take(3).fold(0, |word, byte| word << 8 | u32::from(*byte));
+            for place in 0..4 {
+                if place <= group.len() {
+                    out.push(self.letter((word >> (18 - 6 * place)) as u8));
+                } else {
+                    out.extend(self.padding);
+                }
+            }
+        }
+        out
+    }
+
+    /// Missing letters at the end count as padding, of which a group may have two.
+    fn decode(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+        let mut is_padded = false;
+        for group in text.chunks(4) {
+            if is_padded {
+                return None;
+            }
+            let mut word = 0;
+            let mut missing = 4 - group.len();
+            for letter in group {
+                let value = match self.value(*letter) {
+                    Some(value) => value,
+                    None if Some(*letter) == self.padding => {
+                        missing += 1;
+                        0
+                    }
+                    None => return None,
+                };
+                word = word << 6 | u32::from(value);
+            }
+            word <<= 6 * (4 - group.len());
+            if missing > 2 {
+                return None;
+            }
+            is_padded = missing > 0;
+            out.extend_from_slice(&word.to_be_bytes()[1..4 - missing]);
+        }
+        Some(out)
+    }
+}
+
+fn hex_digits(byte: u8, upper: bool) -> [u8; 2] {
+    let digits = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
+    [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]
+}
+
+fn hex_value(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// An odd number of digits begins with half a byte.
+fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let (half, pairs) = text.split_at(text.len() % 2);
+    let mut out = Vec::with_capacity(text.len().div_ceil(2));
+    if let [digit] = half {
+        out.push(hex_value(*digit)?);
+    }
+    for pair in pairs.chunks(2) {
+        out.push(hex_value(pair[0])? << 4 | hex_value(pair[1])?);
+    }
+    Some(out)
+}
+
+fn encode_url(bytes: &[u8], upper: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) {
+            out.push(*byte);
+        } else {
+            out.push(b'%');
+            out.extend(hex_digits(*byte, upper));
+        }
+    }
+    out
+}
+
+fn decode_url(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let [high, low, after @ ..] = after else { return None };
+            out.push(hex_value(*high)? << 4 | hex_value(*low)?);
+            rest = after;
+        } else {
+            out.push(*first);
+            rest = after;
+        }
+    }
+    Some(out)
+}
+
+fn failure(text: impl std::fmt::Display) -> Failure {
+    Failure(format!("vmod blob error: {text}"))
+}
+
+fn encoding(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Encoding {
+    Encoding::named(scratch.get(arguments.text(place)))
+}
+
+/// Whether digits are upper-case. The case counts for HEX and URL only.
+///
+/// # Errors
+/// When a case is asked for that the encoding has not.
+fn is_upper(
+    encoding: Encoding,
+    arguments: Arguments<'_>,
+    names: (usize, usize),
+    scratch: &Scratch,
+) -> Result<bool, Failure> {
+    let case = scratch.get(arguments.text(names.1));
+    if case != b"DEFAULT" && !case.is_empty() && !matches!(encoding, Encoding::Hex | Encoding::Url) {
+        let (case, name) = (String::from_utf8_lossy(case), scratch.get(arguments.text(names.0)));
+        return Err(failure(format_args!("case {case} is illegal with encoding {}", String::from_utf8_lossy(name))));
+    }
+    Ok(case == b"UPPER")
+}
+
+/// The bytes that a text stands for; `length` above 0 says how much of it to read.
+fn decoded(encoding: Encoding, text: &[u8], length: i64) -> Result<Vec<u8>, Failure> {
+    let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(text.len());
+    encoding.decode(&text[..wanted.min(text.len())]).ok_or_else(|| {
+        let text = String::from_utf8_lossy(text);
+        failure(format_args!("cannot decode, illegal encoding beginning with \"{text}\""))
+    })
+}
+
+/// `blob.decode()`
+pub(crate) fn decode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(2)), arguments.int(1))?;
+    done(Value::Blob(scratch.put(&bytes)))
+}
+
+/// `blob.encode()`
+pub(crate) fn encode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let encoding = encoding(arguments, 0, scratch);
+    let upper = is_upper(encoding, arguments, (0, 1), scratch)?;
+    let blob = arguments.text(2);
+    if !blob.is_set() {
+        return done(Value::Text(Text::UNSET));
+    }
+    let text = encoding.encode(scratch.get(blob), upper);
+    done(Value::Text(scratch.put(&text)))
+}
+
+/// `blob.transcode()`
+pub(crate) fn transcode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let to = encoding(arguments, 1, scratch);
+    let upper = is_upper(to, arguments, (1, 2), scratch)?;
+    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(4)), arguments.int(3))?;
+    let text = to.encode(&bytes, upper);
+    done(Value::Text(scratch.put(&text)))
+}
+
+/// `blob.same()`: the same bytes at the same place.
+pub(crate) fn same(arguments: Arguments<'_>) -> Value {
+    let (one, other) = (arguments.text(0), arguments.text(1));
+    Value::Bool(one == other || one.is_empty() && other.is_empty())
+}
+
+/// `blob.equal()`
+pub(crate) fn equal(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    Value::Bool(scratch.get(arguments.text(0)) == scratch.get(arguments.text(1)))
+}
+
+/// `blob.length()`
+pub(crate) fn length(arguments: Arguments<'_>) -> Value {
+    Value::Int(arguments.text(0).len() as i64)
+}
+
+/// `blob.sub()`
+pub(crate) fn sub(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let bytes = scratch.get(arguments.text(0));
+    let (length, offset) = (arguments.int(1), arguments.int(2));
+    if bytes.is_empty() {
+        return Err(failure("blob is empty in blob.sub()"));
+    }
+    let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
+    let part = range.and_then(|(offset, length)| bytes.get(offset..offset.checked_add(length)?)).ok_or_else(|| {
+        let size = bytes.len();
+        failure(format_args!(
+            "size {length} from offset {offset} requires more bytes than blob length {size} in blob.sub()"
+        ))
+    })?;
+    let part = part.to_vec();
+    done(Value::Blob(scratch.put(&part)))
+}
+
+/// `new x = blob.blob()`
+pub(crate) fn create(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(1)), 0)?;
+    context.instances().keep_blob(instance, bytes);
+    done(Value::Void)
+}
+
+/// `.get()`
+pub(crate) fn get(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
+    Value::Blob(context.instances().blob(instance).map_or(Text::UNSET, |bytes| scratch.put(bytes)))
+}
+
+/// `.encode()`
+pub(crate) fn encode_object(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Result<Called, Failure> {
+    let encoding = encoding(arguments, 0, scratch);
+    let upper = is_upper(encoding, arguments, (0, 1), scratch)?;
+    let Some(bytes) = context.instances().blob(instance) else { return done(Value::Text(Text::UNSET)) };
+    let text = encoding.encode(bytes, upper);
+    done(Value::Text(scratch.put(&text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_as_varnish_writes_them() {
+        for (encoding, bytes, expected) in [
+            ("BASE64", &b"foo"[..], "Zm9v"),
+            ("BASE64", b"\xfb\xff", "+/8="),
+            ("BASE64URL", b"\xfb\xff", "-_8="),
+            ("BASE64URLNOPAD", b"\xfb\xff", "-_8"),
+            ("BASE64CF", b"\xfb\xff", "-~8_"),
+            ("BASE64CF", b"\xfb\xff\xbe", "-~--"),
+            ("BASE64", b"a", "YQ=="),
+            ("BASE64", b"", ""),
+            ("HEX", b"\xab\x0c", "ab0c"),
+            ("URL", b"a b/~-_.%\xc3\xa9", "a%20b%2f~-_.%25%c3%a9"),
+            ("IDENTITY", b"x", "x"),
+        ] {
+            let text = Encoding::named(encoding.as_bytes()).encode(bytes, false);
+            assert_eq!(String::from_utf8(text).unwrap(), expected, "{encoding}");
+        }
+        assert_eq!(Encoding::Hex.encode(b"\xab", true), b"AB");
+        assert_eq!(Encoding::Url.encode(b"/", true), b"%2F");
+    }
+
+    #[test]
+    fn text_is_read_with_varnishs_leniency_and_no_more() {
+        for (encoding, text, expected) in [
+            ("BASE64", "Zm9vYg==", Some(&b"foob"[..])),
+            ("BASE64", "Zm9vYg", Some(b"foob")),
+            ("BASE64", "Zm9vYg=", Some(b"foob")),
+            ("BASE64", "Zm9vYh==", Some(b"foob")),
+            ("BASE64", "Zm=v", Some(b"\x66\x60")),
+            ("BASE64", "Zm9v Yg==", None),
+            ("BASE64", "Zm9v_-==", None),
+            ("BASE64", "Z", None),
+            ("BASE64", "=", None),
+            ("BASE64", "Zm9v====", None),
+            ("BASE64", "Zg==Zg==", None),
+            ("BASE64URLNOPAD", "Zm9vYg", Some(b"foob")),
+            ("BASE64URLNOPAD", "Zm9vYg==", None),
+            ("BASE64CF", "Zm9vYg__", Some(b"foob")),
+            ("HEX", "abc", Some(b"\x0a\xbc")),
+            ("HEX", "xyz", None),
+            ("HEX", "", Some(b"")),
+            ("URL", "a%20+b", Some(b"a +b")),
+            ("URL", "a%2", None),
+            ("URL", "a%2xb", None),
+        ] {
+            assert_eq!(
+                Encoding::named(encoding.as_bytes()).decode(text.as_bytes()).as_deref(),
+                expected,
+                "{encoding} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_encoding_reads_what_it_wrote() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for name in ["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"] {
+            let encoding = Encoding::named(name.as_bytes());
+            for length in 0..bytes.len() {
+                assert_eq!(
+                    encoding.decode(&encoding.encode(&bytes[..length], false)).unwrap(),
+                    &bytes[..length],
+                    "{name}"
+                );
+            }
+        }
+    }
+}

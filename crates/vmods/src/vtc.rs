@@ -1,0 +1,169 @@
+//! vtc: helpers that test cases use.
+//!
+//! `barrier_sync` connects to a barrier of varnishtest and waits until that closes the connection.
+
+use crate::arguments::Arguments;
+use crate::context::{Finish, VmodContext};
+use crate::done;
+use backend::proxy_header;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{Scratch, Value};
+
+/// Longest sleep or wait, in seconds.
+const WAIT_SECONDS_MAX: f64 = 366.0 * 86_400.0;
+
+/// `vtc.sleep()`
+pub(crate) fn sleep(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let Some(pause) = duration(arguments.real(0)) else { return done(Value::Void) };
+    if !context.can_wait() {
+        std::thread::sleep(pause);
+        return done(Value::Void);
+    }
+    context.wait(Box::pin(async move {
+        tokio::time::sleep(pause).await;
+        let finish: Finish = Box::new(|_, _| Ok(Value::Void));
+        finish
+    }));
+    Ok(Called::Wait)
+}
+
+/// `None` for no time at all, and for what is not a number.
+fn duration(seconds: f64) -> Option<Duration> {
+    let pause = Duration::try_from_secs_f64(seconds.clamp(0.0, WAIT_SECONDS_MAX)).ok()?;
+    (!pause.is_zero()).then_some(pause)
+}
+
+/// `vtc.barrier_sync()`
+pub(crate) fn barrier_sync(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let address = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+    let limit = duration(arguments.real(1));
+    if !context.can_wait() {
+        return settle(meet(&address, limit)).map(Called::Value);
+    }
+    context.wait(Box::pin(async move {
+        let result = tokio::task::spawn_blocking(move || meet(&address, limit)).await;
+        let result = result.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let finish: Finish = Box::new(move |_, _| settle(result));
+        finish
+    }));
+    Ok(Called::Wait)
+}
+
+fn settle(result: io::Result<()>) -> Result<Value, Failure> {
+    match result {
+        Ok(()) => Ok(Value::Void),
+        Err(error) => Err(Failure(format!("Barrier synchronization failed: {error}"))),
+    }
+}
+
+/// Connects, and reads until the other side closes. Blocks.
+fn meet(address: &str, limit: Option<Duration>) -> io::Result<()> {
+    let mut stream: Box<dyn Read> = if address.starts_with('/') {
+        let stream = UnixStream::connect(address)?;
+        stream.set_read_timeout(limit)?;
+        Box::new(stream)
+    } else {
+        let stream = TcpStream::connect(socket_address(address)?)?;
+        stream.set_read_timeout(limit)?;
+        Box::new(stream)
+    };
+    let mut bytes = [0; 64];
+    while stream.read(&mut bytes)? > 0 {}
+    Ok(())
+}
+
+/// `host:port` or, as varnishtest writes it, `host port`.
+fn socket_address(text: &str) -> io::Result<SocketAddr> {
+    let text = text.trim();
+    let colon = match text.rsplit_once(' ') {
+        Some((host, port)) if host.contains(':') && !host.starts_with('[') => format!("[{}]:{port}", host.trim()),
+        Some((host, port)) => format!("{}:{port}", host.trim()),
+        None => text.to_owned(),
+    };
+    colon.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// `vtc.panic()`: costs the request that runs it.
+///
+/// # Panics
+/// Always.
+pub(crate) fn panic(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    panic!("PANIC: {}", String::from_utf8_lossy(scratch.get(arguments.text(0))));
+}
+
+/// `vtc.typesize()`: the size in C of a structure whose members are given by letters; −1 for an unknown letter.
+pub(crate) fn typesize(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    Value::Int(size_of_letters(scratch.get(arguments.text(0))))
+}
+
+fn size_of_letters(letters: &[u8]) -> i64 {
+    let mut size: i64 = 0;
+    let mut widest = 1;
+    for letter in letters {
+        let width = match letter {
+            b'c' => 1,
+            b's' => 2,
+            b'i' | b'u' | b'f' => 4,
+            b'd' | b'j' | b'l' | b'o' | b'p' | b'z' => 8,
+            _ => return -1,
+        };
+        size = (size + width - 1) / width * width + width;
+        widest = widest.max(width);
+    }
+    (size + widest - 1) / widest * widest
+}
+
+/// `vtc.proxy_header()`
+pub(crate) fn proxy_header(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let ends = arguments.ip(1).zip(arguments.ip(2));
+    let Some((client, server)) = ends.map(|(client, server)| (SocketAddr::from(client), SocketAddr::from(server)))
+    else {
+        return Err(Failure("vtc.proxy_header(): address is NULL".to_owned()));
+    };
+    let mut header = Vec::new();
+    if scratch.get(arguments.text(0)) == b"v1" {
+        proxy_header::write_version_1(client, server, &mut header);
+    } else {
+        proxy_header::write_version_2(client, server, scratch.get(arguments.text(3)), &mut header);
+    }
+    done(Value::Blob(scratch.put(&header)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_laid_out_as_in_c() {
+        for (letters, size) in [("p", 8), ("cpisz", 32), ("dfjlou", 48), ("", 0), ("cs", 4), ("!", -1)] {
+            assert_eq!(size_of_letters(letters.as_bytes()), size, "{letters}");
+        }
+    }
+
+    #[test]
+    fn barriers_are_found_in_both_notations() {
+        for text in ["127.0.0.1:80", "127.0.0.1 80", " 127.0.0.1 80 "] {
+            assert_eq!(socket_address(text).unwrap(), "127.0.0.1:80".parse().unwrap());
+        }
+        assert_eq!(socket_address("::1 80").unwrap(), "[::1]:80".parse().unwrap());
+        assert!(socket_address("nowhere").is_err());
+    }
+
+    #[test]
+    fn a_barrier_is_waited_for_until_it_closes() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let barrier = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        meet(&address, None).unwrap();
+        barrier.join().unwrap();
+        assert!(meet(&address, None).is_err(), "nobody listens any more");
+    }
+}
