@@ -8,33 +8,93 @@
 //! | [`stat`] | `varnishstat`: the counters |
 //!
 //! Options, output and exit status are those of the stock 7.1 programs. *Invariant:* a tool reads what a server
-//! publishes and never writes into it. Formats and queries are read by `shm::read`.
+//! publishes and never writes into it. Records, groups, queries and counters are read by `shm::read`; what is common to
+//! the log's tools is in `follow.rs`. The `*_to` functions write where they are told, for tests.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-use std::ffi::OsString;
+mod administration;
+mod follow;
+mod line;
+mod options;
+mod output;
+mod patience;
+mod signals;
+mod statistics;
+mod transactions;
 
-/// `varnishadm`: sends commands to a server's CLI. Returns the exit status.
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+
+/// Where a tool reads and writes.
+pub struct Streams<'a> {
+    /// Commands, or a log file named `-`.
+    pub input: &'a mut dyn Read,
+    /// Results.
+    pub output: &'a mut dyn Write,
+    /// Messages.
+    pub error: &'a mut dyn Write,
+    /// True when this is a program of its own: signals are heeded, and a terminal is spoken to as such.
+    pub program: bool,
+}
+
+/// `varnishadm`: sends commands to a server's CLI. Returns the exit status: 0 done, 1 the server refused, 2 no server.
 #[must_use]
-pub fn adm(_args: &[OsString]) -> i32 {
-    2
+pub fn adm(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| administration::run(args, streams))
 }
 
 /// `varnishlog`: prints the log. Returns the exit status.
 #[must_use]
-pub fn log(_args: &[OsString]) -> i32 {
-    2
+pub fn log(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| transactions::run(args, streams))
 }
 
 /// `varnishncsa`: prints one line per request. Returns the exit status.
 #[must_use]
-pub fn ncsa(_args: &[OsString]) -> i32 {
-    2
+pub fn ncsa(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| line::run(args, streams))
 }
 
 /// `varnishstat`: prints the counters. Returns the exit status.
 #[must_use]
-pub fn stat(_args: &[OsString]) -> i32 {
-    2
+pub fn stat(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| statistics::run(args, streams))
+}
+
+/// [`adm`] with streams of the caller's choice.
+#[must_use]
+pub fn adm_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    administration::run(args, streams)
+}
+
+/// [`log`] with streams of the caller's choice.
+#[must_use]
+pub fn log_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    transactions::run(args, streams)
+}
+
+/// [`ncsa`] with streams of the caller's choice.
+#[must_use]
+pub fn ncsa_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    line::run(args, streams)
+}
+
+/// [`stat`] with streams of the caller's choice.
+#[must_use]
+pub fn stat_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    statistics::run(args, streams)
+}
+
+fn with_standard_streams(run: impl FnOnce(&mut Streams) -> i32) -> i32 {
+    let mut output = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut streams =
+        Streams { input: &mut io::stdin().lock(), output: &mut output, error: &mut io::stderr(), program: true };
+    let status = run(&mut streams);
+    match output.flush() {
+        Ok(()) => status,
+        // The reader of a pipe went away: nothing to complain about, and nobody to complain to.
+        Err(_) => status.max(1),
+    }
 }

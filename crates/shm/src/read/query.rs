@@ -168,6 +168,12 @@ impl Query {
     }
 }
 
+/// A regular expression's error as the options of the tools report it.
+#[must_use]
+pub fn regex_error(error: &pcre2::Error) -> String {
+    format!("Regex error at position {} ({})", error.offset().unwrap_or(0), parser::regex_message(error))
+}
+
 fn is_binary(number: u8) -> bool {
     usize::from(number).checked_sub(1).and_then(|index| TAGS.get(index)).is_some_and(|row| row.binary)
 }

@@ -1,0 +1,198 @@
+//! Facts → the line.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use chrono::{DateTime, Local};
+
+use super::facts::Facts;
+use super::format::{Format, Part, Unit};
+
+/// Appends the line, without its newline.
+pub(super) fn line(format: &Format, facts: &Facts, json: bool, out: &mut Vec<u8>) {
+    let mut printer = Printer { facts, json, out };
+    for part in &format.parts {
+        printer.part(part);
+    }
+}
+
+struct Printer<'a, 'b> {
+    facts: &'a Facts<'a>,
+    json: bool,
+    out: &'b mut Vec<u8>,
+}
+
+impl Printer<'_, '_> {
+    fn part(&mut self, part: &Part) {
+        let facts = self.facts;
+        match part {
+            Part::Text(text) => self.out.extend_from_slice(text),
+            Part::BodyBytes => self.number(facts.body_bytes, "-"),
+            Part::BytesIn => self.number(facts.bytes_in, "-"),
+            Part::BytesOut => self.number(facts.bytes_out, "-"),
+            Part::Status => self.number(facts.status, "-"),
+            Part::Duration(unit) => self.duration(*unit),
+            Part::Protocol => self.text(facts.protocol, "HTTP/1.0"),
+            Part::Host => self.text(facts.host, "-"),
+            Part::LogName => self.out.push(b'-'),
+            Part::Method => self.text(facts.method, "-"),
+            Part::Query => self.text(facts.query, ""),
+            Part::Url => self.text(facts.url, "-"),
+            Part::RequestLine => self.request_line(),
+            Part::Time => self.time("[%d/%b/%Y:%T %z]"),
+            Part::TimeFormat(format) => self.time_format(format),
+            Part::User => self.user(),
+            Part::FirstByte => self.text(facts.first_byte, self.nothing()),
+            Part::HitMiss => self.word(facts.hit_miss),
+            Part::Handling => self.word(facts.handling),
+            Part::Side => self.out.push(if facts.is_backend { b'b' } else { b'c' }),
+            Part::Vxid => {
+                let _ = write!(self.out, "{}", facts.vxid);
+            }
+            Part::RequestHeader(index) => self.optional(facts.request_headers.get(*index)),
+            Part::ResponseHeader(index) => self.optional(facts.response_headers.get(*index)),
+            Part::LogKey(index) => self.text(facts.log_values.get(*index).copied().flatten(), ""),
+            Part::Record(index) => self.optional(facts.records.get(*index)),
+        }
+    }
+
+    /// What stands for a missing text.
+    fn nothing(&self) -> &'static str {
+        if self.json { "" } else { "-" }
+    }
+
+    fn optional(&mut self, value: Option<&Option<&[u8]>>) {
+        self.text(value.copied().flatten(), self.nothing());
+    }
+
+    fn word(&mut self, value: Option<&'static str>) {
+        self.text(value.map(str::as_bytes), "-");
+    }
+
+    fn number(&mut self, value: Option<&[u8]>, missing: &str) {
+        match value {
+            None if self.json => self.out.push(b'0'),
+            _ => self.text(value, missing),
+        }
+    }
+
+    /// A text with what could break the line escaped.
+    fn text(&mut self, value: Option<&[u8]>, missing: &str) {
+        let Some(value) = value else { return self.out.extend_from_slice(missing.as_bytes()) };
+        for byte in value {
+            match byte {
+                b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', *byte]),
+                b'\n' => self.out.extend_from_slice(b"\\n"),
+                b'\r' => self.out.extend_from_slice(b"\\r"),
+                b'\t' => self.out.extend_from_slice(b"\\t"),
+                0x20..=0x7e => self.out.push(*byte),
+                _ if self.json && *byte >= 0x80 => self.out.push(*byte),
+                _ if self.json => {
+                    let _ = write!(self.out, "\\u{byte:04x}");
+                }
+                _ => {
+                    let _ = write!(self.out, "\\x{byte:02x}");
+                }
+            }
+        }
+    }
+
+    fn request_line(&mut self) {
+        let facts = self.facts;
+        self.text(facts.method, "-");
+        self.out.push(b' ');
+        match facts.host_header {
+            Some(host) => {
+                if !host.starts_with(b"http://") {
+                    self.out.extend_from_slice(b"http://");
+                }
+                self.text(Some(host), "");
+            }
+            None => self.out.extend_from_slice(b"http://localhost"),
+        }
+        self.text(facts.url, "");
+        self.text(facts.query, "");
+        self.out.push(b' ');
+        self.text(facts.protocol, "HTTP/1.0");
+    }
+
+    fn duration(&mut self, unit: Unit) {
+        let (start, end) = (self.facts.start, self.facts.end);
+        let seconds = match (start, end) {
+            (Some(start), Some(end)) => end - start,
+            _ => 0.0,
+        };
+        let scale = match unit {
+            Unit::Seconds => 1.0,
+            Unit::Milliseconds => 1e3,
+            Unit::Microseconds => 1e6,
+        };
+        let _ = write!(self.out, "{}", (seconds * scale) as i64);
+    }
+
+    fn time_format(&mut self, format: &str) {
+        let Some(start) = self.facts.start else { return self.out.push(b'-') };
+        let fraction = start - start.trunc();
+        let _ = match format {
+            "sec" => write!(self.out, "{}", start as i64),
+            "msec" => write!(self.out, "{}", (start * 1e3) as i64),
+            "usec" => write!(self.out, "{}", (start * 1e6) as i64),
+            "msec_frac" => write!(self.out, "{:03}", (fraction * 1e3) as i64),
+            "usec_frac" => write!(self.out, "{:06}", (fraction * 1e6) as i64),
+            _ => return self.time(format),
+        };
+    }
+
+    fn time(&mut self, format: &str) {
+        let start = self.facts.start.and_then(|start| DateTime::from_timestamp(start as i64, 0));
+        let Some(start) = start else { return self.out.push(b'-') };
+        let mut text = String::new();
+        // An unknown conversion is an error of the formatter; what was written before it stays.
+        let _ = write!(text, "{}", start.with_timezone(&Local).format(format));
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn user(&mut self) {
+        let decoded = self.facts.credentials.and_then(decode_base64);
+        let user = decoded.as_deref().map(|both| both.split(|byte| *byte == b':').next().unwrap_or_default());
+        self.text(user, "-");
+    }
+}
+
+/// Decodes base64 with optional padding; `None` when it is none.
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let end = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
+    let mut out = Vec::with_capacity(end * 3 / 4);
+    for group in text[..end].chunks(4) {
+        let mut bits = 0u32;
+        for byte in group {
+            let value = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'a'..=b'z' => byte - b'a' + 26,
+                b'0'..=b'9' => byte - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        bits <<= 6 * (4 - group.len());
+        let bytes = bits.to_be_bytes();
+        out.extend_from_slice(&bytes[1..1 + group.len() * 3 / 4]);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_base64;
+
+    #[test]
+    fn base64_is_decoded_with_and_without_padding() {
+        assert_eq!(decode_base64(b"am9lOnNlY3JldA==").unwrap(), b"joe:secret");
+        assert_eq!(decode_base64(b"am9lOnNlY3JldA").unwrap(), b"joe:secret");
+        assert_eq!(decode_base64(b"").unwrap(), b"");
+        assert_eq!(decode_base64(b"a").unwrap(), b"");
+        assert_eq!(decode_base64(b"a:b"), None);
+    }
+}

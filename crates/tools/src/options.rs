@@ -1,0 +1,150 @@
+//! Options of the tools: one table per program feeds parsing, usage and `--optstring`.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::Streams;
+
+/// One option.
+pub(crate) struct OptionRow {
+    /// The letter after the dash.
+    pub letter: char,
+    /// What its argument is; empty for none.
+    pub argument: &'static str,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// Shorthand for a row.
+pub(crate) const fn option(letter: char, argument: &'static str, text: &'static str) -> OptionRow {
+    OptionRow { letter, argument, text }
+}
+
+/// A program and its options.
+pub(crate) struct Program {
+    /// The stock program's name.
+    pub name: &'static str,
+    /// Its options, in the order of the usage text.
+    pub options: &'static [OptionRow],
+    /// What may follow the options; empty for nothing.
+    pub rest: &'static str,
+    /// Exit status for a wrong command line.
+    pub usage_status: i32,
+    /// True when the first word that is no option ends the options.
+    pub stops_at_word: bool,
+}
+
+/// What was given on the command line.
+pub(crate) struct Given {
+    /// The options in order, each with its argument.
+    pub options: Vec<(char, OsString)>,
+    /// The words that are no options.
+    pub rest: Vec<OsString>,
+}
+
+impl Given {
+    /// The last argument given to an option.
+    pub fn last(&self, letter: char) -> Option<&OsStr> {
+        self.options.iter().rev().find(|(found, _)| *found == letter).map(|(_, argument)| argument.as_os_str())
+    }
+
+    /// True when the option was given.
+    pub fn has(&self, letter: char) -> bool {
+        self.last(letter).is_some()
+    }
+}
+
+impl Program {
+    /// Reads a command line. `Err` is the exit status of a program that has nothing more to do.
+    pub fn parse(&self, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
+        let mut parser = lexopt::Parser::from_args(args.iter().cloned());
+        let mut given = Given { options: Vec::new(), rest: Vec::new() };
+        loop {
+            let letter = match parser.next() {
+                Ok(None) => return Ok(given),
+                Ok(Some(lexopt::Arg::Value(word))) => {
+                    if self.rest.is_empty() {
+                        return Err(self.wrong(&format!("unexpected word '{}'", word.to_string_lossy()), streams));
+                    }
+                    given.rest.push(word);
+                    if self.stops_at_word {
+                        given.rest.extend(parser.raw_args().into_iter().flatten());
+                        return Ok(given);
+                    }
+                    continue;
+                }
+                Ok(Some(lexopt::Arg::Long("help"))) => 'h',
+                Ok(Some(lexopt::Arg::Long("optstring"))) => {
+                    let _ = writeln!(streams.output, "{}", self.optstring());
+                    return Err(0);
+                }
+                Ok(Some(lexopt::Arg::Long(name))) => {
+                    return Err(self.wrong(&format!("invalid option -- '--{name}'"), streams));
+                }
+                Ok(Some(lexopt::Arg::Short(letter))) => letter,
+                Err(error) => return Err(self.wrong(&error.to_string(), streams)),
+            };
+            let Some(row) = self.options.iter().find(|row| row.letter == letter) else {
+                return Err(self.wrong(&format!("invalid option -- '{letter}'"), streams));
+            };
+            match letter {
+                'h' => {
+                    let _ = streams.output.write_all(self.usage().as_bytes());
+                    return Err(0);
+                }
+                'V' => {
+                    let _ = writeln!(
+                        streams.error,
+                        "{} ({})\nCopal {}",
+                        self.name,
+                        surface::version::VARNISH_BANNER,
+                        surface::version::COPAL_VERSION
+                    );
+                    return Err(0);
+                }
+                _ => {}
+            }
+            let argument = if row.argument.is_empty() {
+                OsString::new()
+            } else {
+                match parser.value() {
+                    Ok(argument) => argument,
+                    Err(_) => {
+                        return Err(self.wrong(&format!("option requires an argument -- '{letter}'"), streams));
+                    }
+                }
+            };
+            given.options.push((letter, argument));
+        }
+    }
+
+    /// Says what is wrong with the command line, in one line.
+    fn wrong(&self, what: &str, streams: &mut Streams) -> i32 {
+        let _ = writeln!(streams.error, "{}: {what} (-h lists the options)", self.name);
+        self.usage_status
+    }
+
+    fn usage(&self) -> String {
+        let mut text = format!("Usage: {} <options>", self.name);
+        if !self.rest.is_empty() {
+            text.push(' ');
+            text.push_str(self.rest);
+        }
+        text.push_str("\n\nOptions:\n");
+        for row in self.options {
+            let flag = if row.argument.is_empty() {
+                format!("[-{}]", row.letter)
+            } else {
+                format!("[-{} {}]", row.letter, row.argument)
+            };
+            text.push_str(&format!(" {flag:<25} {}\n", row.text));
+        }
+        text
+    }
+
+    /// The options as getopt(3) takes them, for wrapper scripts.
+    fn optstring(&self) -> String {
+        let mut rows: Vec<_> = self.options.iter().collect();
+        rows.sort_by_key(|row| (row.letter.to_ascii_lowercase(), row.letter.is_ascii_lowercase()));
+        rows.iter().flat_map(|row| [Some(row.letter), (!row.argument.is_empty()).then_some(':')]).flatten().collect()
+    }
+}

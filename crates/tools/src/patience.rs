@@ -1,0 +1,57 @@
+//! How long a tool waits for a server to appear, and finding it.
+
+use std::ffi::OsStr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use shm::read::vsm::{Vsm, work_directory};
+
+/// How often a server that is not there is looked for.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// `-t`: seconds to wait; `None` waits for ever.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Patience(pub Option<f64>);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience(Some(5.0))
+    }
+}
+
+impl Patience {
+    /// Seconds, or `off`.
+    pub fn parse(text: &OsStr) -> Option<Patience> {
+        let text = text.to_str()?;
+        if text == "off" {
+            return Some(Patience(None));
+        }
+        let seconds: f64 = text.parse().ok()?;
+        (seconds.is_finite() && seconds >= 0.0).then_some(Patience(Some(seconds)))
+    }
+
+    /// Waits until the server `name` has published its index, or patience ends.
+    pub fn attach(self, name: Option<&OsStr>) -> Option<Vsm> {
+        let mut vsm = Vsm::new(&work_directory(name));
+        self.wait_for(|| vsm.poll().manager_running).then_some(vsm)
+    }
+
+    /// Tries until `condition` holds, or patience ends.
+    pub fn wait_for(self, mut condition: impl FnMut() -> bool) -> bool {
+        let started = Instant::now();
+        loop {
+            if condition() {
+                return true;
+            }
+            let passed = started.elapsed();
+            let left = match self.0 {
+                None => RETRY,
+                Some(limit) => Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX).saturating_sub(passed),
+            };
+            if left.is_zero() {
+                return false;
+            }
+            sleep(left.min(RETRY));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The signals that a log tool heeds: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// What was asked for since the last look.
+#[derive(Default)]
+pub(crate) struct Signals {
+    stop: AtomicBool,
+    rotate: AtomicBool,
+    flush: AtomicBool,
+}
+
+impl Signals {
+    /// Nothing asked for, nothing heard.
+    pub fn deaf() -> Arc<Signals> {
+        Arc::new(Signals::default())
+    }
+
+    /// Listens on a thread of its own. A second INT or TERM ends the process even when it is stuck in a write.
+    pub fn listen() -> Arc<Signals> {
+        let signals = Signals::deaf();
+        let mut set = SigSet::empty();
+        for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGINT, Signal::SIGTERM] {
+            set.add(signal);
+        }
+        if set.thread_block().is_err() {
+            return signals;
+        }
+        let heard = Arc::clone(&signals);
+        thread::spawn(move || {
+            while let Ok(signal) = set.wait() {
+                match signal {
+                    Signal::SIGHUP => heard.rotate.store(true, Ordering::Relaxed),
+                    Signal::SIGUSR1 => heard.flush.store(true, Ordering::Relaxed),
+                    _ => {
+                        if heard.stop.swap(true, Ordering::Relaxed) {
+                            std::process::exit(1);
+                        }
+                    }
+                }
+            }
+        });
+        signals
+    }
+
+    /// True once the tool shall end.
+    pub fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// True when a HUP came since the last look.
+    pub fn take_rotate(&self) -> bool {
+        self.rotate.swap(false, Ordering::Relaxed)
+    }
+
+    /// True when a USR1 came since the last look.
+    pub fn take_flush(&self) -> bool {
+        self.flush.swap(false, Ordering::Relaxed)
+    }
+}
