@@ -49,6 +49,20 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
     Ok(options)
 }
 
+/// Marks the headers that the Connection header names: they are not passed on, whatever becomes of Connection. Those that
+/// somebody sets later under the same name are: a client must not be able to take away what VCL tells an origin.
+pub(crate) fn mark_hops(message: &mut Message) {
+    let is_usual = |token: &[u8]| token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive");
+    let mut named: Vec<Vec<u8>> = Vec::new();
+    for value in message.get_all("Connection") {
+        let tokens = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty());
+        named.extend(tokens.filter(|token| !is_usual(token)).map(<[u8]>::to_vec));
+    }
+    if !named.is_empty() {
+        message.mark_hops(|name| named.iter().any(|token| token.eq_ignore_ascii_case(name)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +75,18 @@ mod tests {
             message.append(name.as_bytes(), value.as_bytes());
         }
         connection_options(&message).map(|options| (options.close, options.keep_alive, options.upgrade))
+    }
+
+    #[test]
+    fn headers_named_when_received_are_marked_and_later_ones_are_not() {
+        let mut message = Message::new();
+        for (name, value) in [("X-Hop", "1"), ("Connection", "close, x-hop"), ("X-Other", "2")] {
+            message.append(name.as_bytes(), value.as_bytes());
+        }
+        mark_hops(&mut message);
+        message.append(b"x-hop", b"3");
+        let marked: Vec<_> = message.headers().map(|header| header.is_hop()).collect();
+        assert_eq!(marked, [true, false, false, false]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
 //! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
+use crate::connection::mark_hops;
 use crate::framing::merge_equal_lengths;
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr;
@@ -189,6 +190,7 @@ fn parse(
     let mut lines = Lines { rest: &buffer[start..consumed] };
     start_line(lines.next().unwrap_or_default(), message)?;
     headers(&mut lines, limits, message)?;
+    mark_hops(message);
     Ok(HeadStatus::Complete { consumed })
 }
 

@@ -30,6 +30,7 @@ struct Field {
     line: Span,
     name_len: u16,
     value_start: u16,
+    is_hop: bool,
 }
 
 /// A header line, borrowed.
@@ -38,6 +39,7 @@ pub struct HeaderLine<'a> {
     line: &'a [u8],
     name_len: usize,
     value_start: usize,
+    is_hop: bool,
 }
 
 impl<'a> HeaderLine<'a> {
@@ -57,6 +59,12 @@ impl<'a> HeaderLine<'a> {
     #[must_use]
     pub fn value(&self) -> &'a [u8] {
         &self.line[self.value_start..]
+    }
+
+    /// Whether it was meant for the hop it came over only: named by the Connection header of the message as received.
+    #[must_use]
+    pub fn is_hop(&self) -> bool {
+        self.is_hop
     }
 
     /// Whether this is the header of that name, without regard to case.
@@ -193,6 +201,7 @@ impl Message {
             line: field.line.of(&self.buffer),
             name_len: usize::from(field.name_len),
             value_start: usize::from(field.value_start),
+            is_hop: field.is_hop,
         }
     }
 
@@ -252,7 +261,7 @@ impl Message {
         }
         let len = self.buffer.len() as u32 - start;
         let name_len = u16::try_from(name.len()).expect("header names are bounded by the parser");
-        self.fields.push(Field { line: Span { start, len }, name_len, value_start: name_len + 2 });
+        self.fields.push(Field { line: Span { start, len }, name_len, value_start: name_len + 2, is_hop: false });
     }
 
     /// Adds a line as received (`Name:value` with any blanks after the colon). `name_len` is the offset of the colon,
@@ -263,7 +272,8 @@ impl Message {
     pub fn append_raw(&mut self, line: &[u8], name_len: usize, value_start: usize) {
         assert!(name_len < line.len() && value_start <= line.len() && value_start > name_len);
         let span = self.push(line);
-        self.fields.push(Field { line: span, name_len: name_len as u16, value_start: value_start as u16 });
+        let (name_len, value_start) = (name_len as u16, value_start as u16);
+        self.fields.push(Field { line: span, name_len, value_start, is_hop: false });
     }
 
     /// Removes every header of this name and adds one at the end.
@@ -306,8 +316,18 @@ impl Message {
                 line: field.line.of(buffer),
                 name_len: usize::from(field.name_len),
                 value_start: usize::from(field.value_start),
+                is_hop: field.is_hop,
             })
         });
+    }
+
+    /// Marks the headers whose names the test accepts as meant for the next hop only, see [`HeaderLine::is_hop`]. Headers
+    /// added later are not marked, even under the same name.
+    pub fn mark_hops(&mut self, mut is_hop: impl FnMut(&[u8]) -> bool) {
+        let buffer = &self.buffer;
+        for field in &mut self.fields {
+            field.is_hop |= is_hop(&field.line.of(buffer)[..usize::from(field.name_len)]);
+        }
     }
 
     /// Writes the message in the form in which objects are stored: see [`Message::decode`].
@@ -350,7 +370,7 @@ impl Message {
                 return None;
             }
             let span = self.push(line);
-            self.fields.push(Field { line: span, name_len, value_start });
+            self.fields.push(Field { line: span, name_len, value_start, is_hop: false });
         }
         rest.is_empty().then_some(())
     }

@@ -1,9 +1,8 @@
 //! Which headers go on from one message to the next.
 //!
-//! The table of known headers is `surface::header`; this applies it, together with what the Connection header of the very
-//! message names. That Connection may not name everything is the codec's to check. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
+//! The table of known headers is `surface::header`; this applies it, together with the marks that the codec puts on headers
+//! named by the Connection header of the message as received. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
 
-use crate::list::members;
 use message::Message;
 use surface::header::{CONNECTION_SPECIFIC, DROP_FETCH, DROP_INSERT, DROP_PASS, DROP_STORE_PASS, find};
 
@@ -38,27 +37,19 @@ impl Class {
 /// Appends to `to` the headers of `from` that may go that way. The start line of `to` is the caller's.
 pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     let dropped = class.dropped();
-    // Most Connection headers hold nothing but these, which name no header that could still be there.
-    let is_plain =
-        |name: &[u8]| [&b"close"[..], b"keep-alive", b"upgrade"].iter().any(|plain| plain.eq_ignore_ascii_case(name));
-    let names_others = from.get_all("Connection").flat_map(members).any(|name| !is_plain(name));
     for header in from.headers() {
-        if find(header.name()).is_some_and(|row| row.dropped & dropped != 0) {
+        let row = find(header.name());
+        if row.is_some_and(|row| row.dropped & dropped != 0) {
             continue;
         }
-        if names_others && is_named_by_connection(from, header.name()) {
+        // A header that everyone relies on is kept, whatever Connection says.
+        if header.is_hop() && row.is_none_or(|row| row.dropped & DROP_PASS != 0) {
             continue;
         }
         let line = header.line();
         let name_len = header.name().len();
         to.append_raw(line, name_len, line.len() - header.value().len());
     }
-}
-
-/// A header that everyone relies on is kept, whatever Connection says.
-fn is_named_by_connection(message: &Message, name: &[u8]) -> bool {
-    find(name).is_none_or(|row| row.dropped & DROP_PASS != 0)
-        && message.get_all("Connection").flat_map(members).any(|named| named.eq_ignore_ascii_case(name))
 }
 
 /// Joins all headers of that name into one, separated by `, `, in place of the first. Nothing happens when there are fewer
@@ -91,6 +82,9 @@ mod tests {
             from.append(name.as_bytes(), b"v");
         }
         from.append(b"Connection", connection.as_bytes());
+        from.mark_hops(|name| {
+            crate::list::members(connection.as_bytes()).any(|named| named.eq_ignore_ascii_case(name))
+        });
         let mut to = Message::new();
         copy_filtered(&from, &mut to, class);
         to.headers()

@@ -25,7 +25,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 }
                 Action::Pass => {
                     self.count_hit();
-                    Step::Pass
+                    self.request.task.forget_lookup();
+                    // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
+                    self.request.task.is_hit = true;
+                    return Step::Pass;
                 }
                 Action::Restart => Step::Restart,
                 Action::Synth => self.synth_ruling(arguments),

@@ -80,10 +80,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let task = &mut self.request.task;
         let mut bereq = Message::new();
         bereq.copy_from(&task.request);
-        let listed: Vec<Vec<u8>> =
-            task.request.get_all("Connection").flat_map(semantics::list::members).map(<[u8]>::to_vec).collect();
-        bereq.retain(|header| !listed.iter().any(|name| name.eq_ignore_ascii_case(header.name())));
-        // An upgrade is agreed between the client and the origin; without what names it there is none.
+        // What the client meant for this hop stays here, Upgrade too: VCL says when it is the origin's business.
+        bereq.retain(|header| !header.is_hop());
         logged::log_request(&mut log, BEREQ, &bereq);
         logged::set(&mut log, BEREQ, &mut bereq, "X-Varnish", parent.to_string().as_bytes());
         logged::force(&mut log, BEREQ, &mut bereq, "Connection", b"close");

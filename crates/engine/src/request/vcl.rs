@@ -36,7 +36,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn start_vcl(&mut self, method: Method) -> Outcome {
-        let now = self.context.clock.now();
+        // VCL's `now` is the time of the last timestamp.
+        let now = self.request.task.previous;
         let request = &mut *self.request;
         let Some(vcl) = &request.vcl else {
             return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
@@ -56,7 +57,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn resume_vcl(&mut self, method: Method) -> Outcome {
-        let now = self.context.clock.now();
+        // VCL's `now` is the time of the last timestamp.
+        let now = self.request.task.previous;
         let request = &mut *self.request;
         let Some(vcl) = &request.vcl else {
             return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
