@@ -281,11 +281,11 @@ impl Machine {
             }
             Op::Upper => {
                 let from = self.take_text()?;
-                self.stack.push(Value::Text(text::change_case(from, u8::to_ascii_uppercase, scratch)));
+                self.stack.push(Value::Text(scratch.put_changed(from, u8::make_ascii_uppercase)));
             }
             Op::Lower => {
                 let from = self.take_text()?;
-                self.stack.push(Value::Text(text::change_case(from, u8::to_ascii_lowercase, scratch)));
+                self.stack.push(Value::Text(scratch.put_changed(from, u8::make_ascii_lowercase)));
             }
             Op::Resolve => {
                 let Value::Backend(director) = self.take()? else { return Err(damaged()) };

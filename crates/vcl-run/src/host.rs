@@ -70,7 +70,8 @@ pub trait Host {
     }
     /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it).
     fn hash_data(&mut self, data: &[u8]);
-    /// The `synthetic()` body of vcl_synth and vcl_backend_error; each call replaces the body unless `append`.
+    /// The `synthetic()` body of vcl_synth and vcl_backend_error; replaces the body unless `append`. The statement always
+    /// appends, as in Varnish 7.1.1; only `set resp.body` and `set beresp.body` replace ([`Host::write`]).
     fn synthetic(&mut self, body: &[u8], append: bool);
     /// The `ban()` statement; a wrong expression is logged by the implementation.
     fn ban(&mut self, expression: &[u8]);

@@ -105,6 +105,17 @@ impl Scratch {
         self.end(start)
     }
 
+    /// Stores a copy of a string with each byte changed; an unset one stays unset.
+    pub fn put_changed(&mut self, text: Text, change: impl Fn(&mut u8)) -> Text {
+        if text.is_empty() {
+            return text;
+        }
+        let start = self.begin();
+        self.extend_text(text);
+        self.bytes[start..].iter_mut().for_each(change);
+        self.end(start)
+    }
+
     /// Starts a string that is written in pieces; finish it with [`Scratch::end`].
     #[must_use]
     pub fn begin(&self) -> usize {
@@ -132,9 +143,14 @@ impl Scratch {
             } else if start + text.len() <= self.bytes.len() {
                 self.bytes.extend_from_within(start..start + text.len());
             }
-        } else if let Some(constants) = self.constants.clone() {
+        } else if let Some(constants) = &self.constants {
             let start = (text.start & !CONSTANT) as usize;
-            self.extend(constants.get(start..start + text.len()).unwrap_or(b""));
+            let bytes = constants.get(start..start + text.len()).unwrap_or(b"");
+            if self.bytes.len() + bytes.len() > self.limit_bytes {
+                self.overflowed = true;
+            } else {
+                self.bytes.extend_from_slice(bytes);
+            }
         }
     }
 

@@ -34,11 +34,11 @@ sub vcl_req_method {
         # The start of HTTP/2 where it is not spoken.
         return (synth(405));
     }
-    if (req.method !~ "^(GET|HEAD|PUT|POST|TRACE|OPTIONS|DELETE|PATCH)$") {
-        # Not understood, so not looked into.
-        return (pipe);
-    }
     if (req.method != "GET" && req.method != "HEAD") {
+        if (req.method !~ "^(PUT|POST|TRACE|OPTIONS|DELETE|PATCH)$") {
+            # Not understood, so not looked into.
+            return (pipe);
+        }
         return (pass);
     }
 }

@@ -13,6 +13,7 @@ mod collect;
 mod emit;
 mod expression;
 mod flow;
+mod path;
 mod statement;
 mod variable;
 

@@ -68,15 +68,6 @@ pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
     scratch.end(start)
 }
 
-/// A copy with another case; unset stays unset.
-pub(super) fn change_case(from: Text, change: fn(&u8) -> u8, scratch: &mut Scratch) -> Text {
-    if from.is_empty() {
-        return from;
-    }
-    let changed: Vec<u8> = scratch.get(from).iter().map(change).collect();
-    scratch.put(&changed)
-}
-
 /// `Sun, 06 Nov 1994 08:49:37 GMT`; times out of the range of years 0 to 9999 are cut to it. Source: RFC 9110 §5.6.7.
 fn http_date(seconds: f64) -> [u8; 29] {
     const DAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed";

@@ -113,8 +113,8 @@ fn includes_that_multiply_are_bounded() {
 /// Not a promise but a number: `cargo test --release -p vcl -- --ignored --nocapture speed`.
 #[test]
 #[ignore = "prints timings"]
-fn speed_of_a_thousand_and_of_twenty_thousand_lines() {
-    for lines in [1_000usize, 20_000] {
+fn speed_of_a_thousand_to_eighty_thousand_lines() {
+    for lines in [1_000usize, 20_000, 80_000] {
         let mut text = String::from(HEAD);
         text += "import std;\n";
         for index in 0..lines / 5 {

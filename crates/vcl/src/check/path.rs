@@ -1,0 +1,367 @@
+//! Paths as values: variables, headers, names of the VCL, functions of VMODs, and what follows them after a dot.
+
+use super::expression::{Typed, wanted_name};
+use super::variable::{Lookup, Variable};
+use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
+use crate::diagnostic::hint;
+use crate::tree::{At, Path, Segment};
+use surface::vcl::{HttpObject, Type, Var, at};
+use surface::vmod::FUNCTIONS;
+use vcl_run::program::{Endpoint, Op};
+
+impl Checker<'_> {
+    /// Leaves what a path stands for.
+    pub(super) fn path_value(
+        &mut self,
+        path: &Path,
+        first: At,
+        last: At,
+        wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let word = self.text(first);
+        let single = path.segments.len() == 1;
+        if path.segments[0].arguments.is_none()
+            && let Some(value) = [("true", true), ("false", false)]
+                .iter()
+                .find(|(name, _)| word.eq_ignore_ascii_case(name))
+                .map(|&(_, value)| value)
+        {
+            self.emitter.op(Op::Bool(value));
+            return self.members(Typed::Plain(Type::Bool), &path.segments[1..], first);
+        }
+        match self.find_variable(path)? {
+            Lookup::Found(variable) => {
+                let segments = variable.segments;
+                let typed = self.variable_value(&variable, first, wanted, path)?;
+                return self.members(typed, &path.segments[segments..], first);
+            }
+            Lookup::Storage(index) => {
+                self.emitter.op(Op::Stevedore(Some(index)));
+                return self.members(Typed::Plain(Type::Stevedore), &path.segments[2..], first);
+            }
+            Lookup::Family => {
+                let end = path.segments.last().map_or(first, |segment| segment.name);
+                let written: String = (first..=end).map(|index| self.text(index)).collect();
+                return Err(self.family_alone(&written, first, end));
+            }
+            Lookup::None => {}
+        }
+        if word.eq_ignore_ascii_case("regsub") || word.eq_ignore_ascii_case("regsuball") {
+            let all = word.len() > 6;
+            let typed = self.regsub(&path.segments[0], all, first, last)?;
+            return self.members(typed, &path.segments[1..], first);
+        }
+        if single
+            && word == "default"
+            && let Some(typed) = self.default_symbol(wanted, first)?
+        {
+            return Ok(typed);
+        }
+        let known = self.symbol(word).map(|symbol| (symbol.meaning, symbol.defined));
+        match known {
+            Some((Meaning::Vmod(vmod), defined)) if defined < first && !single => {
+                return self.vmod_function(vmod, path, first, wanted, statement);
+            }
+            Some((Meaning::Instance(index), defined)) if defined < first => {
+                self.use_symbol(word);
+                let Some(method) = path.segments.get(1) else { return Ok(Typed::Instance(index)) };
+                let typed = self.instance_method(index, method, first, wanted, statement)?;
+                return self.members(typed, &path.segments[2..], first);
+            }
+            Some((Meaning::Backend(index), _)) => {
+                self.use_symbol(word);
+                let none =
+                    matches!(self.backends.get(index as usize).map(|backend| &backend.endpoint), Some(Endpoint::None));
+                self.emitter.op(Op::Backend((!none).then_some(index)));
+                return self.members(Typed::Plain(Type::Backend), &path.segments[1..], first);
+            }
+            Some((Meaning::Acl(index), _)) => {
+                self.use_symbol(word);
+                self.emitter.op(Op::Acl(index));
+                return self.members(Typed::Plain(Type::Acl), &path.segments[1..], first);
+            }
+            Some((Meaning::Probe(index), _)) => {
+                self.use_symbol(word);
+                self.emitter.op(Op::Probe(index));
+                return self.members(Typed::Plain(Type::Probe), &path.segments[1..], first);
+            }
+            Some((Meaning::Sub(index), _)) => {
+                self.use_symbol(word);
+                if wanted != Type::Sub {
+                    let text = format!(
+                        "Symbol '{word}' can only be used as a SUB expression\n{}{}",
+                        self.at(first),
+                        hint(&format!("call {word};"))
+                    );
+                    return Err(self.error(first, text));
+                }
+                self.emitter.op(Op::Sub(index));
+                return Ok(Typed::Plain(Type::Sub));
+            }
+            Some((Meaning::Vmod(_), defined)) if single && defined < first => {
+                let text = format!(
+                    "Symbol '{word}' type (vmod) can not be used in expression.\n{}\nThat symbol was defined here:\n{}",
+                    self.at(first),
+                    self.at(defined)
+                );
+                return Err(self.error(first, text));
+            }
+            _ => {}
+        }
+        Err(self.unknown_path(path, first, wanted))
+    }
+
+    /// `default` where a backend or probe is wanted.
+    fn default_symbol(&mut self, wanted: Type, first: At) -> Checked<Option<Typed>> {
+        match wanted {
+            Type::Probe => {
+                let Some(probe) = self.default_probe else { return Ok(None) };
+                self.emitter.op(Op::Probe(probe));
+                Ok(Some(Typed::Plain(Type::Probe)))
+            }
+            Type::Backend => {
+                let Some(index) = self.default_backend else { return Ok(None) };
+                let none =
+                    matches!(self.backends.get(index as usize).map(|backend| &backend.endpoint), Some(Endpoint::None));
+                self.use_symbol("default");
+                self.emitter.op(Op::Backend((!none).then_some(index)));
+                Ok(Some(Typed::Plain(Type::Backend)))
+            }
+            _ => Err(self.error_at("Symbol 'default' is a reserved word.", first)),
+        }
+    }
+
+    pub(super) fn is_word_of_language(&self, word: &str) -> bool {
+        self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word))
+            || self.dialect.reserved.iter().any(|known| known.eq_ignore_ascii_case(word))
+    }
+
+    /// Says why a path stands for nothing.
+    fn unknown_path(&mut self, path: &Path, first: At, wanted: Type) -> Reported {
+        let word = self.text(first);
+        if self.is_damaged(word) {
+            return Reported;
+        }
+        let single = path.segments.len() == 1 && path.segments[0].arguments.is_none();
+        if path.segments.len() == 1 && self.is_word_of_language(word) {
+            let action = self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
+            let kind = if action { "action" } else { "reserved" };
+            let text = format!("Symbol '{word}' type ({kind}) can not be used in expression.");
+            return self.error_at(&text, first);
+        }
+        if single && matches!(wanted, Type::Backend | Type::Acl | Type::Probe | Type::Sub) {
+            let kind = wanted.name().to_ascii_lowercase();
+            let names =
+                self.symbols.values().filter(|symbol| symbol.meaning.kind() == kind).map(|symbol| symbol.name.as_str());
+            let help = nearest(word, names).map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
+            let text = format!("Undefined {kind} {word}, first reference:\n{}{help}", self.at(first));
+            return self.error(first, text);
+        }
+        let last = path.segments.last().map_or(first, |segment| segment.name);
+        let written: String = if path.segments.iter().all(|segment| segment.arguments.is_none()) {
+            (first..=last).map(|index| self.text(index)).collect()
+        } else {
+            path.segments.iter().map(|segment| self.text(segment.name)).collect::<Vec<_>>().join(".")
+        };
+        if let Some(help) = self.member_hint(path) {
+            return self.not_found(&written, first, last, Some(&help));
+        }
+        self.unknown_variable(&written, first, last)
+    }
+
+    fn variable_value(&mut self, variable: &Variable, first: At, wanted: Type, path: &Path) -> Checked<Typed> {
+        let row = variable.row;
+        let whole = variable.segments == path.segments.len();
+        if let Some((http, name)) = &variable.header {
+            self.note_read(variable, first);
+            if wanted == Type::Header && whole {
+                let name = self.emitter.header(name);
+                self.emitter.op(Op::HeaderPlace(*http, name));
+                return Ok(Typed::Plain(Type::Header));
+            }
+            self.emitter.read_header(*http, name);
+            return Ok(Typed::Plain(Type::String));
+        }
+        if let Some(storage) = variable.storage {
+            self.note_read(variable, first);
+            self.emitter.op(Op::Stevedore(Some(storage)));
+            self.emitter.op(Op::StorageProperty(row.var));
+            return Ok(Typed::Plain(row.kind));
+        }
+        if row.kind == Type::Http {
+            if whole {
+                self.note_read(variable, first);
+            }
+            self.emitter.op(Op::Http(match row.var {
+                Var::Bereq => HttpObject::Bereq,
+                Var::Beresp => HttpObject::Beresp,
+                Var::Resp => HttpObject::Resp,
+                _ => HttpObject::Req,
+            }));
+            return Ok(Typed::Plain(Type::Http));
+        }
+        if row.read == 0 {
+            // Bodies cannot be read: their type fits nowhere.
+            let wanted_name = wanted_name(wanted);
+            let last = first + 2;
+            let message = if matches!(wanted, Type::String | Type::Strands | Type::Body) {
+                format!("Cannot convert {} to STRING.\n{}", row.kind.name(), self.at(last + 1))
+            } else {
+                let place = self.between(first, last);
+                format!("Expression has type {}, expected {wanted_name}\n{place}", row.kind.name())
+            };
+            let help = hint(&format!("{} can be set, but not read", row.name));
+            return Err(self.error(first, message + &help));
+        }
+        self.note_read(variable, first);
+        self.emitter.op(if row.var == Var::Now { Op::Now } else { Op::Read(row.var) });
+        Ok(Typed::Plain(row.kind))
+    }
+
+    /// Properties and methods behind a value.
+    pub(super) fn members(&mut self, mut typed: Typed, members: &[Segment], first: At) -> Checked<Typed> {
+        for member in members {
+            let name = self.text(member.name).to_ascii_lowercase();
+            let op = match (typed, name.as_str()) {
+                (typed, "upper") if typed.is_text() => Op::Upper,
+                (typed, "lower") if typed.is_text() => Op::Lower,
+                (Typed::Plain(Type::Backend), "resolve") => Op::Resolve,
+                (Typed::Plain(Type::Stevedore), "free_space" | "used_space" | "happy") => {
+                    let (var, kind) = match name.as_str() {
+                        "free_space" => (Var::StorageFreeSpace, Type::Bytes),
+                        "used_space" => (Var::StorageUsedSpace, Type::Bytes),
+                        _ => (Var::StorageHappy, Type::Bool),
+                    };
+                    self.note_use(at::CLIENT | at::BACKEND, first, first, UseKind::Read);
+                    self.emitter.op(Op::StorageProperty(var));
+                    typed = Typed::Plain(kind);
+                    continue;
+                }
+                _ => return Err(self.unknown_property(typed, member.name)),
+            };
+            match &member.arguments {
+                None => return Err(self.expected("'('", member.name + 1)),
+                Some(arguments) if !arguments.items.is_empty() => {
+                    return Err(self.expected("')'", arguments.items[0].value.first));
+                }
+                Some(_) => {}
+            }
+            self.emitter.op(op);
+        }
+        Ok(typed)
+    }
+
+    fn unknown_property(&mut self, typed: Typed, token: At) -> Reported {
+        let word = self.text(token);
+        let (name, known): (String, Vec<&str>) = match typed {
+            typed if typed.is_text() => ("STRINGS".into(), vec!["upper()", "lower()"]),
+            Typed::Plain(Type::Backend) => ("BACKEND".into(), vec!["resolve()"]),
+            Typed::Plain(Type::Stevedore) => ("STEVEDORE".into(), vec!["free_space", "used_space", "happy"]),
+            Typed::Plain(Type::Http) => {
+                let prefix = if token >= 2 { self.text(token - 2).to_ascii_lowercase() } else { String::new() };
+                let names = surface::vcl::VARIABLES
+                    .iter()
+                    .filter_map(|row| row.name.strip_prefix(prefix.as_str())?.strip_prefix('.'));
+                let near = nearest(word, names.filter(|name| !name.contains('*')));
+                let renamed = self
+                    .dialect
+                    .renamed
+                    .iter()
+                    .find(|(old, _)| *old == format!("{prefix}.{}", word.to_ascii_lowercase()));
+                let help = match (renamed, near) {
+                    (Some((_, new)), _) => Some(format!("use {new}")),
+                    (None, Some(near)) => Some(format!("did you mean {prefix}.{near}?")),
+                    (None, None) => None,
+                };
+                let help = help.map_or(String::new(), |help| hint(&help));
+                let text = format!("Unknown property '{word}' for type HTTP\n{}{help}", self.at(token));
+                return self.error(token, text);
+            }
+            Typed::Instance(index) => {
+                let instance = &self.instances[index as usize];
+                let (vmod, class) = (instance.vmod, instance.class);
+                let names =
+                    FUNCTIONS.iter().filter(|row| row.vmod == vmod && row.class == class && !row.name.is_empty());
+                (self.typed_name(typed), names.map(|row| row.name).collect())
+            }
+            other => (self.typed_name(other), Vec::new()),
+        };
+        let help = match (nearest(word, known.iter().copied()), known.is_empty()) {
+            (Some(near), _) => hint(&format!("did you mean {near}?")),
+            (None, false) => hint(&format!("there is {}", known.join(", "))),
+            (None, true) => String::new(),
+        };
+        let text = format!("Unknown property '{word}' for type {name}\n{}{help}", self.at(token));
+        self.error(token, text)
+    }
+
+    fn vmod_function(
+        &mut self,
+        vmod: &'static str,
+        path: &Path,
+        first: At,
+        wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let segment = &path.segments[1];
+        let name = self.text(segment.name);
+        let exact = self.functions.get(&(vmod, "", name)).copied();
+        let found = exact.or_else(|| {
+            let same = |row: &surface::vmod::FunctionRow| {
+                row.vmod == vmod && row.class.is_empty() && row.name.eq_ignore_ascii_case(name)
+            };
+            FUNCTIONS.iter().position(same).map(|index| index as u32)
+        });
+        let Some(function) = found else { return Err(self.unknown_path(path, first, wanted)) };
+        self.use_symbol(self.text(first));
+        let typed = self.called(function, None, segment, first, statement)?;
+        self.members(typed, &path.segments[2..], first)
+    }
+
+    fn instance_method(
+        &mut self,
+        instance: u32,
+        segment: &Segment,
+        first: At,
+        _wanted: Type,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let (vmod, class) = {
+            let instance = &self.instances[instance as usize];
+            (instance.vmod, instance.class)
+        };
+        let name = self.text(segment.name);
+        let same = |row: &surface::vmod::FunctionRow| {
+            row.vmod == vmod && row.class == class && !row.name.is_empty() && row.name.eq_ignore_ascii_case(name)
+        };
+        let Some(function) = FUNCTIONS.iter().position(same) else {
+            return Err(self.unknown_property(Typed::Instance(instance), segment.name));
+        };
+        self.called(function as u32, Some(instance), segment, first, statement)
+    }
+
+    /// A call of a VMOD with its arguments.
+    fn called(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        segment: &Segment,
+        first: At,
+        statement: bool,
+    ) -> Checked<Typed> {
+        let row = &FUNCTIONS[function as usize];
+        let Some(arguments) = &segment.arguments else {
+            return Err(self.expected_in_call("'('", segment.name + 1, first, segment.name));
+        };
+        if row.returns == Type::Void && !statement {
+            return Err(self.error_at("Function returns VOID:", arguments.open));
+        }
+        self.note_use(row.at, first, segment.name, UseKind::Read);
+        self.vmod_call(function, instance, first, arguments)?;
+        Ok(match row.returns {
+            Type::String | Type::Strands | Type::Enum | Type::Body => Typed::Plain(Type::String),
+            kind => Typed::Plain(kind),
+        })
+    }
+}
