@@ -28,7 +28,7 @@ pub fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
         "debug.xid" => xid(worker, arguments),
         "debug.srandom" => match number(arguments, 0) {
             Ok(seed) => {
-                worker.engine.random.seed(seed.unwrap_or(0));
+                worker.engine.random.seed(seed.unwrap_or(backend::random::DEFAULT_SEED));
                 Reply::ok("")
             }
             Err(reply) => reply,

@@ -7,6 +7,7 @@ use crate::panic_text;
 use crate::statistics::Statistics;
 use arc_swap::ArcSwap;
 use backend::TestableRandom;
+use backend::random::DEFAULT_SEED;
 use cache::Cache;
 use engine::context::{Clock, Engine, Listener, Loop, PanicHook, StorageName, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
@@ -115,7 +116,7 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
         pipes: AtomicU32::new(0),
         draining: AtomicBool::new(false),
         fragment_fetch_bytes: AtomicU64::new(0),
-        random: TestableRandom::new(0),
+        random: TestableRandom::new(DEFAULT_SEED),
         panics: PanicHook::default(),
     });
     let loops = (0..configuration.event_loops.max(1))

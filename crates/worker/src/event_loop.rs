@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 
+/// How often a loop looks for idle connections to close.
+const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A listening descriptor of one loop and what it is.
 pub struct Listening {
     /// Descriptor, inherited from the manager.
@@ -69,6 +72,15 @@ pub fn context(engine: Arc<Engine>, clock: Clock, counters: Arc<MainCounters>) -
     Rc::new(Loop::new(engine, counters, Rc::new(SocketDial), clock))
 }
 
+/// Closes connections to origins that nobody has used for `backend_idle_timeout`.
+async fn close_idle(context: Rc<Loop>) {
+    loop {
+        tokio::time::sleep(IDLE_INTERVAL).await;
+        let timeout = context.engine.parameters.load().backend_idle_timeout;
+        context.pool.sweep(context.clock.now(), timeout);
+    }
+}
+
 fn run(
     engine: Arc<Engine>,
     clock: Clock,
@@ -87,6 +99,7 @@ fn run(
     local.block_on(&runtime, async {
         let context = context(engine, clock, counters);
         let sessions = Rc::new(Cell::new(0));
+        tokio::task::spawn_local(close_idle(Rc::clone(&context)));
         let mut acceptors = Vec::new();
         while let Some(command) = commands.recv().await {
             match command {
