@@ -170,7 +170,7 @@ impl Parser<'_> {
             if optional {
                 self.expect(Sign::ParenClose, "')'")?;
             }
-            self.semicolon()?;
+            self.expect(Sign::Semicolon, "';'")?;
             entries.push(AclEntry { negated, optional, host, mask });
         }
         Ok(())
