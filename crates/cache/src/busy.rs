@@ -24,6 +24,8 @@ const GONE: u8 = 2;
 /// A request on a waiting list.
 #[derive(Debug)]
 pub(crate) struct Waiting {
+    /// Grows from one to the next.
+    number: u64,
     state: AtomicU8,
     wake: Notify,
 }
@@ -86,6 +88,8 @@ impl Busy {
         inner.bans.release(self.ban);
         if let Some(head) = shard.existing_head(&self.digest) {
             head.busy.retain(|mark| mark.number != self.number);
+            // Whoever comes to wait from now on, a woken one again too, waits for another fetch.
+            head.woken_below = inner.next_busy.fetch_add(1, Ordering::Relaxed);
             inner.rush(head);
         }
         inner.simplify(shard, &self.digest);
@@ -140,7 +144,8 @@ impl std::fmt::Debug for Waiter {
 
 impl Waiter {
     pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest) -> Waiter {
-        let waiting = Arc::new(Waiting { state: AtomicU8::new(PARKED), wake: Notify::new() });
+        let number = cache.inner.next_busy.fetch_add(1, Ordering::Relaxed);
+        let waiting = Arc::new(Waiting { number, state: AtomicU8::new(PARKED), wake: Notify::new() });
         shard.make_head(digest).0.waiting.push_back(Arc::clone(&waiting));
         Waiter { cache: cache.clone(), digest: *digest, waiting }
     }
@@ -172,10 +177,13 @@ impl Drop for Waiter {
 }
 
 impl Inner {
-    /// Wakes up to `rush_exponent` of those who wait.
+    /// Wakes up to `rush_exponent` of those who waited when a fetch last ended.
     fn rush(&self, head: &mut Head) {
         let mut left = self.settings.rush_exponent.load(Ordering::Relaxed);
         while left > 0 {
+            if head.waiting.front().is_none_or(|waiting| waiting.number >= head.woken_below) {
+                return;
+            }
             let Some(waiting) = head.waiting.pop_front() else { return };
             if waiting.state.compare_exchange(PARKED, WOKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 waiting.wake.notify_one();

@@ -137,6 +137,8 @@ pub(crate) struct Head {
     variants: SmallVec<[u32; 4]>,
     pub(crate) busy: SmallVec<[BusyMark; 1]>,
     pub(crate) waiting: VecDeque<Arc<Waiting>>,
+    /// Waiters with a lower number may be woken: they were there when a fetch last ended.
+    pub(crate) woken_below: u64,
 }
 
 impl Head {
@@ -268,6 +270,7 @@ impl Shard {
                     variants: SmallVec::new(),
                     busy: SmallVec::new(),
                     waiting: VecDeque::new(),
+                    woken_below: 0,
                 };
                 let number = self.free_heads.pop().unwrap_or_else(|| {
                     self.heads.push(None);
