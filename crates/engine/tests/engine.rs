@@ -3,5 +3,7 @@
 mod support;
 
 mod delivery;
+mod fetches;
 mod requests;
 mod sessions;
+mod simulation;

@@ -3,7 +3,7 @@
 //! Nothing here touches a socket or the wall clock. Connections are pairs of in-memory streams, time stands still unless
 //! everybody waits. The simulation is made of the same parts.
 
-#![allow(dead_code, reason = "each test module uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test module uses a part of it")]
 
 mod client;
 mod origin;
@@ -11,4 +11,4 @@ mod world;
 
 pub use client::{Client, Response};
 pub use origin::{OriginRequest, OriginStream, always, serve_each};
-pub use world::{ORIGIN, World, run, run_with};
+pub use world::{ORIGIN, START, World, run, run_with};

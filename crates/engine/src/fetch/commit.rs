@@ -18,6 +18,7 @@ impl Fetch {
         }
         self.stale = None;
         self.object = None;
+        self.busy = None;
         Step::Done
     }
 }

@@ -112,15 +112,21 @@ impl Fetch {
     }
 
     /// Makes the response known: to the index, what may be shared; to the waiting client, all of it. Of a response that may
-    /// not be shared the index gets a marker, so that requests for it don't queue up.
+    /// not be shared the index gets a marker, so that requests for it don't queue up. Happens once; the busy mark is kept
+    /// to the end of the fetch where the index needs to know how that goes.
     pub(super) fn publish(&mut self) {
         let Some(object) = self.object.clone() else { return };
-        if let Some(busy) = self.busy.take() {
-            if self.is_stored {
+        if self.ready.is_none() {
+            return;
+        }
+        if self.is_stored {
+            if let Some(busy) = &self.busy {
                 busy.publish(&object);
-            } else if let Some(marker) = self.marker(&object) {
-                busy.publish(&marker);
             }
+        } else if let Some(busy) = self.busy.take()
+            && let Some(marker) = self.marker(&object)
+        {
+            busy.publish(&marker);
         }
         self.deliver(&object);
     }

@@ -1,0 +1,8 @@
+//! The origin's side: what origins are asked, what becomes of what they say, and of what they fail to say.
+
+mod asking;
+mod faults;
+mod filters;
+mod private;
+mod refresh;
+mod rulings;

@@ -1,0 +1,249 @@
+//! What VCL decides about a fetch: retry, abandon, error, fail, and the response it makes itself.
+
+use crate::support::{OriginRequest, always, run_with, serve_each};
+use std::cell::Cell;
+use std::rc::Rc;
+use surface::counter::Main;
+
+fn counting() -> (Rc<Cell<u32>>, impl Fn(&OriginRequest) -> Vec<u8> + Clone + 'static) {
+    let count = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&count);
+    let answer = move |_: &OriginRequest| {
+        counted.set(counted.get() + 1);
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()
+    };
+    (count, answer)
+}
+
+#[test]
+fn a_retry_has_a_transaction_of_its_own() {
+    let vcl = "sub vcl_backend_response { if (bereq.retries < 2) { return (retry); } }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            let (count, answer) = counting();
+            world.origin(serve_each(answer));
+            assert_eq!(world.client().get("/a", "").await.text(), "ok", "{}", world.story());
+            assert_eq!(count.get(), 3);
+            let first = world.transaction(3);
+            let end = [
+                "VCL_return retry",
+                "BackendClose -1 default close Backend/VCL requested close",
+                "Timestamp Retry",
+                "Link bereq 4 retry",
+                "End",
+            ];
+            assert_eq!(first[first.len() - end.len()..], end, "{}", world.story());
+            let second = world.transaction(4);
+            let start = ["Begin bereq 3 retry", "Timestamp Start", "BereqMethod GET", "BereqURL /a"];
+            assert_eq!(second[..start.len()], start);
+            assert!(second.contains(&"BereqUnset X-Varnish: 3".to_owned()));
+            assert!(second.contains(&"BereqHeader X-Varnish: 4".to_owned()));
+        },
+    );
+}
+
+#[test]
+fn retries_have_an_end() {
+    run_with(
+        |parameters| parameters.max_retries = 2,
+        "sub vcl_backend_response { return (retry); }",
+        |world| async move {
+            let (count, answer) = counting();
+            world.origin(serve_each(answer));
+            assert_eq!(world.client().get("/a", "").await.status(), 503);
+            assert_eq!(count.get(), 3);
+            world.expect_log("VCL_Error Too many retries, delivering 503");
+        },
+    );
+    run_with(
+        |parameters| parameters.max_retries = 2,
+        "sub vcl_backend_error { return (retry); }",
+        |world| async move {
+            let response = world.client().get("/a", "").await;
+            assert!(response.head.starts_with("HTTP/1.1 503 Service Unavailable"), "{}", response.head);
+            world.expect_log("VCL_Error Too many retries, failing");
+        },
+    );
+}
+
+#[test]
+fn a_body_that_is_gone_cannot_be_sent_again() {
+    run_with(
+        |_| {},
+        "sub vcl_backend_response { return (retry); }",
+        |world| async move {
+            let (count, answer) = counting();
+            world.origin(serve_each(answer));
+            let mut client = world.client();
+            client.send("POST /a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc").await;
+            assert_eq!(client.response().await.status(), 503);
+            assert_eq!(count.get(), 1);
+            world.expect_log("Error Retry not possible, req.body not cached");
+        },
+    );
+}
+
+#[test]
+fn a_cached_body_is_sent_again() {
+    let vcl = "import std; sub vcl_recv { std.cache_req_body(1KB); return (pass); }
+        sub vcl_backend_response { if (bereq.retries == 0) { return (retry); } }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            world.origin(serve_each(|request| {
+                let length = request.body.len();
+                format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{length}").into_bytes()
+            }));
+            let mut client = world.client();
+            client.send("POST /a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc").await;
+            assert_eq!(client.response().await.text(), "3", "{}", world.story());
+        },
+    );
+}
+
+#[test]
+fn abandon_and_fail_give_the_client_a_503_of_its_own() {
+    for (vcl, record) in [
+        ("sub vcl_backend_fetch { return (abandon); }", "VCL_return abandon"),
+        ("sub vcl_backend_fetch { return (fail(\"no way\")); }", "VCL_Error no way"),
+        ("sub vcl_backend_response { return (abandon); }", "close Backend/VCL requested close"),
+        ("sub vcl_backend_response { return (fail(\"because\")); }", "VCL_Error because"),
+    ] {
+        run_with(
+            |_| {},
+            vcl,
+            |world| async move {
+                world.origin(always("", "hello"));
+                let response = world.client().get("/a", "").await;
+                assert!(response.head.starts_with("HTTP/1.1 503 Service Unavailable"), "{vcl}: {}", response.head);
+                world.expect_log(record);
+                assert_eq!(world.engine.cache.object_count(), 0);
+                assert_eq!(world.context.in_flight(), 0);
+            },
+        );
+    }
+}
+
+#[test]
+fn error_makes_the_response_that_vcl_asked_for() {
+    for (vcl, start) in [
+        ("sub vcl_backend_fetch { return (error(419, \"tea\")); }", "HTTP/1.1 419 tea"),
+        ("sub vcl_backend_response { return (error(404)); }", "HTTP/1.1 404 Not Found"),
+        ("sub vcl_backend_response { return (error); }", "HTTP/1.1 503 Service Unavailable"),
+    ] {
+        run_with(
+            |_| {},
+            vcl,
+            |world| async move {
+                world.origin(always("", "hello"));
+                let response = world.client().get("/a", "").await;
+                assert!(response.head.starts_with(start), "{vcl}: {}", response.head);
+                assert_eq!(world.count(Main::FetchFailed), 0, "VCL wanted it");
+            },
+        );
+    }
+}
+
+#[test]
+fn vcl_backend_error_can_make_an_answer_that_is_cached() {
+    let vcl = "sub vcl_backend_error {
+            set beresp.status = 200; set beresp.ttl = 60s; set beresp.http.X-By = \"vcl\";
+            set beresp.body = \"sorry, \"; set beresp.body += bereq.url; return (deliver); }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            let mut client = world.client();
+            for _ in 0..2 {
+                let response = client.get("/a", "").await;
+                assert_eq!((response.status(), response.text().as_str()), (200, "sorry, /a"), "{}", world.story());
+                assert_eq!(response.header("x-by"), Some("vcl"));
+            }
+            assert_eq!(world.count(Main::CacheHit), 1);
+            assert_eq!(world.dialled(), 1);
+            world.expect_log("Storage malloc s0");
+        },
+    );
+}
+
+#[test]
+fn a_large_synthetic_body_that_is_not_kept_arrives_whole() {
+    let big = "0123456789".repeat(50_000);
+    let vcl = format!(
+        "sub vcl_backend_error {{ set beresp.body = \"{big}\"; set beresp.body += \"{big}\"; return (deliver); }}"
+    );
+    run_with(
+        |_| {},
+        &vcl,
+        |world| async move {
+            let response = world.client().get("/a", "").await;
+            assert_eq!(response.body.len(), 1_000_000, "{}", world.story());
+        },
+    );
+}
+
+#[test]
+fn an_error_is_kept_only_while_others_wait_for_it() {
+    run_with(
+        |_| {},
+        "",
+        |world| async move {
+            assert_eq!(world.client().get("/a", "").await.status(), 503);
+            assert_eq!(world.client().get("/a", "").await.status(), 503);
+            assert_eq!(world.count(Main::CacheMiss), 2);
+        },
+    );
+}
+
+#[test]
+fn uncacheable_cannot_be_taken_back() {
+    let vcl = "sub vcl_backend_response { set beresp.uncacheable = true; set beresp.uncacheable = false;
+            set beresp.http.X-It-Is = beresp.uncacheable; }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            world.origin(always("", "hello"));
+            assert_eq!(world.client().get("/a", "").await.header("x-it-is"), Some("true"));
+            world.expect_log("VCL_Error Ignoring attempt to reset beresp.uncacheable");
+        },
+    );
+}
+
+#[test]
+fn what_vcl_may_not_set_fails_the_fetch_with_a_reason() {
+    for (vcl, reason) in [
+        ("sub vcl_backend_fetch { set bereq.url = bereq.http.none; }", "VCL_Error Setting bereq.url to empty string"),
+        ("sub vcl_backend_response { set beresp.status = 99; }", "VCL_Error illegal beresp.status (99) (..0##)"),
+        ("sub vcl_backend_response { set beresp.status = 70000; }", "VCL_Error beresp.status (70000) > 65535"),
+    ] {
+        run_with(
+            |_| {},
+            vcl,
+            |world| async move {
+                world.origin(always("", "hello"));
+                assert_eq!(world.client().get("/a", "").await.status(), 503);
+                world.expect_log(reason);
+            },
+        );
+    }
+}
+
+#[test]
+fn rollback_gives_the_request_back_as_it_was() {
+    let vcl = "import std; sub vcl_backend_fetch { set bereq.url = \"/other\"; set bereq.http.X = \"y\"; std.rollback(bereq); }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            world.origin(serve_each(|request| {
+                let seen = format!("{} {:?} {:?}", request.target(), request.header("x"), request.header("x-varnish"));
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{seen}", seen.len()).into_bytes()
+            }));
+            assert_eq!(world.client().get("/a", "").await.text(), "/a None Some(\"3\")");
+        },
+    );
+}

@@ -1,0 +1,251 @@
+//! The simulation: seeded clients, origins and faults around one engine, in memory, under the virtual clock.
+//!
+//! A seed decides everything: what resources there are and how their origin behaves, what clients ask and when they break
+//! off, how much the store holds. Bodies are made from URL, version, variant and client, so that any byte of one response in
+//! another is seen. What must hold is in `simulation/client.rs` (each response) and in [`expect_nothing_left`] (the end).
+//!
+//! `COPAL_SEED=n` runs one seed and prints its log; `COPAL_SEEDS=n` runs that many.
+
+mod book;
+mod client;
+mod origin;
+mod resource;
+
+use crate::support::World;
+use book::Book;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use resource::Resource;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Duration;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use surface::tag::Tag;
+use tokio::task::LocalSet;
+
+/// Seeds that an ordinary run takes.
+const SEEDS: u64 = 300;
+/// Where connections are refused.
+const VCL: &str = r#"vcl 4.1;
+import std;
+backend default { .host = "10.0.0.1"; .port = "80"; .first_byte_timeout = 20s; .between_bytes_timeout = 10s; }
+backend refused { .host = "10.0.0.2"; .port = "80"; }
+sub vcl_recv {
+    if (req.method == "PURGE") { return (purge); }
+    if (req.method == "BAN") { ban("obj.http.x-url == " + req.url); return (synth(200)); }
+}
+sub vcl_backend_fetch {
+    if (bereq.http.X-Refuse) { set bereq.backend = refused; }
+}
+sub vcl_backend_response {
+    if (beresp.http.X-Keep) { set beresp.keep = std.duration(beresp.http.X-Keep, 0s); }
+    if (beresp.http.X-Pass) { return (pass(5s)); }
+    if (bereq.url ~ "whole") { set beresp.do_stream = false; }
+    if (bereq.url ~ "zip") { set beresp.do_gzip = true; }
+}
+"#;
+
+/// What is shared by everybody in one run.
+struct Stage {
+    world: Rc<World>,
+    book: Book,
+    resources: Vec<Resource>,
+}
+
+impl Stage {
+    /// Milliseconds since the run began.
+    fn now(&self) -> u64 {
+        ((self.world.context.clock.now() - crate::support::START) * 1000.0).round() as u64
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn whatever_happens_every_client_gets_its_own_fresh_and_whole_response_or_an_error() {
+    if let Some(seed) = number("COPAL_SEED") {
+        play(seed, true);
+        return;
+    }
+    let mut total = Outcome::default();
+    for seed in 0..number("COPAL_SEEDS").unwrap_or(SEEDS) {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| play(seed, false))) {
+            Ok(outcome) => total.add(&outcome),
+            Err(_) => panic!("seed {seed} fails: run it alone with COPAL_SEED={seed}"),
+        }
+    }
+    total.expect_variety();
+}
+
+/// What must happen at least once in an ordinary run, or the simulation has become too tame.
+const VARIETY: &[(Main, &str)] = &[
+    (Main::CacheHit, "hits"),
+    (Main::CacheHitGrace, "stale hits"),
+    (Main::CacheHitpass, "hits for pass"),
+    (Main::CacheHitmiss, "hits for miss"),
+    (Main::BusySleep, "waiting requests"),
+    (Main::BackendRetry, "reused connections found dead"),
+    (Main::BackendReuse, "reused connections"),
+    (Main::BackendFail, "refused connections"),
+    (Main::Fetch304, "revalidations"),
+    (Main::FetchChunked, "chunked bodies"),
+    (Main::FetchLength, "bodies of known length"),
+    (Main::FetchNone, "empty bodies"),
+    (Main::FetchFailed, "failed fetches"),
+    (Main::NGzip, "bodies compressed"),
+    (Main::NObjPurged, "purges"),
+    (Main::BansAdded, "bans"),
+    (Main::BansObjKilled, "banned objects"),
+    (Main::NLruNuked, "evictions"),
+    (Main::NExpired, "expiries"),
+];
+
+/// What runs came to.
+#[derive(Default)]
+struct Outcome {
+    /// Responses other than errors.
+    answers: u64,
+    /// Counters, by their place in [`VARIETY`].
+    counts: [u64; VARIETY.len()],
+}
+
+impl Outcome {
+    fn of(stage: &Stage) -> Outcome {
+        let mut outcome = Outcome { answers: stage.book.answers(), ..Outcome::default() };
+        let mut add = |counter: Main, amount: u64| {
+            for (place, _) in VARIETY.iter().enumerate().filter(|(_, row)| row.0 == counter) {
+                outcome.counts[place] += amount;
+            }
+        };
+        for (counter, _) in VARIETY {
+            add(*counter, stage.world.count(*counter));
+        }
+        stage.world.engine.cache.counters(&mut add);
+        outcome
+    }
+
+    fn add(&mut self, other: &Outcome) {
+        self.answers += other.answers;
+        for (sum, count) in self.counts.iter_mut().zip(other.counts) {
+            *sum += count;
+        }
+    }
+
+    fn expect_variety(&self) {
+        assert!(self.answers > 1000, "only {} good answers", self.answers);
+        for ((_, what), count) in VARIETY.iter().zip(self.counts) {
+            println!("{count:8} {what}");
+        }
+        for ((_, what), count) in VARIETY.iter().zip(self.counts) {
+            assert!(count > 0, "no {what} in {} good answers", self.answers);
+        }
+    }
+}
+
+fn play(seed: u64, is_told: bool) -> Outcome {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let parameters = Parameters {
+        first_byte_timeout: 20.0,
+        between_bytes_timeout: 10.0,
+        rush_exponent: rng.gen_range(2..5),
+        shortlived: if rng.gen_bool(0.5) { 10.0 } else { 0.0 },
+        timeout_idle: 30.0,
+        ..Parameters::default()
+    };
+    let storage_bytes = match rng.gen_range(0..3) {
+        0 => 128 << 10,
+        1 => 384 << 10,
+        _ => 32 << 20,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let world = Rc::new(World::with_storage(parameters, storage_bytes));
+        world.load("boot", VCL);
+        let resources = (0..rng.gen_range(4..16)).map(|index| Resource::random(index, &mut rng)).collect();
+        let stage = Rc::new(Stage { world: Rc::clone(&world), book: Book::default(), resources });
+        let fragments = if rng.gen_bool(0.2) { rng.gen_range(1..2000) } else { 0 };
+        world.engine.fragment_fetch_bytes.store(fragments, std::sync::atomic::Ordering::Relaxed);
+        origin::start(&stage, rng.r#gen());
+        let ticker = tokio::task::spawn_local(tick(Rc::clone(&world)));
+        let publisher = tokio::task::spawn_local(publish(Rc::clone(&stage), rng.r#gen()));
+        let clients: Vec<_> = (0..rng.gen_range(2..9))
+            .map(|index| tokio::task::spawn_local(client::run(Rc::clone(&stage), index, rng.r#gen())))
+            .collect();
+        let all = async {
+            for client in clients {
+                if let Err(error) = client.await {
+                    if is_told {
+                        println!("{}", stage.world.story());
+                    }
+                    panic!("seed {seed}: a client fails: {error}");
+                }
+            }
+        };
+        let limit = Duration::from_secs(24 * 3600);
+        let ended = tokio::time::timeout(limit, all).await.is_ok();
+        assert!(ended, "seed {seed}: a request never ended\n{}", world.story());
+        publisher.abort();
+        ticker.abort();
+        if is_told {
+            println!("{}", world.story());
+        }
+        assert!(stage.book.faults().is_empty(), "seed {seed}: {:?}", stage.book.faults());
+        expect_nothing_left(&stage, seed).await;
+        Outcome::of(&stage)
+    })
+}
+
+/// What the worker's housekeeping does.
+async fn tick(world: Rc<World>) {
+    loop {
+        let now = world.context.clock.now();
+        let due = world.engine.cache.tick(now);
+        tokio::time::sleep(Duration::from_secs_f64((due - now).clamp(0.05, 1.0))).await;
+        world.context.pool.sweep(now, 60.0);
+    }
+}
+
+/// Changes resources at the origin from time to time.
+async fn publish(stage: Rc<Stage>, seed: u64) {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.gen_range(100..8_000))).await;
+        let resource = &stage.resources[rng.gen_range(0..stage.resources.len())];
+        resource.version.set(resource.version.get() + 1);
+    }
+}
+
+/// After everything has expired: no object, no byte, no fetch, no open transaction.
+async fn expect_nothing_left(stage: &Stage, seed: u64) {
+    let world = &stage.world;
+    // Longer than any ttl, grace and keep, and than any timeout of a fetch nobody waits for.
+    tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
+    for _ in 0..1000 {
+        if world.engine.cache.object_count() == 0 {
+            break;
+        }
+        world.engine.cache.tick(world.context.clock.now());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(world.context.in_flight(), 0, "seed {seed}: something is still under way\n{}", world.story());
+    assert_eq!(world.engine.cache.object_count(), 0, "seed {seed}: objects stay beyond their time");
+    for (name, usage) in [("s0", world.engine.store.usage()), ("Transient", world.engine.store.transient_usage())] {
+        assert_eq!((usage.g_alloc, usage.g_bytes), (0, 0), "seed {seed}: {name} holds what belongs to no object");
+        assert_eq!(usage.c_bytes, usage.c_freed, "seed {seed}: {name}: given and returned");
+    }
+    let backend = world.engine.vcl.load().active.as_ref().unwrap().directors.backends()[0].clone();
+    assert_eq!(backend.connections(), 0, "seed {seed}: connections in use");
+    let mut open = std::collections::BTreeMap::<u32, i32>::new();
+    for record in world.records() {
+        match record.tag {
+            Tag::Begin => *open.entry(record.id.vxid()).or_default() += 1,
+            Tag::End => *open.entry(record.id.vxid()).or_default() -= 1,
+            _ => {}
+        }
+    }
+    let unbalanced: Vec<_> = open.iter().filter(|(_, count)| **count != 0).collect();
+    assert!(unbalanced.is_empty(), "seed {seed}: transactions without Begin or End: {unbalanced:?}");
+}

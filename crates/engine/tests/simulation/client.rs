@@ -1,0 +1,170 @@
+//! Clients: ask, break off now and then, and check every byte they get.
+
+use super::Stage;
+use super::book::Removal;
+use super::resource::{Resource, Sharing};
+use crate::support::{Client, Response};
+use flate2::read::GzDecoder;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::io::Read;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What a client asks.
+struct Ask {
+    variant: &'static str,
+    client: String,
+    /// Bytes wanted, both ends inclusive.
+    range: Option<(usize, usize)>,
+    accepts_gzip: bool,
+    is_head: bool,
+    is_refused: bool,
+    /// Milliseconds since the run began.
+    at: u64,
+}
+
+/// Runs a client to the end of its wishes.
+pub async fn run(stage: Rc<Stage>, index: usize, seed: u64) {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut connection = stage.world.client();
+    for number in 0..rng.gen_range(5..40) {
+        if rng.gen_bool(0.7) {
+            tokio::time::sleep(Duration::from_millis(rng.gen_range(0..3_000))).await;
+        }
+        let resource = &stage.resources[rng.gen_range(0..stage.resources.len())];
+        match rng.gen_range(0..40) {
+            0 => remove(&stage, resource, "PURGE").await,
+            1 => remove(&stage, resource, "BAN").await,
+            2 => {
+                break_off(&stage, resource, &mut rng).await;
+            }
+            _ => {
+                let ask = Ask {
+                    variant: ["red", "blue"][rng.gen_range(0..2)],
+                    client: format!("c{index}n{number}"),
+                    range: rng.gen_bool(0.1).then(|| {
+                        let first = rng.gen_range(0..100);
+                        (first, first + rng.gen_range(0..1000))
+                    }),
+                    accepts_gzip: rng.gen_bool(0.5),
+                    is_head: rng.gen_bool(0.05),
+                    is_refused: rng.gen_ratio(resource.trouble, 300),
+                    at: stage.now(),
+                };
+                if !get(&stage, &mut connection, resource, &ask).await {
+                    connection = stage.world.client();
+                }
+            }
+        }
+    }
+}
+
+fn request(method: &str, resource: &Resource, ask: &Ask) -> String {
+    let mut request = format!(
+        "{method} {} HTTP/1.1\r\nHost: sim\r\nX-Variant: {}\r\nX-Client: {}\r\n",
+        resource.url, ask.variant, ask.client
+    );
+    if let Some((first, last)) = ask.range {
+        request.push_str(&format!("Range: bytes={first}-{last}\r\n"));
+    }
+    if ask.accepts_gzip {
+        request.push_str("Accept-Encoding: gzip\r\n");
+    }
+    if ask.is_refused {
+        request.push_str("X-Refuse: yes\r\n");
+    }
+    request.push_str("\r\n");
+    request
+}
+
+/// Asks and checks; false when the connection is over.
+async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &Ask) -> bool {
+    let response = if ask.is_head {
+        connection.send(request("HEAD", resource, ask)).await;
+        connection.response_to_head().await
+    } else {
+        connection.send(request("GET", resource, ask)).await;
+        connection.response().await
+    };
+    check(stage, resource, ask, &response);
+    let is_open = response.is_whole && response.header("connection") == Some("keep-alive");
+    if !is_open {
+        assert_eq!(connection.rest().await, "", "bytes after the end of {}", response.head);
+    }
+    is_open
+}
+
+/// Asks for something and goes away before it has all come.
+async fn break_off(stage: &Stage, resource: &Resource, rng: &mut SmallRng) {
+    let mut connection = stage.world.client_with(1 << rng.gen_range(6..16));
+    connection
+        .send(format!("GET {} HTTP/1.1\r\nHost: sim\r\nX-Variant: red\r\nX-Client: gone\r\n\r\n", resource.url))
+        .await;
+    tokio::time::sleep(Duration::from_millis(rng.gen_range(0..200))).await;
+}
+
+async fn remove(stage: &Stage, resource: &Resource, method: &str) {
+    let from = stage.now();
+    let mut connection = stage.world.client();
+    connection.send(format!("{method} {} HTTP/1.1\r\nHost: sim\r\nConnection: close\r\n\r\n", resource.url)).await;
+    let response = connection.response().await;
+    assert_eq!(response.status(), 200, "{method} {}: {}", resource.url, response.head);
+    stage.book.removed(&resource.url, Removal { from, until: stage.now() });
+}
+
+fn check(stage: &Stage, resource: &Resource, ask: &Ask, response: &Response) {
+    let say =
+        |what: &str| format!("{what}: {} for {}, asked at {}:\n{}", resource.url, ask.client, ask.at, response.head);
+    match response.status() {
+        200 | 206 => {}
+        416 => return assert!(ask.range.is_some(), "{}", say("416 without a range")),
+        500 | 503 => return,
+        // The connection broke before a head: the origin was no better.
+        0 => return assert_eq!(response.head, "", "{}", say("half a head")),
+        _ => panic!("{}", say("unexpected status")),
+    }
+    let field = |name: &str| response.header(name).unwrap_or_else(|| panic!("{}", say(name)));
+    let version: u64 = field("x-version").parse().unwrap();
+    let born: u64 = field("x-born").parse().unwrap();
+    let variant = if resource.sharing == Sharing::Variants { ask.variant } else { "any" };
+    let owner = if resource.is_private() { ask.client.as_str() } else { "any" };
+    assert_eq!(field("x-url"), resource.url, "{}", say("another resource"));
+    assert_eq!(field("x-variant"), variant, "{}", say("another variant"));
+    assert_eq!(field("x-owner"), owner, "{}", say("somebody else's response"));
+    assert!(ask.at <= born + resource.life_millis() + 5, "{}", say("older than ttl and grace together"));
+    if let Some(removal) = stage.book.last_removal(&resource.url, ask.at) {
+        let is_new = born >= removal.from;
+        let excuse = stage.book.was_under_way(&resource.url, removal);
+        assert!(is_new || excuse, "{}\nremoved at {removal:?}", say("purged or banned, and back"));
+    }
+    stage.book.answered();
+    if !ask.is_head {
+        check_body(&resource.body(version, variant, owner), ask, response, &say);
+    }
+}
+
+fn check_body(expected: &[u8], ask: &Ask, response: &Response, say: &dyn Fn(&str) -> String) {
+    let mut body = response.body.clone();
+    if response.header("content-encoding") == Some("gzip") {
+        assert!(ask.accepts_gzip, "{}", say("gzip for a client that cannot read it"));
+        body.clear();
+        let result = GzDecoder::new(response.body.as_slice()).read_to_end(&mut body);
+        assert!(result.is_ok() || !response.is_whole || response.status() == 206, "{}", say("broken gzip"));
+        if response.status() == 206 {
+            return;
+        }
+    }
+    let expected = match (response.status(), ask.range) {
+        (206, Some((first, last))) => {
+            expected.get(first..=last.min(expected.len().saturating_sub(1))).unwrap_or_default()
+        }
+        (206, None) => panic!("{}", say("a part that nobody asked for")),
+        _ => expected,
+    };
+    if response.is_whole {
+        assert!(body == expected, "{}\n{} bytes instead of {}", say("another body"), body.len(), expected.len());
+    } else {
+        assert!(expected.starts_with(&body), "{}\n{} bytes", say("another beginning"), body.len());
+    }
+}

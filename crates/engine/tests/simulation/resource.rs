@@ -1,0 +1,97 @@
+//! What there is at the origin: resources that differ in how they may be cached, and bodies that say what they are.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::cell::Cell;
+
+/// How responses of a resource may be shared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// By everybody.
+    All,
+    /// By clients of the same variant.
+    Variants,
+    /// Not at all, said by a cookie.
+    Cookie,
+    /// Not at all, said by Cache-Control.
+    Private,
+    /// Not at all, said by VCL (hit-for-pass).
+    Pass,
+}
+
+/// A resource.
+pub struct Resource {
+    pub url: String,
+    pub sharing: Sharing,
+    /// Seconds.
+    pub ttl: u64,
+    /// Seconds.
+    pub grace: u64,
+    /// Seconds.
+    pub keep: u64,
+    pub has_etag: bool,
+    pub is_chunked: bool,
+    /// Most body bytes.
+    pub bytes_max: usize,
+    /// Probability of trouble per response, in percent.
+    pub trouble: u32,
+    /// Most milliseconds between pieces.
+    pub pause_max: u64,
+    /// Changes when the origin publishes.
+    pub version: Cell<u64>,
+}
+
+impl Resource {
+    pub fn random(index: usize, rng: &mut SmallRng) -> Resource {
+        let sharing = match rng.gen_range(0..10) {
+            0..=4 => Sharing::All,
+            5 | 6 => Sharing::Variants,
+            7 => Sharing::Cookie,
+            8 => Sharing::Private,
+            _ => Sharing::Pass,
+        };
+        let whole = if rng.gen_bool(0.2) { "whole" } else { "" };
+        let zip = if rng.gen_bool(0.2) { "zip" } else { "" };
+        Resource {
+            url: format!("/r{index}{whole}{zip}"),
+            sharing,
+            ttl: [1, 2, 5, 30, 120][rng.gen_range(0..5)],
+            grace: [0, 1, 10][rng.gen_range(0..3)],
+            keep: [0, 20, 600][rng.gen_range(0..3)],
+            has_etag: rng.gen_bool(0.5),
+            is_chunked: rng.gen_bool(0.4),
+            bytes_max: [0, 100, 3_000, 40_000, 200_000][rng.gen_range(0..5)],
+            trouble: [0, 5, 30][rng.gen_range(0..3)],
+            pause_max: [0, 0, 50, 3_000][rng.gen_range(0..4)],
+            version: Cell::new(1),
+        }
+    }
+
+    /// Whether responses go to one client only.
+    pub fn is_private(&self) -> bool {
+        matches!(self.sharing, Sharing::Cookie | Sharing::Private | Sharing::Pass)
+    }
+
+    /// How long a response may be served after it was made, in milliseconds.
+    pub fn life_millis(&self) -> u64 {
+        (self.ttl + self.grace) * 1000
+    }
+
+    /// The validator of a version.
+    pub fn etag(&self, version: u64, variant: &str) -> String {
+        format!("\"{version}-{variant}\"")
+    }
+
+    /// The body of one response: text that says on every line where it belongs.
+    pub fn body(&self, version: u64, variant: &str, client: &str) -> Vec<u8> {
+        let length = if self.bytes_max == 0 { 0 } else { (version as usize * 7919 + 31) % self.bytes_max };
+        let mut body = Vec::with_capacity(length + 64);
+        let mut line = 0;
+        while body.len() < length {
+            body.extend_from_slice(format!("{} v{version} {variant} {client} {line}\n", self.url).as_bytes());
+            line += 1;
+        }
+        body.truncate(length);
+        body
+    }
+}
