@@ -65,7 +65,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let Some(mut ticket) = self.request.task.ticket.take() else {
             return self.synthesise(503, b"");
         };
-        self.log().flush();
         let is_fed = self.request.task.feed.is_some();
         let result = if is_fed {
             let feeding = Box::pin(self.feed_fetch());

@@ -81,8 +81,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
     pub(super) async fn feed_fetch(&mut self) {
         let Some(feed) = self.request.task.feed.take() else { return };
+        let mut has_begun = false;
         while feed.wanted().await {
-            self.send_pending_continue().await;
+            if !std::mem::replace(&mut has_begun, true) {
+                self.begin_body().await;
+            }
             match self.read_piece().await {
                 Ok(Some(piece)) => feed.push(piece),
                 Ok(None) => {
@@ -112,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     async fn drain_unread_body(&mut self) {
-        self.send_pending_continue().await;
+        self.begin_body().await;
         loop {
             match self.read_data().await {
                 Ok(Some(count)) => self.request.consume(count),
@@ -132,7 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             }
             ClientBody::Unread { .. } => {}
         }
-        self.send_pending_continue().await;
+        self.begin_body().await;
         let mut held = Vec::new();
         loop {
             match self.read_data().await {
@@ -165,6 +168,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn send_pending_continue(&mut self) {
         if std::mem::take(&mut self.request.task.wants_continue) {
             self.send_minimal(100).await;
+        }
+    }
+
+    /// The body is wanted now. Compat: the Storage record stands where Varnish takes room for it.
+    async fn begin_body(&mut self) {
+        if matches!(self.request.task.body, ClientBody::Unread { .. }) {
+            self.log_transient_storage();
+            self.send_pending_continue().await;
+        }
+    }
+
+    /// Logs that something is held outside the cache.
+    pub(super) fn log_transient_storage(&mut self) {
+        if let Some(transient) = self.context.engine.storages.last() {
+            self.request.log.record_parts(Tag::Storage, &[transient.kind.as_bytes(), b" ", transient.name.as_bytes()]);
         }
     }
 

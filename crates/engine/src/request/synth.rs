@@ -6,7 +6,6 @@ use super::{Ruling, Run, Step};
 use crate::logged::{self, RESP};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -49,10 +48,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let mut length = itoa::Buffer::new();
         let length = length.format(request.task.synthetic.len()).as_bytes();
         logged::set(&mut request.log, RESP, &mut request.task.response, "Content-Length", length);
-        if let Some(transient) = self.context.engine.storages.last() {
-            request.log.record_parts(Tag::Storage, &[transient.kind.as_bytes(), b" ", transient.name.as_bytes()]);
-        }
         self.drain_body().await;
+        self.log_transient_storage();
         Step::Transmit
     }
 
