@@ -11,6 +11,14 @@ use crate::servers::{self, Kind};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// A folder for the servers' files, in memory where there is such a file system: on a disk, the log that Copal and varnishd
+/// write through a mapping costs page faults that an installation (with its state directory on tmpfs) has not.
+pub fn folder() -> Result<tempfile::TempDir, String> {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.map_err(|error| error.to_string())
+}
+
 struct Running {
     kind: Kind,
     port: u16,
@@ -69,7 +77,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target"));
     let cores = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
     let (server_core, load_core) = if cores > 1 { (0, 1) } else { (0, 0) };
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = folder()?;
     let kinds: Vec<Kind> = servers::ALL
         .into_iter()
         .filter(|kind| *kind == Kind::Floor || only.is_none_or(|only| only.split(',').any(|n| n == kind.name())))

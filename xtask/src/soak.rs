@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: a mixed load against Copal for a time. Every body is a function of its path and is checked byte for
 //! byte; the worker is killed now and then; memory is printed as it goes.
 
-use crate::bench::{build, free_port};
+use crate::bench::{build, folder, free_port};
 use crate::memory::sized_origin;
 use crate::process::{Server, memory_bytes};
 use crate::servers::Kind;
@@ -39,7 +39,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let seconds: f64 = crate::number(arguments, "--seconds", 60.0)?;
     let connections: usize = crate::number(arguments, "--connections", 16)?;
     let kill_every: f64 = crate::number(arguments, "--kill-every", 0.0)?;
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = folder()?;
     let origin = sized_origin()?;
     let port = free_port()?;
     let launch = Kind::Copal.launch(port, origin, folder.path(), 64)?;
