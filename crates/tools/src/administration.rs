@@ -9,7 +9,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cli_proto::client::{ClientEvent, ClientSession, answer_line, command_line};
+use cli_proto::client::{ClientEvent, ClientSession, answer_line, typed_line};
 use cli_proto::request::RequestReader;
 use cli_proto::response::Response;
 use shm::read::vsm::Vsm;
@@ -89,7 +89,7 @@ fn one_command(
     framed: bool,
     streams: &mut Streams,
 ) -> Result<i32, Failure> {
-    connection.send(command_line(words).as_bytes())?;
+    connection.send(typed_line(words).as_bytes())?;
     let response = connection.reply()?;
     print(&response, framed, streams)?;
     if response.is_ok() || framed {

@@ -66,7 +66,15 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let backend = given.has('b');
     let esi = given.has('E');
     let client = given.has('c') || esi || !backend;
-    let mut report = Report { format, backend, client, esi, json: given.has('j'), text: Vec::new() };
+    let mut report = Report {
+        format,
+        backend,
+        client,
+        esi,
+        json: given.has('j'),
+        whole_groups: follow.grouping == Grouping::Request,
+        text: Vec::new(),
+    };
     follow.run(&mut report, b"", streams)
 }
 
@@ -96,23 +104,32 @@ struct Report {
     backend: bool,
     esi: bool,
     json: bool,
+    whole_groups: bool,
     text: Vec<u8>,
 }
 
 impl Sink for Report {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
         for transaction in group {
-            let wanted = match transaction.kind {
-                Kind::Request => self.client && (self.esi || transaction.reason != Reason::Esi),
-                Kind::BackendRequest => self.backend,
-                Kind::Session | Kind::Unknown | Kind::Raw => false,
-            };
+            // A group is reported whole; the sides choose among single transactions only.
+            let wanted = self.whole_groups
+                || match transaction.kind {
+                    Kind::Request => self.client && (self.esi || transaction.reason != Reason::Esi),
+                    Kind::BackendRequest => self.backend,
+                    Kind::Session | Kind::Unknown | Kind::Raw => false,
+                };
             if !wanted {
                 continue;
             }
             let Some(facts) = Facts::gather(transaction, &self.format) else { continue };
+            // Bytes that are no request are not safe to show as JSON.
+            if self.json && facts.is_garbage {
+                continue;
+            }
             self.text.clear();
-            print::line(&self.format, &facts, self.json, &mut self.text);
+            if !print::line(&self.format, &facts, self.json, &mut self.text) {
+                continue;
+            }
             self.text.push(b'\n');
             output.write_all(&self.text)?;
         }

@@ -69,7 +69,7 @@ fn prepare(given: &Given) -> Result<Report, String> {
         }
     }
     let vsm = patience.attach(given.last('n')).ok_or("Could not get hold of varnishd, is it running?")?;
-    Ok(Report { vsm, reader: CounterReader::new(), filter, raw: given.has('r') })
+    Ok(Report { vsm, reader: CounterReader::new(), filter, raw: given.has('r'), uptime: 0 })
 }
 
 struct Report {
@@ -77,6 +77,8 @@ struct Report {
     reader: CounterReader,
     filter: CounterFilter,
     raw: bool,
+    /// The worker's age in seconds, for averages; known even when it is not to be shown.
+    uptime: u64,
 }
 
 impl Report {
@@ -84,9 +86,10 @@ impl Report {
         let form =
             given.options.iter().map(|(letter, _)| *letter).filter(|letter| "1jxl".contains(*letter)).next_back();
         let values = self.values();
+        let uptime = self.uptime;
         let output = &mut *streams.output;
         let written = match form {
-            Some('1') => once(&values, output),
+            Some('1') => once(&values, uptime, output),
             Some('j') => json(&values, output),
             Some('x') => xml(&values, output),
             Some(_) => list(&values, output),
@@ -101,7 +104,8 @@ impl Report {
     /// All visible counters that the filter lets through; a gauge that wrapped below zero counts as zero unless `-r`.
     fn values(&mut self) -> Vec<CounterValue> {
         let mut values = self.reader.read(&self.vsm);
-        values.retain(|value| is_uptime(value) || self.filter.shows(&value.name));
+        self.uptime = values.iter().find(|value| value.name == "MAIN.uptime").map_or(0, |value| value.value);
+        values.retain(|value| self.filter.shows(&value.name));
         for value in &mut values {
             if !self.raw && value.text.kind == "gauge" && value.value > i64::MAX as u64 {
                 value.value = 0;
@@ -119,7 +123,7 @@ impl Report {
             last = Instant::now();
             // Home, then clear to the end of each line and of the screen: no flicker, no terminal library.
             write!(output, "\x1b[H")?;
-            let uptime = uptime(&values);
+            let uptime = self.uptime;
             write!(
                 output,
                 "Uptime {}+{:02}:{:02}:{:02}",
@@ -130,7 +134,7 @@ impl Report {
             )?;
             write!(output, "   (interrupt to end)\x1b[K\n\x1b[K\n")?;
             write!(output, "{:<40} {:>16} {:>12} {:>12}\x1b[K\n", "NAME", "CURRENT", "CHANGE", "AVERAGE")?;
-            for value in values.iter().filter(|value| self.filter.shows(&value.name)) {
+            for value in &values {
                 if value.value == 0 || value.text.level != "info" {
                     continue;
                 }
@@ -153,21 +157,11 @@ impl Report {
     }
 }
 
-/// The worker's uptime is needed for averages even when it is not to be shown.
-fn is_uptime(value: &CounterValue) -> bool {
-    value.name == "MAIN.uptime" || value.name == "MGT.uptime"
-}
-
-fn uptime(values: &[CounterValue]) -> u64 {
-    values.iter().find(|value| value.name == "MAIN.uptime").map_or(0, |value| value.value)
-}
-
 fn rate(value: u64, uptime: u64) -> String {
     format!("{:.2}", if uptime == 0 { 0.0 } else { value as f64 / uptime as f64 })
 }
 
-fn once(values: &[CounterValue], output: &mut dyn Write) -> io::Result<()> {
-    let uptime = uptime(values);
+fn once(values: &[CounterValue], uptime: u64, output: &mut dyn Write) -> io::Result<()> {
     let mut width = NAME_WIDTH;
     for value in values {
         if value.name.len() >= width {

@@ -62,11 +62,12 @@ impl Kind {
         }
     }
 
+    /// The id of the notes in such a transaction; those of a session carry no side.
     fn id(self, vxid: u32) -> LogId {
         match self {
-            Kind::Session | Kind::Request => LogId::client(vxid),
+            Kind::Request => LogId::client(vxid),
             Kind::BackendRequest => LogId::backend(vxid),
-            Kind::Unknown | Kind::Raw => LogId(vxid),
+            Kind::Session | Kind::Unknown | Kind::Raw => LogId(vxid),
         }
     }
 }
@@ -304,6 +305,7 @@ impl Grouper {
         if self.nodes[node].began {
             return self.note(node, "duplicate begin", Some(record));
         }
+        self.nodes[node].began = true;
         let Some((kind, parent_vxid, reason)) = parse_link(record.text()) else {
             return self.note(node, "parse error", Some(record));
         };
@@ -316,7 +318,6 @@ impl Grouper {
         let this = &mut self.nodes[node];
         this.kind = kind;
         this.reason = reason;
-        this.began = true;
         if parent_vxid == 0 {
             return;
         }

@@ -84,7 +84,8 @@ struct Test {
 enum Condition {
     Exists,
     Integer(Compare, i64),
-    Float(Compare, f64),
+    /// Compares thousandths.
+    Decimal(Compare, i64),
     Equal(bool, Vec<u8>),
     Matches(bool, Regex),
 }
@@ -100,7 +101,7 @@ enum Compare {
 }
 
 impl Compare {
-    fn holds<T: PartialOrd>(self, left: T, right: T) -> bool {
+    fn holds<T: Ord>(self, left: T, right: T) -> bool {
         match self {
             Compare::Equal => left == right,
             Compare::NotEqual => left != right,
@@ -158,7 +159,7 @@ impl Query {
         match &test.condition {
             Condition::Exists => true,
             Condition::Integer(compare, number) => integer(text).is_some_and(|found| compare.holds(found, *number)),
-            Condition::Float(compare, number) => float(text).is_some_and(|found| compare.holds(found, *number)),
+            Condition::Decimal(compare, number) => thousandths(text).is_some_and(|found| compare.holds(found, *number)),
             Condition::Equal(wanted, string) => {
                 let equal = if self.caseless { text.eq_ignore_ascii_case(string) } else { text == string };
                 equal == *wanted
@@ -220,15 +221,15 @@ fn integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// The number at the start of `text`; `None` when it has more than 12 digits before its point.
-fn float(text: &[u8]) -> Option<f64> {
+/// Thousandths of the number at the start of `text`, cut, not rounded; `None` when it has more than 12 digits before its
+/// point. Compat: the stock tools compare no more decimals than that.
+fn thousandths(text: &[u8]) -> Option<i64> {
     let (negative, whole, fraction) = number_parts(text)?;
     if whole.len() > 12 {
         return None;
     }
-    let fraction = &fraction[..fraction.len().min(18)];
-    let number = format!("0{}.{}0", String::from_utf8_lossy(whole), String::from_utf8_lossy(fraction));
-    let value: f64 = number.parse().ok()?;
+    let digits = fraction.iter().chain(b"000").take(3);
+    let value = whole.iter().chain(digits).fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
     Some(if negative { -value } else { value })
 }
 

@@ -13,6 +13,8 @@ use super::format::Format;
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     pub is_backend: bool,
+    /// The peer sent something that is no request.
+    pub is_garbage: bool,
     pub vxid: u32,
     pub host: Option<&'a [u8]>,
     pub method: Option<&'a [u8]>,
@@ -65,7 +67,7 @@ impl<'a> Facts<'a> {
             (Tag::ReqProtocol, false) | (Tag::BereqProtocol, true) => keep_first(&mut self.protocol, Some(text)),
             (Tag::RespStatus, false) | (Tag::BerespStatus, true) => self.status = Some(text),
             (Tag::ReqStart, false) => keep_first(&mut self.host, nth_field(text, 1)),
-            (Tag::BackendOpen, true) => keep_first(&mut self.host, nth_field(text, 3)),
+            (Tag::BackendOpen, true) => keep_last(&mut self.host, nth_field(text, 3)),
             (Tag::ReqHeader, false) | (Tag::BereqHeader, true) => self.take_request_header(text, format),
             (Tag::RespHeader, false) | (Tag::BerespHeader, true) => {
                 for (name, value) in format.response_headers.iter().zip(&mut self.response_headers) {
@@ -74,24 +76,24 @@ impl<'a> Facts<'a> {
             }
             (Tag::Timestamp, _) => self.take_timestamp(text),
             (Tag::ReqAcct, false) | (Tag::BereqAcct, true) => {
-                keep_last(&mut self.bytes_in, nth_field(text, 3));
-                keep_last(&mut self.body_bytes, nth_field(text, 5));
-                keep_last(&mut self.bytes_out, nth_field(text, 6));
+                keep_first(&mut self.bytes_in, nth_field(text, 3));
+                keep_first(&mut self.body_bytes, nth_field(text, 5));
+                keep_first(&mut self.bytes_out, nth_field(text, 6));
             }
             (Tag::PipeAcct, false) => {
-                keep_last(&mut self.bytes_in, nth_field(text, 3));
-                keep_last(&mut self.bytes_out, nth_field(text, 4));
+                keep_first(&mut self.bytes_in, nth_field(text, 3));
+                keep_first(&mut self.bytes_out, nth_field(text, 4));
             }
+            (Tag::HttpGarbage, _) => self.is_garbage = true,
             (Tag::VCLCall, _) => self.take_call(text),
             (Tag::VCLReturn, _) => match text {
                 b"restart" => *restarted = true,
-                b"synth" => (self.hit_miss, self.handling) = (Some("miss"), Some("synth")),
                 b"pipe" => (self.hit_miss, self.handling) = (Some("miss"), Some("pipe")),
                 _ => {}
             },
             (Tag::VCLLog, _) => {
                 for (key, value) in format.log_keys.iter().zip(&mut self.log_values) {
-                    keep_last(value, strip_prefix(text, key.as_bytes()));
+                    keep_first(value, strip_prefix(text, key.as_bytes()));
                 }
             }
             _ => {}
@@ -127,7 +129,7 @@ impl<'a> Facts<'a> {
         if let Some(value) = strip_prefix(text, b"authorization") {
             let basic = nth_field(value, 1).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"basic"));
             if basic {
-                self.credentials = nth_field(value, 2);
+                keep_first(&mut self.credentials, nth_field(value, 2));
             }
         }
     }

@@ -170,12 +170,12 @@ fn record_pattern(text: &str) -> Result<RecordPattern, String> {
         None => (text, None),
     };
     let (tag, prefix) = match selector.split_once(':') {
-        Some((tag, prefix)) => (tag, Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty())),
+        Some((tag, prefix)) => (tag, Some(prefix.to_owned())),
         None => (selector, None),
     };
     let tag = Tag::from_name(tag).ok_or_else(|| format!("Unknown log tag: {tag}"))?;
-    if tag.row().binary {
-        return Err(format!("Tag not supported: {}", tag.name()));
+    if tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash) {
+        return Err(format!("Tag {} can contain control characters", tag.name()));
     }
     Ok(RecordPattern { tag, prefix, field })
 }

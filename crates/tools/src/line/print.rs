@@ -8,12 +8,17 @@ use chrono::{DateTime, Local};
 use super::facts::Facts;
 use super::format::{Format, Part, Unit};
 
-/// Appends the line, without its newline.
-pub(super) fn line(format: &Format, facts: &Facts, json: bool, out: &mut Vec<u8>) {
+/// Appends the line, without its newline. False, and nothing, when the format wants a time and the log has none.
+pub(super) fn line(format: &Format, facts: &Facts, json: bool, out: &mut Vec<u8>) -> bool {
+    let timed = format.parts.iter().any(|part| matches!(part, Part::Duration(_) | Part::Time | Part::TimeFormat(_)));
+    if timed && facts.start.is_none() {
+        return false;
+    }
     let mut printer = Printer { facts, json, out };
     for part in &format.parts {
         printer.part(part);
     }
+    true
 }
 
 struct Printer<'a, 'b> {
@@ -33,16 +38,16 @@ impl Printer<'_, '_> {
             Part::Status => self.number(facts.status, "-"),
             Part::Duration(unit) => self.duration(*unit),
             Part::Protocol => self.text(facts.protocol, "HTTP/1.0"),
-            Part::Host => self.text(facts.host, "-"),
+            Part::Host => self.text(facts.host, self.nothing()),
             Part::LogName => self.out.push(b'-'),
-            Part::Method => self.text(facts.method, "-"),
+            Part::Method => self.text(facts.method, self.nothing()),
             Part::Query => self.text(facts.query, ""),
-            Part::Url => self.text(facts.url, "-"),
+            Part::Url => self.text(facts.url, self.nothing()),
             Part::RequestLine => self.request_line(),
             Part::Time => self.time("[%d/%b/%Y:%T %z]"),
             Part::TimeFormat(format) => self.time_format(format),
             Part::User => self.user(),
-            Part::FirstByte => self.text(facts.first_byte, self.nothing()),
+            Part::FirstByte => self.number(facts.first_byte, "-"),
             Part::HitMiss => self.word(facts.hit_miss),
             Part::Handling => self.word(facts.handling),
             Part::Side => self.out.push(if facts.is_backend { b'b' } else { b'c' }),
@@ -86,7 +91,7 @@ impl Printer<'_, '_> {
                 b'\r' => self.out.extend_from_slice(b"\\r"),
                 b'\t' => self.out.extend_from_slice(b"\\t"),
                 0x20..=0x7e => self.out.push(*byte),
-                _ if self.json && *byte >= 0x80 => self.out.push(*byte),
+                0x7f.. if self.json => self.out.push(*byte),
                 _ if self.json => {
                     let _ = write!(self.out, "\\u{byte:04x}");
                 }
@@ -144,7 +149,7 @@ impl Printer<'_, '_> {
     }
 
     fn time(&mut self, format: &str) {
-        let start = self.facts.start.and_then(|start| DateTime::from_timestamp(start as i64, 0));
+        let start = self.facts.start.and_then(|start| DateTime::from_timestamp(start.floor() as i64, 0));
         let Some(start) = start else { return self.out.push(b'-') };
         let mut text = String::new();
         // An unknown conversion is an error of the formatter; what was written before it stays.

@@ -69,17 +69,13 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'_' | b'.' | b'*')
 }
 
-/// The quoted string that starts at `start`. A backslash escapes a quote; before anything else it stands for itself, so
-/// that regular expressions need no doubling.
+/// The quoted string that starts at `start`. A backslash makes the next character stand for itself.
 fn quoted(text: &str, start: usize) -> Result<(Token, usize), QueryError> {
     let quote = text.as_bytes()[start];
     let mut value = Vec::new();
     let mut escaped = false;
     for (index, byte) in text.bytes().enumerate().skip(start + 1) {
         if escaped {
-            if byte != quote {
-                value.push(b'\\');
-            }
             escaped = false;
         } else if byte == quote {
             let value = String::from_utf8_lossy(&value).into_owned();

@@ -239,8 +239,8 @@ impl Parser<'_> {
             return self.fail(format!("Expected number got '{}'", self.shown()));
         };
         let condition = if word.contains('.') {
-            match float_operand(&word) {
-                Some(number) => Condition::Float(compare, number),
+            match decimal_operand(&word) {
+                Some(number) => Condition::Decimal(compare, number),
                 None => return self.fail("Floating point parse error"),
             }
         } else {
@@ -296,6 +296,7 @@ pub(super) fn regex_message(error: &pcre2::Error) -> String {
 
 /// Decimal, `0x` hexadecimal or `0` octal, with a sign; saturates.
 fn integer_operand(word: &str) -> Option<i64> {
+    let word = word.trim();
     let (negative, digits) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, word.strip_prefix('+').unwrap_or(word)),
@@ -312,9 +313,11 @@ fn integer_operand(word: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-fn float_operand(word: &str) -> Option<f64> {
-    let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
+/// Thousandths.
+fn decimal_operand(word: &str) -> Option<i64> {
+    let word = word.trim();
+    let digits = word.strip_prefix('-').unwrap_or(word);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        && digits.bytes().any(|byte| byte.is_ascii_digit());
-    if plain { word.parse().ok() } else { None }
+        && digits.bytes().filter(|byte| *byte == b'.').count() == 1;
+    if plain { super::thousandths(word.as_bytes()) } else { None }
 }

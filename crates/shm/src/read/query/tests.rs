@@ -58,6 +58,15 @@ fn numbers_are_read_from_the_start_of_a_record() {
 }
 
 #[test]
+fn decimals_are_compared_to_the_thousandth() {
+    let records = ["0.001327", "0.001999", "0.0009999", "1.9996", "-0.0019", "0.0005"];
+    assert_eq!(satisfying(&records, "VCL_Log == 0.001"), [1, 2]);
+    assert_eq!(satisfying(&records, "VCL_Log >= 0.0012"), [1, 2, 4]);
+    assert_eq!(satisfying(&records, "VCL_Log == -.001"), [5]);
+    assert_eq!(satisfying(&records, "VCL_Log == ' 1.999 '"), [4]);
+}
+
+#[test]
 fn prefix_and_field_narrow_the_text_before_it_is_tested() {
     let records = ["Key:value one", "key:   12 34", "key :12", "key:", "keyx:12", "key:12:13", "a\tb  c", " lead x"];
     assert_eq!(satisfying(&records, "VCL_Log:key"), [1, 2, 4, 6]);
