@@ -94,6 +94,17 @@ pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
     quoted.join(" ") + "\n"
 }
 
+/// The line for arguments of a program's own command line: joined by blanks as they are, so that
+/// `varnishadm ban "req.url ~ ^/x"` is the command that is written there. An argument that would end the line is quoted.
+#[must_use]
+pub fn typed_line<W: AsRef<str>>(arguments: &[W]) -> String {
+    let as_typed = |argument: &str| {
+        if argument.contains(['\n', '\r']) { words::quote(argument) } else { argument.to_owned() }
+    };
+    let typed: Vec<String> = arguments.iter().map(|argument| as_typed(argument.as_ref())).collect();
+    typed.join(" ") + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +125,12 @@ mod tests {
         assert_eq!(command.words, ["vcl.inline", "a", "two \"words\"\n"]);
         client.push(&Response::new(106, "no").encode());
         assert_eq!(client.next(), Ok(Some(ClientEvent::Reply(Response::new(106, "no")))));
+    }
+
+    #[test]
+    fn typed_arguments_are_one_line_whatever_they_hold() {
+        assert_eq!(typed_line(&["ban", "req.url ~ ^/x"]), "ban req.url ~ ^/x\n");
+        assert_eq!(typed_line(&["vcl.inline", "a", "vcl 4.1;\nx"]), "vcl.inline a \"vcl 4.1;\\nx\"\n");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use surface::parameter::debug;
 use surface::version::VARNISH_BANNER;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 
 /// Exit status for a start that failed.
@@ -101,7 +101,9 @@ fn close_inherited() {
 }
 
 async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
+    let signals = Signals::listen().map_err(|error| ArgumentError::of_start(format!("no signals: {error}")))?;
     let (manager, cli_sockets) = prepare(arguments)?;
+    spawn_local(signals.obey(manager.clone()));
     let result = lead(&manager, cli_sockets).await;
     end(&manager).await;
     if result.is_ok() {
@@ -124,7 +126,6 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<std::net::TcpListener>) ->
         spawn_local(cli_server::connect(manager.clone(), master.clone()));
     }
     spawn_local(tick(manager.clone()));
-    spawn_local(signals(manager.clone()));
     first_start(manager).await?;
     if manager.arguments.mode == Mode::Background {
         background::report_ready();
@@ -183,13 +184,17 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
         return Ok(());
     }
     let _changes = manager.changes.lock().await;
-    tokio::select! {
-        started = life::start(manager) => started.map_err(ArgumentError::of_start),
+    let start = life::start(manager);
+    tokio::pin!(start);
+    let started = tokio::select! {
+        started = &mut start => started,
         () = manager.end.notified() => {
+            // A worker that is nearly there is stopped in good order; one that hangs is not waited for.
             manager.end.notify_one();
-            Ok(())
+            tokio::time::timeout(CHANGE_PATIENCE, start).await.unwrap_or(Ok(()))
         }
-    }
+    };
+    started.map_err(ArgumentError::of_start)
 }
 
 /// Until somebody ends us.
@@ -205,18 +210,33 @@ async fn serve(manager: &Rc<Manager>) {
 }
 
 /// SIGTERM and SIGINT end us; SIGHUP of a terminal that goes away doesn't.
-async fn signals(manager: Rc<Manager>) {
-    let handlers = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()));
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = handlers else { return };
-    loop {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-            _ = hangup.recv() => continue,
-        };
-        manager.say(Level::Error, format!("Manager got {name}"));
-        manager.ending.set(true);
-        manager.end.notify_one();
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Must come before anything that others can see: whoever sees it may send a signal.
+    fn listen() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn obey(mut self, manager: Rc<Manager>) {
+        loop {
+            let name = tokio::select! {
+                _ = self.terminate.recv() => "SIGTERM",
+                _ = self.interrupt.recv() => "SIGINT",
+                _ = self.hangup.recv() => continue,
+            };
+            manager.say(Level::Error, format!("Manager got {name}"));
+            manager.ending.set(true);
+            manager.end.notify_one();
+        }
     }
 }
 
