@@ -1,3 +1,5 @@
+//! Queries from text to verdict: tables of expressions against records.
+
 use super::*;
 use crate::log::{LogId, LogRing};
 use crate::read::group::Transaction;
