@@ -91,8 +91,7 @@ async fn answer(head: &str, number: u64, workers: &Semaphore) -> Vec<u8> {
     let visitor = format!("Cache-Control: max-age=60\r\nSet-Cookie: visitor={number}; Path=/\r\n");
     match path {
         "/" => {
-            let list: String =
-                (1..=POSTS).map(|n| format!("<li><a href=\"/post/{n}\">Post {n}</a></li>")).collect();
+            let list: String = (1..=POSTS).map(|n| format!("<li><a href=\"/post/{n}\">Post {n}</a></li>")).collect();
             page("A small blog", &format!("<ul>{list}</ul>"), &visitor, is_head)
         }
         "/account" => match login(head) {
@@ -120,18 +119,15 @@ fn login(head: &str) -> Option<&str> {
 }
 
 fn page(title: &str, body: &str, headers: &str, is_head: bool) -> Vec<u8> {
-    let html = format!(
-        "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1>{body}</body></html>\n"
-    );
+    let html =
+        format!("<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1>{body}</body></html>\n");
     response("200 OK", "text/html; charset=utf-8", headers, html.as_bytes(), is_head)
 }
 
 fn response(status: &str, kind: &str, headers: &str, body: &[u8], is_head: bool) -> Vec<u8> {
-    let mut bytes = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{headers}Content-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{headers}Content-Length: {}\r\n\r\n", body.len())
+            .into_bytes();
     if !is_head {
         bytes.extend_from_slice(body);
     }

@@ -115,10 +115,6 @@ fn php_application(daemon: &Daemon, path: &str) {
         body.len()
     ));
     assert_eq!(posted.text(), "got 100000");
-    let chunked = daemon.request(&format!(
-        "POST {path} HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n"
-    ));
-    assert_eq!(chunked.text(), "got 8");
 }
 
 #[test]
@@ -128,7 +124,13 @@ fn a_php_application_behind_its_own_server_is_cached_as_it_says() {
     let port = free_port();
     write(&folder.path().join("index.php"), PHP_PAGE);
     let _php = start(Command::new(php).args(["-S", &format!("127.0.0.1:{port}"), "-t"]).arg(folder.path()), port);
-    php_application(&Daemon::in_front_of(port, &[]), "/index.php");
+    let daemon = Daemon::in_front_of(port, &[]);
+    php_application(&daemon, "/index.php");
+    // Not in Apache: a CGI program is told no length of a chunked body, and reads none of it.
+    let chunked = daemon.request(
+        "POST /index.php HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n",
+    );
+    assert_eq!(chunked.text(), "got 8");
 }
 
 #[test]
