@@ -149,7 +149,8 @@ fn serve(
             .map_err(|error| error.to_string())?;
         let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
             .map_err(|error| error.to_string())?;
-        let mut last = (Instant::now(), 0);
+        statistics.read();
+        let mut last = (Instant::now(), statistics.value("MAIN.client_req"));
         loop {
             tokio::select! {
                 _ = interrupt.recv() => break,
