@@ -365,14 +365,15 @@ fn pipes_beyond_their_limit_are_refused() {
 }
 
 #[test]
-fn pipe_without_an_origin_is_a_bare_503() {
+fn pipe_without_an_origin_ends_without_an_answer() {
     run_with(
         |_| {},
         "sub vcl_recv { return (pipe); }",
         async |world| {
             let mut client = world.client();
             client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-            assert_eq!(client.rest().await, "HTTP/1.1 503 Service Unavailable\r\n\r\n");
+            assert_eq!(client.rest().await, "");
+            world.expect_log("FetchError backend default: fail errno 111 (Connection refused)");
             world.expect_log("SessClose TX_ERROR");
         },
     );
@@ -413,6 +414,47 @@ fn request_that_needs_too_much_memory_fails_alone() {
             assert_eq!(client.get("/big", &format!("A: {long}\r\n")).await.status(), 503);
             world.expect_log("request_memory_max");
             assert_eq!(world.client().get("/", "").await.status(), 200);
+        },
+    );
+}
+
+#[test]
+fn panic_costs_one_request_and_nothing_else() {
+    run_with(
+        |_| {},
+        r#"sub vcl_recv { if (req.url == "/panic") { return (pipe); } return (synth(200)); }"#,
+        async |world| {
+            let told = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+            let heard = std::sync::Arc::clone(&told);
+            world.engine.panics.set(Box::new(move |text| heard.lock().unwrap().push_str(text)));
+            world.origin(|_| -> std::future::Ready<()> { panic!("an origin that nobody expected") });
+            let mut other = world.client();
+            assert_eq!(other.get("/", "").await.status(), 200);
+            let mut client = world.client();
+            client.send("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            assert_eq!(client.rest().await, "HTTP/1.1 500 Internal Server Error\r\n\r\n");
+            assert_eq!(other.get("/", "").await.status(), 200);
+            world.expect_log("Error Panic: an origin that nobody expected");
+            assert_eq!(*told.lock().unwrap(), "an origin that nobody expected");
+            assert_eq!((world.count(Main::ClientResp500), world.count(Main::NPipe)), (1, 0));
+            assert_eq!(world.context.in_flight(), 0);
+        },
+    );
+}
+
+#[test]
+fn headers_that_connection_names_stay_here_but_what_vcl_sets_goes_on() {
+    run_with(
+        |_| {},
+        r#"sub vcl_recv { set req.http.x-real-ip = client.ip; return (pass); }"#,
+        async |world| {
+            world.origin(serve_each(|request| {
+                let seen = format!("{:?} {:?}", request.header("x-real-ip"), request.header("x-hop"));
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{seen}", seen.len()).into_bytes()
+            }));
+            let mut client = world.client();
+            let headers = "Connection: x-hop, x-real-ip\r\nX-Hop: 1\r\nX-Real-IP: 6.6.6.6\r\n";
+            assert_eq!(client.get("/", headers).await.text(), r#"Some("192.0.2.7") None"#);
         },
     );
 }

@@ -180,9 +180,9 @@ fn bool_of(value: Value) -> bool {
     value == Value::Bool(true)
 }
 
-/// A cap of `req.ttl` or `req.grace`: a negative one is none.
+/// A cap of `req.ttl` or `req.grace`: a negative one is zero.
 fn cap(value: Value) -> Option<f64> {
-    Some(seconds(value)).filter(|seconds| *seconds >= 0.0)
+    Some(seconds(value).max(0.0))
 }
 
 impl Host for ClientHost<'_> {
@@ -259,7 +259,8 @@ impl Host for ClientHost<'_> {
             Var::ObjGrace => self.of_object(|object| Value::Duration(object.grace()), Value::Duration(0.0)),
             Var::ObjKeep => self.of_object(|object| Value::Duration(object.keep()), Value::Duration(0.0)),
             Var::ObjTime => self.of_object(|object| Value::Time(object.origin()), Value::Time(0.0)),
-            Var::ObjHits if self.is_uncacheable() => Value::Int(0),
+            // What was not found by this request's lookup has no hits yet, though others may have found it meanwhile.
+            Var::ObjHits if !self.task.is_hit => Value::Int(0),
             Var::ObjHits => self.of_object(|object| Value::Int(i64::from(object.hits())), Value::Int(0)),
             Var::ObjCanEsi => {
                 self.of_object(|object| Value::Bool(object.flags().has(ObjectFlags::ESI)), Value::Bool(false))
@@ -411,7 +412,10 @@ impl Host for ClientHost<'_> {
             }
             Var::RespBody => self.synthetic(bytes(value, scratch), append),
             Var::RespStatus => self.set_status(value)?,
-            Var::RespReason => self.set_start_line(HttpObject::Resp, StartLine::Reason, value, scratch),
+            Var::RespReason => {
+                not_empty(value, "resp.reason", scratch)?;
+                self.set_start_line(HttpObject::Resp, StartLine::Reason, value, scratch);
+            }
             Var::RespProto => {
                 not_empty(value, "resp.proto", scratch)?;
                 self.set_start_line(HttpObject::Resp, StartLine::Protocol, value, scratch);

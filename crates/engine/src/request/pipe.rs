@@ -121,10 +121,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         pipe.log.timestamp("Process", now);
         match self.open_origin(&mut pipe).await {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
+            // The client had asked for the origin itself, so there is no answer of ours. Compat: r01730.
             Err(text) => {
                 pipe.log.record(Tag::FetchError, text.as_bytes());
-                self.close(CloseReason::TxError);
-                self.send_minimal(503).await;
+                self.request.task.close = Some(CloseReason::TxError);
             }
         }
         drop(place);

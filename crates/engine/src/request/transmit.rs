@@ -290,7 +290,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 BodyState::Complete => break,
                 BodyState::Failed => {
                     self.send_head().await?;
-                    return Err(TransmitError::Fetch);
+                    let is_short = filters.missing_bytes() > 0;
+                    return Err(if is_short { TransmitError::RangeShort } else { TransmitError::Fetch });
                 }
                 BodyState::Writing => {
                     self.send_head().await?;
