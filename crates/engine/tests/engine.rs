@@ -7,3 +7,4 @@ mod fetches;
 mod requests;
 mod sessions;
 mod simulation;
+mod vcls;

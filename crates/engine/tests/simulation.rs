@@ -25,8 +25,8 @@ use surface::tag::Tag;
 use tokio::task::LocalSet;
 
 /// Seeds that an ordinary run takes.
-const SEEDS: u64 = 300;
-/// Where connections are refused.
+const SEEDS: u64 = 200;
+/// Bends fetches to the will of the clients and of the origin, as headers say.
 const VCL: &str = r#"vcl 4.1;
 import std;
 backend default { .host = "10.0.0.1"; .port = "80"; .first_byte_timeout = 20s; .between_bytes_timeout = 10s; }
@@ -37,8 +37,14 @@ sub vcl_recv {
 }
 sub vcl_backend_fetch {
     if (bereq.http.X-Refuse) { set bereq.backend = refused; }
+    if (bereq.http.X-Ruling == "abandon early") { return (abandon); }
+    if (bereq.http.X-Ruling == "error early") { return (error(503)); }
 }
 sub vcl_backend_response {
+    if (bereq.http.X-Ruling == "abandon") { return (abandon); }
+    if (bereq.http.X-Ruling == "fail") { return (fail); }
+    if (bereq.http.X-Ruling == "error") { return (error(503)); }
+    if (bereq.http.X-Ruling == "retry" && bereq.retries < 2) { return (retry); }
     if (beresp.http.X-Keep) { set beresp.keep = std.duration(beresp.http.X-Keep, 0s); }
     if (beresp.http.X-Pass) { return (pass(5s)); }
     if (bereq.url ~ "whole") { set beresp.do_stream = false; }

@@ -11,7 +11,7 @@ use crate::logged::{self, BERESP};
 use http1::{BodyDecoder, BodyError, BodyLength};
 use std::sync::Arc;
 use store::{AppendError, Object, ObjectFlags};
-use surface::counter::Vbe;
+use surface::counter::{Main, Vbe};
 use surface::tag::Tag;
 use tokio::time::Instant;
 
@@ -21,10 +21,23 @@ pub(super) enum BodyFailure {
     Framing(Option<i32>, BodyError),
     /// The framing needs no end, but the connection broke.
     UntilClose(i32),
+    /// The stale object that it was to be copied from is not whole.
+    Template,
     /// A filter refused it.
     Filter(FilterError),
     /// It could not be stored.
-    Store(&'static str),
+    Store,
+    /// The one client that wanted it went away.
+    Abandoned,
+}
+
+impl From<AppendError> for BodyFailure {
+    fn from(error: AppendError) -> BodyFailure {
+        match error {
+            AppendError::Full => BodyFailure::Store,
+            AppendError::Abandoned => BodyFailure::Abandoned,
+        }
+    }
 }
 
 /// EAGAIN, whose text operators know as that of a stalled origin.
@@ -71,7 +84,7 @@ impl Fetch {
                 self.log_body_failure(&failure);
                 filters.log_totals(&mut self.log);
                 self.close_connection(reason::BODY);
-                self.body_failed(is_streamed)
+                self.body_failed(&failure, is_streamed)
             }
         }
     }
@@ -168,8 +181,8 @@ impl Fetch {
                     Err(error) => break Err(BodyFailure::Filter(error)),
                 }
             };
-            if let Err(text) = stored {
-                break Err(BodyFailure::Store(text));
+            if let Err(error) = stored {
+                break Err(error.into());
             }
             connection.consume(step.skip + step.data);
         };
@@ -178,7 +191,7 @@ impl Fetch {
         if !filters.is_empty() {
             filtered.clear();
             filters.finish(&mut filtered).map_err(BodyFailure::Filter)?;
-            self.store(object, &filtered).await.map_err(BodyFailure::Store)?;
+            self.store(object, &filtered).await?;
         }
         Ok(())
     }
@@ -186,19 +199,38 @@ impl Fetch {
     /// Adds body bytes to the object, waiting for room.
     ///
     /// # Errors
-    /// The text for the log.
-    pub(super) async fn store(&mut self, object: &Object, bytes: &[u8]) -> Result<(), &'static str> {
+    /// [`AppendError`].
+    pub(super) async fn store(&mut self, object: &Object, bytes: &[u8]) -> Result<(), AppendError> {
         if bytes.is_empty() {
             return Ok(());
         }
+        object.append(bytes).await?;
         self.body_bytes += bytes.len() as u64;
-        object.append(bytes).await.map_err(|error| match error {
-            AppendError::Full => "Could not get storage",
-            AppendError::Abandoned => "Pass delivery abandoned",
-        })
+        Ok(())
     }
 
-    fn log_body_failure(&mut self, failure: &BodyFailure) {
+    /// What comes after a body that did not come whole: an error response as long as nobody has seen anything, else the
+    /// end. Nothing of it stays in the cache. A client that went away is no failure of the fetch.
+    pub(super) fn body_failed(&mut self, failure: &BodyFailure, is_streamed: bool) -> Step {
+        if let BodyFailure::Abandoned = failure {
+            if let Some(object) = &self.object {
+                object.fail();
+            }
+            return Step::Commit;
+        }
+        if is_streamed {
+            self.context.count(Main::FetchFailed);
+            return Step::Fail;
+        }
+        if let Some(object) = self.object.take() {
+            object.fail();
+        }
+        self.is_stored = false;
+        self.body_bytes = 0;
+        Step::Error
+    }
+
+    pub(super) fn log_body_failure(&mut self, failure: &BodyFailure) {
         match failure {
             BodyFailure::Framing(errno, error) => {
                 if let Some(errno) = errno {
@@ -216,7 +248,9 @@ impl Fetch {
                 }
                 self.log_fetch_error(error.text());
             }
-            BodyFailure::Store(text) => self.log_fetch_error(text),
+            BodyFailure::Template => self.log_fetch_error("Template object failed"),
+            BodyFailure::Store => self.log_fetch_error("Could not get storage"),
+            BodyFailure::Abandoned => self.log.record(Tag::Debug, b"Fetch: Pass delivery abandoned"),
         }
     }
 

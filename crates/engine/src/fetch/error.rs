@@ -3,7 +3,8 @@
 //! If others wait for the object the error is kept for a second, so that they don't all go to an origin in trouble one
 //! after the other; else it is for the one client only. VCL may give it a longer life.
 
-use super::{Fetch, FetchMode, Step, Verdict};
+use super::body::BodyFailure;
+use super::{Fetch, Step, Verdict};
 use store::ObjectFlags;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -78,12 +79,10 @@ impl Fetch {
                 object.finish();
                 Step::Commit
             }
-            Err(text) => {
-                self.log_fetch_error(text);
-                if self.mode != FetchMode::Pass {
-                    self.context.count(Main::FetchFailed);
-                }
-                Step::Fail
+            Err(error) => {
+                let failure = BodyFailure::from(error);
+                self.log_body_failure(&failure);
+                self.body_failed(&failure, true)
             }
         }
     }

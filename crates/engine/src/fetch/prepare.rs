@@ -89,7 +89,7 @@ impl Fetch {
         self.stale.as_ref().filter(|stale| is_revalidatable(stale)).map(Arc::clone)
     }
 
-    /// Logs that a resource ran out and why the fetch cannot go on.
+    /// Writes a `FetchError` record.
     pub(super) fn log_fetch_error(&mut self, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
     }

@@ -4,12 +4,12 @@
 //! be growing while it is. What a filter did to the stale body holds for the new object too.
 //! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
 
+use super::body::BodyFailure;
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
 use message::Message;
 use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
-use surface::counter::Main;
 
 /// What a 304 cannot change about an object.
 const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
@@ -42,7 +42,8 @@ impl Fetch {
     pub(super) async fn revalidate(&mut self) -> Step {
         let Some(stale) = self.revalidatable_stale() else {
             self.release_connection();
-            return self.stale_failed();
+            self.log_body_failure(&BodyFailure::Template);
+            return Step::Error;
         };
         let flags =
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
@@ -62,14 +63,14 @@ impl Fetch {
                 object.finish();
                 Step::Commit
             }
-            Err(text) => {
-                self.log_fetch_error(text);
-                self.body_failed(is_streamed)
+            Err(failure) => {
+                self.log_body_failure(&failure);
+                self.body_failed(&failure, is_streamed)
             }
         }
     }
 
-    async fn copy_body(&mut self, stale: &Arc<Object>, object: &Arc<Object>) -> Result<(), &'static str> {
+    async fn copy_body(&mut self, stale: &Arc<Object>, object: &Arc<Object>) -> Result<(), BodyFailure> {
         let mut offset = 0;
         let mut reader = stale.reader();
         loop {
@@ -85,28 +86,8 @@ impl Fetch {
                 // More may have come between the two looks.
                 BodyState::Complete if offset < stale.available_bytes() => {}
                 BodyState::Complete => return Ok(()),
-                BodyState::Failed => return Err("Template object failed"),
+                BodyState::Failed => return Err(BodyFailure::Template),
             }
         }
-    }
-
-    fn stale_failed(&mut self) -> Step {
-        self.log_fetch_error("Template object failed");
-        Step::Error
-    }
-
-    /// What comes after a body that did not come whole: an error response as long as nobody has seen anything, else the
-    /// end. Nothing of it stays in the cache.
-    pub(super) fn body_failed(&mut self, is_streamed: bool) -> Step {
-        if is_streamed {
-            self.context.count(Main::FetchFailed);
-            return Step::Fail;
-        }
-        if let Some(object) = self.object.take() {
-            object.fail();
-        }
-        self.is_stored = false;
-        self.body_bytes = 0;
-        Step::Error
     }
 }

@@ -23,7 +23,7 @@ impl Fetch {
         let vary = self.vary_key();
         let mut attributes = self.attributes(flags | self.response_flags(), vary);
         attributes.body_bytes = length;
-        let head = self.stored_head();
+        let head = self.stored_head(length);
         let is_private = self.uncacheable || self.mode == FetchMode::Pass;
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
         if is_private {
@@ -99,13 +99,25 @@ impl Fetch {
         }
     }
 
-    fn stored_head(&self) -> Vec<u8> {
+    /// The encoded head of the object. Whatever VCL wrote there, `Content-Length` says how long the body is, or nothing.
+    fn stored_head(&self, length: Option<u64>) -> Vec<u8> {
         let class = if self.uncacheable { Class::StorePass } else { Class::InsertStored };
         let mut stored = Message::new();
         stored.set_protocol(b"HTTP/1.1");
         stored.set_status(self.beresp.status());
         stored.set_reason(self.beresp.reason());
         copy_filtered(&self.beresp, &mut stored, class);
+        let describes_another = self.bereq.method() == b"HEAD" || self.beresp.status() == 304;
+        if !describes_another && let Some(value) = stored.get("Content-Length") {
+            let mut number = itoa::Buffer::new();
+            match length.map(|bytes| number.format(bytes)) {
+                Some(real) if real.as_bytes() == value => {}
+                Some(real) => stored.set("Content-Length", real.as_bytes()),
+                None => {
+                    stored.unset("Content-Length");
+                }
+            }
+        }
         let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
         stored.encode(&mut head);
         head

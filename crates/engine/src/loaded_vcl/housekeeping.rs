@@ -31,9 +31,9 @@ pub(super) fn run(engine: &Arc<Engine>, vcl: &Arc<LoadedVcl>, method: Method, no
     host.log.flush();
     match outcome {
         Outcome::Return(_, _) => Ok(()),
-        Outcome::Wait => Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\tIt cannot wait", vcl.name)),
+        Outcome::Wait => Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\tIt cannot wait\n", vcl.name)),
         Outcome::Failed(failure) => {
-            Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\t{}", vcl.name, failure.0))
+            Err(format!("VCL \"{}\" Failed initialization\nMessage:\n\t{}\n", vcl.name, failure.0))
         }
     }
 }

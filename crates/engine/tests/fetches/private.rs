@@ -159,7 +159,7 @@ fn variants_are_kept_apart() {
 #[test]
 fn a_client_that_leaves_a_pass_stops_the_fetch() {
     run_with(
-        |_| {},
+        |parameters| parameters.vsl_mask = [0; 32],
         "sub vcl_recv { return (pass); }",
         |world| async move {
             world.origin(|mut stream| async move {
@@ -174,7 +174,9 @@ fn a_client_that_leaves_a_pass_stops_the_fetch() {
             client.receive(50_000).await;
             drop(client);
             tokio::time::sleep(Duration::from_secs(1)).await;
-            world.expect_log("FetchError Pass delivery abandoned");
+            world.expect_log("close Failure receiving req.body");
+            world.expect_log("Fetch: Pass delivery abandoned");
+            assert_eq!(world.count(Main::FetchFailed), 0, "it was the client's wish");
             assert_eq!(world.context.in_flight(), 0);
         },
     );

@@ -11,6 +11,9 @@ use std::io::Read;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// What VCL may be told to do with a fetch.
+const RULINGS: [&str; 6] = ["abandon early", "error early", "abandon", "fail", "error", "retry"];
+
 /// What a client asks.
 struct Ask {
     variant: &'static str,
@@ -20,6 +23,10 @@ struct Ask {
     accepts_gzip: bool,
     is_head: bool,
     is_refused: bool,
+    /// What VCL shall decide about the fetch; empty = nothing special.
+    ruling: &'static str,
+    /// Bytes of a request body, which makes it a POST.
+    body_bytes: Option<usize>,
     /// Milliseconds since the run began.
     at: u64,
 }
@@ -50,6 +57,12 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64) {
                     accepts_gzip: rng.gen_bool(0.5),
                     is_head: rng.gen_bool(0.05),
                     is_refused: rng.gen_ratio(resource.trouble, 300),
+                    ruling: if rng.gen_ratio(resource.trouble, 300) {
+                        RULINGS[rng.gen_range(0..RULINGS.len())]
+                    } else {
+                        ""
+                    },
+                    body_bytes: rng.gen_bool(0.05).then(|| rng.gen_range(0..100_000)),
                     at: stage.now(),
                 };
                 if !get(&stage, &mut connection, resource, &ask).await {
@@ -74,13 +87,26 @@ fn request(method: &str, resource: &Resource, ask: &Ask) -> String {
     if ask.is_refused {
         request.push_str("X-Refuse: yes\r\n");
     }
+    if !ask.ruling.is_empty() {
+        request.push_str(&format!("X-Ruling: {}\r\n", ask.ruling));
+    }
+    if let Some(length) = ask.body_bytes {
+        request.push_str(&format!("Content-Length: {length}\r\n"));
+    }
     request.push_str("\r\n");
     request
 }
 
+/// The body that a client posts.
+pub fn posted(client: &str, length: usize) -> Vec<u8> {
+    client.bytes().cycle().take(length).collect()
+}
+
 /// Asks and checks; false when the connection is over.
 async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &Ask) -> bool {
-    let response = if ask.is_head {
+    let response = if let Some(length) = ask.body_bytes {
+        connection.post(request("POST", resource, ask), posted(&ask.client, length)).await
+    } else if ask.is_head {
         connection.send(request("HEAD", resource, ask)).await;
         connection.response_to_head().await
     } else {
@@ -88,8 +114,9 @@ async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &
         connection.response().await
     };
     check(stage, resource, ask, &response);
-    let is_open = response.is_whole && response.header("connection") == Some("keep-alive");
-    if !is_open {
+    // What the engine did with the rest of a body that nobody wanted is its own affair.
+    let is_open = ask.body_bytes.is_none() && response.is_whole && response.header("connection") == Some("keep-alive");
+    if !is_open && ask.body_bytes.is_none() {
         assert_eq!(connection.rest().await, "", "bytes after the end of {}", response.head);
     }
     is_open
@@ -139,7 +166,7 @@ fn check(stage: &Stage, resource: &Resource, ask: &Ask, response: &Response) {
         assert!(is_new || excuse, "{}\nremoved at {removal:?}", say("purged or banned, and back"));
     }
     stage.book.answered();
-    if !ask.is_head {
+    if !ask.is_head || ask.body_bytes.is_some() {
         check_body(&resource.body(version, variant, owner), ask, response, &say);
     }
 }

@@ -97,7 +97,12 @@ async fn respond(
         _ => "any".to_owned(),
     };
     let key = format!("{} {variant}", resource.url);
-    let is_exclusive = !resource.is_private() && !stage.book.is_unshared(&resource.url, stage.now());
+    let is_post = request.line().starts_with("POST ");
+    let key = if is_post { format!("{key} posted") } else { key };
+    if is_post && request.body != super::client::posted(request.header("x-client").unwrap_or(""), request.body.len()) {
+        stage.book.fault(format!("at {}: a request body is not what {key} was sent", stage.now()));
+    }
+    let is_exclusive = !is_post && !resource.is_private() && !stage.book.is_unshared(&resource.url, stage.now());
     let count = stage.book.enter(&key);
     if is_exclusive && count > 1 {
         stage.book.fault(format!("at {}: a second fetch for {key} while the first has no head yet", stage.now()));

@@ -96,32 +96,18 @@ impl Client {
         self.read_response(true).await
     }
 
+    /// Sends a request with its body while reading the response; whether the body was wanted to its end does not matter.
+    pub async fn post(&mut self, head: String, body: Vec<u8>) -> Response {
+        let (mut reader, mut writer) = tokio::io::split(&mut self.stream);
+        let send = async {
+            let _ = writer.write_all(head.as_bytes()).await;
+            let _ = writer.write_all(&body).await;
+        };
+        tokio::join!(send, read_response(&mut reader, false)).1
+    }
+
     async fn read_response(&mut self, to_head: bool) -> Response {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            match self.stream.read_u8().await {
-                Ok(byte) => head.push(byte),
-                Err(_) => {
-                    return Response { head: String::from_utf8_lossy(&head).into_owned(), ..Response::default() };
-                }
-            }
-        }
-        let mut response = Response { head: String::from_utf8(head).unwrap(), body: Vec::new(), is_whole: true };
-        let status = response.status();
-        if to_head || status < 200 || status == 204 || status == 304 {
-            return response;
-        }
-        if let Some(length) = response.header("content-length") {
-            let length: usize = length.parse().unwrap();
-            let mut limited = (&mut self.stream).take(length as u64);
-            let _ = limited.read_to_end(&mut response.body).await;
-            response.is_whole = response.body.len() == length;
-        } else if response.header("transfer-encoding").is_some() {
-            response.is_whole = read_chunks(&mut self.stream, &mut response.body).await;
-        } else if !response.head.contains("\r\n\r\n") || response.header("connection") == Some("close") {
-            let _ = self.stream.read_to_end(&mut response.body).await;
-        }
-        response
+        read_response(&mut self.stream, to_head).await
     }
 
     /// Everything until the engine closes.
@@ -142,4 +128,32 @@ impl Client {
     pub async fn end(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
+}
+
+async fn read_response(stream: &mut (impl AsyncRead + Unpin), to_head: bool) -> Response {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => {
+                return Response { head: String::from_utf8_lossy(&head).into_owned(), ..Response::default() };
+            }
+        }
+    }
+    let mut response = Response { head: String::from_utf8(head).unwrap(), body: Vec::new(), is_whole: true };
+    let status = response.status();
+    if to_head || status < 200 || status == 204 || status == 304 {
+        return response;
+    }
+    if let Some(length) = response.header("content-length") {
+        let length: usize = length.parse().unwrap();
+        let mut limited = (&mut *stream).take(length as u64);
+        let _ = limited.read_to_end(&mut response.body).await;
+        response.is_whole = response.body.len() == length;
+    } else if response.header("transfer-encoding").is_some() {
+        response.is_whole = read_chunks(stream, &mut response.body).await;
+    } else if !response.head.contains("\r\n\r\n") || response.header("connection") == Some("close") {
+        let _ = stream.read_to_end(&mut response.body).await;
+    }
+    response
 }
