@@ -103,10 +103,7 @@ fn client(port: u16, seed: u64, tally: &Tally, stop: &AtomicBool) {
     };
     let mut stream: Option<BufReader<TcpStream>> = None;
     while !stop.load(Ordering::Relaxed) {
-        // Few paths are asked for often and many seldom; sizes from nothing to 200 KiB.
-        let rank = (random() % 100) * (random() % 100) * (random() % 40) / 100;
-        let size = (rank * 7919) % if rank.is_multiple_of(10) { 200_000 } else { 20_000 };
-        let path = format!("/page-{rank}/{size}");
+        let ask = Ask::random(&mut random);
         let connection = match stream.take() {
             Some(connection) => connection,
             None => match TcpStream::connect(("127.0.0.1", port)) {
@@ -118,13 +115,13 @@ fn client(port: u16, seed: u64, tally: &Tally, stop: &AtomicBool) {
                 }
             },
         };
-        match exchange(connection, &path, size as usize) {
+        match exchange(connection, &ask) {
             Ok((connection, hit, right)) => {
                 tally.answers.fetch_add(1, Ordering::Relaxed);
                 tally.hits.fetch_add(u64::from(hit), Ordering::Relaxed);
                 if !right {
                     tally.wrong.fetch_add(1, Ordering::Relaxed);
-                    eprintln!("wrong body for {path}");
+                    eprintln!("wrong answer to {ask:?}");
                 }
                 // Now and then a new connection, as browsers do.
                 if !random().is_multiple_of(50) {
@@ -138,11 +135,73 @@ fn client(port: u16, seed: u64, tally: &Tally, stop: &AtomicBool) {
     }
 }
 
+/// One request of the mix.
+#[derive(Debug)]
+struct Ask {
+    kind: Question,
+    path: String,
+    size: usize,
+}
+
+/// What is asked of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Get,
+    Head,
+    /// With a cookie: passed to the origin.
+    Pass,
+    /// First and last byte.
+    Range(usize, usize),
+}
+
+impl Ask {
+    /// Few paths are asked for often and many seldom, one in twenty only once; sizes from nothing to 200 KiB.
+    fn random(random: &mut impl FnMut() -> u64) -> Ask {
+        let (name, rank) = if random().is_multiple_of(20) {
+            ("once", random() % 1_000_000_007)
+        } else {
+            ("page", (random() % 100) * (random() % 100) * (random() % 40) / 100)
+        };
+        let size = (rank.wrapping_mul(7919) % if rank.is_multiple_of(10) { 200_000 } else { 20_000 }) as usize;
+        let kind = match random() % 20 {
+            0 => Question::Head,
+            1 => Question::Pass,
+            2 | 3 if size > 0 => {
+                let first = random() as usize % size;
+                Question::Range(first, first + random() as usize % (size - first))
+            }
+            _ => Question::Get,
+        };
+        Ask { kind, path: format!("/{name}-{rank}/{size}"), size }
+    }
+
+    fn request(&self) -> String {
+        let (method, more) = match self.kind {
+            Question::Get => ("GET", String::new()),
+            Question::Head => ("HEAD", String::new()),
+            Question::Pass => ("GET", "Cookie: a=b\r\n".to_owned()),
+            Question::Range(first, last) => ("GET", format!("Range: bytes={first}-{last}\r\n")),
+        };
+        format!("{method} {} HTTP/1.1\r\nHost: soak\r\n{more}\r\n", self.path)
+    }
+
+    /// Whether status, announced length and body are what they must be.
+    fn is_answered(&self, status: &str, length: usize, bytes: &[u8], hit: bool) -> bool {
+        match self.kind {
+            Question::Get => status == "200" && length == self.size && bytes == body(&self.path, self.size),
+            Question::Head => status == "200" && length == self.size && bytes.is_empty(),
+            Question::Pass => status == "200" && !hit && bytes == body(&self.path, self.size),
+            Question::Range(first, last) => {
+                status == "206" && length == last - first + 1 && bytes == &body(&self.path, self.size)[first..=last]
+            }
+        }
+    }
+}
+
 type Exchanged = (BufReader<TcpStream>, bool, bool);
 
-fn exchange(mut connection: BufReader<TcpStream>, path: &str, size: usize) -> std::io::Result<Exchanged> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: soak\r\n\r\n");
-    connection.get_mut().write_all(request.as_bytes())?;
+fn exchange(mut connection: BufReader<TcpStream>, ask: &Ask) -> std::io::Result<Exchanged> {
+    connection.get_mut().write_all(ask.request().as_bytes())?;
     let mut line = String::new();
     let mut length = None;
     let mut hit = false;
@@ -167,8 +226,8 @@ fn exchange(mut connection: BufReader<TcpStream>, path: &str, size: usize) -> st
         }
     }
     let length = length.ok_or(std::io::ErrorKind::InvalidData)?;
-    let mut bytes = vec![0; length];
+    let mut bytes = vec![0; if ask.kind == Question::Head { 0 } else { length }];
     connection.read_exact(&mut bytes)?;
-    let right = status.starts_with("HTTP/1.1 200") && length == size && bytes == body(path, size);
+    let right = ask.is_answered(status.get(9..12).unwrap_or(""), length, &bytes, hit);
     Ok((connection, hit, right))
 }
