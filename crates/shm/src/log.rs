@@ -330,14 +330,17 @@ impl LogRing {
         }
     }
 
+    #[inline]
     fn reclen_bytes(&self) -> usize {
         self.0.settings.reclen_bytes.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn buffer_words(&self) -> usize {
         self.0.settings.buffer_words.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn is_sync(&self) -> bool {
         self.0.settings.sync.load(Ordering::Relaxed)
     }

@@ -82,9 +82,12 @@ impl VsmWriter {
         }
         // A worker may be let into its directory, but not all the way down to it from the root.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-        let header = format!("# {} {}\n", std::process::id(), incarnation());
+        let (process, incarnation) = (std::process::id(), incarnation());
+        let header = format!("# {process} {incarnation}\n");
         let index = rewrite(&directory, &header, &[])?;
-        let state = State { index, lines: Vec::new(), removals: 0, next_file: 1 };
+        // File names of one incarnation must not meet those that an earlier one may have left behind.
+        let first_file = (incarnation << 22 ^ u64::from(process)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let state = State { index, lines: Vec::new(), removals: 0, next_file: first_file };
         Ok(VsmWriter(Arc::new(Writer { directory, header, state: Mutex::new(state) })))
     }
 
@@ -113,7 +116,7 @@ impl VsmWriter {
         let length = bytes.max(1).next_multiple_of(8);
         let number = {
             let mut state = self.0.state.lock();
-            state.next_file += 1;
+            state.next_file = state.next_file.wrapping_add(1);
             state.next_file
         };
         let name = format!("_.{}.{number:016x}", class.replace('/', "_"));
@@ -312,6 +315,17 @@ mod tests {
         let names: Vec<_> = lines.iter().filter_map(|line| line.split_once("Stat K.")).map(|found| found.1).collect();
         assert_eq!(names, ["0", "1", "2"]);
         drop(kept);
+    }
+
+    #[test]
+    fn files_left_behind_are_no_hindrance() {
+        let directory = tempfile::tempdir().unwrap();
+        for _ in 0..3 {
+            let writer = VsmWriter::create(directory.path()).unwrap();
+            writer.add("Log", "Log", 8).unwrap();
+            writer.add("Stat", "MAIN", 8).unwrap();
+        }
+        assert_eq!(index(directory.path()).len(), 3);
     }
 
     #[test]
