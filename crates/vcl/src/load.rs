@@ -196,13 +196,11 @@ impl Loader<'_> {
         }
     }
 
-    /// `include` where a statement or declaration can stand; elsewhere it is a name like any other.
+    /// `include` is a word of its own wherever it stands, except as the name of a header: `req.http.include`.
     fn is_include(&self, token: Token) -> bool {
         token.kind == Kind::Word
             && self.sources.bytes(token) == b"include"
-            && self.tokens.last().is_none_or(|before| {
-                before.is(Sign::Semicolon) || before.is(Sign::BraceOpen) || before.is(Sign::BraceClose)
-            })
+            && self.tokens.last().is_none_or(|before| !before.is(Sign::Dot))
     }
 
     /// Reads `include [+glob] "path";`: how many tokens that is, and the files it opens.

@@ -100,6 +100,10 @@ impl<'a> Checker<'a> {
             _ => text.to_ascii_lowercase(),
         };
         if let Some(known) = self.symbols.get(&key) {
+            if default_ok && matches!(meaning, Meaning::Backend(_)) {
+                let message = format!("Only one default director possible.\n{}", self.at(name.first));
+                return Err(self.error(name.first, message));
+            }
             let again = std::mem::discriminant(&known.meaning) == std::mem::discriminant(&meaning);
             let defined = known.defined;
             let message = if again {

@@ -173,8 +173,9 @@ impl Checker<'_> {
 
     fn return_action(&mut self, keyword: At, action: Option<&ReturnAction>) -> Checked<()> {
         let Some(action) = action else {
-            if self.subs[self.current].reserved {
-                let help = hint("a vcl_ subroutine returns an action: return (...);");
+            // The pieces of the built-in methods (vcl_req_cookie) are subroutines like any other.
+            if self.subs[self.current].method.is_some() {
+                let help = hint("a method returns an action: return (...);");
                 let text = format!("Expected '(' got ';'\nat\n{}{help}", self.at(keyword + 1));
                 return Err(self.error(keyword + 1, text));
             }

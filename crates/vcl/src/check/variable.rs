@@ -178,6 +178,7 @@ impl Checker<'_> {
         };
         let (mask, never) = match kind {
             UseKind::Unset => (variable.row.unset, "Variable cannot be unset."),
+            _ if variable.row.read == 0 => (variable.row.write, "Variable cannot be set."),
             _ => (variable.row.write, "Variable is read only."),
         };
         if mask == 0 {

@@ -179,7 +179,7 @@ impl Parser<'_> {
     fn backend(&mut self) -> Parsed<Backend> {
         let keyword = self.advance();
         let name = self.name()?;
-        if self.peek_word() == Some("none") {
+        if matches!(self.peek_word(), Some("none" | "None")) {
             self.advance();
             if let Err(broken) = self.semicolon() {
                 self.damage(name);

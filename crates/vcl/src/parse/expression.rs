@@ -2,7 +2,7 @@
 
 use super::{Broken, Parsed, Parser};
 use crate::source::{Kind, Sign};
-use crate::tree::{Argument, Arguments, Expression, ExpressionKind, Path, Segment};
+use crate::tree::{Argument, Arguments, At, Expression, ExpressionKind, Path, Segment};
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parsed<Expression> {
@@ -157,17 +157,28 @@ impl Parser<'_> {
     pub(super) fn path(&mut self, calls: bool) -> Parsed<Path> {
         let mut segments = vec![self.segment(calls)?];
         while !self.unexpected && self.is_next(Sign::Dot) {
+            if !calls && !self.is_segment(self.next + 1) {
+                // What is set or unset ends here; the caller says what it expects instead of the dot.
+                break;
+            }
             self.advance();
             segments.push(self.segment(calls)?);
         }
         Ok(Path { segments })
     }
 
+    /// Whether a path can go on with that token: a word or, after `http.`, a string.
+    fn is_segment(&self, index: At) -> bool {
+        match self.token_at(index).kind {
+            Kind::Word => true,
+            Kind::Text => index >= 2 && self.sources.bytes(self.token_at(index - 2)) == b"http",
+            _ => false,
+        }
+    }
+
     /// One word of a path; after `http` it may be a string.
     fn segment(&mut self, calls: bool) -> Parsed<Segment> {
-        let quoted = self.peek().kind == Kind::Text
-            && self.next >= 2
-            && self.sources.bytes(self.token_at(self.next - 2)) == b"http";
+        let quoted = self.peek().kind == Kind::Text && self.is_segment(self.next);
         let name = if quoted { self.advance() } else { self.expect_word()? };
         let arguments = if calls && self.is_next(Sign::ParenOpen) { Some(self.arguments("','")?) } else { None };
         Ok(Segment { name, arguments })

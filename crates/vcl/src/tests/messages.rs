@@ -176,6 +176,11 @@ fn names_are_found_or_the_nearest_is_named() {
     for (statement, expect) in [
         ("set foo = 1;", "Symbol not found: 'foo'"),
         ("set req.restarts = 1;", "Variable is read only."),
+        ("set bereq.body = \"a\";", "Variable cannot be set."),
+        ("set req.\"http\".a = \"a\";", "Expected '=' got '.'"),
+        ("set req. = \"a\";", "Expected '=' got '.'"),
+        ("set req.http.a = include;", "include not followed by string constant."),
+        ("return;", "Expected '(' got ';'"),
         ("set beresp.ttl = 1s;", "Cannot be set in subroutine 'vcl_recv'."),
         ("set b = b;", "Symbol 'b' has wrong type (backend), expected var:"),
         ("unset req.url;", "Variable cannot be unset."),
@@ -219,6 +224,12 @@ fn names_are_found_or_the_nearest_is_named() {
     assert!(error.contains("Symbol not found: 'sess.xid' (Only available when 4.1 <= VCL syntax)"), "{error}");
     let error = old("set req.http.\"foo\" = \"a\";").unwrap_err();
     assert!(error.contains("Quoted headers are available for VCL >= 4.1"), "{error}");
+}
+
+#[test]
+fn pieces_of_builtin_methods_return_to_them() {
+    accepts("sub vcl_req_cookie { return; } sub vcl_beresp_stale { if (beresp.ttl > 0s) { return; } }");
+    accepts("backend default None;");
 }
 
 #[test]
@@ -431,6 +442,8 @@ fn backends_are_checked() {
         ("backend c { .host = \"192.0.2.1\"; .probe = default; }", "No default probe defined"),
         ("backend c { .host = \"192.0.2.1\"; .probe = { .foo = 1; } }", "Unknown field: 'foo' at"),
         ("backend c none; backend c none;", "Backend 'c' redefined"),
+        ("backend default none; backend default none;", "Only one default director possible."),
+        ("backend c NONE;", "Expected '{' got 'NONE'"),
         ("backend c.d none;", "Name of backend, 'c.d', contains illegal character '.'"),
         ("probe p { .url = \"/\"; .request = \"a\"; }", "Probe request redefinition at:"),
         ("probe p { .interval = \"120s\"; }", "Expected CNUM got '\"120s\"'"),
