@@ -14,7 +14,8 @@ impl Fetch {
         scratch.clear(usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX));
         let program = Arc::clone(&self.vcl.program);
         self.method = method;
-        self.vcl_now = self.now();
+        // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.
+        self.vcl_now = self.log.previous();
         let mut outcome = machine.run(&program, method, self, &mut scratch);
         while outcome == Outcome::Wait {
             if let Some(pending) = self.pending.take() {

@@ -149,6 +149,12 @@ impl LogBuffer {
         self.previous = start;
     }
 
+    /// The time of the timestamp logged last, or of the start.
+    #[must_use]
+    pub fn previous(&self) -> f64 {
+        self.previous
+    }
+
     /// Has the next timestamp count its last part from `previous`.
     pub fn continue_at(&mut self, previous: f64) {
         self.previous = previous;
