@@ -68,7 +68,7 @@ struct Connected<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Connected<S> {
     fn ends(&self) -> Ends {
-        self.ends.clone()
+        self.ends
     }
 }
 
