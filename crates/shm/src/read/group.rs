@@ -391,8 +391,11 @@ impl Grouper {
         }
     }
 
-    /// Hangs `child` below `parent`, unless that would close a circle.
+    /// Hangs `child` below `parent`, unless that would close a circle or the parent's subtree is already complete.
     fn attach(&mut self, parent: usize, child: usize, noted_at: usize, record: &Record) {
+        if self.nodes[parent].counted {
+            return self.note(noted_at, "link too late", Some(record));
+        }
         let mut above = Some(parent);
         while let Some(node) = above {
             if node == child {

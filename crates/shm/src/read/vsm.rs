@@ -6,9 +6,9 @@
 //! the index's directory.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::region::Region;
@@ -127,7 +127,9 @@ impl Vsm {
             Publisher::Manager => &self.manager.directory,
             Publisher::Worker => &self.worker.directory,
         };
-        Region::read_only(&File::open(directory.join(&entry.file))?, entry.offset, entry.bytes)
+        // Whatever the name leads to, opening it must not wait.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(directory.join(&entry.file))?;
+        Region::read_only(&file, entry.offset, entry.bytes)
     }
 
     /// The text of an entry: its bytes up to the first NUL.

@@ -1,0 +1,278 @@
+//! Whatever stands in shared memory, the readers neither panic nor run for ever.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, RngCore, SeedableRng};
+use shm::log::{HEAD_BYTES, LogBuffer, LogId, LogRing};
+use shm::read::counters::{CounterFilter, CounterReader, glob_matches, parse_document};
+use shm::read::file::FileCursor;
+use shm::read::group::{Grouper, Grouping};
+use shm::read::query::Query;
+use shm::read::ring::{RingCursor, Start};
+use shm::read::vsm::Vsm;
+use shm::read::{Cursor, Next};
+use shm::region::Region;
+use shm::vsc::Publisher;
+use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, Segment, VsmWriter, WORKER_DIRECTORY};
+use surface::tag::Tag;
+
+const ROUNDS: u64 = 150;
+
+/// A ring of a few wraps, as bytes.
+fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
+    let segment = Segment::in_memory(8192);
+    let ring = LogRing::in_segment(segment.clone());
+    let mut buffer = LogBuffer::new(&ring);
+    for number in 0..random.gen_range(0..400u32) {
+        buffer.start(LogId::client(random.gen_range(1..20)), 0.0);
+        buffer.record_fmt(Tag::Begin, format_args!("req {} esi", random.gen_range(0..20)));
+        buffer.record_fmt(Tag::Link, format_args!("req {} esi", random.gen_range(0..20)));
+        buffer.record(Tag::ReqURL, &b"/abcdefghijklmnopqrstuvwxyz"[..random.gen_range(0..20)]);
+        if number % 3 != 0 {
+            buffer.end();
+        }
+    }
+    drop(buffer);
+    let mut bytes = Vec::new();
+    segment.region().copy_out(0, segment.len(), &mut bytes);
+    bytes
+}
+
+fn damage(bytes: &mut [u8], random: &mut SmallRng) {
+    for _ in 0..random.gen_range(0..40) {
+        let at = random.gen_range(0..bytes.len());
+        match random.gen_range(0..4) {
+            0 => bytes[at] = random.r#gen(),
+            1 => bytes[at] ^= 1 << random.gen_range(0..8),
+            2 => {
+                let end = (at + random.gen_range(1..64)).min(bytes.len());
+                random.fill_bytes(&mut bytes[at..end]);
+            }
+            _ => {
+                let words = [0xFE45_4545u32, 0xFE57_5757, 0xFF00_0000, 0, u32::MAX, 0x4C00_FFFF];
+                let at = at / 4 * 4;
+                bytes[at..at + 4].copy_from_slice(&words[random.gen_range(0..words.len())].to_ne_bytes());
+            }
+        }
+    }
+}
+
+fn region(bytes: &[u8]) -> Region {
+    let region = Region::heap(bytes.len());
+    region.copy_in(0, bytes);
+    region
+}
+
+/// Reads until the source has nothing more to give; a ring may also report that the place is lost.
+fn drain(cursor: &mut dyn Cursor, limit: usize) -> Vec<Vec<u32>> {
+    let mut chunks = Vec::new();
+    let mut words = Vec::new();
+    while cursor.next(&mut words) == Next::Chunk {
+        chunks.push(words.clone());
+        assert!(chunks.len() <= limit, "the source has no end");
+    }
+    chunks
+}
+
+#[test]
+fn a_damaged_ring_is_read_to_an_end() {
+    for seed in 0..ROUNDS {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut bytes = valid_ring(&mut random);
+        damage(&mut bytes, &mut random);
+        if seed % 4 == 0 {
+            // Keep the head's marker and size, so that the rest of the damage is reached.
+            bytes[..16].copy_from_slice(&valid_ring(&mut random)[..16]);
+        }
+        for start in [Start::Head, Start::Tail] {
+            let Some(mut cursor) = RingCursor::open(region(&bytes), start) else { continue };
+            // A reader that goes in circles counts segments, and notices within four turns.
+            let chunks = drain(&mut cursor, 4 * (bytes.len() - HEAD_BYTES) / 8);
+            for grouping in [Grouping::Raw, Grouping::Vxid, Grouping::Request, Grouping::Session] {
+                let query = Query::parse("ReqURL ~ a or {2+}VSL or vxid == 3", false).unwrap();
+                let mut grouper = Grouper::new(grouping, 10, 5.0);
+                let mut records = 0;
+                for (time, chunk) in chunks.iter().enumerate() {
+                    grouper.push(chunk, time as f64);
+                }
+                grouper.flush();
+                while let Some(group) = grouper.next_ready() {
+                    let _ = query.matches(&group);
+                    records += group.iter().map(|transaction| transaction.records().count()).sum::<usize>();
+                }
+                assert!(records <= 20 * bytes.len(), "seed {seed}: records multiply");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_bytes_as_a_ring_or_a_file_are_refused_or_read_to_an_end() {
+    for seed in 0..ROUNDS {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut bytes = vec![0; random.gen_range(0..4096)];
+        random.fill_bytes(&mut bytes);
+        assert!(RingCursor::open(region(&bytes), Start::Head).is_none());
+        let mut file = b"VSL\0".to_vec();
+        file.extend_from_slice(&bytes);
+        drain(&mut FileCursor::open(&file[..]).unwrap(), bytes.len());
+        assert!(FileCursor::open(&bytes[..]).is_err());
+    }
+}
+
+#[test]
+fn a_head_that_promises_more_than_there_is_is_refused() {
+    let mut random = SmallRng::seed_from_u64(1);
+    for words in [0, 1 << 20, u64::MAX / 8, u64::MAX] {
+        let ring = region(&valid_ring(&mut random));
+        ring.store_u64(8, words, Ordering::Relaxed);
+        assert!(RingCursor::open(ring, Start::Head).is_none(), "{words}");
+    }
+}
+
+#[test]
+fn a_writer_that_laps_the_reader_is_noticed() {
+    let segment = Segment::in_memory(8192);
+    let ring = LogRing::in_segment(segment.clone());
+    ring.write(Tag::CLI, LogId::NONE, b"first");
+    let mut bytes = Vec::new();
+    segment.region().copy_out(0, segment.len(), &mut bytes);
+    let shared = region(&bytes);
+    let mut words = Vec::new();
+    // The reader's own view of the memory, brought up to date by hand.
+    let mut cursor = RingCursor::open(region(&bytes), Start::Head).unwrap();
+    assert_eq!(cursor.next(&mut words), Next::Chunk);
+    assert_eq!(cursor.next(&mut words), Next::Wait);
+    drop(shared);
+    for _ in 0..1000 {
+        ring.write(Tag::CLI, LogId::NONE, b"many more");
+    }
+    bytes.clear();
+    segment.region().copy_out(0, segment.len(), &mut bytes);
+    let mut late = RingCursor::open(region(&bytes), Start::Head).unwrap();
+    assert_eq!(late.next(&mut words), Next::Chunk);
+    assert!(drain(&mut late, 1000).len() > 100, "the newer half of the ring is still readable");
+}
+
+#[test]
+fn random_lines_in_an_index_are_skipped() {
+    let pieces = [
+        "+",
+        "-",
+        "#",
+        " ",
+        "\n",
+        "Stat",
+        "StatDoc",
+        "Log",
+        "0",
+        "4096",
+        "18446744073709551615",
+        "../x",
+        "/etc/passwd",
+        "_.index",
+        "\0",
+        "é",
+        "\"",
+    ];
+    for seed in 0..ROUNDS {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let directory = tempfile::tempdir().unwrap();
+        for name in [MANAGER_DIRECTORY, WORKER_DIRECTORY] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        let mut text = String::from("# 1 2\n");
+        for _ in 0..random.gen_range(0..200) {
+            text.push_str(pieces[random.gen_range(0..pieces.len())]);
+            if random.r#gen() {
+                text.push(' ');
+            }
+        }
+        let path = directory.path().join(WORKER_DIRECTORY).join(INDEX_NAME);
+        fs::write(&path, &text).unwrap();
+        let mut vsm = Vsm::new(directory.path());
+        vsm.poll();
+        for entry in vsm.entries() {
+            let _ = vsm.map(entry);
+        }
+        assert!(vsm.text("Arg", "-T").is_err());
+        let _ = CounterReader::new().read(&vsm);
+        fs::write(&path, &text.as_bytes()[..text.len() / 2]).unwrap();
+        vsm.poll();
+    }
+}
+
+#[test]
+fn damaged_counter_segments_are_read_or_skipped() {
+    for seed in 0..ROUNDS {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(WORKER_DIRECTORY);
+        fs::create_dir(&path).unwrap();
+        let publisher = Publisher::new(&VsmWriter::create(&path).unwrap(), 1);
+        let _block = publisher.publish(&surface::counter::SMA, "SMA.s0").unwrap();
+        for entry in fs::read_dir(&path).unwrap() {
+            let file = entry.unwrap().path();
+            if file.file_name().unwrap() != INDEX_NAME {
+                let mut bytes = fs::read(&file).unwrap();
+                let head = bytes.len().min(if seed % 2 == 0 { 32 } else { 1700 });
+                damage(&mut bytes[..head], &mut random);
+                fs::write(&file, bytes).unwrap();
+            }
+        }
+        let mut vsm = Vsm::new(directory.path());
+        vsm.poll();
+        assert!(CounterReader::new().read(&vsm).len() <= 7);
+    }
+}
+
+#[test]
+fn random_text_as_query_document_or_glob_is_answered() {
+    let pieces = [
+        "ReqURL",
+        "vxid",
+        "not",
+        "and",
+        "or",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        "==",
+        "~",
+        "!~",
+        "eq",
+        "1",
+        "2.5",
+        "\"",
+        "'",
+        "\\",
+        "\n",
+        "#",
+        "*",
+        ",",
+        ":",
+        "é",
+        "{\"elem\":",
+        "}",
+        "null",
+        "?",
+        "[!a-",
+        "a",
+    ];
+    for seed in 0..10 * ROUNDS {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let text: Vec<_> = (0..random.gen_range(0..30)).map(|_| pieces[random.gen_range(0..pieces.len())]).collect();
+        let text = text.join(if random.r#gen() { " " } else { "" });
+        let _ = Query::parse(&text, random.r#gen()).map_err(|error| error.to_string());
+        let _ = parse_document(text.as_bytes());
+        let _ = glob_matches(text.as_bytes(), b"MAIN.aaaaaaaaaaaaaaaa");
+        let mut filter = CounterFilter::default();
+        filter.add(true, &text);
+        let _ = filter.shows("MAIN.uptime");
+    }
+}
