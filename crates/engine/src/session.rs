@@ -232,8 +232,14 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     connection: &mut Connection<S>,
     held: Option<Box<Request>>,
 ) -> Result<(Box<Request>, Parsed), CloseReason> {
-    let settings = Settings::from(&**context.engine.parameters.load());
-    let timeout = duration(session.timeouts.idle.unwrap_or(settings.timeout_idle));
+    let (timeout, linger) = {
+        let parameters = context.engine.parameters.load();
+        let timeouts = &session.timeouts;
+        (
+            duration(timeouts.idle.unwrap_or(parameters.timeout_idle)),
+            duration(timeouts.linger.unwrap_or(parameters.timeout_linger)),
+        )
+    };
     let due = Instant::now() + timeout;
     let mut request = match held {
         Some(request) => request,
@@ -250,7 +256,6 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     },
                 )
                 .await;
-            let linger = duration(session.timeouts.linger.unwrap_or(settings.timeout_linger));
             if has_waited && Instant::now() + timeout > due + linger {
                 context.count(Main::SessHerd);
             }
@@ -260,6 +265,8 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             })?
         }
     };
+    // A request lives under the parameters of the moment its first bytes came.
+    let settings = Settings::from(&**context.engine.parameters.load());
     let now = context.clock.now();
     request.task.started = now;
     request.task.received_at = now;

@@ -228,6 +228,20 @@ fn http_1_0_closes_unless_it_asks_to_stay() {
 }
 
 #[test]
+fn parameters_changed_while_a_client_is_idle_hold_for_its_next_request() {
+    run(async |world| {
+        world.origin(always("", "0123456789"));
+        let mut client = world.client();
+        assert_eq!(client.get("/", "Range: bytes=0-1\r\n").await.status(), 206);
+        sleep(Duration::from_secs(1)).await;
+        let mut parameters = surface::parameter::Parameters::clone(&world.engine.parameters.load());
+        parameters.http_range_support = false;
+        world.engine.parameters.store(std::sync::Arc::new(parameters));
+        assert_eq!(client.get("/", "Range: bytes=0-1\r\n").await.status(), 200);
+    });
+}
+
+#[test]
 fn absolute_form_decides_the_host() {
     run(async |world| {
         world.origin(always("", "x"));
