@@ -96,7 +96,7 @@ pub struct FetchOrder {
     pub is_hit_for_pass: bool,
     /// The VCL of the request.
     pub vcl: Arc<LoadedVcl>,
-    /// `req.backend_hint`; `None` = the VCL's default.
+    /// `req.backend_hint`; `None` = none, and the fetch fails.
     pub director: Option<DirectorId>,
     /// The client's body (passes, and misses whose VCL keeps it).
     pub body: RequestBody,
@@ -325,7 +325,7 @@ impl Fetch {
             digest: order.digest,
             is_hit_for_miss: order.is_hit_for_miss,
             is_hit_for_pass: order.is_hit_for_pass,
-            director: order.director.or_else(|| order.vcl.default_director()),
+            director: order.director,
             vcl: order.vcl,
             peer: order.peer,
             client_identity: order.client_identity,

@@ -109,6 +109,12 @@ impl Action {
         }
     }
 
+    /// Whether something may stand in parentheses after it: `synth(404)`, `pass(10s)`.
+    #[must_use]
+    pub fn takes_arguments(self) -> bool {
+        matches!(self, Action::Fail | Action::Synth | Action::Pass | Action::Vcl | Action::Error)
+    }
+
     /// Every action.
     pub const ALL: &'static [Action] = &[
         Action::Fail,

@@ -13,6 +13,7 @@ use crate::source::{Kind, Sign, Sources, Token};
 use crate::tree::{At, Block, Declaration, Name, Path, ReturnAction, Statement};
 use std::collections::HashSet;
 use surface::limits::VCL_NESTING_MAX;
+use surface::vcl::Action;
 
 /// What a syntax error leaves: nothing, it has been reported.
 #[derive(Debug)]
@@ -331,6 +332,10 @@ impl<'a> Parser<'a> {
         let mut next = self.next;
         let mut arguments = None;
         if self.is_next(Sign::ParenOpen) {
+            let word = self.sources.text(self.token_at(name));
+            if Action::ALL.iter().any(|action| action.name() == word && !action.takes_arguments()) {
+                return Err(self.error_here("Arguments not allowed.", None));
+            }
             arguments = Some(self.arguments("')'")?);
             next = self.next;
         }

@@ -204,7 +204,7 @@ impl Host for ClientHost<'_> {
         let timeouts = &self.session.timeouts;
         Ok(match var {
             Var::Now => Value::Time(self.now),
-            Var::ReqBackendHint => Value::Backend(self.task.director.or_else(|| self.vcl.default_director())),
+            Var::ReqBackendHint => Value::Backend(self.task.director),
             Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&self.task.request)),
             Var::ReqEsi => Value::Bool(self.task.is_esi_allowed),
             Var::ReqEsiLevel => Value::Int(0),
@@ -230,7 +230,7 @@ impl Host for ClientHost<'_> {
             Var::SessTimeoutIdle => Value::Duration(timeouts.idle.unwrap_or(settings.timeout_idle)),
             Var::SessTimeoutLinger => Value::Duration(timeouts.linger.unwrap_or(settings.timeout_linger)),
             Var::BereqBackend => match &self.task.pipe {
-                Some(pipe) => Value::Backend(pipe.director.or_else(|| self.vcl.default_director())),
+                Some(pipe) => Value::Backend(pipe.director),
                 None => Value::Backend(None),
             },
             Var::BereqConnectTimeout => {

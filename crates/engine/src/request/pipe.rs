@@ -141,8 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             url: pipe.bereq.target(),
             digest: Some(&request.task.digest),
         };
-        let director = pipe.director.or_else(|| vcl.default_director());
-        let backend: Arc<Backend> = vcl.directors.resolve(director, &resolve).map_err(|error| error.text())?;
+        let backend: Arc<Backend> = vcl.directors.resolve(pipe.director, &resolve).map_err(|error| error.text())?;
         let clock = || self.context.clock.now();
         let parameters = engine.parameters.load_full();
         let wish = OpenRequest {

@@ -30,6 +30,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             self.add_forwarded_for();
             let request = &mut *self.request;
             semantics::filter::collapse(&mut request.task.request, "Cache-Control");
+            request.task.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
         }
         self.request.task.forget_lookup();
         self.request.task.forget_response();

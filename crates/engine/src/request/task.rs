@@ -233,7 +233,7 @@ pub(crate) struct Task {
 
     /// `req.restarts`.
     pub(crate) restarts: u64,
-    /// `req.backend_hint`; `None` = the VCL's default.
+    /// `req.backend_hint`, at first the VCL's default; `None` = none, and a fetch fails.
     pub(crate) director: Option<DirectorId>,
     /// `client.identity` when VCL set it.
     pub(crate) client_identity: Option<Vec<u8>>,

@@ -86,8 +86,28 @@ impl Checker<'_> {
             self.emitter.op(Op::Regex(regex));
             return Ok(());
         }
+        if wanted == Type::Regex
+            && let ExpressionKind::Sum(first, rest) = &expression.kind
+            && self.constant_text(first).is_some()
+        {
+            return Err(self.pattern_ends(rest));
+        }
         let typed = self.lowered(expression, wanted)?;
         self.convert(typed, wanted, expression)
+    }
+
+    /// A pattern that began as a string and goes on as something else.
+    fn pattern_ends(&mut self, rest: &[(At, Expression)]) -> Reported {
+        for (operator, operand) in rest {
+            if !self.token(*operator).is(Sign::Plus) {
+                let after = if self.call_context.is_empty() { "')'" } else { "','" };
+                return self.expected(after, *operator);
+            }
+            if self.constant_text(operand).is_none() {
+                return self.expected("CSTR", operand.first);
+            }
+        }
+        Reported
     }
 
     /// Makes what is on the stack be of that type.
@@ -416,6 +436,11 @@ impl Checker<'_> {
     fn text_literal(&mut self, token: At, wanted: Type) -> Checked<Typed> {
         if wanted == Type::Ip {
             let written = String::from_utf8_lossy(self.loaded.sources.content(self.token(token))).into_owned();
+            if written.starts_with('/') {
+                let help = hint("a Unix socket has no IP address");
+                let text = format!("Cannot convert to an IP address: '\"{written}\"'\n{}{help}", self.at(token));
+                return Err(self.error(token, text));
+            }
             match self.address_constant(&written) {
                 Ok((IpAddr::V4(address), port)) => self.emitter.op(Op::Ip4 { address: address.octets(), port }),
                 Ok((IpAddr::V6(address), port)) => {

@@ -150,6 +150,7 @@ fn statements_say_what_they_lack() {
         ("return (foo);", "Expected return action name."),
         ("return (synth);", "Missing argument."),
         ("return (hash(1));", "Arguments not allowed."),
+        ("return (pipe(foo);", "Arguments not allowed."),
         ("return (synth(\"a\"));", "Expression has type STRING, expected INT"),
         ("return (synth(200, \"a\", 1));", "Expected ')' got ','"),
         ("return (vcl(foo));", "Symbol not found: 'foo'"),
@@ -229,7 +230,7 @@ fn names_are_found_or_the_nearest_is_named() {
 #[test]
 fn pieces_of_builtin_methods_return_to_them() {
     accepts("sub vcl_req_cookie { return; } sub vcl_beresp_stale { if (beresp.ttl > 0s) { return; } }");
-    accepts("backend default None;");
+    accepts("backend c None; sub vcl_recv { set req.backend_hint = c; }");
 }
 
 #[test]
@@ -268,6 +269,10 @@ fn types_fit_or_the_mismatch_is_named() {
         ("if (req.backend_hint > b) { }", "Operator > not possible on BACKEND"),
         ("if (req.restarts ~ \"a\") { }", "Operator ~ not possible on INT"),
         ("if (req.url ~ req.url) { }", "Expression has type STRING, expected REGEX"),
+        ("if (req.url ~ \"a\" + req.url) { }", "Expected CSTR got 'req'"),
+        ("if (req.url ~ \"a\" - \"b\") { }", "Expected ')' got '-'"),
+        ("set req.url = regsub(req.url, \"a\" + req.url, \"\");", "Expected CSTR got 'req'"),
+        ("if (client.ip == \"/tmp/socket\") { }", "Cannot convert to an IP address: '\"/tmp/socket\"'"),
         ("if (req.url ~ \"(\") { }", "Regexp compilation error:\n\nmissing closing parenthesis"),
         ("if (client.ip ~ \"a\") { }", "Expression has type STRING, expected ACL"),
         ("if (client.ip == \"no such\") { }", "IP constant '\"no such\"' could not be resolved to an IP address:"),
