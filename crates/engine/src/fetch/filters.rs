@@ -12,6 +12,9 @@ use store::ObjectFlags;
 use surface::counter::Main;
 use surface::tag::Tag;
 
+/// Every name that a list may hold.
+const KNOWN: [&[u8]; 5] = [b"gzip", b"gunzip", b"testgunzip", b"esi", b"esi_gzip"];
+
 /// Why a filter refused a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FilterError(GzipError);
@@ -67,8 +70,12 @@ impl Filters {
         beresp: &mut Message,
         counters: &MainCounters,
     ) -> Result<Filters, String> {
+        let names = || list.split(|byte| *byte == b' ').filter(|name| !name.is_empty());
+        if let Some(unknown) = names().find(|name| !KNOWN.contains(name)) {
+            return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown)));
+        }
         let mut filters = Filters { stages: Vec::new() };
-        for name in list.split(|byte| *byte == b' ').filter(|name| !name.is_empty()) {
+        for name in names() {
             let is_gzipped = beresp.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
             let kind = match name {
                 b"gzip" if !beresp.has("Content-Encoding") => {
@@ -91,12 +98,12 @@ impl Filters {
                     vary_on_encoding(log, beresp);
                     Kind::TestGunzip(TestGunzip::new())
                 }
-                b"gzip" | b"gunzip" | b"testgunzip" => continue,
                 b"esi" | b"esi_gzip" => {
                     log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
                     continue;
                 }
-                unknown => return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
+                // Nothing to do for this response.
+                _ => continue,
             };
             filters.stages.push(Stage { kind, out: Vec::new() });
         }

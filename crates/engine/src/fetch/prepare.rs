@@ -15,39 +15,48 @@ use surface::vcl::{Action, Method};
 use vcl_run::eval::Outcome;
 
 impl Fetch {
-    /// Makes `bereq` from `req`; called once, before the first step.
+    /// Takes from `req` what an origin may see; called once, before the first step.
     pub(super) fn make_request(&mut self, request: &Message) {
-        let is_pass = self.mode == FetchMode::Pass;
-        let class = if is_pass { Class::Pass } else { Class::Fetch };
+        let class = if self.mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
         let bereq = &mut self.bereq;
-        bereq.set_method(if is_pass { request.method() } else { b"GET" });
+        bereq.set_method(request.method());
         bereq.set_target(request.target());
         bereq.set_protocol(b"HTTP/1.1");
         copy_filtered(request, bereq, class);
         bereq.unset("Expect");
-        if !is_pass {
-            if self.parameters.http_gzip_support {
-                bereq.set("Accept-Encoding", b"gzip");
-            }
-            if let Some(stale) = &self.stale
-                && is_revalidatable(stale)
-            {
-                let mut stored = Message::new();
-                if stored.decode(stale.head()).is_some() && semantics::revalidate::is_possible(&stored) {
-                    semantics::revalidate::conditions(&stored, bereq);
-                }
+    }
+
+    /// Makes the request one for the cache rather than for the client.
+    fn ask_for_cache(&mut self) {
+        if self.bereq.method() != b"GET" {
+            self.bereq.set_method(b"GET");
+            self.log.record(BEREQ.method, b"GET");
+        }
+        if self.parameters.http_gzip_support {
+            logged::force(&mut self.log, BEREQ, &mut self.bereq, "Accept-Encoding", b"gzip");
+        }
+        let Some(stale) = self.revalidatable_stale() else { return };
+        let mut stored = Message::new();
+        if stored.decode(stale.head()).is_some() && semantics::revalidate::is_possible(&stored) {
+            let known = self.bereq.header_count();
+            semantics::revalidate::conditions(&stored, &mut self.bereq);
+            for header in self.bereq.headers().skip(known) {
+                self.log.record(BEREQ.header, header.line());
             }
         }
-        self.bereq_original.copy_from(&self.bereq);
     }
 
     pub(super) async fn prepare(&mut self) -> Step {
-        let started = if self.retries == 0 { self.started } else { self.now() };
+        let is_first = self.retries == 0;
+        let started = if is_first { self.started } else { self.now() };
         self.log.timestamp("Start", started);
         logged::log_request(&mut self.log, BEREQ, &self.bereq);
+        if is_first && self.mode != FetchMode::Pass {
+            self.ask_for_cache();
+        }
         let mut number = itoa::Buffer::new();
         logged::set(&mut self.log, BEREQ, &mut self.bereq, "X-Varnish", number.format(self.vxid).as_bytes());
-        if self.retries == 0 {
+        if is_first {
             self.bereq_original.copy_from(&self.bereq);
         }
         match self.run_vcl(Method::BackendFetch).await {

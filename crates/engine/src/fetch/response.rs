@@ -149,7 +149,7 @@ impl Fetch {
         if let Some(connection) = &self.connection {
             let garbage = connection.received();
             let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
-            self.log.record(Tag::HttpGarbage, line);
+            self.log.record(Tag::HttpGarbage, line.trim_ascii_end());
         }
         self.log.record(Tag::BerespStatus, b"503");
         self.log.record(Tag::BerespReason, semantics::reason::phrase(503).as_bytes());
