@@ -86,6 +86,20 @@ fn no_backend_at_all_is_a_503() {
 }
 
 #[test]
+fn a_hint_at_no_backend_is_not_taken_for_the_default() {
+    let vcl = "backend nobody none; sub vcl_recv { set req.backend_hint = nobody; }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            world.origin(always("", "hello"));
+            assert_eq!(world.client().get("/a", "").await.status(), 503);
+            world.expect_log("FetchError No backend");
+        },
+    );
+}
+
+#[test]
 fn a_silent_origin_is_given_up_after_first_byte_timeout() {
     run_with(
         |parameters| parameters.first_byte_timeout = 7.0,
