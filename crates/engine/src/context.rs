@@ -13,8 +13,8 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use store::Store;
 use surface::counter::Main;
 use surface::parameter::Parameters;
@@ -177,7 +177,15 @@ impl Loop {
     /// A loop's own part. `counters` are summed up by whoever publishes them.
     #[must_use]
     pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
-        Loop { engine, counters, dial, pool: Pool::new(), clock, requests: RequestPool::default(), in_flight: Cell::new(0) }
+        Loop {
+            engine,
+            counters,
+            dial,
+            pool: Pool::new(),
+            clock,
+            requests: RequestPool::default(),
+            in_flight: Cell::new(0),
+        }
     }
 
     /// Requests and fetches being worked on.
