@@ -62,9 +62,11 @@ fn version_1(bytes: &[u8]) -> Parsed {
         return Parsed::Bad(String::new());
     }
     let Some(end) = bytes.iter().take(VERSION_1_BYTES_MAX).position(|byte| *byte == b'\n') else {
-        return if bytes.len() >= VERSION_1_BYTES_MAX { Parsed::Bad(String::new()) } else { Parsed::Partial };
+        let too_long = || Parsed::Bad("PROXY1: Too many fields".into());
+        return if bytes.len() >= VERSION_1_BYTES_MAX { too_long() } else { Parsed::Partial };
     };
-    let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
+    // The specification wants CR LF; a header that ends in a bare LF is somebody's mistake or trick.
+    let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Parsed::Bad(String::new()) };
     let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
     let fields: Vec<&str> = line.split(' ').collect();
     let header = |addresses| ProxyHeader { version: 1, addresses, ignored: None, local: false };
@@ -187,5 +189,8 @@ mod tests {
             assert_eq!(parse(bytes), Parsed::Bad(text.into()));
         }
         assert_eq!(parse(&[b'x'; 200]), Parsed::Bad(String::new()));
+        assert_eq!(parse(b"PROXY UNKNOWN\nGET"), Parsed::Bad(String::new()));
+        let long = [&b"PROXY TCP4 1.2.3.4 5.6.7.8 1 "[..], &[b' '; 100]].concat();
+        assert_eq!(parse(&long), Parsed::Bad("PROXY1: Too many fields".into()));
     }
 }

@@ -150,6 +150,14 @@ fn give_up_rights(run_as: Option<(u32, u32)>) -> Result<(), String> {
     nix::sys::prctl::set_no_new_privs().map_err(|error| format!("giving up privileges: {error}"))
 }
 
+/// What `local.endpoint` shows: the address as given, with the port that the system chose where it was left to it.
+fn endpoint(configured: &ListenerConfiguration, address: Option<SocketAddr>) -> String {
+    match (configured.endpoint.strip_suffix(":0"), address) {
+        (Some(host), Some(address)) => format!("{host}:{}", address.port()),
+        (None, _) | (_, None) => configured.endpoint.clone(),
+    }
+}
+
 /// The address that a listening socket is bound to.
 fn address(listener: &ListenerConfiguration) -> Option<SocketAddr> {
     let socket: nix::sys::socket::SockaddrStorage =
@@ -175,10 +183,10 @@ impl Worker {
             return Reply::status(300, "Already accepting");
         }
         let mut of_loop: Vec<Vec<Listening>> = self.loops.iter().map(|_| Vec::new()).collect();
-        for configured in &self.listeners {
+        for (configured, address) in self.listeners.iter().zip(&self.addresses) {
             let listener = Listener {
                 name: configured.name.clone(),
-                endpoint: configured.endpoint.clone(),
+                endpoint: endpoint(configured, *address),
                 path: configured.path.clone(),
                 proxy: configured.proxy,
             };

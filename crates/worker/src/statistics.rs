@@ -16,6 +16,9 @@ use surface::counter::{self, Main};
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
 
+/// A backend and its section.
+type Published = (Arc<Backend>, CounterBlock);
+
 /// Every section that this worker publishes.
 pub struct Statistics {
     publisher: Publisher,
@@ -23,7 +26,7 @@ pub struct Statistics {
     storage: CounterBlock,
     transient: CounterBlock,
     /// By VCL name: its backends and their sections.
-    backends: RefCell<BTreeMap<String, Vec<(Arc<Backend>, CounterBlock)>>>,
+    backends: RefCell<BTreeMap<String, Vec<Published>>>,
     started: f64,
 }
 
