@@ -1,3 +1,5 @@
+//! The ring as a reader finds it: records, wraps, batches, many writers.
+
 use super::*;
 
 fn ring() -> LogRing {
