@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use store::Object;
 use surface::counter::Main;
+use surface::tag::Tag;
 
 /// How to purge.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -71,7 +72,9 @@ impl Cache {
         }
         shard.settle(&inner.store);
         drop(shard);
-        drop(removed);
+        for object in &removed {
+            inner.log(Tag::ExpKill, format_args!("EXP_Expired x={} t=-0", object.xid()));
+        }
         slots.len()
     }
 }

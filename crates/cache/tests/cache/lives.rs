@@ -44,6 +44,9 @@ fn expiry_is_logged() {
     bench.put(1, &Made { grace: 3.0, xid: 77, ..fresh(1.0) });
     bench.wait(6.0);
     assert_eq!(*seen.lock(), [(Tag::ExpKill, "EXP_Expired x=77 t=-3".to_owned())]);
+    bench.put(2, &Made { xid: 78, ..fresh(1.0) });
+    assert_eq!(bench.cache.purge(&key(2), Purge::Hard, bench.now), 1);
+    assert_eq!(seen.lock()[1..], [(Tag::ExpKill, "EXP_Expired x=78 t=-0".to_owned())]);
 }
 
 /// Two files that outlive the workers.

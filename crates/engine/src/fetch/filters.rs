@@ -75,6 +75,10 @@ impl Filters {
             return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown)));
         }
         let mut filters = Filters { stages: Vec::new() };
+        if beresp.status() == 206 {
+            // A part of a gzip stream can be neither tested nor unpacked, and a part of a page not be packed.
+            return Ok(filters);
+        }
         for name in names() {
             let is_gzipped = beresp.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
             let kind = match name {
@@ -208,7 +212,7 @@ fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result
 }
 
 /// Makes a strong ETag weak, with records.
-fn weaken_etag(log: &mut LogBuffer, beresp: &mut Message) {
+pub(super) fn weaken_etag(log: &mut LogBuffer, beresp: &mut Message) {
     let Some(tag) = beresp.get("ETag") else { return };
     if tag.starts_with(b"W/") {
         return;

@@ -229,7 +229,11 @@ impl Fetch {
                 self.accept()
             }
             Action::Retry => {
-                self.close_connection(reason::REQUESTED);
+                if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
+                    self.release_connection();
+                } else {
+                    self.close_connection(reason::REQUESTED);
+                }
                 if self.retries < self.parameters.max_retries {
                     return Step::Retry;
                 }
@@ -267,7 +271,9 @@ impl Fetch {
             BodyLength::Length(bytes) => Some(bytes),
             BodyLength::None | BodyLength::Chunked | BodyLength::UntilClose => None,
         };
-        if let Err(text) = semantics::range::check_backend(&self.bereq, &self.beresp, length) {
+        if self.parameters.http_range_support
+            && let Err(text) = semantics::range::check_backend(&self.bereq, &self.beresp, length)
+        {
             self.log.record(Tag::Error, text.as_bytes());
             self.close_connection(reason::BODY);
             return Step::Error;

@@ -1,10 +1,11 @@
 //! Revalidate: a 304 made the stale object good again; its body becomes that of the new object.
 //!
-//! The new head is the 304's with what it does not mention taken from the stored one; the body is copied, and it may still
-//! be growing while it is. What a filter did to the stale body holds for the new object too.
+//! The new head is the 304's with what it does not mention taken from the stored one; the body is copied,
+//! once it is whole. What a filter did to the stale body holds for the new object too.
 //! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
 
 use super::body::BodyFailure;
+use super::filters::weaken_etag;
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
 use message::Message;
@@ -27,6 +28,10 @@ impl Fetch {
             return false;
         }
         let (log, beresp) = (&mut self.log, &mut self.beresp);
+        if stale.flags().has(ObjectFlags::CHANGED_GZIP) {
+            // The stored body is no longer byte for byte the one that the origin's tag names.
+            weaken_etag(log, beresp);
+        }
         logged::unset(log, BERESP, beresp, "Content-Encoding");
         logged::unset(log, BERESP, beresp, "Content-Length");
         let known = beresp.header_count();
@@ -45,12 +50,16 @@ impl Fetch {
             self.log_body_failure(&BodyFailure::Template);
             return Step::Error;
         };
+        // Only when it is whole can it stand in: what breaks now can still become an error response.
+        stale.changed(u64::MAX).await;
+        if stale.state() == BodyState::Failed {
+            self.release_connection();
+            self.log_body_failure(&BodyFailure::Template);
+            return Step::Error;
+        }
         let flags =
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
-        let length = match stale.state() {
-            BodyState::Complete => Some(stale.available_bytes()),
-            BodyState::Writing | BodyState::Failed => None,
-        };
+        let length = Some(stale.available_bytes());
         let is_streamed = self.verdict.do_stream;
         let object = self.allocate(length, flags, is_streamed);
         self.release_connection();

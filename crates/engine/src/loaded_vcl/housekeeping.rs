@@ -118,7 +118,10 @@ impl Host for Housekeeping<'_> {
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.log.record(tag, payload);
+        // Without a transaction only what VCL itself says is logged, not that its methods run.
+        if !matches!(tag, Tag::VCLCall | Tag::VCLReturn) {
+            self.log.record(tag, payload);
+        }
     }
 
     fn trace(&mut self, index: u32, point: Point) {
