@@ -263,6 +263,9 @@ impl Machine {
             }
             Op::ToText => {
                 let value = self.take()?;
+                if !text::is_formatable(value) {
+                    return Err(fail("Unformatable VCL_TIME"));
+                }
                 self.stack.push(Value::Text(text::of(value, program, host, scratch)));
             }
             Op::Join(count) => {

@@ -4,6 +4,17 @@ use crate::host::Host;
 use crate::link::LinkedProgram;
 use crate::value::{Scratch, Text, Value};
 
+/// First and last second that a date can name: those of the years 0 and 9999.
+const FORMATABLE: std::ops::RangeInclusive<f64> = -62_167_219_200.0..=253_402_300_799.999_999;
+
+/// Whether a value has a string form; a time too far from ours has none.
+pub(super) fn is_formatable(value: Value) -> bool {
+    match value {
+        Value::Time(seconds) => FORMATABLE.contains(&seconds),
+        _ => true,
+    }
+}
+
 /// The string form of a value. Strings stay what they are, unset ones unset.
 pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Text {
     match value {
@@ -72,9 +83,8 @@ pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
 fn http_date(seconds: f64) -> [u8; 29] {
     const DAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed";
     const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
-    const YEAR_9999_END: f64 = 253_402_300_799.0;
-    const YEAR_0_START: f64 = -62_167_219_200.0;
-    let seconds = if seconds.is_nan() { 0.0 } else { seconds.floor().clamp(YEAR_0_START, YEAR_9999_END) } as i64;
+    let seconds =
+        if seconds.is_nan() { 0.0 } else { seconds.clamp(*FORMATABLE.start(), *FORMATABLE.end()).floor() } as i64;
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Days are counted from 1 March of the year 0, in eras of 400 years, so that leap days come last.
     let shifted = days + 719_468;
@@ -135,6 +145,13 @@ mod tests {
         assert_eq!(date(f64::INFINITY), "Fri, 31 Dec 9999 23:59:59 GMT");
         assert_eq!(date(f64::NEG_INFINITY), "Sat, 01 Jan 0000 00:00:00 GMT");
         assert_eq!(date(f64::NAN), "Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+
+    #[test]
+    fn times_outside_of_four_digit_years_have_no_text() {
+        assert!(is_formatable(Value::Time(253_402_300_799.5)) && is_formatable(Value::Time(-62_167_219_200.0)));
+        assert!(!is_formatable(Value::Time(253_402_300_800.0)) && !is_formatable(Value::Time(-62_167_219_201.0)));
+        assert!(!is_formatable(Value::Time(f64::INFINITY)) && !is_formatable(Value::Time(f64::NAN)));
     }
 
     #[test]

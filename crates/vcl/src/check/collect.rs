@@ -5,7 +5,7 @@ use crate::diagnostic::hint;
 use crate::tree::{At, Block, Declaration, Import, Name, Path, Statement, Sub as SubTree};
 use surface::vcl::{METHODS, VARIABLES};
 use surface::vmod::VMODS;
-use vcl_run::program::InstanceDefinition;
+use vcl_run::program::{Endpoint, InstanceDefinition};
 
 impl<'a> Checker<'a> {
     pub(super) fn collect(&mut self, declarations: &'a [Declaration], builtin: &'a [Declaration]) {
@@ -37,6 +37,12 @@ impl<'a> Checker<'a> {
                 Declaration::Probe(probe) => self.probe(probe),
                 Declaration::Sub(sub) => self.sub(sub),
             };
+        }
+        // The default probe is that of backends declared before it, too.
+        for backend in &mut self.backends {
+            if !matches!(backend.endpoint, Endpoint::None) {
+                backend.probe = backend.probe.or(self.default_probe);
+            }
         }
         if self.default_backend.is_none() && self.damaged.is_empty() {
             let help = hint("e.g. backend default { .host = \"127.0.0.1\"; .port = \"8080\"; }");

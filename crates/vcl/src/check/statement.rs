@@ -276,7 +276,8 @@ impl Checker<'_> {
         };
         let name = self.text(token);
         if !self.options.labels.iter().any(|label| label == name) {
-            if self.symbol(name).is_some() {
+            // In 4.0 a label is looked for by name alone.
+            if self.loaded.syntax >= 41 && self.symbol(name).is_some() {
                 return Err(self.wrong_type(name, token, token, "vcl"));
             }
             let near = nearest(name, self.options.labels.iter().map(String::as_str));
