@@ -404,7 +404,7 @@ fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTree
     Ok((parameters, protected))
 }
 
-/// Reads the `-f` files, which are looked for in `vcl_path` first, or makes the VCL of `-b`.
+/// Reads the `-f` files, which are looked for in `vcl_path`, or makes the VCL of `-b`.
 fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Result<Vec<VclArgument>, ArgumentError> {
     if let Some(backend) = backend {
         let text = backend_vcl(backend).into_bytes();
@@ -422,14 +422,17 @@ fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Resul
     Ok(vcls)
 }
 
-/// Finds and reads a VCL file: in the directories of `vcl_path`, then as it is written. Returns its path and text.
+/// Finds and reads a VCL file: in the directories of `vcl_path`, unless its path is absolute. Returns its path and text.
 ///
 /// # Errors
 /// Why it can't be read.
 pub fn read_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
-    let candidates = vcl_path.split(':').filter(|part| !part.is_empty()).map(|part| Path::new(part).join(file));
-    let found = candidates.filter(|_| file.is_relative()).find(|candidate| candidate.is_file());
-    let path = found.unwrap_or_else(|| file.to_owned());
+    let mut candidates = vcl_path.split(':').filter(|part| !part.is_empty()).map(|part| Path::new(part).join(file));
+    let path = if file.is_absolute() {
+        file.to_owned()
+    } else {
+        candidates.find(|candidate| candidate.is_file()).ok_or_else(|| io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32))?
+    };
     let text = fs::read(&path)?;
     Ok((path.to_string_lossy().into_owned(), text))
 }
