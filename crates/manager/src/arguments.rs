@@ -431,7 +431,9 @@ pub fn read_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
     let path = if file.is_absolute() {
         file.to_owned()
     } else {
-        candidates.find(|candidate| candidate.is_file()).ok_or_else(|| io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32))?
+        candidates
+            .find(|candidate| candidate.is_file())
+            .ok_or_else(|| io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32))?
     };
     let text = fs::read(&path)?;
     Ok((path.to_string_lossy().into_owned(), text))
