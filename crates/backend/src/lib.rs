@@ -13,7 +13,6 @@
 //! | [`director`] | round robin, fallback, random, hash |
 //! | [`directors`] | all directors of one loaded VCL |
 //! | [`listing`] | the text and JSON of `backend.list` |
-//! | [`pattern`] | shell patterns over names |
 //!
 //! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
 //! [`Directors`] are shared by all event loops; a [`Pool`] belongs to one.
@@ -30,7 +29,6 @@ pub mod listing;
 #[cfg(test)]
 mod memory;
 pub mod open;
-pub mod pattern;
 pub mod pool;
 pub mod probe;
 pub mod proxy_header;

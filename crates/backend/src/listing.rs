@@ -9,7 +9,6 @@ use crate::backend::Backend;
 use crate::director::DirectorKind;
 use crate::directors::Directors;
 use crate::health::{AdminHealth, health_word};
-use crate::pattern;
 use cli_proto::json::{self, JsonReply};
 use cli_proto::table;
 use std::sync::Arc;

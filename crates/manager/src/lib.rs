@@ -26,7 +26,6 @@ mod listeners;
 mod memory;
 mod memory_files;
 mod parameter_text;
-mod pattern;
 mod platform;
 mod report;
 mod start;

@@ -3,7 +3,6 @@
 //! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their refusals, but nothing is sent
 //! to a worker here. Check first (`check_…`), tell the worker, then change (the other functions).
 
-use crate::pattern;
 use cli_proto::response::{Response, status};
 use std::rc::Rc;
 use vcl_run::program::Source;
@@ -260,7 +259,7 @@ impl VclTable {
         for wanted in patterns {
             let mut found = false;
             for (index, entry) in self.entries.iter().enumerate() {
-                if pattern::matches(wanted, &entry.name) {
+                if pattern::matches(wanted.as_bytes(), entry.name.as_bytes(), pattern::Flags::default()) {
                     chosen[index] = true;
                     found = true;
                 }

@@ -55,61 +55,8 @@ pub(crate) fn error_text(error: &io::Error) -> String {
     }
 }
 
-/// Whether a name matches a shell pattern with `*`, `?`, `[a-z]`, `[!a-z]` and `\`. Never more than linear in the name for
-/// each star: on a mismatch only the last star is widened.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while from < name.len() {
-        let step = match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, from));
-                at += 1;
-                continue;
-            }
-            Some(b'?') => Some(1),
-            Some(b'[') => set(&pattern[at..], name[from]),
-            Some(b'\\') if pattern.get(at + 1) == Some(&name[from]) => Some(2),
-            Some(&byte) if byte == name[from] => Some(1),
-            _ => None,
-        };
-        match (step, star) {
-            (Some(len), _) => {
-                at += len;
-                from += 1;
-            }
-            (None, Some((star_at, star_from))) => {
-                at = star_at + 1;
-                from = star_from + 1;
-                star = Some((star_at, from));
-            }
-            (None, None) => return false,
-        }
-    }
-    pattern[at.min(pattern.len())..].iter().all(|&byte| byte == b'*')
-}
-
-/// The length of the `[…]` at the start of the pattern when the byte is in it; an unclosed one is a plain bracket.
-fn set(pattern: &[u8], byte: u8) -> Option<usize> {
-    let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
-    let first = if negated { 2 } else { 1 };
-    let Some(len) = pattern.iter().skip(first + 1).position(|&byte| byte == b']') else {
-        return (byte == b'[').then_some(1);
-    };
-    let members = &pattern[first..first + 1 + len];
-    let mut found = false;
-    let mut at = 0;
-    while at < members.len() {
-        if let [low, b'-', high, ..] = members[at..] {
-            found |= (low..=high).contains(&byte);
-            at += 3;
-        } else {
-            found |= members[at] == byte;
-            at += 1;
-        }
-    }
-    (found != negated).then_some(first + len + 2)
-}
+/// As the shell: `*` leaves files whose name begins with a period alone.
+const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape: false, period: true };
 
 /// The real file system.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +80,7 @@ impl ReadFile for SystemFiles {
             for entry in entries {
                 let name = entry?.file_name();
                 let bytes = name.as_encoded_bytes();
-                if (last.starts_with('.') || !bytes.starts_with(b".")) && matches(last.as_bytes(), bytes) {
+                if pattern::matches(last.as_bytes(), bytes, HIDDEN_APART) {
                     found.push(if pattern.contains('/') { directory.join(&name) } else { PathBuf::from(&name) });
                 }
             }
@@ -182,28 +129,6 @@ impl Resolve for SystemResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shell_patterns_match_names() {
-        for (pattern, name) in [
-            ("*", ""),
-            ("*.vcl", "a.vcl"),
-            ("a?c", "abc"),
-            ("[a-c]x", "bx"),
-            ("[!a]x", "bx"),
-            ("a*b*c", "aXbYbZc"),
-            ("[", "["),
-            ("\\*", "*"),
-        ] {
-            assert!(matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
-        }
-        for (pattern, name) in
-            [("", "a"), ("*.vcl", "a.vc"), ("a?c", "ac"), ("[a-c]x", "dx"), ("[!a]x", "ax"), ("\\*", "a")]
-        {
-            assert!(!matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
-        }
-        assert!(!matches("a*a*a*a*a*a*b".as_bytes(), &[b'a'; 2000]));
-    }
 
     #[test]
     fn ports_have_names() {

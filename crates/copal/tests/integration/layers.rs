@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Crates by layer, the lowest first. A crate may depend on its own layer and those below.
 const LAYERS: &[&[&str]] = &[
-    &["surface", "message"],
+    &["surface", "message", "pattern"],
     &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto"],
     &["engine", "vmods", "backend", "cache", "store"],
     &["net", "worker", "manager", "tools", "copal"],

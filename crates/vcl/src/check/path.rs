@@ -313,10 +313,35 @@ impl Checker<'_> {
             };
             FUNCTIONS.iter().position(same).map(|index| index as u32)
         });
-        let Some(function) = found else { return Err(self.unknown_path(path, first, wanted)) };
+        let Some(function) = found else {
+            if let Some(reported) = self.method_of_class(vmod, path) {
+                return Err(reported);
+            }
+            return Err(self.unknown_path(path, first, wanted));
+        };
         self.use_symbol(self.text(first));
         let typed = self.called(function, None, segment, first, statement)?;
         self.members(typed, &path.segments[2..], first)
+    }
+
+    /// Reports `directors.round_robin.backend()`: a method called on a class, where it takes an object.
+    pub(super) fn method_of_class(&mut self, vmod: &'static str, path: &Path) -> Option<Reported> {
+        let [module, class, method, ..] = path.segments.as_slice() else { return None };
+        let (class_name, method_name) = (self.text(class.name), self.text(method.name));
+        let same = |row: &&surface::vmod::FunctionRow| {
+            row.vmod == vmod
+                && row.class.eq_ignore_ascii_case(class_name)
+                && !row.name.is_empty()
+                && row.name.eq_ignore_ascii_case(method_name)
+        };
+        FUNCTIONS.iter().find(same)?;
+        let (first, last) = (module.name, method.name);
+        let help = hint(&format!(
+            "methods are called on an object: new x = {}.{class_name}(...); in vcl_init, then x.{method_name}(...)",
+            self.text(first)
+        ));
+        let place = self.between(first, last);
+        Some(self.error(first, format!("Syntax error.\n{place}{help}")))
     }
 
     fn instance_method(

@@ -365,6 +365,12 @@ impl Checker<'_> {
         if self.is_damaged(word) {
             return Err(Reported);
         }
+        if let Some((Meaning::Vmod(vmod), defined)) = self.symbol(word).map(|symbol| (symbol.meaning, symbol.defined))
+            && defined < first
+            && let Some(reported) = self.method_of_class(vmod, path)
+        {
+            return Err(reported);
+        }
         let last = path.segments.last().map_or(first, |segment| segment.name);
         let written: String = (first..=last).map(|index| self.text(index)).collect();
         let after =

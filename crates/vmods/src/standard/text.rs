@@ -3,7 +3,7 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
-use backend::pattern::{self, Flags};
+use pattern::Flags;
 use message::Message;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};

@@ -1,7 +1,10 @@
 //! Shell patterns over names, as fnmatch(3) has them: `*`, `?`, `[…]` and `\`.
 //!
 //! Bytes, not letters: ranges and classes are those of the C locale. The time taken is bounded by the product of both
-//! lengths. Used by `backend.list` and by std.fnmatch. Source: POSIX.1-2017, XCU §2.13.
+//! lengths. Used by `backend.list`, `vcl.discard`, `include +glob`, std.fnmatch and the tools' `-f`. Source: POSIX.1-2017, XCU §2.13.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 /// Variations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
