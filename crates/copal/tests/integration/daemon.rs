@@ -266,7 +266,7 @@ impl Origin {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &(dyn Fn(&str) -> Vec<u8>), seen: &std::sync::Mutex<Vec<String>>) {
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> Vec<u8>, seen: &std::sync::Mutex<Vec<String>>) {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
     loop {
