@@ -153,7 +153,7 @@ impl Query {
             text = rest;
         }
         if let Some(field) = test.field {
-            let Some(found) = nth_field(text, field) else { return false };
+            let Some(found) = nth_quotable_field(text, field) else { return false };
             text = found;
         }
         match &test.condition {
@@ -193,6 +193,33 @@ pub fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
 #[must_use]
 pub fn nth_field(text: &[u8], number: usize) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
+}
+
+/// The `number`th (from 1) of the blank-separated fields, of which each may be in double quotes, with blanks inside. `None`
+/// also when a quoted field up to there has no end, or something other than a blank behind it.
+fn nth_quotable_field(text: &[u8], number: usize) -> Option<&[u8]> {
+    let mut rest = text;
+    let mut found = None;
+    for _ in 0..number {
+        rest = rest.trim_ascii_start();
+        let end;
+        (found, end) = match rest.strip_prefix(b"\"") {
+            Some(quoted) => {
+                let length = quoted.iter().position(|byte| *byte == b'"')?;
+                (Some(&quoted[..length]), length + 2)
+            }
+            None if rest.is_empty() => return None,
+            None => {
+                let length = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+                (Some(&rest[..length]), length)
+            }
+        };
+        rest = &rest[end..];
+        if rest.first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+            return None;
+        }
+    }
+    found
 }
 
 /// The digits before and after the point of the number at the start of `text`, and whether it is negative.

@@ -25,6 +25,26 @@ fn satisfying(records: &[&str], query: &str) -> Vec<u32> {
 }
 
 #[test]
+fn fields_may_be_quoted() {
+    let records = [
+        r#"a "b c" d"#,
+        r#"a "b"#,
+        r#"a "b"c d"#,
+        r#""" x y"#,
+        r#"a "b""#,
+        r#"a"b c" d"#,
+        r#"a "b\"c" d"#,
+        r#"a "" d"#,
+    ];
+    assert_eq!(satisfying(&records, "VCL_Log[1]"), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(satisfying(&records, "VCL_Log[2]"), [1, 4, 5, 6, 8]);
+    assert_eq!(satisfying(&records, "VCL_Log[3]"), [1, 4, 6, 8]);
+    assert_eq!(satisfying(&records, "VCL_Log[2] eq 'b c'"), [1]);
+    assert_eq!(satisfying(&records, "VCL_Log[2] eq ''"), [8]);
+    assert_eq!(satisfying(&records, "VCL_Log[1] eq ''"), [4]);
+}
+
+#[test]
 fn numbers_are_read_from_the_start_of_a_record() {
     let records = [
         "12abc",
