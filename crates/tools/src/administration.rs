@@ -100,10 +100,6 @@ fn one_command(
 
 /// Commands from a stream, replies to another.
 fn pass(connection: &mut Connection, framed: bool, streams: &mut Streams) -> Result<i32, Failure> {
-    if framed {
-        let banner = Response::ok(connection.banner.clone());
-        print(&banner, framed, streams)?;
-    }
     let mut commands = RequestReader::new(surface::limits::CLI_COMMAND_BYTES_MAX);
     let mut bytes = vec![0; 1 << 16];
     let mut ended = false;
