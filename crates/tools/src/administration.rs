@@ -92,7 +92,7 @@ fn one_command(
     connection.send(typed_line(words).as_bytes())?;
     let response = connection.reply()?;
     print(&response, framed, streams)?;
-    if response.is_ok() || framed {
+    if response.is_ok() {
         return Ok(0);
     }
     Err((REFUSED, format!("Command failed with error code {}", response.status)))
@@ -143,7 +143,7 @@ fn converse(connection: &mut Connection, streams: &mut Streams) -> Result<i32, F
         connection.send(&line)?;
         while commands.next().is_some() {
             let response = connection.reply()?;
-            write!(streams.output, "{:<3}        \n", response.status).map_err(broken)?;
+            writeln!(streams.output, "{:<3}        ", response.status).map_err(broken)?;
             if !response.body.is_empty() {
                 writeln!(streams.output, "{}", response.body).map_err(broken)?;
             }

@@ -83,8 +83,7 @@ struct Report {
 
 impl Report {
     fn run(&mut self, given: &Given, streams: &mut Streams) -> i32 {
-        let form =
-            given.options.iter().map(|(letter, _)| *letter).filter(|letter| "1jxl".contains(*letter)).next_back();
+        let form = given.options.iter().map(|(letter, _)| *letter).rfind(|letter| "1jxl".contains(*letter));
         let values = self.values();
         let uptime = self.uptime;
         let output = &mut *streams.output;
@@ -133,7 +132,7 @@ impl Report {
                 uptime % 60
             )?;
             write!(output, "   (interrupt to end)\x1b[K\n\x1b[K\n")?;
-            write!(output, "{:<40} {:>16} {:>12} {:>12}\x1b[K\n", "NAME", "CURRENT", "CHANGE", "AVERAGE")?;
+            writeln!(output, "{:<40} {:>16} {:>12} {:>12}\x1b[K", "NAME", "CURRENT", "CHANGE", "AVERAGE")?;
             for value in &values {
                 if value.value == 0 || value.text.level != "info" {
                     continue;
@@ -141,7 +140,7 @@ impl Report {
                 let earlier = before.iter().find(|(name, _)| *name == value.name).map(|(_, earlier)| *earlier);
                 let change = earlier.map_or(0.0, |earlier| (value.value as f64 - earlier as f64) / seconds.max(0.001));
                 let average = if value.text.kind == "counter" { rate(value.value, uptime) } else { ".".to_owned() };
-                write!(output, "{:<40} {:>16} {change:>12.2} {average:>12}\x1b[K\n", value.name, value.value)?;
+                writeln!(output, "{:<40} {:>16} {change:>12.2} {average:>12}\x1b[K", value.name, value.value)?;
             }
             write!(output, "\x1b[J")?;
             output.flush()?;

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use shm::read::file::{FILE_HEAD, write_records};
 use shm::read::group::{Grouping, Transaction};
+use surface::tag::Tag;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink};
@@ -122,7 +123,9 @@ fn write_selected(
     for record in transaction.records() {
         let (words, tail) = rest.split_at(2 + record.payload.len().div_ceil(4));
         rest = tail;
-        if sides.shows_record(transaction, &record) && selection.shows(&record) {
+        // Without these the file could not be grouped again.
+        let structure = matches!(record.tag(), Some(Tag::Begin | Tag::Link | Tag::End));
+        if sides.shows_record(transaction, &record) && (structure || selection.shows(&record)) {
             write_records(output, words)?;
         }
     }

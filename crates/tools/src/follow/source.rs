@@ -14,7 +14,7 @@ pub(super) enum Source<'a> {
     /// A log file.
     File(FileCursor<BufReader<Box<dyn Read + 'a>>>),
     /// A server.
-    Server(Server),
+    Server(Box<Server>),
 }
 
 /// The log of a server, which may be gone for a while.
@@ -48,21 +48,25 @@ impl<'a> Source<'a> {
     pub fn server(vsm: Vsm, from_head: bool) -> Source<'a> {
         let mut server = Server { vsm, cursor: None, from_head, seen_one: false };
         server.open(if from_head { Start::Head } else { Start::Tail });
-        Source::Server(server)
+        Source::Server(Box::new(server))
     }
 
     /// The next chunk.
     pub fn next(&mut self, words: &mut Vec<u32>) -> Next {
         match self {
             Source::File(cursor) => cursor.next(words),
-            Source::Server(Server { cursor: Some((_, cursor)), .. }) => cursor.next(words),
-            Source::Server(_) => Next::Wait,
+            Source::Server(server) => match &mut server.cursor {
+                Some((_, cursor)) => cursor.next(words),
+                None => Next::Wait,
+            },
         }
     }
 
     /// The reader was overtaken: goes on with what is written from now on.
     pub fn lose_place(&mut self) {
-        if let Source::Server(Server { cursor: Some((_, cursor)), .. }) = self {
+        if let Source::Server(server) = self
+            && let Some((_, cursor)) = &mut server.cursor
+        {
             cursor.reset(Start::Tail);
         }
     }
