@@ -300,12 +300,10 @@ fn curl_sees_what_a_browser_would() {
 
 #[test]
 fn an_origin_that_misbehaves_gives_a_503_with_the_reason_in_the_log() {
-    let cases: &[(&str, fn(&str) -> Vec<u8>, &str)] = &[
-        ("garbage", |_| b"this is not HTTP\r\n\r\n".to_vec(), "http format error"),
-        ("empty", |_| Vec::new(), "HTC eof (-1)"),
-    ];
-    for (name, answer, reason) in cases {
-        let origin = crate::daemon::Origin::start(answer);
+    for (name, bytes, reason) in
+        [("garbage", "this is not HTTP\r\n\r\n", "http format error"), ("empty", "", "HTC eof (-1)")]
+    {
+        let origin = crate::daemon::Origin::start(|_| bytes.as_bytes().to_vec());
         let daemon = Daemon::in_front_of(origin.port, &[]);
         let failed = daemon.get("/");
         assert_eq!(failed.status, 503, "{name}: {}", failed.head);
