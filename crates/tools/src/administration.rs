@@ -89,6 +89,10 @@ fn one_command(
     framed: bool,
     streams: &mut Streams,
 ) -> Result<i32, Failure> {
+    if words.iter().all(|word| word.trim().is_empty()) {
+        // A server skips an empty line, and we would wait for its answer for ever.
+        return Err((REFUSED, "varnishadm: the command is empty".to_owned()));
+    }
     connection.send(typed_line(words).as_bytes())?;
     let response = connection.reply()?;
     print(&response, framed, streams)?;

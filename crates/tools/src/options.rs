@@ -117,9 +117,10 @@ impl Program {
         }
     }
 
-    /// Says what is wrong with the command line, in one line.
+    /// Says what is wrong with the command line, and how one looks.
     fn wrong(&self, what: &str, streams: &mut Streams) -> i32 {
         let _ = writeln!(streams.error, "{}: {what} (-h lists the options)", self.name);
+        let _ = writeln!(streams.error, "{}", self.usage().lines().next().unwrap_or_default());
         self.usage_status
     }
 

@@ -471,7 +471,7 @@ fn our_tools_attach_to_a_stock_server() {
     let text = String::from_utf8(ran.output).unwrap();
     assert_eq!(
         text,
-        "Child in state running\nUnknown request.\nType 'help' for more info.\n\nVCL compiled.\n\n\
+        "Child in state running\nUnknown request.\nType 'help' for more info.\n\n\n\
          Unknown parameter \"nosuch\".\n"
     );
     assert_eq!(ran.status, 0);
