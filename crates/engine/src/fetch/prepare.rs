@@ -21,7 +21,7 @@ impl Fetch {
         let bereq = &mut self.bereq;
         bereq.set_method(request.method());
         bereq.set_target(request.target());
-        bereq.set_protocol(b"HTTP/1.1");
+        bereq.set_protocol(request.protocol());
         copy_filtered(request, bereq, class);
         bereq.unset("Expect");
     }
@@ -35,6 +35,18 @@ impl Fetch {
         if self.parameters.http_gzip_support {
             logged::force(&mut self.log, BEREQ, &mut self.bereq, "Accept-Encoding", b"gzip");
         }
+    }
+
+    /// Origins are spoken to in HTTP/1.1, whatever the client speaks.
+    fn ask_in_our_protocol(&mut self) {
+        if self.bereq.protocol() != b"HTTP/1.1" {
+            self.bereq.set_protocol(b"HTTP/1.1");
+            self.log.record(BEREQ.protocol, b"HTTP/1.1");
+        }
+    }
+
+    /// Adds the conditions of a stale object that may be revalidated.
+    fn ask_conditionally(&mut self) {
         let Some(stale) = self.revalidatable_stale() else { return };
         let mut stored = Message::new();
         if stored.decode(stale.head()).is_some() && semantics::revalidate::is_possible(&stored) {
@@ -51,8 +63,14 @@ impl Fetch {
         let started = if is_first { self.started } else { self.now() };
         self.log.timestamp("Start", started);
         logged::log_request(&mut self.log, BEREQ, &self.bereq);
-        if is_first && self.mode != FetchMode::Pass {
-            self.ask_for_cache();
+        if is_first {
+            if self.mode != FetchMode::Pass {
+                self.ask_for_cache();
+            }
+            self.ask_in_our_protocol();
+            if self.mode != FetchMode::Pass {
+                self.ask_conditionally();
+            }
         }
         let mut number = itoa::Buffer::new();
         logged::set(&mut self.log, BEREQ, &mut self.bereq, "X-Varnish", number.format(self.vxid).as_bytes());

@@ -3,8 +3,8 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
-use pattern::Flags;
 use message::Message;
+use pattern::Flags;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
