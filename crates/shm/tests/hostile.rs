@@ -134,26 +134,34 @@ fn a_head_that_promises_more_than_there_is_is_refused() {
 
 #[test]
 fn a_writer_that_laps_the_reader_is_noticed() {
-    let segment = Segment::in_memory(8192);
-    let ring = LogRing::in_segment(segment.clone());
-    ring.write(Tag::CLI, LogId::NONE, b"first");
-    let mut bytes = Vec::new();
-    segment.region().copy_out(0, segment.len(), &mut bytes);
-    let shared = region(&bytes);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(WORKER_DIRECTORY);
+    fs::create_dir(&path).unwrap();
+    let ring = LogRing::publish(&VsmWriter::create(&path).unwrap(), 8192).unwrap();
+    let mut vsm = Vsm::new(directory.path());
+    vsm.poll();
+    let map = || vsm.map(vsm.find("Log", None).unwrap()).unwrap();
+    let mut cursor = RingCursor::open(map(), Start::Head).unwrap();
+    let mut tail = RingCursor::open(map(), Start::Tail).unwrap();
     let mut words = Vec::new();
-    // The reader's own view of the memory, brought up to date by hand.
-    let mut cursor = RingCursor::open(region(&bytes), Start::Head).unwrap();
-    assert_eq!(cursor.next(&mut words), Next::Chunk);
-    assert_eq!(cursor.next(&mut words), Next::Wait);
-    drop(shared);
-    for _ in 0..1000 {
+    ring.write(Tag::CLI, LogId::NONE, b"first");
+    assert_eq!([cursor.next(&mut words), cursor.next(&mut words)], [Next::Chunk, Next::Wait]);
+    // Five of eight segments behind is near enough, six is too far.
+    for _ in 0..220 {
         ring.write(Tag::CLI, LogId::NONE, b"many more");
     }
-    bytes.clear();
-    segment.region().copy_out(0, segment.len(), &mut bytes);
-    let mut late = RingCursor::open(region(&bytes), Start::Head).unwrap();
-    assert_eq!(late.next(&mut words), Next::Chunk);
-    assert!(drain(&mut late, 1000).len() > 100, "the newer half of the ring is still readable");
+    assert_eq!(cursor.next(&mut words), Next::Chunk);
+    for _ in 0..220 {
+        ring.write(Tag::CLI, LogId::NONE, b"many more");
+    }
+    assert_eq!(cursor.next(&mut words), Next::Overrun);
+    assert_eq!(tail.next(&mut words), Next::Overrun);
+    cursor.reset(Start::Head);
+    assert!(drain(&mut cursor, 1000).len() > 100, "the newer half of the ring is still readable");
+    tail.reset(Start::Tail);
+    assert_eq!(tail.next(&mut words), Next::Wait);
+    ring.write(Tag::CLI, LogId::NONE, b"last");
+    assert_eq!([tail.next(&mut words), tail.next(&mut words)], [Next::Chunk, Next::Wait]);
 }
 
 #[test]

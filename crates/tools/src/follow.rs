@@ -141,6 +141,8 @@ impl Follow {
     }
 
     fn try_run(&mut self, sink: &mut dyn Sink, file_head: &'static [u8], streams: &mut Streams) -> Result<(), Ended> {
+        // A daemon changes its directory, and must still find the file at its end.
+        self.pid_file = self.pid_file.take().map(|path| std::path::absolute(&path).map_or(path, Into::into));
         let mut pid_file = match &self.pid_file {
             None => None,
             Some(path) => {

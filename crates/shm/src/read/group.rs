@@ -483,3 +483,6 @@ fn parse_link(text: &[u8]) -> Option<(Kind, u32, Reason)> {
     let reason = words.next()?;
     Some((Kind::parse(kind), (vxid & u64::from(VXID_BITS)) as u32, Reason::parse(reason)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -274,3 +274,71 @@ impl Index {
         self.next_serial += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{LogId, LogRing};
+    use crate::read::ring::{RingCursor, Start};
+    use crate::read::{Cursor, Next};
+    use crate::vsm::{VsmWriter, recreate_directory, remove_directory};
+    use surface::tag::Tag;
+
+    fn worker(directory: &Path) -> VsmWriter {
+        let path = directory.join(WORKER_DIRECTORY);
+        recreate_directory(&path, 0o755).unwrap();
+        VsmWriter::create(&path).unwrap()
+    }
+
+    #[test]
+    fn a_bare_name_lies_in_the_state_directory() {
+        assert_eq!(work_directory(None), Path::new("/var/lib/varnish/varnishd"));
+        assert_eq!(work_directory(Some(OsStr::new(""))), Path::new("/var/lib/varnish/varnishd"));
+        assert_eq!(work_directory(Some(OsStr::new("x"))), Path::new("/var/lib/varnish/x"));
+        assert_eq!(work_directory(Some(OsStr::new("/x/y"))), Path::new("/x/y"));
+    }
+
+    #[test]
+    fn entries_come_and_go_and_keep_their_serial_when_the_index_is_rewritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut vsm = Vsm::new(directory.path());
+        assert_eq!(vsm.poll(), Status::default());
+        let writer = worker(directory.path());
+        let _log = writer.add("Log", "Log", 64).unwrap();
+        assert!(vsm.poll().worker_running);
+        assert!(!vsm.poll().changed);
+        let serial = vsm.find("Log", None).unwrap().serial;
+        for number in 0..50 {
+            let segment = writer.add("Stat", &format!("A.{number}"), 8).unwrap();
+            assert!(vsm.poll().changed);
+            assert!(vsm.find("Stat", Some(&format!("A.{number}"))).is_some());
+            writer.remove(&segment).unwrap();
+            vsm.poll();
+            assert!(vsm.find("Stat", None).is_none());
+            assert!(vsm.is_listed(serial));
+        }
+    }
+
+    #[test]
+    fn a_restarted_worker_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut vsm = Vsm::new(directory.path());
+        let ring = LogRing::publish(&worker(directory.path()), 1 << 16).unwrap();
+        vsm.poll();
+        let entry = vsm.find("Log", None).unwrap().clone();
+        let mut cursor = RingCursor::open(vsm.map(&entry).unwrap(), Start::Head).unwrap();
+        ring.write(Tag::CLI, LogId::NONE, b"Rd ping");
+        let mut words = Vec::new();
+        assert_eq!([cursor.next(&mut words), cursor.next(&mut words)], [Next::Chunk, Next::Wait]);
+        let _next = LogRing::publish(&worker(directory.path()), 1 << 16).unwrap();
+        vsm.poll();
+        assert!(!vsm.is_listed(entry.serial));
+        assert!(vsm.find("Log", None).is_some());
+        // What is mapped stays readable.
+        ring.write(Tag::CLI, LogId::NONE, b"Wr 200");
+        assert_eq!(cursor.next(&mut words), Next::Chunk);
+        remove_directory(&directory.path().join(WORKER_DIRECTORY)).unwrap();
+        assert!(!vsm.poll().worker_running);
+        assert!(vsm.find("Log", None).is_none());
+    }
+}
