@@ -122,7 +122,8 @@ fn varnishadm_of_both_kinds_speaks_with_the_daemon() {
             (output.status.success(), text)
         };
         assert!(run_one(&["ping"]).1.starts_with("PONG "));
-        assert!(run_one(&["status"]).1.contains("Child in state running"));
+        // The sockets are open before the worker runs: connections wait.
+        eventually("the worker runs", || run_one(&["status"]).1.contains("Child in state running").then_some(()));
         assert!(run_one(&["vcl.list"]).1.contains("boot"));
         assert!(run_one(&["backend.list"]).1.contains("boot.default"));
         assert!(run_one(&["param.set", "default_grace", "7"]).0);
