@@ -1,3 +1,5 @@
+//! Groups as promises: complete, in order, whatever the log does.
+
 use super::*;
 
 /// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows what comes out: `<level>:<vxid>` with the notes.
