@@ -29,6 +29,9 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
         ..ConnectionOptions::default()
     };
     let is_unframed = message.status() != 0 && options.close && is_unframed_keep_alive(message);
+    if !message.may_have("Connection") {
+        return Ok(options);
+    }
     for header in message.headers() {
         if header.name().len() != 10 || !header.is("Connection") {
             continue;
@@ -52,6 +55,9 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
 /// Marks the headers that the Connection header names: they are not passed on, whatever becomes of Connection. Those that
 /// somebody sets later under the same name are: a client must not be able to take away what VCL tells an origin.
 pub(crate) fn mark_hops(message: &mut Message) {
+    if !message.may_have("Connection") {
+        return;
+    }
     let is_usual = |token: &[u8]| token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive");
     let mut named: Vec<Vec<u8>> = Vec::new();
     for value in message.get_all("Connection") {

@@ -71,6 +71,9 @@ struct Framing {
 impl Framing {
     fn of(message: &Message) -> Self {
         let mut framing = Framing::default();
+        if !message.may_have("Content-Length") && !message.may_have("Transfer-Encoding") {
+            return framing;
+        }
         for header in message.headers() {
             // Two length comparisons are cheaper than two case-insensitive ones for every header.
             match header.name().len() {

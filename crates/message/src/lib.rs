@@ -33,6 +33,15 @@ struct Field {
     is_hop: bool,
 }
 
+/// One of 64 bits, by length, first and last letter of a header name without regard to case. Most of the names that a hit
+/// asks for and does not find have a bit of their own.
+#[inline]
+fn name_bit(name: &[u8]) -> u64 {
+    let (Some(first), Some(last)) = (name.first(), name.last()) else { return 1 };
+    let (first, last) = (usize::from(first | 0x20), usize::from(last | 0x20));
+    1 << ((first ^ (last << 2)).wrapping_add(name.len()) & 63)
+}
+
 /// A header line, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeaderLine<'a> {
@@ -84,6 +93,8 @@ pub struct Message {
     protocol: Span,
     reason: Span,
     status: u16,
+    /// The [`name_bit`] of every header; bits of headers that were removed stay.
+    names: u64,
     fields: SmallVec<[Field; 32]>,
 }
 
@@ -98,6 +109,7 @@ impl Message {
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.fields.clear();
+        self.names = 0;
         self.method = Span::default();
         self.target = Span::default();
         self.protocol = Span::default();
@@ -122,6 +134,7 @@ impl Message {
         self.buffer.extend_from_slice(&other.buffer);
         self.fields.clear();
         self.fields.extend_from_slice(&other.fields);
+        self.names = other.names;
         self.method = other.method;
         self.target = other.target;
         self.protocol = other.protocol;
@@ -218,8 +231,12 @@ impl Message {
 
     /// The value of the first header of this name; `None` when there is none.
     #[must_use]
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let name = name.as_bytes();
+        if self.may_have(name) { self.find(name.as_bytes()) } else { None }
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields.iter().find_map(|field| {
             if usize::from(field.name_len) != name.len() {
                 return None;
@@ -231,10 +248,23 @@ impl Message {
 
     /// The values of all headers of this name, in order.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.headers().filter(move |header| header.is(name)).map(|header| header.value())
+        let fields = if self.may_have(name) { self.fields.as_slice() } else { &[] };
+        fields
+            .iter()
+            .map(|field| self.borrow(*field))
+            .filter(move |header| header.is(name))
+            .map(|header| header.value())
+    }
+
+    /// False only when there is no header of this name: a test of one bit, for the many headers that most messages lack.
+    #[inline]
+    #[must_use]
+    pub fn may_have(&self, name: &str) -> bool {
+        self.names & name_bit(name.as_bytes()) != 0
     }
 
     /// Whether a header of this name exists.
+    #[inline]
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
@@ -261,6 +291,7 @@ impl Message {
         }
         let len = self.buffer.len() as u32 - start;
         let name_len = u16::try_from(name.len()).expect("header names are bounded by the parser");
+        self.names |= name_bit(name);
         self.fields.push(Field { line: Span { start, len }, name_len, value_start: name_len + 2, is_hop: false });
     }
 
@@ -272,6 +303,7 @@ impl Message {
     pub fn append_raw(&mut self, line: &[u8], name_len: usize, value_start: usize) {
         assert!(name_len < line.len() && value_start <= line.len() && value_start > name_len);
         let span = self.push(line);
+        self.names |= name_bit(&line[..name_len]);
         let (name_len, value_start) = (name_len as u16, value_start as u16);
         self.fields.push(Field { line: span, name_len, value_start, is_hop: false });
     }
@@ -284,6 +316,9 @@ impl Message {
 
     /// Removes every header of this name; returns how many there were.
     pub fn unset(&mut self, name: &str) -> usize {
+        if !self.may_have(name) {
+            return 0;
+        }
         let before = self.fields.len();
         let buffer = &self.buffer;
         self.fields.retain(|field| {
@@ -296,6 +331,9 @@ impl Message {
     /// Makes one of all headers of this name, in place of the first, their values separated by `, `. Returns whether there
     /// was anything to join. Source: RFC 9110 §5.3.
     pub fn join(&mut self, name: &str) -> bool {
+        if !self.may_have(name) {
+            return false;
+        }
         let mut indexes = self.fields.iter().enumerate().filter(|(_, field)| self.borrow(**field).is(name));
         let (Some((first, _)), true) = (indexes.next(), indexes.next().is_some()) else { return false };
         let values: Vec<Vec<u8>> = self.get_all(name).map(<[u8]>::to_vec).collect();
@@ -370,6 +408,7 @@ impl Message {
                 return None;
             }
             let span = self.push(line);
+            self.names |= name_bit(&line[..usize::from(name_len)]);
             self.fields.push(Field { line: span, name_len, value_start, is_hop: false });
         }
         rest.is_empty().then_some(())
@@ -425,6 +464,25 @@ mod tests {
         let lines: Vec<_> = message.headers().map(|h| String::from_utf8_lossy(h.line()).into_owned()).collect();
         assert_eq!(lines, ["Content-Type: text/plain", "Set-Cookie: a=1", "set-cookie: b=2"]);
         assert_eq!(message.get_all("SET-COOKIE").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
+    }
+
+    #[test]
+    fn headers_are_found_in_any_case_however_they_came_in() {
+        let mut message = sample();
+        message.append_raw(b"x-RAW:  1", 5, 8);
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let (mut decoded, mut copied) = (Message::new(), Message::new());
+        decoded.decode(&bytes).unwrap();
+        copied.copy_from(&message);
+        for message in [&message, &decoded, &copied] {
+            for name in ["content-type", "CONTENT-TYPE", "SET-cookie", "X-Raw"] {
+                assert!(message.may_have(name) && message.has(name), "{name}");
+            }
+            assert!(!message.has("X-Other"));
+        }
+        copied.clear();
+        assert!(!copied.may_have("X-Raw"));
     }
 
     #[test]
