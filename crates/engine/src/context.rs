@@ -41,7 +41,14 @@ impl Clock {
     /// Seconds since 1970.
     #[must_use]
     pub fn now(&self) -> f64 {
-        f64::from_bits(self.wall_at_base.load(Ordering::Relaxed)) + self.base.elapsed().as_secs_f64()
+        self.at(Instant::now())
+    }
+
+    /// What it shows at that moment, seconds since 1970.
+    #[must_use]
+    pub fn at(&self, moment: Instant) -> f64 {
+        let since_base = moment.saturating_duration_since(self.base);
+        f64::from_bits(self.wall_at_base.load(Ordering::Relaxed)) + since_base.as_secs_f64()
     }
 
     /// Corrects the clock to show `wall` now; the worker does so every second, since the machine's clock may be adjusted.

@@ -18,9 +18,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use surface::vcl::Method;
+use surface::vcl::{Method, Var};
 use vcl_run::link::LinkedProgram;
-use vcl_run::program::Program;
+use vcl_run::program::{Op, Program};
 use vcl_run::regex::RegexLimits;
 use vcl_run::value::DirectorId;
 use vmods::Instances;
@@ -95,6 +95,8 @@ pub struct LoadedVcl {
     pub program: Arc<LinkedProgram>,
     /// Its backends and directors.
     pub directors: Directors,
+    /// Whether it reads `resp.time`: for one that does not the clock is not read.
+    pub(crate) reads_response_time: bool,
     /// Objects that VMODs keep for it.
     pub instances: Instances,
     life: Mutex<Life>,
@@ -122,6 +124,7 @@ impl LoadedVcl {
         let vcl = Arc::new(LoadedVcl {
             name: name.to_owned(),
             instances: Instances::new(program.program()),
+            reads_response_time: program.program().code.contains(&Op::Read(Var::RespTime)),
             program: Arc::new(program),
             directors,
             life: Mutex::new(Life { state, is_warm: state != VclState::Cold, last_used: now }),

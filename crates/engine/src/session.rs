@@ -45,20 +45,30 @@ pub(crate) struct Session {
     address_len: u8,
     /// When it began, seconds since 1970.
     opened_at: f64,
+    /// When [`Session::now`] was asked last: while it waits for a request, the end of the last response.
+    clock_read_at: Instant,
 }
 
 impl Session {
     fn new(context: &Loop, peer: Peer) -> Session {
         let address = peer.client.ip().to_string();
+        let clock_read_at = Instant::now();
         Session {
             vxid: context.engine.vxids.next(),
             timeouts: SessionTimeouts::default(),
             is_under_label: false,
             address_len: address.len() as u8,
             start_record: format!("{address} {} {}", peer.client.port(), peer.listener.name).into_boxed_str(),
-            opened_at: context.clock.now(),
+            opened_at: context.clock.at(clock_read_at),
+            clock_read_at,
             peer,
         }
+    }
+
+    /// Reads the clock: seconds since 1970.
+    pub(crate) fn now(&mut self, context: &Loop) -> f64 {
+        self.clock_read_at = Instant::now();
+        context.clock.at(self.clock_read_at)
     }
 
     /// The payload of `ReqStart`.
@@ -228,7 +238,7 @@ type Parsed = Result<usize, HeadError>;
 /// with it.
 async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
-    session: &Session,
+    session: &mut Session,
     connection: &mut Connection<S>,
     held: Option<Box<Request>>,
 ) -> Result<(Box<Request>, Parsed), CloseReason> {
@@ -237,12 +247,18 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         let timeouts = &session.timeouts;
         (
             duration(timeouts.idle.unwrap_or(parameters.timeout_idle)),
-            duration(timeouts.linger.unwrap_or(parameters.timeout_linger)),
+            timeouts.linger.unwrap_or(parameters.timeout_linger),
         )
     };
-    let due = Instant::now() + timeout;
+    // The clock was read a moment ago: at the end of the last response, or when the session began.
+    let waits_since = session.clock_read_at;
+    let due = waits_since + timeout;
+    let now;
     let mut request = match held {
-        Some(request) => request,
+        Some(request) => {
+            now = session.now(context);
+            request
+        }
         None => {
             let ring = &context.engine.ring;
             let mut has_waited = false;
@@ -256,7 +272,9 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     },
                 )
                 .await;
-            if has_waited && Instant::now() + timeout > due + linger {
+            now = session.now(context);
+            let waited = session.clock_read_at.saturating_duration_since(waits_since);
+            if has_waited && waited.as_secs_f64() > linger.max(0.0) {
                 context.count(Main::SessHerd);
             }
             received.map_err(|error| match error {
@@ -267,7 +285,6 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     };
     // A request lives under the parameters of the moment its first bytes came.
     let settings = Settings::from(&**context.engine.parameters.load());
-    let now = context.clock.now();
     request.task.started = now;
     request.task.received_at = now;
     request.task.settings = settings;
@@ -296,7 +313,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         seen = request.received.len();
         let room = limits.total_bytes - seen;
         match connection.receive(&mut request.received, room.min(READ_BYTES), due).await {
-            Ok(_) => request.task.received_at = context.clock.now(),
+            Ok(_) => request.task.received_at = session.now(context),
             Err(error) => {
                 let is_blank = request.received.iter().all(u8::is_ascii_whitespace);
                 let reason = match error {

@@ -4,6 +4,7 @@ mod support;
 
 mod delivery;
 mod fetches;
+mod hit_cost;
 mod requests;
 mod sessions;
 mod simulation;

@@ -51,11 +51,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Fills `resp`. False when the object's head cannot be read.
     fn make_response(&mut self) -> bool {
-        let now = self.context.clock.now();
         let request = &mut *self.request;
         let task = &mut request.task;
         let log = &mut request.log;
-        task.responded_at = now;
+        if request.vcl.as_ref().is_some_and(|vcl| vcl.reads_response_time) {
+            task.responded_at = self.context.clock.now();
+        }
         task.is_synthetic = false;
         let Some(object) = &task.object else { return false };
         if task.response.decode(object.head()).is_none() {

@@ -219,7 +219,7 @@ pub(crate) struct Task {
     pub(crate) received_at: f64,
     /// The timestamp logged last.
     pub(crate) previous: f64,
-    /// `resp.time`.
+    /// `resp.time`; only set for a VCL that reads it.
     pub(crate) responded_at: f64,
 
     /// The client waits for `100 Continue`.

@@ -7,7 +7,7 @@ use super::filters::{self, Filters};
 use super::task::Delivered;
 use super::{Run, Step};
 use crate::logged::{self, RESP};
-use crate::session::{SendLimits, duration};
+use crate::session::SendLimits;
 use http1::{LAST_CHUNK, chunk_header, write_response_head};
 use store::{BodyReader, BodyState};
 use surface::close_reason::CloseReason;
@@ -144,8 +144,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let settings = &self.request.task.settings;
         let timeouts = &self.session.timeouts;
         SendLimits {
-            idle: duration(timeouts.idle_send.unwrap_or(settings.idle_send_timeout)),
-            total: duration(timeouts.send.unwrap_or(settings.send_timeout)),
+            idle: timeouts.idle_send.unwrap_or(settings.idle_send_timeout),
+            total: timeouts.send.unwrap_or(settings.send_timeout),
         }
     }
 

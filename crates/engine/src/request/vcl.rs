@@ -111,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Logs a timestamp of now and remembers it.
     pub(super) fn timestamp(&mut self, label: &str) -> f64 {
-        let now = self.context.clock.now();
+        let now = self.session.now(self.context);
         self.request.log.timestamp(label, now);
         self.request.task.previous = now;
         now

@@ -3,12 +3,11 @@
 //! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and memory. Nothing is buffered
 //! here: what is received lies in the request's buffer, what is sent is written from where it lies.
 
-use super::deadline::Deadline;
+use super::deadline::{Deadline, duration};
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
@@ -28,13 +27,14 @@ pub(crate) enum ReceiveError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendError;
 
-/// How long sending a response may take. The clock is not read before the peer has made us wait once.
+/// How long sending a response may take. Neither is the clock read nor a duration made of it before the peer has made us
+/// wait once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
-    /// For each write to make some progress.
-    pub(crate) idle: Duration,
-    /// For everything from the first wait on.
-    pub(crate) total: Duration,
+    /// For each write to make some progress, in seconds.
+    pub(crate) idle: f64,
+    /// For everything from the first wait on, in seconds.
+    pub(crate) total: f64,
 }
 
 /// A client's connection.
@@ -49,7 +49,7 @@ pub(crate) struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Self {
-        let limits = SendLimits { idle: Duration::MAX, total: Duration::MAX };
+        let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY };
         Connection { stream, deadline: Deadline::new(), limits, first_stall: None, sent_bytes: 0 }
     }
 
@@ -154,8 +154,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn limit_from(&mut self, stalled_at: Instant) {
         let first = *self.first_stall.get_or_insert(stalled_at);
-        let idle = stalled_at.checked_add(self.limits.idle);
-        let total = first.checked_add(self.limits.total);
+        let idle = stalled_at.checked_add(duration(self.limits.idle));
+        let total = first.checked_add(duration(self.limits.total));
         if let Some(due) = idle.into_iter().chain(total).min() {
             self.deadline.set(due);
         }
