@@ -4,8 +4,8 @@ use crate::host::Host;
 use crate::link::LinkedProgram;
 use crate::value::{Scratch, Text, Value};
 
-/// First and last second that a date can name: those of the years 0 and 9999.
-const FORMATABLE: std::ops::RangeInclusive<f64> = -62_167_219_200.0..=253_402_300_799.999_999;
+/// The times that a date can name: from the first second of the year 0 to before the first of the year 10000.
+const FORMATABLE: std::ops::Range<f64> = -62_167_219_200.0..253_402_300_800.0;
 
 /// Whether a value has a string form; a time too far from ours has none.
 pub(super) fn is_formatable(value: Value) -> bool {
@@ -84,7 +84,7 @@ fn http_date(seconds: f64) -> [u8; 29] {
     const DAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed";
     const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
     let seconds =
-        if seconds.is_nan() { 0.0 } else { seconds.clamp(*FORMATABLE.start(), *FORMATABLE.end()).floor() } as i64;
+        if seconds.is_nan() { 0.0 } else { seconds.clamp(FORMATABLE.start, FORMATABLE.end - 1.0).floor() } as i64;
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Days are counted from 1 March of the year 0, in eras of 400 years, so that leap days come last.
     let shifted = days + 719_468;
