@@ -2,31 +2,11 @@
 
 use super::Ban;
 use crate::Cache;
+use cli_proto::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A string as a JSON document has it, with its quotes.
-fn json_string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            letter if (letter as u32) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", letter as u32);
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
 
 /// What is shown of a completed ban: nothing.
 fn shown(ban: &Ban) -> &str {
@@ -89,7 +69,7 @@ impl Cache {
                 ban.time,
                 ban.references.load(Ordering::Relaxed),
                 ban.is_completed(),
-                json_string(shown(ban)),
+                json::string(shown(ban)),
             );
             if let Some(objects) = &objects {
                 let addresses = objects.get(&ban.sequence).map_or(&[][..], Vec::as_slice);
