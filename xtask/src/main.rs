@@ -1,4 +1,5 @@
-//! Chores of the project: `cargo xtask bench` measures Copal beside its peers, `cargo xtask soak` checks a long mixed load.
+//! Chores of the project: `cargo xtask bench` measures Copal beside its peers, `cargo xtask vcl` its VCL,
+//! `cargo xtask soak` checks a long mixed load.
 //!
 //! `floor` and `load` are the two ends of a measurement and run as processes of their own.
 
@@ -11,6 +12,7 @@ mod memory;
 mod process;
 mod servers;
 mod soak;
+mod vcl;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,8 @@ usage: cargo xtask <task> [options]
 tasks:
   bench   CPU per request of Copal and its peers as a ratio to a bare epoll loop
           [--seconds S] [--rounds N] [--only NAME,…] [--bodies 1,1024,…] [--connections 50,500] [--out DIR] [--memory]
+  vcl     how long VCLs take to load, and what a long vcl_recv costs a hit, beside varnishd
+          [--rounds N] [--seconds S] [--no-peer]
   soak    a mixed load against Copal for a time, every body checked by content
           [--seconds S] [--connections N]
   floor   the bare epoll server: floor PORT THREADS
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
     let task = arguments.remove(0);
     let result = match task.as_str() {
         "bench" => bench::main(&arguments),
+        "vcl" => vcl::main(&arguments),
         "soak" => soak::main(&arguments),
         "floor" => floor::main(&arguments),
         "load" => load::main(&arguments),

@@ -6,6 +6,7 @@
 use crate::dial::DialTarget;
 use crate::health::Health;
 use crate::probe::ProbeState;
+use crate::trouble::Troubles;
 use shm::counters::SharedCounters;
 use std::io;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub struct Backend {
     connections: AtomicU32,
     /// Until when connects are not tried, seconds since 1970 as bits.
     held_until: AtomicU64,
+    troubles: Troubles,
 }
 
 impl Backend {
@@ -60,6 +62,7 @@ impl Backend {
             counters,
             connections: AtomicU32::new(0),
             held_until: AtomicU64::new(0f64.to_bits()),
+            troubles: Troubles::default(),
             definition,
         })
     }
@@ -104,6 +107,12 @@ impl Backend {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.health.is_healthy()
+    }
+
+    /// The requests that it counts as sick for, for those who heed saint mode.
+    #[must_use]
+    pub fn troubles(&self) -> &Troubles {
+        &self.troubles
     }
 
     /// Its `VBE` counters.

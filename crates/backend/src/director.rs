@@ -4,20 +4,42 @@
 //! nest. Choosing never blocks: the list of members is replaced whole when VCL changes it, and a chooser works on the list
 //! it got. Next file: `directors.rs`, the table of a loaded VCL.
 
+pub mod dynamic;
 pub mod fallback;
 pub mod hash;
+pub mod least_connections;
 pub mod random;
 pub mod round_robin;
+pub mod saint;
+pub mod shard;
 
 use crate::directors::Directors;
 use crate::random::TestableRandom;
+use dynamic::Dynamic;
 use fallback::Fallback;
 use hash::Hash;
+use least_connections::LeastConnections;
 use parking_lot::RwLock;
 use random::Random;
 use round_robin::RoundRobin;
+use saint::Saint;
+use shard::Shard;
+use shard::parameters::TaskParameters;
+use std::cell::RefCell;
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
+use surface::tag::Tag;
 use vcl_run::value::DirectorId;
+
+/// Who asked: what the `client` directors of the old dialects choose by.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ClientName<'a> {
+    /// `client.identity`, where VCL has set it.
+    pub identity: Option<&'a [u8]>,
+    /// The client's address; `None` = there is no client.
+    pub address: Option<IpAddr>,
+}
 
 /// What a choice may depend on.
 #[derive(Clone, Copy)]
@@ -28,8 +50,84 @@ pub struct ResolveContext<'a> {
     pub random: &'a TestableRandom,
     /// The request's URL.
     pub url: &'a [u8],
+    /// The client.
+    pub client: ClientName<'a>,
     /// The request's hash, once it is known.
     pub digest: Option<&'a [u8; 32]>,
+    /// The response is wanted for the cache. In a VCL with saint mode, backends in trouble over the digest are sick then.
+    pub is_for_cache: bool,
+    /// What the task has set for shard directors; `None` on the client side, vcl_pipe excepted. Without it the request's
+    /// hash is no key for them.
+    pub shard: Option<&'a TaskParameters>,
+    /// Takes what directors have to say.
+    pub notes: &'a Notes,
+}
+
+impl ResolveContext<'_> {
+    /// The hash of the request that is being fetched; `None` on the client side.
+    pub(crate) fn fetched_digest(&self) -> Option<&[u8; 32]> {
+        self.digest.filter(|_| self.shard.is_some())
+    }
+}
+
+/// One thing a director has to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// The record's tag.
+    pub tag: Tag,
+    /// The record's text.
+    pub text: String,
+    /// It belongs to the running task; others are records of no transaction.
+    pub of_task: bool,
+}
+
+/// What directors have to say while they choose or change, for the log. Empty and without allocation mostly.
+#[derive(Debug, Default)]
+pub struct Notes(RefCell<Vec<Note>>);
+
+impl Notes {
+    /// Nothing said yet.
+    #[must_use]
+    pub fn new() -> Notes {
+        Notes::default()
+    }
+
+    /// All that was said, in order.
+    #[must_use]
+    pub fn take(&self) -> Vec<Note> {
+        self.0.take()
+    }
+
+    /// A record of the running task.
+    pub(crate) fn say(&self, tag: Tag, text: String) {
+        self.0.borrow_mut().push(Note { tag, text, of_task: true });
+    }
+
+    fn of_task(&self, tag: Tag, name: &str, text: fmt::Arguments<'_>) {
+        let text = format!("vmod_directors: shard {name}: {text}");
+        self.0.borrow_mut().push(Note { tag, text, of_task: true });
+    }
+
+    /// A mistake.
+    pub(crate) fn error(&self, name: &str, text: fmt::Arguments<'_>) {
+        self.of_task(Tag::Error, name, text);
+    }
+
+    /// Something worth knowing.
+    pub(crate) fn notice(&self, name: &str, text: fmt::Arguments<'_>) {
+        self.of_task(Tag::Notice, name, text);
+    }
+
+    /// A Debug record of the task.
+    pub fn task_debug(&self, text: String) {
+        self.0.borrow_mut().push(Note { tag: Tag::Debug, text, of_task: true });
+    }
+
+    /// What `.debug()` asked for.
+    pub(crate) fn debug(&self, text: fmt::Arguments<'_>) {
+        let text = format!("vmod_directors: shard: {text}");
+        self.0.borrow_mut().push(Note { tag: Tag::Debug, text, of_task: false });
+    }
 }
 
 /// A member of a director.
@@ -74,9 +172,9 @@ impl Members {
 
     /// The first healthy member behind which the weights of the healthy ones add up to more than `share` of their total.
     /// `share` is in [0, 1).
-    fn choose_by_weight(&self, directors: &Directors, share: f64) -> Option<DirectorId> {
+    fn choose_by_weight(&self, directors: &Directors, context: &ResolveContext<'_>, share: f64) -> Option<DirectorId> {
         let list = self.list();
-        let healthy = || list.iter().filter(|member| directors.is_healthy(member.director));
+        let healthy = || list.iter().filter(|member| directors.is_healthy_for(member.director, context));
         let total: f64 = healthy().map(|member| member.weight).sum();
         let mut rest = share * total;
         let mut chosen = None;
@@ -105,6 +203,16 @@ pub enum DirectorKind {
     Random(Random),
     /// directors.hash
     Hash(Hash),
+    /// directors.shard
+    Shard(Shard),
+    /// directors.least_conn
+    LeastConnections(LeastConnections),
+    /// saintmode.saintmode
+    Saint(Saint),
+    /// debug.dyn and debug.dyn_uds
+    Dynamic(Dynamic),
+    /// debug.director: fails whoever asks it.
+    Failing,
 }
 
 impl DirectorKind {
@@ -116,6 +224,11 @@ impl DirectorKind {
             DirectorKind::Fallback(_) => "fallback",
             DirectorKind::Random(_) => "random",
             DirectorKind::Hash(_) => "hash",
+            DirectorKind::Shard(_) => "shard",
+            DirectorKind::LeastConnections(_) => "least-conn",
+            DirectorKind::Saint(_) => "saintmode",
+            DirectorKind::Dynamic(_) => "backend",
+            DirectorKind::Failing => "debug.director",
         }
     }
 
@@ -127,17 +240,30 @@ impl DirectorKind {
             DirectorKind::Fallback(director) => director.members.list(),
             DirectorKind::Random(director) => director.members.list(),
             DirectorKind::Hash(director) => director.members.list(),
+            DirectorKind::Shard(director) => director.members(),
+            DirectorKind::LeastConnections(director) => director.members.list(),
+            DirectorKind::Saint(director) => director.members(),
+            DirectorKind::Dynamic(_) | DirectorKind::Failing => Arc::from([]),
         }
     }
 
     /// The member for this fetch; `None` when there is none to use.
-    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+    pub(crate) fn choose(
+        &self,
+        own: DirectorId,
+        directors: &Directors,
+        context: &ResolveContext<'_>,
+    ) -> Option<DirectorId> {
         match self {
-            DirectorKind::RoundRobin(director) => director.choose(directors),
-            DirectorKind::Fallback(director) => director.choose(directors),
-            DirectorKind::Random(director) => director.choose(directors, context.random),
-            // A hash director chooses when its method is called, with the text to hash; it is never a hint itself.
-            DirectorKind::Hash(_) => None,
+            DirectorKind::RoundRobin(director) => director.choose(directors, context),
+            DirectorKind::Fallback(director) => director.choose(directors, context),
+            DirectorKind::Random(director) => director.choose(directors, context),
+            DirectorKind::Hash(director) => director.choose_when_used(directors, context),
+            DirectorKind::Shard(director) => director.resolve(own, directors, context),
+            DirectorKind::LeastConnections(director) => director.choose(directors, context),
+            DirectorKind::Saint(director) => director.choose(own, directors, context),
+            // The one is taken for its backend before, the other has none.
+            DirectorKind::Dynamic(_) | DirectorKind::Failing => None,
         }
     }
 
@@ -148,6 +274,10 @@ impl DirectorKind {
             DirectorKind::Fallback(director) => director.members.add(member),
             DirectorKind::Random(director) => director.members.add(member),
             DirectorKind::Hash(director) => director.members.add(member),
+            DirectorKind::LeastConnections(director) => director.members.add(member),
+            // The members of the first change by Directors::reconfigure_shard, that of the second never; the others
+            // have none.
+            DirectorKind::Shard(_) | DirectorKind::Saint(_) | DirectorKind::Dynamic(_) | DirectorKind::Failing => {}
         }
     }
 
@@ -164,6 +294,10 @@ impl DirectorKind {
             DirectorKind::Hash(director) => {
                 director.members.remove(member);
             }
+            DirectorKind::LeastConnections(director) => {
+                director.members.remove(member);
+            }
+            DirectorKind::Shard(_) | DirectorKind::Saint(_) | DirectorKind::Dynamic(_) | DirectorKind::Failing => {}
         }
     }
 }

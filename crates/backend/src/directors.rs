@@ -1,5 +1,5 @@
 //! Every backend and director of one loaded VCL, by [`DirectorId`]: the static backends first, in order of definition,
-//! then the director objects in order of `new`.
+//! then the director objects in order of `new`; ids with the highest bit are those of [`Names`].
 //!
 //! Made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on shared by all event loops. Only
 //! members, health and the state of choosing change, each behind its own atomic or short lock.
@@ -8,11 +8,16 @@
 //! [`DIRECTOR_DEPTH_MAX`] is refused as well; should one come about from below, it resolves to nothing and is sick.
 
 use crate::backend::Backend;
-use crate::director::{DirectorKind, Member, ResolveContext};
+use crate::director::dynamic::{Dynamic, GENERATION_MAX};
+use crate::director::shard::Change;
+use crate::director::{DirectorKind, Member, Notes, ResolveContext};
 use crate::health::Health;
+use crate::names::{self, Item, Names};
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
-use surface::limits::DIRECTOR_DEPTH_MAX;
+use surface::limits::{DIRECTOR_DEPTH_MAX, SAINTMODE_THRESHOLD};
 use vcl_run::program::{Endpoint, Program};
 use vcl_run::value::DirectorId;
 
@@ -58,12 +63,53 @@ pub enum MemberError {
     Ring,
 }
 
+/// For what somebody wants to know whether a backend can be used.
+#[derive(Clone, Copy)]
+struct Purpose<'a> {
+    /// Seconds since 1970.
+    now: f64,
+    /// The digest that the backend itself must not be in trouble over (`beresp.saintmode`).
+    saint: Option<&'a [u8; 32]>,
+    /// The digest of the fetch, for saintmode directors.
+    digest: Option<&'a [u8; 32]>,
+    /// Where to say why not.
+    notes: Option<&'a Notes>,
+}
+
+/// The bits of an id that say which backend or object it is; those above say which generation of a backend made at run
+/// time ([`Dynamic`]), and are zero for all others.
+const GENERATION_SHIFT: u32 = 20;
+const INDEX_MASK: u32 = (1 << GENERATION_SHIFT) - 1;
+const _: () = assert!(GENERATION_MAX < names::FIRST_ID >> GENERATION_SHIFT);
+
 /// The backends and directors of one loaded VCL.
 pub struct Directors {
     vcl_name: String,
     backends: Vec<Arc<Backend>>,
     entries: Vec<Entry>,
     default: Option<DirectorId>,
+    /// `beresp.saintmode` is heeded.
+    has_saint_mode: bool,
+    names: Arc<Names>,
+}
+
+/// The operator's view of a backend or director.
+pub enum OwnHealth<'a> {
+    /// Of one of the VCL's own.
+    Own(&'a Health),
+    /// Of one that is looked up.
+    Named(Item),
+}
+
+impl Deref for OwnHealth<'_> {
+    type Target = Health;
+
+    fn deref(&self) -> &Health {
+        match self {
+            OwnHealth::Own(health) => health,
+            OwnHealth::Named(item) => item.health(),
+        }
+    }
 }
 
 impl Directors {
@@ -88,7 +134,14 @@ impl Directors {
             .into_iter()
             .map(|(_, name)| Entry { name, health: Health::new(now), kind: OnceLock::new() })
             .collect();
-        Directors { vcl_name: vcl.to_owned(), backends, entries, default: program.default_backend.map(DirectorId) }
+        Directors {
+            vcl_name: vcl.to_owned(),
+            backends,
+            entries,
+            default: program.default_backend.map(DirectorId),
+            has_saint_mode: program.generation().is_legacy(),
+            names: Arc::new(Names::new(vcl)),
+        }
     }
 
     /// Name of the VCL.
@@ -109,9 +162,76 @@ impl Directors {
         self.default.filter(|id| self.exists(*id))
     }
 
-    /// The ids of everything that exists: backends with an address and directors that were made.
+    /// Hosts that are looked up, and the backends that they are at the time.
+    #[must_use]
+    pub fn names(&self) -> &Arc<Names> {
+        &self.names
+    }
+
+    /// The ids of everything that exists: backends with an address, directors that were made, names that are looked up.
     pub fn ids(&self) -> impl Iterator<Item = DirectorId> + '_ {
-        (0..(self.backends.len() + self.entries.len()) as u32).map(DirectorId).filter(|id| self.exists(*id))
+        let all = (0..(self.backends.len() + self.entries.len()) as u32).map(DirectorId);
+        all.map(|id| self.current_id(id)).filter(|id| self.exists(*id)).chain(self.names.ids())
+    }
+
+    /// The id that an object has now: that of a backend made at run time carries its generation.
+    #[must_use]
+    pub fn current_id(&self, id: DirectorId) -> DirectorId {
+        match self.entry(id).and_then(|entry| entry.kind.get()) {
+            Some(DirectorKind::Dynamic(dynamic)) => {
+                DirectorId(id.0 & INDEX_MASK | dynamic.generation() << GENERATION_SHIFT)
+            }
+            _ => id,
+        }
+    }
+
+    /// The backends that were made at run time.
+    #[must_use]
+    pub fn run_time_backends(&self) -> Vec<Arc<Backend>> {
+        let kinds = self.entries.iter().filter_map(|entry| entry.kind.get());
+        kinds
+            .filter_map(|kind| match kind {
+                DirectorKind::Dynamic(dynamic) => dynamic.backend(),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether backends may be made at run time.
+    #[must_use]
+    pub fn has_run_time_backends(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.kind.get(), Some(DirectorKind::Dynamic(_))))
+    }
+
+    /// The backend of that id, static, made at run time or looked up.
+    #[must_use]
+    pub fn any_backend(&self, id: DirectorId) -> Option<Arc<Backend>> {
+        if let Some(Item::Backend(backend)) = self.names.get(id) {
+            return Some(backend);
+        }
+        match (self.backend(id), self.director(id)) {
+            (Some(backend), _) => Some(Arc::clone(backend)),
+            (None, Some(DirectorKind::Dynamic(dynamic))) => dynamic.backend(),
+            (None, _) => None,
+        }
+    }
+
+    /// The id of a backend; `None` when it is no longer the VCL's.
+    #[must_use]
+    pub fn id_of(&self, backend: &Arc<Backend>) -> Option<DirectorId> {
+        if let Some(index) = self.backends.iter().position(|other| Arc::ptr_eq(other, backend)) {
+            return Some(DirectorId(index as u32));
+        }
+        let is_it = |entry: &Entry| match entry.kind.get() {
+            Some(DirectorKind::Dynamic(dynamic)) => {
+                dynamic.backend().is_some_and(|current| Arc::ptr_eq(&current, backend))
+            }
+            _ => false,
+        };
+        match self.entries.iter().position(is_it) {
+            Some(index) => Some(self.current_id(self.object_id(index as u32))),
+            None => self.names.id_of(backend),
+        }
     }
 
     /// The static backend of that id; `None` for directors and for backends without an address.
@@ -121,28 +241,48 @@ impl Directors {
     }
 
     fn entry(&self, id: DirectorId) -> Option<&Entry> {
-        self.entries.get((id.0 as usize).checked_sub(self.backends.len())?)
+        if id.0 >= names::FIRST_ID {
+            return None;
+        }
+        self.entries.get(((id.0 & INDEX_MASK) as usize).checked_sub(self.backends.len())?)
     }
 
-    /// The director of that id; `None` for backends, and before it was made.
+    /// The director of that id; `None` for backends, before it was made, and for a backend made at run time that was
+    /// replaced since.
     #[must_use]
     pub fn director(&self, id: DirectorId) -> Option<&DirectorKind> {
-        self.entry(id)?.kind.get()
+        let kind = self.entry(id)?.kind.get()?;
+        match kind {
+            DirectorKind::Dynamic(dynamic) => {
+                let generation = dynamic.generation();
+                (generation != 0 && generation == id.0 >> GENERATION_SHIFT).then_some(kind)
+            }
+            _ => Some(kind),
+        }
+    }
+
+    /// The object that makes backends at run time, whatever the generation of the id.
+    #[must_use]
+    pub fn dynamic(&self, id: DirectorId) -> Option<&Dynamic> {
+        match self.entry(id)?.kind.get()? {
+            DirectorKind::Dynamic(dynamic) => Some(dynamic),
+            _ => None,
+        }
     }
 
     /// Whether there is a backend or director of that id. `backend x none;` counts as no backend.
     #[must_use]
     pub fn exists(&self, id: DirectorId) -> bool {
-        self.backend(id).is_some() || self.director(id).is_some()
+        self.backend(id).is_some() || self.director(id).is_some() || self.names.get(id).is_some()
     }
 
     /// The VCL name; empty when there is none of that id.
     #[must_use]
-    pub fn name(&self, id: DirectorId) -> &str {
+    pub fn name(&self, id: DirectorId) -> Cow<'_, str> {
         match (self.backend(id), self.entry(id)) {
-            (Some(backend), _) => backend.name(),
-            (None, Some(entry)) => &entry.name,
-            (None, None) => "",
+            (Some(backend), _) => Cow::Borrowed(backend.name()),
+            (None, Some(entry)) => Cow::Borrowed(&entry.name),
+            (None, None) => Cow::Owned(self.names.get(id).map_or(String::new(), |item| item.name().to_owned())),
         }
     }
 
@@ -186,6 +326,40 @@ impl Directors {
         }
     }
 
+    /// Whether a director is to be found from another, or is the same.
+    pub(crate) fn leads_to(&self, from: DirectorId, to: DirectorId) -> bool {
+        self.reaches(from, to, 0)
+    }
+
+    /// Applies changes of members to a shard director and makes its ring anew; nothing happens when there are none.
+    /// Returns false when it has no members then, or is no shard director.
+    pub fn reconfigure_shard(&self, director: DirectorId, changes: &[Change], replicas: u32, notes: &Notes) -> bool {
+        match self.director(director) {
+            Some(DirectorKind::Shard(shard)) => shard.reconfigure(director, self, changes, replicas, notes),
+            _ => false,
+        }
+    }
+
+    /// Connections in use of a backend, or of all backends that a director leads to.
+    #[must_use]
+    pub fn connections(&self, id: DirectorId) -> u32 {
+        self.count_connections(id, 0)
+    }
+
+    fn count_connections(&self, id: DirectorId, depth: usize) -> u32 {
+        if let Some(backend) = self.any_backend(id) {
+            return backend.connections();
+        }
+        match self.director(id) {
+            Some(kind) if depth <= DIRECTOR_DEPTH_MAX => kind
+                .members()
+                .iter()
+                .map(|member| self.count_connections(member.director, depth + 1))
+                .fold(0, u32::saturating_add),
+            _ => 0,
+        }
+    }
+
     fn reaches(&self, from: DirectorId, to: DirectorId, depth: usize) -> bool {
         from == to
             || depth > DIRECTOR_DEPTH_MAX
@@ -200,67 +374,139 @@ impl Directors {
     /// When none was named or none is to be used.
     pub fn resolve(&self, id: Option<DirectorId>, context: &ResolveContext<'_>) -> Result<Arc<Backend>, NoBackend> {
         let named = id.filter(|id| self.exists(*id)).ok_or(NoBackend::None)?;
-        self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).to_owned()))
+        self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).into_owned()))
     }
 
     fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
         let mut id = named;
         for _ in 0..=DIRECTOR_DEPTH_MAX + 1 {
-            if let Some(backend) = self.backend(id) {
-                return Some(Arc::clone(backend));
+            if let Some(backend) = self.any_backend(id) {
+                return Some(backend);
             }
-            id = self.director(id)?.choose(self, context)?;
+            id = match self.names.get(id) {
+                None => self.director(id)?.choose(id, self, context)?,
+                Some(Item::Backend(backend)) => return Some(backend),
+                Some(Item::Domain(domain)) => return domain.choose(|backend| backend.is_healthy()),
+                Some(Item::Service(service)) => {
+                    return service.choose(context.random.next_fraction())?.choose(|backend| backend.is_healthy());
+                }
+            };
         }
         None
+    }
+
+    /// Waits for the first lookups of the names that a director may lead to, each for its `first_lookup_timeout` at most.
+    /// Returns at once where nothing is looked up.
+    pub async fn ready(&self, id: DirectorId) {
+        if !self.names.has_makers() {
+            return;
+        }
+        let mut unknown = Vec::new();
+        self.collect_new(id, 0, &mut unknown);
+        for item in unknown {
+            item.ready().await;
+        }
+    }
+
+    /// Every name that a director leads to and whose first lookup is still to come.
+    fn collect_new(&self, id: DirectorId, depth: usize, into: &mut Vec<Item>) {
+        if let Some(item) = self.names.get(id).filter(Item::is_new) {
+            into.push(item);
+        } else if let Some(kind) = self.director(id).filter(|_| depth <= DIRECTOR_DEPTH_MAX) {
+            for member in kind.members().iter() {
+                self.collect_new(member.director, depth + 1, into);
+            }
+        }
     }
 
     /// Follows directors to a backend, and names that by its id (`.resolve()` in VCL).
     #[must_use]
     pub fn resolve_id(&self, id: DirectorId, context: &ResolveContext<'_>) -> Option<DirectorId> {
-        let backend = self.choose(id, context)?;
-        let index = self.backends.iter().position(|other| Arc::ptr_eq(other, &backend))?;
-        Some(DirectorId(index as u32))
+        self.id_of(&self.choose(id, context)?)
     }
 
     /// Whether a backend or director can be used; false for what does not exist.
     #[must_use]
     pub fn is_healthy(&self, id: DirectorId) -> bool {
-        self.state(id, 0).0
+        self.state(id, None, 0).0
+    }
+
+    /// Whether a backend or director can be used for this request: saint mode counts, where the VCL has it.
+    #[must_use]
+    pub fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
+        let purpose = Purpose {
+            now: context.now,
+            saint: context.digest.filter(|_| self.has_saint_mode && context.is_for_cache),
+            digest: context.fetched_digest(),
+            notes: Some(context.notes),
+        };
+        self.state(id, Some(purpose), 0).0
     }
 
     /// Whether it can be used, and since when (seconds since 1970).
     #[must_use]
     pub fn health(&self, id: DirectorId) -> (bool, f64) {
-        self.state(id, 0)
+        self.state(id, None, 0)
     }
 
     /// The operator's view of a backend or director.
     #[must_use]
-    pub fn own_health(&self, id: DirectorId) -> Option<&Health> {
-        self.backend(id).map(|backend| backend.health()).or_else(|| self.entry(id).map(|entry| &entry.health))
+    pub fn own_health(&self, id: DirectorId) -> Option<OwnHealth<'_>> {
+        match (self.backend(id), self.entry(id)) {
+            (Some(backend), _) => Some(OwnHealth::Own(backend.health())),
+            (None, Some(entry)) => Some(OwnHealth::Own(&entry.health)),
+            (None, None) => self.names.get(id).map(OwnHealth::Named),
+        }
     }
 
-    fn state(&self, id: DirectorId, depth: usize) -> (bool, f64) {
+    /// Whether it can be used and since when. Without a purpose no saint mode counts.
+    fn state(&self, id: DirectorId, purpose: Option<Purpose<'_>>, depth: usize) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
-            return (backend.is_healthy(), backend.health().changed());
+            let is_troubled = purpose.is_some_and(|purpose| {
+                // What the operator calls healthy is no matter for saints.
+                purpose.saint.is_some()
+                    && backend.health().overridden() != Some(true)
+                    && backend.troubles().concern(purpose.saint, purpose.now, SAINTMODE_THRESHOLD).is_some()
+            });
+            return (backend.is_healthy() && !is_troubled, backend.health().changed());
         }
-        let Some(entry) = self.entry(id) else { return (false, 0.0) };
-        let Some(kind) = entry.kind.get() else { return (false, 0.0) };
-        let (healthy, changed) = self.members_state(kind, entry.health.changed(), depth);
+        if let Some(item) = self.names.get(id) {
+            let (healthy, changed) = item.state();
+            return (item.health().overridden().unwrap_or(healthy), changed);
+        }
+        let Some((entry, kind)) = self.entry(id).zip(self.director(id)) else { return (false, 0.0) };
+        let (healthy, changed) = self.members_state(kind, entry.health.changed(), purpose, depth);
         (entry.health.overridden().unwrap_or(healthy), changed)
     }
 
     /// Whether any member is healthy, and the latest change among the director and the members asked for that.
-    fn members_state(&self, kind: &DirectorKind, own_change: f64, depth: usize) -> (bool, f64) {
-        if let DirectorKind::Hash(_) = kind {
-            return (true, own_change);
+    fn members_state(
+        &self,
+        kind: &DirectorKind,
+        own_change: f64,
+        purpose: Option<Purpose<'_>>,
+        depth: usize,
+    ) -> (bool, f64) {
+        match kind {
+            DirectorKind::Hash(_) | DirectorKind::Failing => return (true, own_change),
+            DirectorKind::Dynamic(dynamic) => {
+                return dynamic.backend().map_or((false, own_change), |backend| {
+                    (backend.is_healthy(), own_change.max(backend.health().changed()))
+                });
+            }
+            _ => {}
+        }
+        if let (DirectorKind::Saint(saint), Some(purpose)) = (kind, purpose)
+            && saint.speaks_against(purpose.digest, purpose.now, &self.name(saint.backend()), purpose.notes)
+        {
+            return (false, own_change);
         }
         if depth > DIRECTOR_DEPTH_MAX {
             return (false, own_change);
         }
         let mut changed = own_change;
         for member in kind.members().iter() {
-            let (healthy, since) = self.state(member.director, depth + 1);
+            let (healthy, since) = self.state(member.director, purpose, depth + 1);
             changed = changed.max(since);
             if healthy {
                 return (true, changed);
@@ -269,15 +515,19 @@ impl Directors {
         (false, changed)
     }
 
-    /// As [`Directors::health`], without the operator's word about the director itself: what `backend.list` shows.
+    /// As [`Directors::health`], without the operator's word about the director itself: what `backend.list` shows. `now`: seconds since
+    /// 1970.
     #[must_use]
-    pub fn unforced_health(&self, id: DirectorId) -> (bool, f64) {
+    pub fn unforced_health(&self, id: DirectorId, now: f64) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
             return (backend.health().probed(), backend.health().changed());
         }
-        match self.entry(id).and_then(|entry| Some((entry, entry.kind.get()?))) {
-            Some((entry, kind)) => self.members_state(kind, entry.health.changed(), 0),
-            None => (false, 0.0),
+        match self.entry(id).zip(self.director(id)) {
+            Some((entry, kind)) => {
+                let purpose = Purpose { now, saint: None, digest: None, notes: None };
+                self.members_state(kind, entry.health.changed(), Some(purpose), 0)
+            }
+            None => self.names.get(id).map_or((false, 0.0), |item| item.unforced_state()),
         }
     }
 }

@@ -10,8 +10,10 @@
 //! | [`open`] | from a backend to a connection, or the reason why not |
 //! | [`proxy_header`] | PROXY protocol headers for origins |
 //! | [`random`] | the generator that `debug.srandom` seeds |
-//! | [`director`] | round robin, fallback, random, hash |
+//! | [`director`] | round robin, fallback, random, hash, shard, least connections |
 //! | [`directors`] | all directors of one loaded VCL |
+//! | [`trouble`] | saint mode: for which requests a backend counts as sick |
+//! | [`names`] | backends by name, which are looked up again and again |
 //! | [`listing`] | the text and JSON of `backend.list` |
 //!
 //! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
@@ -28,17 +30,21 @@ pub mod health;
 pub mod listing;
 #[cfg(test)]
 mod memory;
+pub mod names;
 pub mod open;
 pub mod pool;
 pub mod probe;
 pub mod proxy_header;
 pub mod random;
+pub mod trouble;
 
 pub use backend::Backend;
 pub use dial::{Dial, DialTarget, Dialling, Ends, Stream};
-pub use director::{DirectorKind, ResolveContext};
+pub use director::{ClientName, DirectorKind, Note, Notes, ResolveContext};
 pub use directors::{Directors, NoBackend};
+pub use names::Names;
 pub use open::{Connection, OpenError, OpenRequest, open};
 pub use pool::Pool;
 pub use probe::run_probe;
 pub use random::TestableRandom;
+pub use trouble::Troubles;

@@ -4,13 +4,16 @@
 //! the column Admin what the operator says.
 
 mod details;
+mod named;
 
 use crate::backend::Backend;
 use crate::director::DirectorKind;
 use crate::directors::Directors;
 use crate::health::{AdminHealth, health_word};
+use crate::names;
 use cli_proto::json::{self, JsonReply};
 use cli_proto::table;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use vcl_run::value::DirectorId;
@@ -23,7 +26,7 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn name(&self) -> &'a str {
+    fn name(&self) -> Cow<'a, str> {
         self.directors.name(self.id)
     }
 
@@ -31,8 +34,13 @@ impl<'a> Item<'a> {
         format!("{}.{}", self.directors.vcl_name(), self.name())
     }
 
-    fn backend(&self) -> Option<&'a Arc<Backend>> {
-        self.directors.backend(self.id)
+    fn backend(&self) -> Option<Arc<Backend>> {
+        self.directors.any_backend(self.id)
+    }
+
+    /// A name that is looked up; `None` for backends themselves.
+    fn named(&self) -> Option<names::Item> {
+        self.directors.names().get(self.id).filter(|item| item.backends().is_some())
     }
 
     fn director(&self) -> Option<&'a DirectorKind> {
@@ -43,8 +51,9 @@ impl<'a> Item<'a> {
     fn is_judged(&self) -> bool {
         match (self.backend(), self.director()) {
             (Some(backend), _) => backend.probe().is_some(),
-            (None, Some(DirectorKind::Hash(_)) | None) => false,
+            (None, Some(DirectorKind::Hash(_))) => false,
             (None, Some(_)) => true,
+            (None, None) => self.named().is_some(),
         }
     }
 
@@ -57,12 +66,14 @@ impl<'a> Item<'a> {
 
     /// Good and all: checks of a probe's window, members of a director.
     fn probe_counts(&self) -> (usize, usize) {
-        if !self.is_judged() {
+        if !self.is_judged() || matches!(self.director(), Some(DirectorKind::Saint(_))) {
             return (0, 0);
         }
-        if let Some(probe) = self.backend().and_then(|backend| backend.probe()) {
-            let window = probe.window();
+        if let Some(window) = self.backend().and_then(|backend| backend.probe().map(|probe| probe.window())) {
             return (window.good() as usize, window.size() as usize);
+        }
+        if let Some(backends) = self.named().and_then(|item| item.backends()) {
+            return (backends.iter().filter(|backend| backend.is_healthy()).count(), backends.len());
         }
         let members = self.director().map_or_else(|| Arc::from([]), |director| director.members());
         let good = members.iter().filter(|member| self.directors.is_healthy(member.director)).count();
@@ -70,7 +81,11 @@ impl<'a> Item<'a> {
     }
 
     fn type_name(&self) -> &'static str {
-        self.director().map_or("backend", |director| director.type_name())
+        match (self.director(), self.named()) {
+            (Some(director), _) => director.type_name(),
+            (None, Some(_)) => "dynamic",
+            (None, None) => "backend",
+        }
     }
 }
 
@@ -132,7 +147,7 @@ fn text(items: &[Item<'_>], details: bool, now: f64) -> String {
     let mut rows = vec![cells(&["Backend name", "Admin", "Probe", "Health", "Last change"])];
     for item in items {
         let (good, all) = item.probe_counts();
-        let (healthy, changed) = item.directors.unforced_health(item.id);
+        let (healthy, changed) = item.directors.unforced_health(item.id, now);
         rows.push(vec![
             item.display_name(),
             item.admin_word().to_owned(),
@@ -149,7 +164,7 @@ fn text(items: &[Item<'_>], details: bool, now: f64) -> String {
 
 fn object(item: &Item<'_>, details: bool, now: f64) -> String {
     let (good, all) = item.probe_counts();
-    let (healthy, changed) = item.directors.unforced_health(item.id);
+    let (healthy, changed) = item.directors.unforced_health(item.id, now);
     let mut out = format!(
         "    {}: {{\n      \"type\": \"{}\",\n      \"admin_health\": \"{}\",\n      \"probe_message\": [{good}, {all}, \"{}\"],\n",
         json::string(&item.display_name()),

@@ -226,7 +226,6 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
 
 fn count_request(request: &OpenRequest<'_>) {
     request.backend.count(Vbe::Req, 1);
-    request.counters.add(Main::BackendReq, 1);
 }
 
 fn connect_limit(request: &OpenRequest<'_>) -> Duration {

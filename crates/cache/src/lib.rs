@@ -4,12 +4,12 @@
 //! Sharded by digest, one short mutex each; a hit takes one of them, allocates nothing, and reads the body without any.
 //! What the index costs is charged to the store's limit. It knows requests only as far as Vary and bans need them.
 //!
-//! *Locks*, in the order in which they may nest: shard → ban list → the store's heap. The evictor runs inside
+//! *Locks*, in the order in which they may nest: shard → tags or ban list → the store's heap. The evictor runs inside
 //! `Store::create` and `Object::append`, so nobody may call those with a shard locked. *Invariants*: an object in the index
 //! has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves the
 //! index; while requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `eviction` → `upkeep`; `ban`
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `tag` → `eviction` → `upkeep`; `ban`
 //! and below it `specification`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -22,13 +22,15 @@ mod lookup;
 mod removal;
 mod settings;
 mod shard;
+mod tag;
 mod upkeep;
 mod wheel;
 
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
-pub use lookup::{Lookup, LookupRequest};
+pub use lookup::{Lookup, LookupRequest, MissCause};
 pub use removal::Purge;
+pub use tag::{TagPurge, TagUsage};
 
 use ban::BanList;
 use ban::lurker::Lurker;
@@ -116,6 +118,7 @@ pub(crate) struct Inner {
     next_busy: AtomicU64,
     bans: BanList,
     lurker: Mutex<Lurker>,
+    tags: tag::Tags,
     totals: Arc<Totals>,
     settings: Settings,
     log_sink: RwLock<Option<LogSink>>,
@@ -156,6 +159,7 @@ impl Cache {
             recent: AtomicU64::new(now.to_bits()),
             next_busy: AtomicU64::new(1),
             lurker: Mutex::new(Lurker::default()),
+            tags: tag::Tags::default(),
             totals,
             settings: Settings::default(),
             log_sink: RwLock::new(None),
@@ -280,6 +284,7 @@ impl Inner {
         object.touch(self.use_units(self.recent()), 0, 0);
         let due = self.tick_of(removal::dies_at(object));
         let is_first = shard.insert(digest, Arc::clone(object), due);
+        self.tag(object, digest.shard(SHARDS));
         self.totals.add(Main::NObject, 1);
         self.totals.add(Main::NObjectcore, 1);
         self.totals.add(Main::NObjecthead, u64::from(is_first));

@@ -69,6 +69,8 @@ pub enum Lookup {
     },
     /// Nothing usable: fetch.
     Miss {
+        /// Why nothing was usable.
+        cause: MissCause,
         /// To publish the response under.
         busy: Busy,
         /// An expired object within keep, for a conditional request.
@@ -76,6 +78,26 @@ pub enum Lookup {
     },
     /// Somebody fetches it already.
     Wait(Waiter),
+}
+
+/// Why nothing that is stored could be used.
+#[derive(Clone, Debug)]
+pub enum MissCause {
+    /// Nothing is stored.
+    Absent,
+    /// Only variants for other request headers are.
+    Vary {
+        /// An object of another variant, whose Vary says on which headers.
+        other: Arc<Object>,
+    },
+    /// What was stored is past its time to live and its grace, by that many seconds since its time to live ended.
+    Expired(f64),
+    /// What was stored has just been removed by a ban: how many objects were.
+    Banned(usize),
+    /// `req.hash_always_miss`.
+    Forced,
+    /// `req.hash_ignore_busy`, and somebody is fetching it.
+    IgnoredBusy,
 }
 
 /// What the variants under a key came to.
@@ -87,6 +109,8 @@ struct Sighting {
     /// Slots of objects that must go.
     doomed: SmallVec<[u32; 4]>,
     mismatched: u64,
+    /// Objects that a ban removed just now.
+    banned: usize,
     /// A variant that did not match: says what the response will vary on.
     other_variant: Option<Arc<Object>>,
 }
@@ -130,7 +154,7 @@ impl Cache {
         counters: &MainCounters,
     ) -> Lookup {
         let inner = &*self.inner;
-        let Sighting { fresh, stale, other_variant, .. } = sighting;
+        let Sighting { fresh, stale, other_variant, banned, .. } = sighting;
         let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
             let vary = stale_or_other.map_or(&[][..], |object| object.vary());
             let expected = semantics::vary::of_request(vary, request.request);
@@ -174,8 +198,18 @@ impl Cache {
                 Lookup::Wait(Waiter::new(self, shard, digest))
             }
             (stale, _, false) => {
+                let is_ignored =
+                    request.ignore_busy && shard.existing_head(digest).is_some_and(|head| !head.busy.is_empty());
+                let cause = match (&stale, &other_variant) {
+                    _ if request.always_miss => MissCause::Forced,
+                    (Some(stale), _) => MissCause::Expired(request.now - stale.origin() - stale.ttl()),
+                    (None, _) if banned > 0 => MissCause::Banned(banned),
+                    (None, _) if is_ignored => MissCause::IgnoredBusy,
+                    (None, Some(other)) => MissCause::Vary { other: Arc::clone(other) },
+                    (None, None) => MissCause::Absent,
+                };
                 let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
-                Lookup::Miss { busy: new_busy(shard, stale.as_ref().or(other_variant.as_ref())), stale }
+                Lookup::Miss { cause, busy: new_busy(shard, stale.as_ref().or(other_variant.as_ref())), stale }
             }
         }
     }
@@ -211,6 +245,7 @@ impl Inner {
             }
             if object.ban() != newest_ban && self.bans.check(object, request.request, request.now) {
                 log(Tag::ExpBan, format!("{} banned lookup", object.xid()).as_bytes());
+                sighting.banned += 1;
                 sighting.doomed.push(slot);
                 continue;
             }

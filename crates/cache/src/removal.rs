@@ -4,7 +4,7 @@
 //! brings nothing back.
 
 use crate::shard::{Digest, Shard};
-use crate::{Cache, Inner};
+use crate::{Cache, Inner, SHARDS};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use store::Object;
@@ -45,6 +45,17 @@ impl Cache {
         drop(removed);
     }
 
+    /// Gives an object another lifetime, durably: seconds from its origin, longer or shorter than before.
+    pub fn set_lifetime(&self, object: &Arc<Object>, ttl: f64, grace: f64, keep: f64) {
+        object.set_lifetime(ttl, grace, keep);
+        let inner = &*self.inner;
+        let digest = inner.digest_of_object(object);
+        let mut shard = inner.lock(&digest);
+        if shard.holds(object) {
+            shard.reschedule(object.slot(), inner.tick_of(dies_at(object)));
+        }
+    }
+
     /// Removes every variant under a key, or shortens their lives. Returns how many objects; the caller counts
     /// `n_purges` and `n_obj_purged`. A fetch under way is not touched.
     pub fn purge(&self, key: &[u8; 32], purge: Purge, now: f64) -> usize {
@@ -57,17 +68,7 @@ impl Cache {
         for slot in &slots {
             match purge {
                 Purge::Hard => removed.extend(inner.discard(&mut shard, &digest, *slot)),
-                Purge::Soft { ttl, grace, keep } => {
-                    let Some(object) = shard.slots.get(*slot) else { continue };
-                    let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
-                    object.set_lifetime(
-                        object.ttl().min(now - object.origin() + ttl),
-                        shorter(object.grace(), grace),
-                        shorter(object.keep(), keep),
-                    );
-                    let due = inner.tick_of(dies_at(object));
-                    shard.reschedule(*slot, due);
-                }
+                Purge::Soft { .. } => inner.shorten(&mut shard, *slot, purge, now),
             }
         }
         shard.settle(&inner.store);
@@ -80,10 +81,24 @@ impl Cache {
 }
 
 impl Inner {
+    /// Shortens the life of the object in a slot as a soft purge says.
+    pub(crate) fn shorten(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
+        let (Some(object), Purge::Soft { ttl, grace, keep }) = (shard.slots.get(slot), purge) else { return };
+        let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
+        object.set_lifetime(
+            object.ttl().min(now - object.origin() + ttl),
+            shorter(object.grace(), grace),
+            shorter(object.keep(), keep),
+        );
+        let due = self.tick_of(dies_at(object));
+        shard.reschedule(slot, due);
+    }
+
     /// Marks the object in a slot as removed and takes it out. The caller drops it after the lock.
     pub(crate) fn discard(&self, shard: &mut Shard, digest: &Digest, slot: u32) -> Option<Arc<Object>> {
         shard.slots.get(slot)?.remove();
         let (object, key_is_gone) = shard.remove(digest, slot)?;
+        self.untag(&object, digest.shard(SHARDS), slot);
         self.bans.release(object.ban());
         self.totals.sub(Main::NObject, 1);
         self.totals.sub(Main::NObjectcore, 1);

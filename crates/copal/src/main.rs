@@ -3,7 +3,11 @@
 //! | name | first argument | what |
 //! | --- | --- | --- |
 //! | `varnishd` | `daemon` | the server |
-//! | `varnishadm`, `varnishlog`, `varnishncsa`, `varnishstat` | `adm`, `log`, `ncsa`, `stat` | the tools |
+//! | `varnishadm`, `varnishlog`, `varnishncsa` | `adm`, `log`, `ncsa` | the tools: commands and log |
+//! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | the tools: full screens |
+//! | | `why` | explains requests in plain words |
+//! | | `vcl` | checks and explains VCL |
+//! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
 //! | | `worker` | the server's second process; only the server starts it |
 //!
@@ -31,6 +35,11 @@ Usage: copal <part> [arguments]
   log       its log, by transaction (varnishlog)
   ncsa      its log, one line a request (varnishncsa)
   stat      its counters (varnishstat)
+  top       the most frequent records of its log (varnishtop)
+  hist      how long requests take, as a histogram (varnishhist)
+  why       why a request was a hit, a miss, a pass or an error
+  vcl       checks and explains VCL, without a server
+  test      runs test scripts, .vtc (varnishtest); test -h lists its options
 
   --help    this text
   --version the version
@@ -47,6 +56,11 @@ enum Part {
     Log,
     Ncsa,
     Stat,
+    Top,
+    Hist,
+    Vcl,
+    Test,
+    Why,
     Demo,
     Help,
     Version,
@@ -60,6 +74,9 @@ fn part_of_name(name: &str) -> Option<Part> {
         "varnishlog" => Some(Part::Log),
         "varnishncsa" => Some(Part::Ncsa),
         "varnishstat" => Some(Part::Stat),
+        "varnishtop" => Some(Part::Top),
+        "varnishhist" => Some(Part::Hist),
+        "varnishtest" => Some(Part::Test),
         _ => None,
     }
 }
@@ -73,6 +90,11 @@ fn part_of_argument(argument: &str) -> Option<Part> {
         "log" => Some(Part::Log),
         "ncsa" => Some(Part::Ncsa),
         "stat" => Some(Part::Stat),
+        "top" => Some(Part::Top),
+        "hist" => Some(Part::Hist),
+        "vcl" => Some(Part::Vcl),
+        "test" => Some(Part::Test),
+        "why" => Some(Part::Why),
         "demo" => Some(Part::Demo),
         "--help" | "-h" | "help" => Some(Part::Help),
         "--version" | "-V" => Some(Part::Version),
@@ -90,7 +112,8 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     if let Some(part) = part_of_name(&name) {
         return Ok((part, arguments));
     }
-    let parts = "demo, daemon, adm, log, ncsa, stat (varnishd, varnishadm, varnishlog, varnishncsa, varnishstat)";
+    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, vcl, test (varnishd, varnishadm, varnishlog, \
+                 varnishncsa, varnishstat, varnishtop, varnishhist, varnishtest)";
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
     }
@@ -134,6 +157,11 @@ fn main() {
             Part::Log => tools::log(&arguments),
             Part::Ncsa => tools::ncsa(&arguments),
             Part::Stat => tools::stat(&arguments),
+            Part::Top => tools::top(&arguments),
+            Part::Hist => tools::hist(&arguments),
+            Part::Vcl => tools::vcl(&arguments),
+            Part::Test => vtc::run(&arguments),
+            Part::Why => tools::why(&arguments),
             Part::Demo => demo::run(&arguments),
             Part::Help => print(HELP),
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
@@ -172,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_there_is_not_gets_one_line() {
-        for line in [&["varnishtop"][..], &["copal", "varnishtop"], &["copal", "-F"]] {
+        for line in [&["varnishfoo"][..], &["copal", "varnishfoo"], &["copal", "-F"]] {
             let text = chosen(line).unwrap_err();
             assert!(text.contains("daemon, adm, log, ncsa, stat") && !text.contains('\n'), "{text}");
         }

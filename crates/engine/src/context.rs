@@ -19,9 +19,10 @@ use store::Store;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::time::Instant;
+use vmods::{NoSockets, SocketOptions};
 
 use crate::loaded_vcl::VclTable;
-use crate::request::RequestPool;
+use crate::request::{PoolCounters, RequestPool};
 
 /// Wall-clock time that follows tokio's (pausable) clock.
 #[derive(Clone, Debug)]
@@ -137,6 +138,8 @@ pub struct Engine {
     pub fragment_fetch_bytes: AtomicU64,
     /// The generator of directors and of `std.random`, which `debug.srandom` seeds.
     pub random: TestableRandom,
+    /// What VMODs keep across VCLs and requests.
+    pub vmod_state: vmods::SharedState,
     /// Told about every panic that cost a request.
     pub panics: PanicHook,
 }
@@ -172,6 +175,8 @@ pub struct Loop {
     pub dial: Rc<dyn Dial>,
     /// Idle connections to origins.
     pub pool: Pool,
+    /// Options of client sockets; see [`Loop::with_sockets`].
+    pub sockets: Rc<dyn SocketOptions>,
     /// Time.
     pub clock: Clock,
     /// Buffers of requests that are over, for the next ones.
@@ -189,10 +194,23 @@ impl Loop {
             counters,
             dial,
             pool: Pool::new(),
+            sockets: Rc::new(NoSockets),
             clock,
             requests: RequestPool::default(),
             in_flight: Cell::new(0),
         }
+    }
+
+    /// The same with somebody who knows the options of client sockets.
+    #[must_use]
+    pub fn with_sockets(self, sockets: Rc<dyn SocketOptions>) -> Loop {
+        Loop { sockets, ..self }
+    }
+
+    /// The same with requests counted where somebody publishes it.
+    #[must_use]
+    pub fn with_request_counters(self, counters: Arc<PoolCounters>) -> Loop {
+        Loop { requests: RequestPool::counting(counters), ..self }
     }
 
     /// Requests and fetches being worked on.
@@ -238,6 +256,22 @@ pub struct Peer {
     pub listener: Rc<Listener>,
     /// Descriptor number, for `SessOpen`; −1 in memory.
     pub descriptor: i32,
+    /// User and group of the peer of a Unix-domain socket, where the system told.
+    pub credentials: Option<(u32, u32)>,
+    /// The type-length-value elements of a PROXY header of version 2.
+    pub proxy_elements: Option<Rc<[u8]>>,
+}
+
+impl Peer {
+    /// The connection as VMODs see it.
+    pub(crate) fn connection(&self) -> vmods::Connection<'_> {
+        vmods::Connection {
+            client: self.client,
+            is_unix: self.listener.path.is_some(),
+            credentials: self.credentials,
+            proxy_elements: self.proxy_elements.as_deref().unwrap_or(&[]),
+        }
+    }
 }
 
 /// A listening address.

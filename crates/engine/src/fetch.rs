@@ -8,6 +8,7 @@
 //!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
 //! ```
 //!
+//! The old dialects have `vcl_fetch` alone, which decides for the client: `legacy.rs`.
 //! A fetch is a task of its own on the loop of the request that ordered it; the client's side waits on the [`FetchTicket`].
 //! *Invariants:* only transitions of [`LEGAL`] happen; the ticket is answered exactly once; the busy mark is released however
 //! the fetch ends, by panic too; an object is marked complete only when its whole body is in it.
@@ -19,6 +20,7 @@ mod error;
 mod fail;
 mod filters;
 mod host;
+pub(crate) mod legacy;
 mod prepare;
 mod response;
 mod retry;
@@ -26,6 +28,7 @@ mod revalidate;
 mod send;
 mod storage;
 mod vcl;
+mod why;
 
 use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
@@ -35,6 +38,7 @@ use backend::Backend;
 use cache::Busy;
 use connection::OriginConnection;
 use http1::BodyLength;
+use legacy::{ClientRequest, PreparedRequest};
 use message::Message;
 use shm::log::{LogBuffer, LogId};
 use std::net::SocketAddr;
@@ -44,7 +48,7 @@ use store::Object;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
-use surface::vcl::Method;
+use surface::vcl::{Generation, Method};
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
 use vmods::{Finish, Pending, TaskState};
@@ -78,6 +82,10 @@ pub struct FetchOrder {
     pub mode: FetchMode,
     /// The client's request head as VCL left it.
     pub request: Message,
+    /// In an old dialect: the request to the origin, which VCL has seen.
+    pub prepared: Option<Box<PreparedRequest>>,
+    /// In an old dialect: what vcl_fetch may touch of the client's request.
+    pub client: Option<Box<ClientRequest>>,
     /// The client's original method (before a miss made it GET).
     pub is_head: bool,
     /// vxid of the ordering request, for Begin.
@@ -108,14 +116,37 @@ pub struct FetchOrder {
     pub session_vxid: u32,
 }
 
-/// Why a fetch gave no object: the client's side answers 503.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FetchFailed;
+/// What the client's side is to do.
+#[derive(Debug)]
+pub enum FetchAnswer {
+    /// Deliver this, which may still be growing.
+    Object(Arc<Object>),
+    /// Answer 503: there is no object.
+    Failed,
+    /// Begin anew: `restart` in vcl_fetch.
+    Restart,
+    /// Make an answer of its own: `error` in vcl_fetch, or an old dialect's fetch that failed.
+    Synth {
+        /// Status.
+        status: u16,
+        /// Reason; empty = the standard phrase.
+        reason: Vec<u8>,
+    },
+}
+
+/// What a fetch came to.
+#[derive(Debug)]
+pub struct FetchReport {
+    /// What is to be done.
+    pub answer: FetchAnswer,
+    /// The client's request as vcl_fetch left it, in an old dialect.
+    pub client: Option<Box<ClientRequest>>,
+}
 
 /// The client's side of a running fetch.
 pub struct FetchTicket {
-    /// Resolves when the object can be delivered (streaming or complete), or failed.
-    pub ready: tokio::sync::oneshot::Receiver<Result<Arc<Object>, FetchFailed>>,
+    /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there is none.
+    pub ready: tokio::sync::oneshot::Receiver<FetchReport>,
 }
 
 /// Where a fetch is in its life.
@@ -198,6 +229,10 @@ struct Verdict {
     was_304: bool,
     /// `return (pass(duration))`.
     is_hit_for_pass: bool,
+    /// `beresp.cacheable` of the old dialects.
+    is_cacheable: bool,
+    /// That the response is private is not to be remembered.
+    is_unremembered: bool,
 }
 
 /// A running fetch: what its steps and its VCL work on.
@@ -205,6 +240,8 @@ pub(crate) struct Fetch {
     context: Rc<Loop>,
     /// Taken once, so that a change in the middle confuses nothing.
     parameters: Arc<Parameters>,
+    /// `http_gzip_support`, which the dialects before 3.0 do not know.
+    gzip_support: bool,
     log: LogBuffer,
     machine: Machine,
     scratch: Scratch,
@@ -229,7 +266,11 @@ pub(crate) struct Fetch {
     client_identity: Option<Vec<u8>>,
     busy: Option<Busy>,
     stale: Option<Arc<Object>>,
-    ready: Option<tokio::sync::oneshot::Sender<Result<Arc<Object>, FetchFailed>>>,
+    ready: Option<tokio::sync::oneshot::Sender<FetchReport>>,
+    /// What the ticket says if there is no object.
+    answer: FetchAnswer,
+    /// `req` of the old dialects, until the ticket is answered.
+    client: Option<Box<ClientRequest>>,
 
     /// `bereq`.
     bereq: Message,
@@ -279,10 +320,16 @@ pub(crate) struct Fetch {
     object: Option<Arc<Object>>,
     /// Whether the object goes into the index, rather than to one client only.
     is_stored: bool,
+    /// The index remembers that the response is not to be shared.
+    is_marked: bool,
+    /// The response's Vary cannot be used.
+    is_vary_unusable: bool,
     /// Body bytes of the object, after filters.
     body_bytes: u64,
     /// The response was made by vcl_backend_error.
     is_synthetic: bool,
+    /// Pieces of body received, for `VfpAcct`.
+    received_pieces: u64,
     account: Account,
 }
 
@@ -299,14 +346,11 @@ pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
 }
 
 impl Fetch {
-    fn new(
-        context: &Rc<Loop>,
-        order: FetchOrder,
-        ready: tokio::sync::oneshot::Sender<Result<Arc<Object>, FetchFailed>>,
-    ) -> Fetch {
+    fn new(context: &Rc<Loop>, order: FetchOrder, ready: tokio::sync::oneshot::Sender<FetchReport>) -> Fetch {
         let parameters = context.engine.parameters.load_full();
         let limit_bytes = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);
         let now = context.clock.now();
+        let gzip_support = parameters.http_gzip_support && order.vcl.generation >= Generation::V3;
         let mut fetch = Fetch {
             context: Rc::clone(context),
             log: LogBuffer::new(&context.engine.ring),
@@ -318,6 +362,7 @@ impl Fetch {
             method: Method::BackendFetch,
             _work: context.work(),
             parameters,
+            gzip_support,
             mode: order.mode,
             vxid: order.vxid,
             parent_vxid: order.parent_vxid,
@@ -332,6 +377,8 @@ impl Fetch {
             busy: order.busy,
             stale: order.stale,
             ready: Some(ready),
+            answer: FetchAnswer::Failed,
+            client: order.client,
             bereq: Message::new(),
             bereq_original: Message::new(),
             beresp: Message::new(),
@@ -356,12 +403,26 @@ impl Fetch {
             length: BodyLength::None,
             object: None,
             is_stored: false,
+            is_marked: false,
+            is_vary_unusable: false,
             body_bytes: 0,
             is_synthetic: false,
+            received_pieces: 0,
             account: Account::default(),
         };
         fetch.begin();
-        fetch.make_request(&order.request);
+        match order.prepared {
+            None => prepare::copy_request(&order.request, fetch.mode, &mut fetch.bereq),
+            Some(prepared) => {
+                fetch.bereq = prepared.bereq;
+                fetch.connect_timeout = prepared.connect_timeout;
+                fetch.first_byte_timeout = prepared.first_byte_timeout;
+                fetch.between_bytes_timeout = prepared.between_bytes_timeout;
+            }
+        }
+        if let Some(client) = &mut fetch.client {
+            fetch.vmod_state = std::mem::take(&mut client.vmod_state);
+        }
         fetch
     }
 
@@ -395,6 +456,9 @@ impl Fetch {
 
     /// Accounts, and the end of the transaction.
     fn end(&mut self) {
+        let notes = backend::Notes::new();
+        self.vmod_state.leave(&self.vcl.directors, &notes);
+        crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
         let account = self.account;
         self.log.record_fmt(
             Tag::BereqAcct,
@@ -433,12 +497,20 @@ impl Fetch {
 
     /// Tells the client's side that the object can be delivered. A client that is gone abandons what is only for it.
     fn deliver(&mut self, object: &Arc<Object>) {
-        if let Some(ready) = self.ready.take()
-            && ready.send(Ok(Arc::clone(object))).is_err()
-            && object.is_passing()
-        {
+        let is_wanted = self.report(FetchAnswer::Object(Arc::clone(object)));
+        if !is_wanted && object.is_passing() {
             object.abandon();
         }
+    }
+
+    /// Answers the ticket, unless that has happened. False when nobody has it any more.
+    fn report(&mut self, answer: FetchAnswer) -> bool {
+        let Some(ready) = self.ready.take() else { return true };
+        let mut client = self.client.take();
+        if let Some(client) = &mut client {
+            client.vmod_state = std::mem::take(&mut self.vmod_state);
+        }
+        ready.send(FetchReport { answer, client }).is_ok()
     }
 }
 

@@ -18,9 +18,9 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use surface::vcl::{Method, Var};
+use surface::vcl::{Generation, Method, Var};
 use vcl_run::link::LinkedProgram;
-use vcl_run::program::{Op, Program};
+use vcl_run::program::{Endpoint, Op, Program};
 use vcl_run::regex::RegexLimits;
 use vcl_run::value::DirectorId;
 use vmods::Instances;
@@ -93,6 +93,8 @@ pub struct LoadedVcl {
     pub name: String,
     /// The program, ready to run.
     pub program: Arc<LinkedProgram>,
+    /// The generation of the language it was written in.
+    pub(crate) generation: Generation,
     /// Its backends and directors.
     pub directors: Directors,
     /// Whether it reads `resp.time`: for one that does not the clock is not read.
@@ -117,14 +119,18 @@ impl LoadedVcl {
     ) -> Result<Arc<LoadedVcl>, String> {
         let parameters = engine.parameters.load();
         let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let limits =
-            RegexLimits { matches: limit(parameters.pcre2_match_limit), depth: limit(parameters.pcre2_depth_limit) };
+        let limits = RegexLimits {
+            matches: limit(parameters.pcre2_match_limit),
+            depth: limit(parameters.pcre2_depth_limit),
+            jit: parameters.pcre2_jit_compilation,
+        };
         let program = LinkedProgram::link_with(program, limits).map_err(|error| format!("VCL \"{name}\" {error}"))?;
         let directors = Directors::new(name, program.program(), now);
         let vcl = Arc::new(LoadedVcl {
             name: name.to_owned(),
             instances: Instances::new(program.program()),
             reads_response_time: program.program().code.contains(&Op::Read(Var::RespTime)),
+            generation: program.program().generation(),
             program: Arc::new(program),
             directors,
             life: Mutex::new(Life { state, is_warm: state != VclState::Cold, last_used: now }),
@@ -145,6 +151,11 @@ impl LoadedVcl {
             // vcl_fini has nobody to report to; its log records tell what went wrong.
             let _ = housekeeping::run(engine, self, Method::Fini, now);
         }
+    }
+
+    /// Whether it is written in an old dialect, whose semantics it keeps.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.generation.is_legacy()
     }
 
     /// The director that a request uses unless VCL says otherwise.
@@ -224,10 +235,24 @@ impl LoadedVcl {
         goes
     }
 
-    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm.
+    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm. Names that are
+    /// looked up see to the probes of theirs ([`backend::names::run`]).
     #[must_use]
     pub fn probed_backends(&self) -> Vec<Arc<Backend>> {
-        self.directors.backends().iter().filter(|backend| backend.probe().is_some()).map(Arc::clone).collect()
+        self.own_backends().filter(|backend| backend.probe().is_some()).collect()
+    }
+
+    /// `backend x none` is none.
+    fn own_backends(&self) -> impl Iterator<Item = Arc<Backend>> {
+        let is_some = |backend: &&Arc<Backend>| backend.definition().endpoint != Endpoint::None;
+        let backends = self.directors.backends().iter().filter(is_some).map(Arc::clone);
+        backends.chain(self.directors.run_time_backends())
+    }
+
+    /// Its backends, those made at run time and those of names that are looked up included.
+    #[must_use]
+    pub fn all_backends(&self) -> Vec<Arc<Backend>> {
+        self.own_backends().chain(self.directors.names().backends()).collect()
     }
 }
 

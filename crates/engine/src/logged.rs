@@ -75,6 +75,8 @@ tags!(
     "An origin's response."
 );
 
+tags!(OBJ, ObjMethod, ObjURL, ObjProtocol, ObjStatus, ObjReason, ObjHeader, ObjUnset, "A stored response.");
+
 /// Logs a whole request: method, target, protocol, headers.
 pub fn log_request(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log.record(tags.method, message.method());
@@ -87,6 +89,17 @@ pub fn log_request(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
 pub fn log_response(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log_status_line(log, tags, message);
     log_headers(log, tags, message);
+}
+
+/// Logs a response as it is stored. These records are off unless an operator asks for them, and then cost nothing.
+pub fn log_object(log: &mut LogBuffer, stored: &Message) {
+    if !log.is_masked(Tag::ObjProtocol)
+        || !log.is_masked(Tag::ObjStatus)
+        || !log.is_masked(Tag::ObjReason)
+        || !log.is_masked(Tag::ObjHeader)
+    {
+        log_response(log, OBJ, stored);
+    }
 }
 
 /// Logs protocol, status (as it shows on the wire) and reason of a response.

@@ -10,7 +10,8 @@
 //!    any VCL may say: synth (→ Synth), restart (→ Restart → Receive), fail (→ VclFailed)
 //! ```
 //!
-//! One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
+//! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, vcl_deliver runs for errors too
+//! (`legacy.rs`). One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
 //! one lies in [`Task`]. *Invariants:* only transitions of [`LEGAL`] happen; every step ends; a [`Request`] belongs to one
 //! session at a time and its buffers go back to the loop's pool when the session is idle.
 
@@ -20,6 +21,7 @@ mod deliver;
 mod finish;
 mod hash;
 mod hit;
+mod legacy;
 mod lookup;
 mod miss;
 mod pass;
@@ -38,9 +40,10 @@ mod pool;
 mod task;
 mod vcl;
 mod vmod_context;
+mod why;
 
 pub(crate) use body::ClientBody;
-pub use pool::RequestPool;
+pub use pool::{PoolCounters, PoolLimits, RequestPool};
 pub(crate) use task::{Request, SessionTimeouts, Settings, Task};
 pub(crate) use vcl::Ruling;
 
@@ -108,11 +111,11 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Await, &[Step::Deliver, Step::Synth]),
+    (Step::Await, &[Step::Deliver, Step::Synth, Step::Restart]),
     (Step::Pipe, &[Step::Finish, Step::Synth, Step::VclFailed]),
     (Step::Purge, &[Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish]),
-    (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish, Step::Deliver]),
+    (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed, Step::Finish]),
     (Step::Transmit, &[Step::Finish]),
     (Step::Restart, &[Step::Receive, Step::Synth]),
     (Step::VclFailed, &[Step::Synth]),
@@ -165,9 +168,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.finish();
     }
 
-    /// Has the session close after this request; the first reason counts.
+    /// Has the session close after this request. The first reason counts, except that a fault weighs more than a wish.
     fn close(&mut self, reason: CloseReason) {
-        self.request.task.close.get_or_insert(reason);
+        let close = &mut self.request.task.close;
+        let is_wish = matches!(
+            close,
+            None | Some(
+                CloseReason::ReqClose | CloseReason::ReqHttp10 | CloseReason::RespClose | CloseReason::RemClose
+            )
+        );
+        if is_wish && !(close.is_some() && reason == CloseReason::RespClose) {
+            *close = Some(reason);
+        }
     }
 
     /// Has the request go on to a synthetic response; an empty reason means the standard phrase.

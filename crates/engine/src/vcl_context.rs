@@ -6,16 +6,24 @@
 use crate::context::{Engine, Peer};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, MessageTags};
-use cache::BanSpecification;
+use backend::Notes;
+use cache::{BanSpecification, Cache, Purge, TagPurge};
 use message::Message;
-use shm::log::LogBuffer;
+use shm::log::{LogBuffer, LogId};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use surface::parameter::{Parameters, feature};
 use surface::tag::Tag;
 use surface::vcl::Var;
+use vcl_run::eval::Machine;
 use vcl_run::host::Failure;
+use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
+use vmods::{Finish, Pending, PurgeKind, Transaction};
+
+/// How many objects a purge by tag looks at before others have their turn on the event loop.
+const TAG_PURGE_OBJECTS: usize = 1000;
 
 /// The first header of that name as a VCL string; unset when there is none.
 pub(crate) fn header(message: &Message, name: &str, scratch: &mut Scratch) -> Text {
@@ -124,8 +132,41 @@ pub(crate) fn shared_variable(
             Some(identity) => Value::Text(scratch.put(identity)),
             None => number_text(scratch, format_args!("{}", peer.client.ip())),
         },
+        _ => return parameter_variable(var, &engine.parameters.load()),
+    })
+}
+
+/// `param.*`: run-time parameters as they are now. `None` = not one of them.
+pub(crate) fn parameter_variable(var: Var, parameters: &Parameters) -> Option<Value> {
+    let seconds = Value::Duration;
+    let number = |value: u64| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    Some(match var {
+        Var::ParamBackendIdleTimeout => seconds(parameters.backend_idle_timeout),
+        Var::ParamBetweenBytesTimeout => seconds(parameters.between_bytes_timeout),
+        Var::ParamConnectTimeout => seconds(parameters.connect_timeout),
+        Var::ParamDefaultGrace => seconds(parameters.default_grace),
+        Var::ParamDefaultKeep => seconds(parameters.default_keep),
+        Var::ParamDefaultTtl => seconds(parameters.default_ttl),
+        Var::ParamFirstByteTimeout => seconds(parameters.first_byte_timeout),
+        Var::ParamIdleSendTimeout => seconds(parameters.idle_send_timeout),
+        Var::ParamMaxEsiDepth => number(parameters.max_esi_depth),
+        Var::ParamMaxRestarts => number(parameters.max_restarts),
+        Var::ParamMaxRetries => number(parameters.max_retries),
+        Var::ParamPipeTimeout => seconds(parameters.pipe_timeout),
+        Var::ParamSendTimeout => seconds(parameters.send_timeout),
+        Var::ParamShortlived => seconds(parameters.shortlived),
+        Var::ParamTimeoutIdle => seconds(parameters.timeout_idle),
         _ => return None,
     })
+}
+
+/// Bytes in hexadecimal digits, as a value.
+pub(crate) fn hexadecimal(bytes: &[u8], scratch: &mut Scratch) -> Value {
+    let start = scratch.begin();
+    for byte in bytes {
+        scratch.extend_fmt(format_args!("{byte:02x}"));
+    }
+    Value::Text(scratch.end(start))
 }
 
 /// Formatted text as a value.
@@ -169,7 +210,7 @@ pub(crate) fn transient_storage(engine: &Engine) -> u32 {
 
 /// The name of a director or backend, as VCL shows it.
 #[must_use]
-pub(crate) fn director_name(vcl: &LoadedVcl, director: DirectorId) -> &str {
+pub(crate) fn director_name(vcl: &LoadedVcl, director: DirectorId) -> Cow<'_, str> {
     vcl.directors.name(director)
 }
 
@@ -187,6 +228,79 @@ pub(crate) fn ban(engine: &Engine, log: &mut LogBuffer, expression: &[u8], now: 
 pub(crate) fn add_ban(engine: &Engine, expression: &[u8], now: f64) -> Result<(), String> {
     let text = std::str::from_utf8(expression).map_err(|_| "Ban expression is not text".to_owned())?;
     engine.cache.ban(BanSpecification::parse_text(text)?, now)
+}
+
+/// Writes what directors had to say: to the task's log, or as records of no transaction.
+pub(crate) fn log_notes(engine: &Engine, log: &mut LogBuffer, notes: &Notes) {
+    for note in notes.take() {
+        match note.of_task {
+            true => log.record(note.tag, note.text.as_bytes()),
+            false => engine.ring.write(note.tag, LogId::NONE, note.text.as_bytes()),
+        }
+    }
+}
+
+/// Purges by tag: the value of the call, or what to wait for when there are too many objects to do it in one go.
+pub(crate) fn purge_tags(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) -> Result<Value, Pending> {
+    let count = |purge: &TagPurge| Value::Int(i64::try_from(purge.count()).unwrap_or(i64::MAX));
+    let mut purge = cache.purge_tags(list, purge_of(kind), now);
+    if purge.step(TAG_PURGE_OBJECTS) {
+        return Ok(count(&purge));
+    }
+    Err(Box::pin(async move {
+        while !purge.step(TAG_PURGE_OBJECTS) {
+            tokio::task::yield_now().await;
+        }
+        let finish: Finish = Box::new(move |_, _| Ok(count(&purge)));
+        finish
+    }))
+}
+
+/// The cache's word for what a VMOD asks for.
+pub(crate) fn purge_of(kind: PurgeKind) -> Purge {
+    match kind {
+        PurgeKind::Hard => Purge::Hard,
+        PurgeKind::Soft { ttl, grace, keep } => Purge::Soft { ttl, grace, keep },
+    }
+}
+
+/// The id of log records of a transaction.
+#[must_use]
+pub(crate) fn log_id(transaction: Transaction) -> LogId {
+    match transaction {
+        Transaction::None => LogId::NONE,
+        Transaction::Client(vxid) => LogId::client(vxid),
+        Transaction::Backend(vxid) => LogId::backend(vxid),
+    }
+}
+
+/// Where a method's decision stands in the VCL: `at=<source>:<line> in=<method>›<subroutine>…`.
+pub(crate) struct Decision<'a> {
+    source: &'a str,
+    line: u32,
+    subs: Vec<&'a str>,
+}
+
+impl<'a> Decision<'a> {
+    /// The decision of the run that ended last. Without a place (the program is damaged, or VCL failed) it reads empty.
+    pub(crate) fn of(machine: &Machine, program: &'a LinkedProgram) -> Decision<'a> {
+        let program = program.program();
+        let (instruction, called) = machine.decision();
+        let (source, line) =
+            program.place_of_return(instruction).map_or(("", 0), |(source, point)| (source.name.as_str(), point.line));
+        let method = machine.method().map(|method| method.row().name);
+        let called = called.filter_map(|sub| program.subs.get(sub as usize)).map(|sub| sub.name.as_str());
+        Decision { source, line, subs: method.into_iter().chain(called).collect() }
+    }
+}
+
+impl std::fmt::Display for Decision<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.source.is_empty() {
+            write!(f, "at={}:{} ", self.source, self.line)?;
+        }
+        write!(f, "in={}", self.subs.join(">"))
+    }
 }
 
 /// The `VCL_trace` record of a point of the program.

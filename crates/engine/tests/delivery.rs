@@ -149,7 +149,7 @@ fn fetch_that_breaks_midway_is_not_taken_for_whole() {
         let response = client.get("/", "").await;
         assert_eq!((response.text().as_str(), response.is_whole), ("first", false));
         assert_eq!(client.rest().await, "");
-        world.expect_log("SessClose TX_ERROR");
+        world.expect_log("SessClose REM_CLOSE");
         let mut other = world.client();
         assert!(!other.get("/", "").await.is_whole, "it must not have been stored");
         assert_eq!(world.count(Main::CacheHit), 0);
@@ -167,9 +167,12 @@ fn origin_that_refuses_is_a_503() {
 }
 
 #[test]
-fn client_that_takes_nothing_is_dropped_after_idle_send_timeout() {
+fn client_that_takes_nothing_is_dropped_after_send_timeout() {
     run_with(
-        |parameters| parameters.idle_send_timeout = 15.0,
+        |parameters| {
+            parameters.send_timeout = 15.0;
+            parameters.idle_send_timeout = 10.0;
+        },
         "",
         async |world| {
             world.origin(always("", &"x".repeat(100_000)));
@@ -182,6 +185,22 @@ fn client_that_takes_nothing_is_dropped_after_idle_send_timeout() {
             }
             assert!((15..=17).contains(&start.elapsed().as_secs()));
             world.expect_log("SessClose TX_ERROR");
+        },
+    );
+}
+
+#[test]
+fn client_that_pauses_longer_than_idle_send_timeout_gets_everything() {
+    run_with(
+        |parameters| parameters.idle_send_timeout = 1.0,
+        "",
+        async |world| {
+            world.origin(always("", &"x".repeat(100_000)));
+            let mut client = world.client_with(1000);
+            client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            sleep(Duration::from_secs(5)).await;
+            let response = client.response().await;
+            assert_eq!(response.text().len(), 100_000);
         },
     );
 }

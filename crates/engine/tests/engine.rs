@@ -2,10 +2,19 @@
 
 mod support;
 
+mod collections;
 mod delivery;
 mod fetches;
 mod hit_cost;
+mod in_tree_vmods;
+mod later_words;
+mod legacy;
+mod migrations;
+mod names;
+mod reasons;
 mod requests;
+mod saints;
 mod sessions;
 mod simulation;
+mod tags;
 mod vcls;

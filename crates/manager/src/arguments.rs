@@ -69,8 +69,10 @@ pub enum SecretArgument {
 pub struct CliAddress {
     /// As written.
     pub text: String,
-    /// What it resolves to.
+    /// What it resolves to; none when it is a path.
     pub addresses: Vec<SocketAddr>,
+    /// The socket's path, absolute.
+    pub path: Option<PathBuf>,
 }
 
 /// A complete command line.
@@ -373,8 +375,6 @@ fn check_hasher(text: &str) -> Result<String, ArgumentError> {
 }
 
 fn parse_listeners(texts: &[String]) -> Result<Vec<ListenArgument>, ArgumentError> {
-    let default = [":80".to_owned()];
-    let texts = if texts.is_empty() { &default[..] } else { texts };
     let mut unnamed = 0;
     let listeners: Vec<ListenArgument> =
         texts.iter().map(|text| listen::parse(text, &mut unnamed)).collect::<Result<_, _>>()?;
@@ -477,12 +477,16 @@ fn parse_cli_masters(texts: &[String]) -> Result<Vec<CliAddress>, ArgumentError>
 }
 
 fn cli_address(text: &str, letter: char) -> Result<CliAddress, ArgumentError> {
+    if text.starts_with('/') {
+        let path = Some(PathBuf::from(text));
+        return Ok(CliAddress { text: text.to_owned(), addresses: Vec::new(), path });
+    }
     let addresses = address::resolve(&address::split(text), 0)
         .map_err(|reason| format!("Could not resolve -{letter} argument to address\n\t{reason}"))?;
     if letter == 'M' && addresses.iter().any(|address| address.port() == 0) {
         return Err(format!("Could not resolve -M argument to address\n\t{text} has no port").into());
     }
-    Ok(CliAddress { text: text.to_owned(), addresses })
+    Ok(CliAddress { text: text.to_owned(), addresses, path: None })
 }
 
 #[cfg(test)]

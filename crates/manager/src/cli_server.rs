@@ -1,9 +1,11 @@
 //! The CLI over the network: `-T` listeners, `-M` connections out, standard input under `-d`, the `-I` file.
 //!
 //! Every connection is a task of its own, so that a slow or silent client harms nobody. Limits: so many connections at
-//! once, a short time and short lines until a client has shown that it knows the secret.
+//! once, of which those that have not shown the secret give way; until then a short time and short lines; a bounded time
+//! for a client to take a reply. Sockets and places → `cli_connections.rs`.
 
 use crate::arguments::CliAddress;
+use crate::cli_connections::{CliListener, CliStream, CliTarget, Place};
 use crate::commands;
 use crate::platform::banner;
 use crate::report::Level;
@@ -13,64 +15,39 @@ use cli_proto::request::{Request, RequestReader};
 use cli_proto::response::{Response, status};
 use cli_proto::server::{Event, ServerSession};
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use surface::limits::{CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX, CLI_UNAUTHENTICATED_SECONDS_MAX};
+use surface::limits::{
+    CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX, CLI_UNAUTHENTICATED_SECONDS_MAX, CLI_WRITE_SECONDS_MAX,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
 /// First and longest pause between attempts to reach a `-M` address.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-
-/// Opens every `-T` address; those of one argument that can't be had are left out as long as one can.
-///
-/// # Errors
-/// The message for the operator.
-pub fn listen(arguments: &[CliAddress]) -> Result<Vec<std::net::TcpListener>, String> {
-    let mut all = Vec::new();
-    for argument in arguments {
-        let opened: Vec<_> = argument.addresses.iter().filter_map(|address| open(*address).ok()).collect();
-        if opened.is_empty() {
-            return Err(format!("-T {} could not be listened on.", argument.text));
-        }
-        all.extend(opened);
-    }
-    Ok(all)
-}
-
-fn open(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
-    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.bind(&address.into())?;
-    socket.listen(10)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
+/// Longest message about the traffic of the CLI, in bytes; what is sent may be megabytes.
+const TRAFFIC_BYTES_MAX: usize = 4096;
 
 /// Serves a `-T` listener for ever.
 ///
 /// # Errors
 /// When the listener can't be watched.
-pub async fn accept(manager: Rc<Manager>, listener: std::net::TcpListener) -> std::io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+pub async fn accept(manager: Rc<Manager>, listener: CliListener) -> std::io::Result<()> {
+    let listener = listener.watch()?;
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok(stream) = listener.accept().await else {
             // No descriptors left, most likely: wait for some.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        if manager.connections.get() >= CLI_CONNECTIONS_MAX {
+        let Some(place) = manager.connections.enter() else {
             manager.say(Level::Error, format!("CLI connection refused: there are {CLI_CONNECTIONS_MAX} already"));
+            stream.refuse(&Response::new(status::CLOSE, "Too many CLI connections\n"));
             continue;
-        }
+        };
         let manager = manager.clone();
-        spawn_local(async move { serve_stream(&manager, stream).await });
+        spawn_local(async move { serve_stream(&manager, stream, place).await });
     }
 }
 
@@ -78,10 +55,12 @@ pub async fn accept(manager: Rc<Manager>, listener: std::net::TcpListener) -> st
 pub async fn connect(manager: Rc<Manager>, argument: CliAddress) {
     let mut pause = RECONNECT.0;
     loop {
-        for address in &argument.addresses {
-            if let Ok(stream) = TcpStream::connect(address).await {
+        for target in CliTarget::of(&argument) {
+            if let Ok(stream) = target.connect().await
+                && let Some(place) = manager.connections.enter()
+            {
                 pause = RECONNECT.0;
-                serve_stream(&manager, stream).await;
+                serve_stream(&manager, stream, place).await;
             }
         }
         tokio::time::sleep(pause).await;
@@ -89,20 +68,26 @@ pub async fn connect(manager: Rc<Manager>, argument: CliAddress) {
     }
 }
 
-async fn serve_stream(manager: &Rc<Manager>, mut stream: TcpStream) {
-    let ends = match (stream.local_addr(), stream.peer_addr()) {
-        (Ok(ours), Ok(theirs)) => format!("telnet {} {} {} {}", theirs.ip(), theirs.port(), ours.ip(), ours.port()),
-        _ => "telnet".to_owned(),
-    };
-    let _ = stream.set_nodelay(true);
+async fn serve_stream(manager: &Rc<Manager>, stream: CliStream, place: Place) {
+    let ends = stream.ends();
     let mut session = match manager.secret {
         Some(_) => ServerSession::challenging(auth::challenge(&mut rand::thread_rng()), CLI_COMMAND_BYTES_MAX),
         None => ServerSession::open(CLI_COMMAND_BYTES_MAX),
     };
-    manager.connections.set(manager.connections.get() + 1);
     let (reader, writer) = stream.split();
-    serve(manager, &mut session, reader, writer, &ends).await;
-    manager.connections.set(manager.connections.get() - 1);
+    tokio::select! {
+        () = place.displaced() => manager.say(Level::Cli, format!("CLI {ends} gave way to another connection")),
+        () = serve(manager, &mut session, reader, writer, &ends, &place) => {}
+    }
+}
+
+/// Sends a reply to a client that may have stopped reading.
+async fn send(writer: &mut (impl AsyncWrite + Unpin), response: &Response) -> std::io::Result<()> {
+    let patience = Duration::from_secs(CLI_WRITE_SECONDS_MAX);
+    match tokio::time::timeout(patience, writer.write_all(&response.encode())).await {
+        Ok(written) => written,
+        Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+    }
 }
 
 /// Serves one connection until it closes.
@@ -112,9 +97,10 @@ async fn serve(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     ends: &str,
+    place: &Place,
 ) {
     let greeting = session.greeting(&banner(&manager.identification, manager.running_worker().is_some()));
-    if writer.write_all(&greeting.encode()).await.is_err() {
+    if send(&mut writer, &greeting).await.is_err() {
         return;
     }
     let mut buffer = vec![0; 16 << 10];
@@ -122,7 +108,7 @@ async fn serve(
     loop {
         while let Some(event) = session.next() {
             let response = respond(manager, session, event, ends).await;
-            if writer.write_all(&response.encode()).await.is_err() {
+            if send(&mut writer, &response).await.is_err() {
                 return;
             }
         }
@@ -132,6 +118,7 @@ async fn serve(
         }
         let read = reader.read(&mut buffer);
         let length = if session.is_authenticated() {
+            place.keep();
             read.await
         } else {
             match tokio::time::timeout_at(deadline, read).await {
@@ -185,7 +172,9 @@ fn authenticate(manager: &Manager, session: &mut ServerSession, answer: &str, en
 
 fn log_traffic(manager: &Manager, ends: &str, direction: &str, text: &str) {
     if manager.parameters.borrow().syslog_cli_traffic {
-        manager.say(Level::Cli, format!("CLI {ends} {direction} {text}"));
+        let end = (0..=TRAFFIC_BYTES_MAX.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let more = if end < text.len() { "…" } else { "" };
+        manager.say(Level::Cli, format!("CLI {ends} {direction} {}{more}", &text[..end]));
     }
 }
 

@@ -47,7 +47,7 @@ impl WorkDirectory {
             Err(error) => return Err(refused(&error)),
         }
         let path = path.canonicalize().map_err(|error| refused(&error))?;
-        if let Jail::Unix { worker: Some((user, group)), .. } = *jail
+        if let Jail::Unix { worker: (user, group), .. } = *jail
             && !may_enter(&path, user, group)
         {
             let shown = path.display();
@@ -78,7 +78,7 @@ impl WorkDirectory {
     #[must_use]
     pub fn path_for_worker(&self) -> PathBuf {
         match self.jail {
-            Jail::Unix { worker: Some((user, group)), .. }
+            Jail::Unix { worker: (user, group), .. }
                 if !self.path.ancestors().all(|above| may_enter(above, user, group)) =>
             {
                 PathBuf::from(".")
@@ -169,7 +169,7 @@ impl WorkDirectory {
     pub fn make_worker_directory(&self) -> io::Result<()> {
         let path = self.path.join(WORKER_DIRECTORY);
         recreate_directory(&path, self.directory_mode())?;
-        if let Jail::Unix { worker: Some((user, group)), readers } = self.jail {
+        if let Jail::Unix { worker: (user, group), readers } = self.jail {
             give(&path, Some(user), Some(readers.unwrap_or(group)));
         }
         Ok(())
@@ -201,13 +201,13 @@ impl WorkDirectory {
     }
 
     fn directory_mode(&self) -> u32 {
-        if self.jail == Jail::None { 0o755 } else { 0o750 }
+        if matches!(self.jail, Jail::None { .. }) { 0o755 } else { 0o750 }
     }
 }
 
 fn readers(jail: &Jail) -> Option<u32> {
     match jail {
-        Jail::None => None,
+        Jail::None { .. } => None,
         Jail::Unix { readers, .. } => *readers,
     }
 }
@@ -238,7 +238,8 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("v");
         let other = base.path().join("other.pid");
-        let mut directory = WorkDirectory::open(&path, &Jail::None, std::slice::from_ref(&other)).unwrap();
+        let mut directory =
+            WorkDirectory::open(&path, &Jail::None { asked: true }, std::slice::from_ref(&other)).unwrap();
         assert_eq!(fs::read_to_string(&other).unwrap(), std::process::id().to_string());
         let secret = directory.make_secret().unwrap();
         assert_eq!(fs::metadata(&secret).unwrap().len(), 256);
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
-        let error = WorkDirectory::open(Path::new("/nonexistent/x/y"), &Jail::None, &[]).unwrap_err();
+        let error = WorkDirectory::open(Path::new("/nonexistent/x/y"), &Jail::None { asked: true }, &[]).unwrap_err();
         let expected = "Cannot create working directory (/nonexistent/x/y): No such file or directory";
         assert_eq!(error, ArgumentError::new(expected));
     }

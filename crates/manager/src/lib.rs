@@ -15,6 +15,7 @@
 
 pub mod arguments;
 mod background;
+mod cli_connections;
 mod cli_server;
 mod commands;
 mod compile;
@@ -30,6 +31,7 @@ mod platform;
 mod report;
 mod start;
 mod state;
+mod systemd;
 mod vcl_table;
 
 pub use start::daemon;

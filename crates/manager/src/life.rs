@@ -172,9 +172,10 @@ fn configuration(manager: &Manager) -> Configuration {
         event_loops: manager.event_loops(),
         parameters: manager.parameters.borrow().clone(),
         run_as: match &manager.arguments.jail {
-            Jail::None => None,
-            Jail::Unix { worker, .. } => *worker,
+            Jail::None { .. } => None,
+            Jail::Unix { worker, .. } => Some(*worker),
         },
+        is_fenced: manager.arguments.jail != Jail::None { asked: true },
         panic_descriptor: PANIC_DESCRIPTOR,
     }
 }
@@ -187,9 +188,13 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     let _ = manager.memory.borrow().take_panic();
     manager.directory.borrow().make_worker_directory()?;
     let (depth, loops) = (manager.parameters.borrow().listen_depth, manager.event_loops());
+    let fast_open = manager.parameters.borrow().tcp_fastopen;
     for listener in manager.listeners.borrow_mut().iter_mut() {
         listener.resize(loops)?;
         listener.listen(depth)?;
+        if fast_open && let Err(error) = listener.enable_fast_open(depth) {
+            manager.say(Level::Error, format!("No TCP Fast Open on {}: {error}", listener.endpoint));
+        }
     }
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut descriptors: Vec<OwnedFd> = vec![theirs.into()];

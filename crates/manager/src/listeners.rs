@@ -8,15 +8,20 @@
 //! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
 //! instead of waiting for a worker that an operator stopped.
 
-use crate::arguments::listen::{ListenAddress, ListenArgument, owner};
+use crate::arguments::listen::{ListenAddress, ListenArgument, owner, parse};
 use crate::arguments::{ArgumentError, reason};
+use crate::systemd::PassedSocket;
 use nix::unistd::chown;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// Where clients are served when nobody says where.
+const DEFAULT_ADDRESS: &str = ":80";
 
 /// One address that is listened on.
 #[derive(Debug)]
@@ -34,14 +39,43 @@ pub struct Listener {
 #[derive(Debug)]
 enum Place {
     Tcp(SocketAddr),
-    Unix { path: PathBuf, user: Option<u32>, group: Option<u32>, mode: Option<u32> },
+    Unix {
+        path: PathBuf,
+        user: Option<u32>,
+        group: Option<u32>,
+        mode: Option<u32>,
+    },
+    /// Opened by whoever started us; the path when it is a Unix-domain socket.
+    Passed(Option<PathBuf>),
 }
 
-/// Opens the sockets of every `-a`, `loops` for each TCP address, and binds them.
+impl Place {
+    /// Whether a socket is bound to this place.
+    fn is_of(&self, socket: &Socket) -> bool {
+        let Ok(bound) = socket.local_addr() else { return false };
+        match self {
+            Place::Tcp(address) => bound.as_socket() == Some(*address),
+            Place::Unix { path, .. } => bound.as_pathname() == Some(path),
+            Place::Passed(_) => false,
+        }
+    }
+}
+
+/// Opens the sockets of every `-a`, `loops` for each TCP address, and binds them; those that were passed to us already are
+/// taken instead. Without any `-a` all that were passed are served, or else [`DEFAULT_ADDRESS`].
 ///
 /// # Errors
 /// The message for the operator.
-pub fn open(arguments: &[ListenArgument], loops: usize) -> Result<Vec<Listener>, ArgumentError> {
+pub fn open(
+    arguments: &[ListenArgument],
+    loops: usize,
+    mut passed: Vec<PassedSocket>,
+) -> Result<Vec<Listener>, ArgumentError> {
+    if arguments.is_empty() && !passed.is_empty() {
+        return Ok(passed.into_iter().map(adopt).collect());
+    }
+    let default = [parse(DEFAULT_ADDRESS, &mut 0)?];
+    let arguments = if arguments.is_empty() { &default[..] } else { arguments };
     let mut all = Vec::new();
     for argument in arguments {
         let places = match &argument.address {
@@ -53,6 +87,14 @@ pub fn open(arguments: &[ListenArgument], loops: usize) -> Result<Vec<Listener>,
         let several = places.len() > 1;
         let before = all.len();
         for place in places {
+            if let Some(at) = passed.iter().position(|one| place.is_of(&one.socket)) {
+                let mut given = adopt(passed.swap_remove(at));
+                given.name.clone_from(&argument.name);
+                given.endpoint.clone_from(&argument.endpoint);
+                given.proxy = argument.proxy;
+                all.push(given);
+                continue;
+            }
             match open_one(argument, place, loops) {
                 Ok(listener) => all.push(listener),
                 // A host without IPv6 still serves `:80`.
@@ -68,6 +110,18 @@ pub fn open(arguments: &[ListenArgument], loops: usize) -> Result<Vec<Listener>,
         }
     }
     Ok(all)
+}
+
+/// A socket that somebody else opened, and listens on whether or not a worker runs.
+fn adopt(passed: PassedSocket) -> Listener {
+    let address = passed.socket.local_addr().ok();
+    let path = address.as_ref().and_then(|address| address.as_pathname().map(Path::to_owned));
+    let endpoint = match (&path, address.as_ref().and_then(SockAddr::as_socket)) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => passed.name.clone(),
+    };
+    Listener { name: passed.name, endpoint, proxy: false, place: Place::Passed(path), sockets: vec![passed.socket] }
 }
 
 fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
@@ -99,6 +153,7 @@ impl Listener {
         match &self.place {
             Place::Tcp(_) => None,
             Place::Unix { path, .. } => Some(path),
+            Place::Passed(path) => path.as_deref(),
         }
     }
 
@@ -115,13 +170,14 @@ impl Listener {
     pub fn resize(&mut self, loops: usize) -> io::Result<()> {
         let wanted = match self.place {
             Place::Tcp(_) => loops,
-            Place::Unix { .. } => 1,
+            Place::Unix { .. } | Place::Passed(_) => 1,
         };
         self.sockets.truncate(wanted);
         while self.sockets.len() < wanted {
             let socket = match &self.place {
                 Place::Tcp(address) => tcp_socket(*address, true)?,
                 Place::Unix { path, user, group, mode } => unix_socket(path, *user, *group, *mode)?,
+                Place::Passed(_) => return Err(io::ErrorKind::NotConnected.into()),
             };
             self.sockets.push(socket);
         }
@@ -137,12 +193,28 @@ impl Listener {
         self.sockets.iter().try_for_each(|socket| socket.listen(depth))
     }
 
+    /// Lets known clients send their request with the first packet; no more than `depth` of them wait.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn enable_fast_open(&self, depth: u64) -> io::Result<()> {
+        let depth = i32::try_from(depth).unwrap_or(i32::MAX);
+        match self.place {
+            Place::Unix { .. } => Ok(()),
+            Place::Tcp(_) | Place::Passed(_) => {
+                self.sockets.iter().try_for_each(|socket| net::options::enable_fast_open(socket.as_fd(), depth))
+            }
+        }
+    }
+
     /// Turns connections away. The address stays ours.
     pub fn refuse(&mut self) {
         match self.place {
             Place::Tcp(_) => self.sockets.iter().for_each(|socket| drop(socket.shutdown(Shutdown::Read))),
             // A Unix-domain socket can't listen again: it is made anew at the next start.
             Place::Unix { .. } => self.sockets.clear(),
+            // Whoever opened it means it to take connections; they wait for the next worker.
+            Place::Passed(_) => {}
         }
     }
 }
@@ -167,7 +239,8 @@ fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn unix_socket(path: &Path, user: Option<u32>, group: Option<u32>, mode: Option<u32>) -> io::Result<Socket> {
+/// Binds a Unix-domain socket; one that a dead daemon left in its place is removed.
+pub(crate) fn unix_socket(path: &Path, user: Option<u32>, group: Option<u32>, mode: Option<u32>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     let address = SockAddr::unix(path)?;
@@ -199,12 +272,40 @@ fn is_abandoned(address: &SockAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::listen::parse;
     use std::net::TcpStream;
     use std::os::unix::net::UnixStream;
 
     fn open_text(text: &str, loops: usize) -> Result<Vec<Listener>, ArgumentError> {
-        open(&[parse(text, &mut 0).unwrap()], loops)
+        open(&[parse(text, &mut 0).unwrap()], loops, Vec::new())
+    }
+
+    fn passed() -> (PassedSocket, SocketAddr) {
+        let socket = tcp_socket("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        socket.listen(10).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        (PassedSocket { name: "web".into(), socket }, address)
+    }
+
+    #[test]
+    fn sockets_passed_by_the_system_are_served_and_go_on_taking_connections() {
+        let (socket, address) = passed();
+        let mut listeners = open(&[], 3, vec![socket]).unwrap();
+        assert_eq!((listeners.len(), listeners[0].name.as_str()), (1, "web"));
+        assert_eq!(listeners[0].endpoint, address.to_string());
+        listeners[0].resize(3).unwrap();
+        assert_eq!(listeners[0].sockets().len(), 1);
+        listeners[0].refuse();
+        assert!(TcpStream::connect(address).is_ok());
+    }
+
+    #[test]
+    fn passed_socket_belongs_to_the_address_it_is_bound_to() {
+        let (socket, address) = passed();
+        let arguments = ["127.0.0.1:0".to_owned(), format!("edge={address},PROXY")];
+        let arguments: Vec<_> = arguments.iter().map(|text| parse(text, &mut 0).unwrap()).collect();
+        let listeners = open(&arguments, 2, vec![socket]).unwrap();
+        assert_eq!((listeners[0].sockets().len(), listeners[1].sockets().len()), (2, 1));
+        assert_eq!((listeners[1].name.as_str(), listeners[1].proxy), ("edge", true));
     }
 
     #[test]
@@ -224,6 +325,16 @@ mod tests {
         listener.listen(10).unwrap();
         assert!(TcpStream::connect(addresses[0]).is_ok());
         assert_eq!(listener.sockets()[1].local_addr().unwrap().as_socket(), Some(addresses[0]));
+    }
+
+    #[test]
+    fn fast_open_is_a_property_of_tcp() {
+        let directory = tempfile::tempdir().unwrap();
+        for text in ["127.0.0.1:0".to_owned(), directory.path().join("s").display().to_string()] {
+            let listeners = open_text(&text, 2).unwrap();
+            listeners[0].listen(10).unwrap();
+            listeners[0].enable_fast_open(10).unwrap();
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
 //! command line → CLI → `-I` file → worker → ready. Whatever fails before the worker runs is one message and status 2.
 
-use crate::arguments::jail::Jail;
 use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
 use crate::background;
+use crate::cli_connections::{self, CliListener};
 use crate::cli_server;
 use crate::commands;
 use crate::compile::Job;
@@ -13,10 +13,12 @@ use crate::directory::WorkDirectory;
 use crate::life;
 use crate::report::{Level, Reporter};
 use crate::state::{ChildState, Manager, Parts, event_loops};
+use crate::systemd::{self, PassedSocket};
 use crate::{listeners, memory};
 use nix::sys::prctl;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -51,13 +53,14 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
         Mode::Background => background::leave_session(),
         Mode::Foreground | Mode::Debug => {}
     }
-    close_inherited();
+    let passed = if in_background { Vec::new() } else { systemd::passed_sockets() };
+    close_inherited(&systemd::descriptors(&passed));
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&ArgumentError::of_start(format!("no event loop: {error}"))),
     };
-    let status = LocalSet::new().block_on(&runtime, run(parsed));
+    let status = LocalSet::new().block_on(&runtime, run(parsed, passed));
     // A VCL that is being compiled must not keep us.
     runtime.shutdown_background();
     match status {
@@ -91,18 +94,18 @@ fn compile_and_print(arguments: &Arguments) -> i32 {
     0
 }
 
-/// Closes what whoever started us left open, so that neither we nor a worker hold it.
-fn close_inherited() {
+/// Closes what whoever started us left open, so that neither we nor a worker hold it; `meant` was meant for us.
+fn close_inherited(meant: &[RawFd]) {
     let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2 && !meant.contains(descriptor)) {
         let _ = nix::unistd::close(descriptor);
     }
 }
 
-async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
+async fn run(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<i32, ArgumentError> {
     let signals = Signals::listen().map_err(|error| ArgumentError::of_start(format!("no signals: {error}")))?;
-    let (manager, cli_sockets) = prepare(arguments)?;
+    let (manager, cli_sockets) = prepare(arguments, passed)?;
     spawn_local(signals.obey(manager.clone()));
     let result = lead(&manager, cli_sockets).await;
     end(&manager).await;
@@ -113,7 +116,7 @@ async fn run(arguments: Arguments) -> Result<i32, ArgumentError> {
 }
 
 /// From the first VCL to the signal that ends us.
-async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<std::net::TcpListener>) -> Result<(), ArgumentError> {
+async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<(), ArgumentError> {
     for vcl in &manager.arguments.vcls {
         commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
     }
@@ -131,18 +134,19 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<std::net::TcpListener>) ->
         background::report_ready();
     }
     manager.reporter.detach();
+    announce(manager);
     serve(manager).await;
     Ok(())
 }
 
 /// Everything that needs no event loop, in the order in which it may fail.
-fn prepare(arguments: Arguments) -> Result<(Rc<Manager>, Vec<std::net::TcpListener>), ArgumentError> {
+fn prepare(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
     let reporter = Reporter::new(arguments.mode != Mode::Background);
     if arguments.parameters.debug & debug::VTC_MODE != 0 {
         reporter.disable_syslog();
     }
     let mut directory = WorkDirectory::open(&arguments.work_directory, &arguments.jail, &arguments.pid_files)?;
-    let built = build(arguments, reporter, &mut directory);
+    let built = build(arguments, reporter, &mut directory, passed);
     built.inspect_err(|_| directory.clean(false))
 }
 
@@ -150,12 +154,10 @@ fn build(
     arguments: Arguments,
     reporter: Reporter,
     directory: &mut WorkDirectory,
-) -> Result<(Rc<Manager>, Vec<std::net::TcpListener>), ArgumentError> {
-    if let Jail::Unix { worker: None, .. } = arguments.jail {
-        reporter.say(Level::Error, "No user vcache, varnish or nobody: the worker runs as root");
-    }
-    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters))?;
-    let cli_sockets = cli_server::listen(&arguments.cli_listeners)?;
+    passed: Vec<PassedSocket>,
+) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
+    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed)?;
+    let cli_sockets = cli_connections::listen(&arguments.cli_listeners)?;
     let secret = match &arguments.secret {
         SecretArgument::Generated => Some(directory.make_secret()?),
         SecretArgument::File(path) => Some(path.clone()),
@@ -169,8 +171,8 @@ fn build(
     let failed =
         |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));
     let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;
-    let addresses: Vec<_> = cli_sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect();
-    manager.publish_cli(&addresses, secret.as_deref().map(Path::new)).map_err(failed)?;
+    let places: Vec<String> = cli_sockets.iter().filter_map(CliListener::place).collect();
+    manager.publish_cli(&places, secret.as_deref().map(Path::new)).map_err(failed)?;
     Ok((Rc::new(manager), cli_sockets))
 }
 
@@ -195,6 +197,27 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
         }
     };
     started.map_err(ArgumentError::of_start)
+}
+
+/// Tells systemd, if it started us, that we are there; and from then on, if it wants to know, that we still are.
+fn announce(manager: &Rc<Manager>) {
+    match manager.running_worker() {
+        Some(_) => systemd::ready(),
+        // A daemon that waits for an operator's commands is as ready as it will be by itself.
+        None => {
+            systemd::ready();
+            systemd::waiting("no worker: load a VCL and start it");
+        }
+    }
+    if let Some(interval) = systemd::watchdog_interval() {
+        spawn_local(async move {
+            let mut ticks = tokio::time::interval(interval);
+            loop {
+                ticks.tick().await;
+                systemd::alive();
+            }
+        });
+    }
 }
 
 /// Until somebody ends us.
@@ -255,6 +278,7 @@ async fn tick(manager: Rc<Manager>) {
 
 /// Stops the worker and removes what was made.
 async fn end(manager: &Rc<Manager>) {
+    systemd::stopping();
     manager.ending.set(true);
     // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long.
     let changes = tokio::time::timeout(CHANGE_PATIENCE, manager.changes.lock()).await;

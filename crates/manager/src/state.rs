@@ -4,6 +4,7 @@
 //! that a start, a load and a stop follow each other; everything else (ping, status, param.show) waits for nobody.
 
 use crate::arguments::{Arguments, Mode};
+use crate::cli_connections::Connections;
 use crate::directory::WorkDirectory;
 use crate::link::Link;
 use crate::listeners::Listener;
@@ -13,7 +14,6 @@ use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use surface::counter::MGT;
@@ -121,7 +121,7 @@ pub struct Manager {
     /// The manager is ending: no worker is started any more.
     pub ending: Cell<bool>,
     /// CLI connections now.
-    pub connections: Cell<usize>,
+    pub connections: Connections,
     index: VsmWriter,
     counters: CounterBlock,
     counts: RefCell<[u64; 7]>,
@@ -173,7 +173,7 @@ impl Manager {
             exit_status: Cell::new(0),
             end: Notify::new(),
             ending: Cell::new(false),
-            connections: Cell::new(0),
+            connections: Connections::default(),
             index,
             counters,
             counts: RefCell::new([0; 7]),
@@ -181,14 +181,13 @@ impl Manager {
         })
     }
 
-    /// Publishes where the CLI listens and where its secret is, for varnishadm.
+    /// Publishes where the CLI listens (`address port`, `path -`) and where its secret is, for varnishadm.
     ///
     /// # Errors
     /// The shared memory can't be written.
-    pub fn publish_cli(&self, addresses: &[SocketAddr], secret: Option<&Path>) -> std::io::Result<()> {
-        if !addresses.is_empty() {
-            let line = |address: &SocketAddr| format!("{} {}\n", address.ip(), address.port());
-            self.index.add_text("Arg", "-T", &addresses.iter().map(line).collect::<String>())?;
+    pub fn publish_cli(&self, places: &[String], secret: Option<&Path>) -> std::io::Result<()> {
+        if !places.is_empty() {
+            self.index.add_text("Arg", "-T", &places.iter().map(|place| format!("{place}\n")).collect::<String>())?;
         }
         if let Some(secret) = secret {
             self.index.add_text("Arg", "-S", &secret.to_string_lossy())?;

@@ -82,8 +82,9 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: R
             },
             Socket::Unix(socket) => match socket.accept().await {
                 Ok((stream, _)) => {
-                    let descriptor = stream.as_raw_fd();
-                    spawn(&context, stream, ends(&listener, NO_ADDRESS, NO_ADDRESS, descriptor), &sessions);
+                    let mut peer = ends(&listener, NO_ADDRESS, NO_ADDRESS, stream.as_raw_fd());
+                    peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
+                    spawn(&context, stream, peer, &sessions);
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -113,7 +114,16 @@ fn prepare(context: &Loop, stream: &tokio::net::TcpStream) {
 }
 
 fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descriptor: RawFd) -> Peer {
-    Peer { client: remote, server: local, remote, local, listener: Rc::clone(listener), descriptor }
+    Peer {
+        client: remote,
+        server: local,
+        remote,
+        local,
+        listener: Rc::clone(listener),
+        descriptor,
+        credentials: None,
+        proxy_elements: None,
+    }
 }
 
 fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer, sessions: &Rc<Cell<usize>>)
@@ -174,6 +184,9 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut
     if let Some((client, server)) = header.addresses {
         peer.client = client;
         peer.server = server;
+    }
+    if !header.elements.is_empty() {
+        peer.proxy_elements = Some(Rc::from(&header.elements[..]));
     }
     received.drain(..consumed);
     engine::session::serve_with_proxy(

@@ -3,10 +3,12 @@
 //! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and gives the
 //! engine a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
 //!
-//! Next files: `accept.rs`, `proxy_header.rs`, `dial.rs`.
+//! Next files: `accept.rs`, `proxy_header.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 
 #![warn(missing_docs)]
 
 pub mod accept;
 pub mod dial;
+pub mod options;
 pub mod proxy_header;
+pub mod resolve;

@@ -24,6 +24,8 @@ pub struct ProxyHeader {
     pub ignored: Option<String>,
     /// LOCAL command (version 2): the sender speaks for itself.
     pub local: bool,
+    /// The type-length-value elements behind the addresses (version 2), well-formed.
+    pub elements: Vec<u8>,
 }
 
 /// What the bytes so far amount to.
@@ -69,7 +71,7 @@ fn version_1(bytes: &[u8]) -> Parsed {
     let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Parsed::Bad(String::new()) };
     let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
     let fields: Vec<&str> = line.split(' ').collect();
-    let header = |addresses| ProxyHeader { version: 1, addresses, ignored: None, local: false };
+    let header = |addresses| ProxyHeader { version: 1, addresses, ignored: None, local: false, elements: Vec::new() };
     let complete = |addresses| Parsed::Complete { header: header(addresses), consumed: end + 1 };
     if fields.len() >= 2 && fields[1] == "UNKNOWN" {
         return complete(None);
@@ -115,7 +117,8 @@ fn version_2(bytes: &[u8]) -> Parsed {
         return Parsed::Partial;
     }
     let body = &bytes[16..consumed];
-    let mut header = ProxyHeader { version: 2, addresses: None, ignored: None, local: command == 0 };
+    let mut header =
+        ProxyHeader { version: 2, addresses: None, ignored: None, local: command == 0, elements: Vec::new() };
     if !header.local {
         match bytes[13] {
             0x11 if length >= 12 => {
@@ -140,7 +143,63 @@ fn version_2(bytes: &[u8]) -> Parsed {
             other => header.ignored = Some(format!("PROXY2: Ignoring unsupported protocol (0x{other:02x})")),
         }
     }
+    if header.addresses.is_some() {
+        let elements = &body[if bytes[13] == 0x11 { 12 } else { 36 }..];
+        if let Err(text) = check_elements(elements, &bytes[..consumed]) {
+            return Parsed::Bad(format!("PROXY2: {text}"));
+        }
+        header.elements = elements.to_vec();
+    }
     Parsed::Complete { header, consumed }
+}
+
+/// Type of the element with what is known of the client's TLS; its value is five bytes and more elements.
+const TLS: u8 = 0x20;
+/// Type of the element with the checksum of the header, taken with zeros in its place.
+const CHECKSUM: u8 = 0x03;
+
+/// Checks the elements of a header, those within the TLS element included, and its checksum.
+fn check_elements(elements: &[u8], header: &[u8]) -> Result<(), &'static str> {
+    let mut rest = elements;
+    while let Some((kind, value)) = next_element(&mut rest)? {
+        match kind {
+            TLS => {
+                let mut within = value.get(5..).ok_or("TLV Length Error")?;
+                while next_element(&mut within)?.is_some() {}
+            }
+            CHECKSUM => {
+                let expected: [u8; 4] = value.try_into().map_err(|_| "TLV Length Error")?;
+                let end = header.len() - rest.len();
+                let zeroed = [&header[..end - 4], &[0; 4], &header[end..]].concat();
+                if crc32c(&zeroed) != u32::from_be_bytes(expected) {
+                    return Err("CRC error");
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes the next element from the front: its type and value; `None` at the end.
+fn next_element<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, &'static str> {
+    match **rest {
+        [] => Ok(None),
+        [kind, high, low, ..] => {
+            let end = 3 + usize::from(u16::from_be_bytes([high, low]));
+            let value = rest.get(3..end).ok_or("TLV Length Error")?;
+            *rest = &rest[end..];
+            Ok(Some((kind, value)))
+        }
+        _ => Err("TLV Dribble bytes"),
+    }
+}
+
+/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once a connection. Source: RFC 9260 appendix A.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })
+    })
 }
 
 #[cfg(test)]
@@ -175,6 +234,44 @@ mod tests {
             assert_eq!(parse(&two[..end]), Parsed::Partial, "{end}");
         }
         assert_eq!(complete(&two).0.addresses.unwrap().0.to_string(), "1.2.3.4:1234");
+    }
+
+    /// A version 2 header with these elements.
+    fn with_elements(elements: &[u8]) -> Vec<u8> {
+        let mut bytes = SIGNATURE_2.to_vec();
+        bytes.extend([0x21, 0x11]);
+        bytes.extend((12 + elements.len() as u16).to_be_bytes());
+        bytes.extend([1, 2, 3, 4, 5, 6, 7, 8, 4, 210, 0, 80]);
+        bytes.extend(elements);
+        bytes
+    }
+
+    #[test]
+    fn elements_are_kept_when_they_are_well_formed() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
+        let tls = [0x20, 0, 10, 1, 0, 0, 0, 0, 0x21, 0, 2, b'v', b'3'];
+        for (elements, expected) in [
+            (&[1u8, 0, 2, b'h', b'2'][..], Ok(())),
+            (&tls, Ok(())),
+            (&[1, 0], Err("PROXY2: TLV Dribble bytes")),
+            (&[1, 0, 9, 0], Err("PROXY2: TLV Length Error")),
+            (&[0x20, 0, 4, 1, 0, 0, 0], Err("PROXY2: TLV Length Error")),
+            (&[0x20, 0, 6, 1, 0, 0, 0, 0, 0x21], Err("PROXY2: TLV Dribble bytes")),
+            (&[3, 0, 4, 0, 0, 0, 0], Err("PROXY2: CRC error")),
+            (&[3, 0, 3, 0, 0, 0], Err("PROXY2: TLV Length Error")),
+        ] {
+            match expected {
+                Ok(()) => assert_eq!(complete(&with_elements(elements)).0.elements, elements),
+                Err(text) => assert_eq!(parse(&with_elements(elements)), Parsed::Bad(text.into())),
+            }
+        }
+        let mut checked = with_elements(&[3, 0, 4, 0, 0, 0, 0]);
+        let sum = crc32c(&checked);
+        let at = checked.len() - 4;
+        checked[at..].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(complete(&checked).0.elements.len(), 7);
+        checked[20] ^= 1;
+        assert_eq!(parse(&checked), Parsed::Bad("PROXY2: CRC error".into()));
     }
 
     #[test]

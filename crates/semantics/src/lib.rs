@@ -21,5 +21,5 @@ pub mod reason;
 pub mod revalidate;
 pub mod vary;
 
-pub use lifetime::{Lifetime, LifetimeDefaults, lifetime, lifetime_of_pass, log_ttl_rfc};
+pub use lifetime::{Lifetime, LifetimeDefaults, is_cacheable_of_old, lifetime, lifetime_of_pass, log_ttl_rfc};
 pub use policy::HttpPolicy;

@@ -50,6 +50,13 @@ pub struct Lifetime {
     pub max_age: u64,
 }
 
+/// Whether the old dialects take a response of this status for cacheable: `beresp.cacheable` of 2.1, `obj.cacheable` of 2.0
+/// and 1.x, and what 3.0 gives a TTL (307 besides). Source: RFC 2616 §13.4.
+#[must_use]
+pub fn is_cacheable_of_old(status: u16) -> bool {
+    matches!(status, 200 | 203 | 300 | 301 | 302 | 404 | 410)
+}
+
 /// What a status means for storing when the response itself says nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cacheable {
@@ -79,6 +86,8 @@ pub fn lifetime(
 ) -> Lifetime {
     match policy {
         HttpPolicy::Varnish => varnish(status, response, now, defaults),
+        HttpPolicy::Varnish3 => of_old(status == 307 || is_cacheable_of_old(status), response, now, defaults),
+        HttpPolicy::Varnish2 => of_old(true, response, now, defaults),
     }
 }
 
@@ -112,6 +121,34 @@ fn varnish(status: u16, response: &Message, now: f64, defaults: &LifetimeDefault
         && let Some(Some(value)) = directive(response, "stale-while-revalidate")
     {
         lifetime.grace = delta_seconds(value) as f64;
+    }
+    lifetime
+}
+
+/// As Varnish 3.0 and before had it: lifetimes count from reception unless `max-age` says otherwise, a response without any
+/// gets `default_ttl` whatever its cacheable status, and nobody knew of stale-while-revalidate.
+fn of_old(has_ttl: bool, response: &Message, now: f64, defaults: &LifetimeDefaults) -> Lifetime {
+    let age_seconds = age(response);
+    let mut lifetime = Lifetime {
+        origin: now - age_seconds,
+        ttl: defaults.ttl + age_seconds,
+        grace: defaults.grace,
+        keep: defaults.keep,
+        age_seconds,
+        date: header_date(response, "Date"),
+        expires: header_date(response, "Expires"),
+        max_age: 0,
+    };
+    if !has_ttl {
+        lifetime.ttl = -1.0;
+    } else if let Some(seconds) = max_age(response) {
+        lifetime.max_age = seconds;
+        lifetime.ttl = seconds as f64;
+    } else if lifetime.expires != 0.0 {
+        lifetime.ttl = from_expires(&lifetime, now, defaults.clock_skew);
+        if lifetime.ttl > 0.0 {
+            lifetime.ttl += age_seconds;
+        }
     }
     lifetime
 }

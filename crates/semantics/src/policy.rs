@@ -1,11 +1,15 @@
 //! Which rules decide what may be stored and for how long.
 
-/// The choice behind the parameter `http_policy`.
+/// The choice behind the parameter `http_policy`, and of the old dialects of VCL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HttpPolicy {
     /// The habits of Varnish 7.1.
     #[default]
     Varnish,
+    /// The habits of Varnish 3.0, which the VCL of that time relies on; not to be chosen by the parameter.
+    Varnish3,
+    /// Those of Varnish 1 and 2: a status says whether a response is cacheable, not for how long.
+    Varnish2,
 }
 
 impl HttpPolicy {
@@ -23,6 +27,8 @@ impl HttpPolicy {
     pub fn name(self) -> &'static str {
         match self {
             HttpPolicy::Varnish => "varnish",
+            HttpPolicy::Varnish3 => "varnish3",
+            HttpPolicy::Varnish2 => "varnish2",
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Lifetimes under the policy `varnish`: each expectation was observed of Varnish 7.1.1 in its `TTL` records.
 
 use message::Message;
-use semantics::{HttpPolicy, Lifetime, LifetimeDefaults, date, lifetime, lifetime_of_pass, log_ttl_rfc};
+use semantics::{
+    HttpPolicy, Lifetime, LifetimeDefaults, date, is_cacheable_of_old, lifetime, lifetime_of_pass, log_ttl_rfc,
+};
 
 const NOW: f64 = 1_700_000_000.25;
 const DEFAULTS: LifetimeDefaults = LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0 };
@@ -132,4 +134,30 @@ fn the_ttl_record_shows_whole_seconds() {
     assert_eq!(record(&[], true), "RFC 120 10 0 1700000000 1700000000 0 0 0 cacheable");
     let lines = [("Age", "7".to_owned()), ("Date", at(-1.0)), ("Cache-Control", "max-age=9".to_owned())];
     assert_eq!(record(&lines, false), "RFC 9 10 0 1700000000 1699999993 1699999999 0 9 uncacheable");
+}
+
+#[test]
+fn the_old_policies_give_302_and_307_the_default_ttl_and_know_no_stale_while_revalidate() {
+    let old = |policy, status, lines: &[(&str, String)]| lifetime(policy, status, &response(lines), NOW, &DEFAULTS);
+    for status in [200, 203, 300, 301, 302, 307, 404, 410] {
+        assert_eq!(old(HttpPolicy::Varnish3, status, &[]).ttl, 120.0, "{status}");
+    }
+    for status in [204, 206, 303, 304, 403, 414, 500, 503] {
+        assert_eq!(old(HttpPolicy::Varnish3, status, &[]).ttl, -1.0, "{status}");
+        assert_eq!(old(HttpPolicy::Varnish2, status, &[]).ttl, 120.0, "{status}: its VCL asks for cacheable");
+    }
+    let swr = [("Cache-Control", "max-age=5, stale-while-revalidate=99".to_owned())];
+    assert_eq!(old(HttpPolicy::Varnish3, 200, &swr).grace, 10.0);
+    assert!(!is_cacheable_of_old(307) && !is_cacheable_of_old(500) && is_cacheable_of_old(302));
+}
+
+#[test]
+fn the_old_policies_take_age_off_max_age_only() {
+    let old = |lines: &[(&str, String)]| lifetime(HttpPolicy::Varnish3, 200, &response(lines), NOW, &DEFAULTS);
+    let left = |lifetime: Lifetime| lifetime.origin + lifetime.ttl - NOW;
+    let aged = |name, value: String| [("Age", "30".to_owned()), (name, value)];
+    assert_eq!(left(old(&aged("Cache-Control", "max-age=100".to_owned()))), 70.0);
+    assert_eq!(left(old(&aged("X", String::new()))), 120.0);
+    assert!((left(old(&aged("Expires", at(50.0)))) - 50.0).abs() < 1.0);
+    assert!(left(old(&aged("Expires", at(-50.0)))) <= 0.0);
 }

@@ -12,7 +12,8 @@
 //! | [`read`] | the readers of all that: index, ring, transactions, queries, counters |
 //!
 //! *Invariant:* whatever is read from shared memory is an allegation; every offset and length is checked and nothing in
-//! [`read`] panics or loops for ever on hostile bytes. The raw memory accesses are all in [`region`].
+//! [`read`] panics or loops for ever on hostile bytes. The raw memory accesses are all in [`region`]
+//! (and a signal handler in [`read::cut_off`]).
 
 #![warn(missing_docs)]
 

@@ -10,6 +10,7 @@
 //! every loop over foreign data either consumes input or ends.
 
 pub mod counters;
+pub mod cut_off;
 pub mod file;
 pub mod group;
 pub mod query;

@@ -92,6 +92,10 @@ commands! {
     "vcl.use" "vcl.use <configname|label>" 1 1 text shown Manager "Serve new requests with this VCL.";
 }
 
+/// What a condition of `ban` may be about; a field that ends in a dot goes on with a header's name.
+pub static BAN_FIELDS: &[&str] =
+    &["obj.age", "obj.grace", "obj.http.", "obj.keep", "obj.status", "obj.ttl", "req.http.", "req.url"];
+
 /// The row of a verb.
 #[must_use]
 pub fn command(verb: &str) -> Option<&'static CommandRow> {

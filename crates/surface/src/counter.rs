@@ -596,7 +596,7 @@ pub static VBE: SectionRow = SectionRow {
         row("pipe_hdrbytes", Counter, INFO, BYTES, "Request header bytes sent in pipe mode"),
         row("pipe_out", Counter, INFO, BYTES, "Pipe bytes to backend"),
         row("pipe_in", Counter, INFO, BYTES, "Pipe bytes from backend"),
-        row("conn", Gauge, INFO, INTEGER, "Connections in use right now"),
+        row("conn", Gauge, INFO, INTEGER, "Concurrent connections used"),
         row("req", Counter, INFO, INTEGER, "Requests sent"),
         row("unhealthy", Counter, INFO, INTEGER, "Fetches refused since the backend was sick"),
         row("busy", Counter, INFO, INTEGER, "Fetches refused since max_connections was reached"),
@@ -608,6 +608,32 @@ pub static VBE: SectionRow = SectionRow {
         row("fail_etimedout", Counter, DIAG, INTEGER, "Connects failed, ETIMEDOUT"),
         row("fail_other", Counter, DIAG, INTEGER, "Connects failed, any other cause"),
         row("helddown", Counter, DIAG, INTEGER, "Connects skipped during hold-down period"),
+    ],
+};
+
+/// Index of each counter of section `XKEY`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+#[allow(missing_docs)]
+pub enum Xkey {
+    GKeys,
+    GHashheadBytes,
+    GOcheadBytes,
+    GOcBytes,
+    GBytes,
+}
+
+/// Section `XKEY`: tags of objects. Shown once a VCL imports xkey.
+pub static XKEY: SectionRow = SectionRow {
+    name: "xkey",
+    oneliner: "xkey Counters",
+    order: 70,
+    counters: &[
+        row("g_keys", Gauge, INFO, INTEGER, "Tags in use"),
+        row("g_hashhead_bytes", Gauge, DEBUG, BYTES, "Bytes for the tags themselves (none: they are in the objects)"),
+        row("g_ochead_bytes", Gauge, DEBUG, BYTES, "Bytes for objects with tags (none: they are in the index)"),
+        row("g_oc_bytes", Gauge, DEBUG, BYTES, "Bytes for pairs of tag and object"),
+        row("g_bytes", Gauge, INFO, BYTES, "Bytes for tags, all in all"),
     ],
 };
 

@@ -34,6 +34,9 @@ const I: u8 = DROP_INSERT;
 const S: u8 = DROP_STORE_PASS;
 const K: u8 = CONNECTION_SPECIFIC;
 
+/// The response headers that name the tags of an object (xkey): blanks and commas stand between tags.
+pub const TAG_HEADERS: [&str; 2] = ["xkey", "X-HashTwo"];
+
 /// The rows, in alphabetical order without regard to case.
 pub static HEADERS: &[HeaderRow] = &[
     row("Accept", 0),

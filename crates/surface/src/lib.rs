@@ -10,11 +10,14 @@
 pub mod cli;
 pub mod close_reason;
 pub mod counter;
+pub mod diagnostic;
 pub mod header;
 pub mod limits;
 pub mod parameter;
+pub mod reason;
 pub mod status;
 pub mod tag;
+pub mod test_script;
 pub mod vcl;
 pub mod version;
 pub mod vmod;

@@ -8,12 +8,22 @@ pub const VCL_SOURCE_BYTES_MAX: usize = 128 << 20;
 pub const VCL_CALL_DEPTH_MAX: usize = 64;
 /// Deepest chain of directors followed to find a backend.
 pub const DIRECTOR_DEPTH_MAX: usize = 16;
+/// Most requests (by digest) that one backend is held for sick for at once (saint mode).
+pub const BACKEND_TROUBLES_MAX: usize = 1000;
+/// With trouble over so many digests at once a backend is sick for all of them (saint mode of the old dialects).
+pub const SAINTMODE_THRESHOLD: usize = 10;
+/// Most points on the ring of a shard director (8 bytes each).
+pub const SHARD_POINTS_MAX: usize = 4 << 20;
 /// Longest command line before authentication, in bytes.
 pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
 /// Most CLI connections at once.
 pub const CLI_CONNECTIONS_MAX: usize = 256;
 /// How long a CLI client may take to show that it knows the secret, in seconds.
 pub const CLI_UNAUTHENTICATED_SECONDS_MAX: u64 = 60;
+/// How long a CLI client may take to read a reply, in seconds.
+pub const CLI_WRITE_SECONDS_MAX: u64 = 60;
+/// Most lines of the history of varnishadm.
+pub const CLI_HISTORY_LINES_MAX: usize = 1000;
 /// Longest command (with here-document), in bytes.
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
@@ -26,3 +36,21 @@ pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
 /// Most texts that one VCL may consist of, each `include` counted.
 pub const VCL_SOURCES_MAX: usize = 10_000;
+/// Most messages kept of one VCL compilation; the others are counted.
+pub const VCL_MESSAGES_MAX: usize = 1_000;
+/// Most memory that the global variables of the VMOD `var` take, in bytes.
+pub const VAR_GLOBAL_BYTES_MAX: usize = 64 << 20;
+/// Most token buckets that the VMOD `vsthrottle` keeps; each takes about 100 bytes.
+pub const THROTTLE_BUCKETS_MAX: usize = 1 << 20;
+/// Most choices of one rule of the VMOD `accept`.
+pub const ACCEPT_CHOICES_MAX: usize = 10_000;
+/// Most criteria of one filter of the VMOD `querystring`.
+pub const QUERYSTRING_CRITERIA_MAX: usize = 10_000;
+/// Most names that the dynamic directors of one VCL look up; the one unused for longest makes room.
+pub const DYNAMIC_DOMAINS_MAX: usize = 10_000;
+/// Most addresses (or targets of a service) that count of one answer.
+pub const DYNAMIC_ADDRESSES_MAX: usize = 256;
+/// Longest host, port or service name that dynamic directors look up, in bytes.
+pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
+/// Most names that one worker looks up at once; others wait for their turn.
+pub const DYNAMIC_LOOKUPS_MAX: usize = 32;

@@ -140,9 +140,9 @@ macro_rules! parameters {
 
 parameters! {
     accept_filter: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY | MUST_RESTART, "Kernel accept filters (not available on Linux; reported as not implemented).";
-    acceptor_sleep_decay: f64 = 0.9, Float, Double, "0.9", Some("0"), Some("1"), "", EXPERIMENTAL | ACCEPTED_ONLY, "Factor by which the accept pause shrinks after each good accept.";
-    acceptor_sleep_incr: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), Some("1.000"), "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Growth of the accept pause per failure.";
-    acceptor_sleep_max: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), Some("10.000"), "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Upper bound of the accept pause.";
+    acceptor_sleep_decay: f64 = 0.9, Float, Double, "0.9", Some("0"), Some("1"), "", EXPERIMENTAL, "Factor by which the accept pause shrinks after each good accept.";
+    acceptor_sleep_incr: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), Some("1.000"), "seconds", EXPERIMENTAL, "Growth of the accept pause per failure.";
+    acceptor_sleep_max: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), Some("10.000"), "seconds", EXPERIMENTAL, "Upper bound of the accept pause.";
     auto_restart: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Restart the worker when it dies.";
     backend_idle_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", 0, "Close pooled backend connections idle this long.";
     backend_local_error_holddown: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "After local connect errors (EADDRNOTAVAIL, EACCES, EPERM) skip new connects this long.";
@@ -154,6 +154,7 @@ parameters! {
     ban_lurker_holdoff: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", EXPERIMENTAL, "Lurker pause when lookups contend.";
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
+    cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
     cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
@@ -169,20 +170,20 @@ parameters! {
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
     experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Bit set: drop_pools.";
     feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Bit set, 6.3.";
-    fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL, "Storage chunk for fetches of unknown length.";
-    fetch_maxchunksize: u64 = 268435456, Number, Bytes, "0.25G", Some("64k"), None, "bytes", EXPERIMENTAL, "Largest storage chunk.";
+    fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Storage chunk for fetches of unknown length: here blocks grow with the body.";
+    fetch_maxchunksize: u64 = 268435456, Number, Bytes, "0.25G", Some("64k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Largest storage chunk.";
     first_byte_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Wait for the first response byte.";
-    gzip_buffer: u64 = 32768, Number, Bytes, "32k", Some("2k"), None, "bytes", EXPERIMENTAL, "Buffer for (de)compression.";
+    gzip_buffer: u64 = 32768, Number, Bytes, "32k", Some("2k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Buffer for (de)compression.";
     gzip_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("9"), "", 0, "Zlib level.";
-    gzip_memlevel: u64 = 8, Number, Unsigned, "8", Some("1"), Some("9"), "", 0, "Zlib memory level.";
-    h2_header_table_size: u64 = 4096, Number, Bytes, "4k", Some("0b"), None, "bytes", 0, "HPACK decoding table size announced.";
-    h2_initial_window_size: u64 = 65535, Number, Bytes, "65535b", Some("65535b"), Some("2147483647b"), "bytes", 0, "SETTINGS initial window.";
-    h2_max_concurrent_streams: u64 = 100, Number, Unsigned, "100", Some("0"), None, "streams", 0, "SETTINGS stream limit.";
-    h2_max_frame_size: u64 = 16384, Number, Bytes, "16k", Some("16k"), Some("16777215b"), "bytes", 0, "SETTINGS frame size.";
-    h2_max_header_list_size: u64 = 2147483647, Number, Bytes, "2147483647b", Some("0b"), None, "bytes", 0, "SETTINGS header list limit.";
-    h2_rx_window_increment: u64 = 1048576, Number, Bytes, "1M", Some("1M"), Some("1G"), "bytes", WIZARD, "Credit per WINDOW_UPDATE.";
-    h2_rx_window_low_water: u64 = 10485760, Number, Bytes, "10M", Some("65535b"), Some("1G"), "bytes", WIZARD, "Send credit when window is below.";
-    h2_rxbuf_storage: String = "Transient".to_owned(), Text, Text, "Transient", None, None, "", MUST_RESTART, "Storage name for H2 receive buffers.";
+    gzip_memlevel: u64 = 8, Number, Unsigned, "8", Some("1"), Some("9"), "", ACCEPTED_ONLY, "Zlib memory level.";
+    h2_header_table_size: u64 = 4096, Number, Bytes, "4k", Some("0b"), None, "bytes", ACCEPTED_ONLY, "HPACK decoding table size announced.";
+    h2_initial_window_size: u64 = 65535, Number, Bytes, "65535b", Some("65535b"), Some("2147483647b"), "bytes", ACCEPTED_ONLY, "SETTINGS initial window.";
+    h2_max_concurrent_streams: u64 = 100, Number, Unsigned, "100", Some("0"), None, "streams", ACCEPTED_ONLY, "SETTINGS stream limit.";
+    h2_max_frame_size: u64 = 16384, Number, Bytes, "16k", Some("16k"), Some("16777215b"), "bytes", ACCEPTED_ONLY, "SETTINGS frame size.";
+    h2_max_header_list_size: u64 = 2147483647, Number, Bytes, "2147483647b", Some("0b"), None, "bytes", ACCEPTED_ONLY, "SETTINGS header list limit.";
+    h2_rx_window_increment: u64 = 1048576, Number, Bytes, "1M", Some("1M"), Some("1G"), "bytes", WIZARD | ACCEPTED_ONLY, "Credit per WINDOW_UPDATE.";
+    h2_rx_window_low_water: u64 = 10485760, Number, Bytes, "10M", Some("65535b"), Some("1G"), "bytes", WIZARD | ACCEPTED_ONLY, "Send credit when window is below.";
+    h2_rxbuf_storage: String = "Transient".to_owned(), Text, Text, "Transient", None, None, "", MUST_RESTART | ACCEPTED_ONLY, "Storage name for H2 receive buffers.";
     http1_iovs: u64 = 64, Number, Unsigned, "64", Some("5"), Some("1024"), "struct iovec (=16 bytes)", WIZARD | ACCEPTED_ONLY, "Io vectors for HTTP/1 output.";
     http_gzip_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Master switch for gzip handling.";
     http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
@@ -195,7 +196,7 @@ parameters! {
     idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
     listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
     lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
-    max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
+    max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", ACCEPTED_ONLY, "ESI nesting limit.";
     max_restarts: u64 = 4, Number, Unsigned, "4", Some("0"), None, "restarts", 0, "Restart limit.";
     max_retries: u64 = 4, Number, Unsigned, "4", Some("0"), None, "retries", 0, "Retry limit.";
     max_vcl: u64 = 100, Number, Unsigned, "100", Some("0"), None, "", 0, "Number of VCLs that triggers max_vcl_handling.";
@@ -207,7 +208,7 @@ parameters! {
     ping_interval: u64 = 3, Number, Unsigned, "3", Some("0"), None, "seconds", MUST_RESTART, "Master→worker ping; 0 off.";
     pipe_sess_max: u64 = 0, Number, Unsigned, "0", Some("0"), None, "connections", 0, "Limit of concurrent pipes; 0 none.";
     pipe_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Idle timeout of pipes.";
-    pool_req: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple min,max,age (request).";
+    pool_req: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", 0, "Memory pool triple min,max,age (request).";
     pool_sess: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (session).";
     pool_vbo: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (backend fetch).";
     prefer_ipv6: bool = false, Bool, Bool, "off", None, None, "bool", 0, "Prefer v6 for dual-stack backends.";
@@ -234,9 +235,9 @@ parameters! {
     thread_queue_limit: u64 = 20, Number, Unsigned, "20", Some("0"), None, "requests", EXPERIMENTAL | ACCEPTED_ONLY, "Queue length per pool.";
     thread_stats_rate: u64 = 10, Number, Unsigned, "10", Some("0"), None, "requests", EXPERIMENTAL | ACCEPTED_ONLY, "Jobs before statistics must be merged.";
     timeout_idle: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", 0, "Client idle timeout.";
-    timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL | ACCEPTED_ONLY, "Wait on keep-alive before handing session to waiter.";
+    timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL, "Wait on keep-alive before handing session to waiter.";
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
-    vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", 0, "Allow inline C.";
+    vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: there is no C compiler here, and C{ is refused.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";
     vcc_unsafe_path: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Allow / in include/vmod paths.";
     vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL goes cold.";
@@ -244,11 +245,12 @@ parameters! {
     vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", ACCEPTED_ONLY, "Search path for VMODs.";
     vsl_buffer: u64 = 16384, Number, Bytes, "16k", Some("vsl_reclen + 12 bytes"), None, "bytes", 0, "Log buffer per transaction.";
     vsl_mask: [u8; 32] = default_log_mask(), Mask, LogMask, "-Debug,-ObjProtocol,-ObjStatus,-ObjReason,-ObjHeader,-VCL_trace,-ExpKill,-WorkThread,-Hash,-VfpAcct,-H2RxHdr,-H2RxBody,-H2TxHdr,-H2TxBody,-VdpAcct", None, None, "", 0, "Tag suppression.";
+    vsl_reasons: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Record why each request was a miss, a pass or an error, for `copal why` (Notice records).";
     vsl_reclen: u64 = 255, Number, Bytes, "255b", Some("16b"), Some("vsl_buffer - 12 bytes"), "bytes", 0, "Longest log record.";
     vsl_space: u64 = 83886080, Number, Bytes, "80M", Some("1M"), Some("4G"), "bytes", MUST_RESTART, "Log ring size.";
-    vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", 0, "Delay before freed VSM memory is released.";
-    workspace_backend: u64 = 98304, Number, Bytes, "96k", Some("1k"), None, "bytes", DELAYED, "Backend workspace.";
-    workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED, "Client workspace.";
+    vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", ACCEPTED_ONLY, "Delay before freed VSM memory is released: here readers keep what they have mapped.";
+    workspace_backend: u64 = 98304, Number, Bytes, "96k", Some("1k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Backend workspace: here memory of a request grows as needed, up to request_memory_max.";
+    workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
     workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
 }
@@ -342,6 +344,14 @@ pub static EXPERIMENTAL_BITS: &[&str] = &["drop_pools"];
 #[allow(missing_docs)]
 pub mod experimental {
     pub const DROP_POOLS: u64 = 1 << 0;
+}
+
+impl Parameters {
+    /// Whether the reasons of decisions are recorded: `vsl_reasons`, except for test scripts, which count records.
+    #[must_use]
+    pub fn tells_reasons(&self) -> bool {
+        self.vsl_reasons && self.debug & debug::VTC_MODE == 0
+    }
 }
 
 /// The default `vsl_mask`: byte `tag >> 3`, bit `0x80 >> (tag & 7)`, a set bit suppresses the tag.

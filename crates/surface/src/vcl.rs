@@ -4,7 +4,94 @@
 //! by [`Var`]. Old dialects map onto the same rows by tables of their own in the `vcl` crate.
 //! Source: VCL of Varnish 7.1.1 as observed. Next file: `vmod.rs`.
 
+pub mod legacy;
+pub mod newer;
+pub mod words;
+
 use serde::{Deserialize, Serialize};
+
+/// A generation of the language. Each has its own syntax, its own tables of what is available where, its own built-in VCL
+/// and its own semantics.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Generation {
+    /// Varnish 0.9 to 1.1.
+    V1,
+    /// Varnish 2.0.
+    V20,
+    /// Varnish 2.1.
+    V21,
+    /// Varnish 3.0.
+    V3,
+    /// Varnish 4.0 and later: the text says `vcl 4.0;` or `vcl 4.1;`.
+    V4,
+}
+
+impl Generation {
+    /// The generation of a language version times ten, as programs carry it: 10, 20, 21, 30, 40, 41.
+    #[must_use]
+    pub fn of_syntax(syntax: u8) -> Generation {
+        match syntax {
+            0..20 => Generation::V1,
+            20 => Generation::V20,
+            21..30 => Generation::V21,
+            30..40 => Generation::V3,
+            40.. => Generation::V4,
+        }
+    }
+
+    /// Every generation, the oldest first.
+    pub const ALL: &'static [Generation] =
+        &[Generation::V1, Generation::V20, Generation::V21, Generation::V3, Generation::V4];
+
+    /// The word for it on the command line and in messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Generation::V1 => "1.1",
+            Generation::V20 => "2.0",
+            Generation::V21 => "2.1",
+            Generation::V3 => "3.0",
+            Generation::V4 => "4",
+        }
+    }
+
+    /// The generation that such a word names: any version number of it will do, e.g. `3`, `3.0`, `3.0.7`, `1.0`, `1.x`, `4.1`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Generation> {
+        let mut numbers = name.split('.');
+        let major = numbers.next()?;
+        let minor = numbers.next().unwrap_or("");
+        if numbers.next().is_some_and(|patch| !patch.bytes().all(|byte| byte.is_ascii_digit())) {
+            return None;
+        }
+        match (major, minor) {
+            ("0" | "1", "" | "0" | "1" | "9" | "x") => Some(Generation::V1),
+            ("2", "0") => Some(Generation::V20),
+            ("2", "" | "1" | "x") => Some(Generation::V21),
+            ("3", "" | "0" | "x") => Some(Generation::V3),
+            ("4", "" | "0" | "1" | "x") => Some(Generation::V4),
+            _ => None,
+        }
+    }
+
+    /// The language version times ten that programs of an old dialect carry; `None` for VCL 4, whose texts say it.
+    #[must_use]
+    pub fn legacy_syntax(self) -> Option<u8> {
+        match self {
+            Generation::V1 => Some(10),
+            Generation::V20 => Some(20),
+            Generation::V21 => Some(21),
+            Generation::V3 => Some(30),
+            Generation::V4 => None,
+        }
+    }
+
+    /// Before 4.0: `req` is one object through the whole cycle, and `vcl_fetch` decides for the client.
+    #[must_use]
+    pub fn is_legacy(self) -> bool {
+        self < Generation::V4
+    }
+}
 
 /// A built-in subroutine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,6 +149,16 @@ pub struct MethodRow {
     pub bit: u16,
     /// What `return` may say.
     pub actions: &'static [Action],
+    /// What it may say in the old dialects besides: `vcl_fetch` decides for the client.
+    pub legacy_actions: &'static [Action],
+}
+
+impl MethodRow {
+    /// Whether the method of a program of that generation may end so. What a dialect has no word for its compiler refuses.
+    #[must_use]
+    pub fn allows(&self, action: Action, generation: Generation) -> bool {
+        self.actions.contains(&action) || (generation.is_legacy() && self.legacy_actions.contains(&action))
+    }
 }
 
 /// What a `return` statement can say.
@@ -152,6 +249,7 @@ pub static METHODS: &[MethodRow] = &[
             Action::Purge,
             Action::Vcl,
         ],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Pipe,
@@ -159,6 +257,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "PIPE",
         bit: at::PIPE,
         actions: &[Action::Fail, Action::Synth, Action::Pipe],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Pass,
@@ -166,6 +265,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "PASS",
         bit: at::PASS,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Fetch],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Hash,
@@ -173,6 +273,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "HASH",
         bit: at::HASH,
         actions: &[Action::Fail, Action::Lookup],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Purge,
@@ -180,6 +281,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "PURGE",
         bit: at::PURGE,
         actions: &[Action::Fail, Action::Synth, Action::Restart],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Miss,
@@ -187,6 +289,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "MISS",
         bit: at::MISS,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Pass, Action::Fetch],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Hit,
@@ -194,6 +297,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "HIT",
         bit: at::HIT,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Pass, Action::Deliver],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Deliver,
@@ -201,6 +305,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "DELIVER",
         bit: at::DELIVER,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Deliver],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Synth,
@@ -208,6 +313,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "SYNTH",
         bit: at::SYNTH,
         actions: &[Action::Fail, Action::Restart, Action::Deliver],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::BackendFetch,
@@ -215,6 +321,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "BACKEND_FETCH",
         bit: at::BACKEND_FETCH,
         actions: &[Action::Fail, Action::Fetch, Action::Abandon, Action::Error],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::BackendResponse,
@@ -222,6 +329,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "BACKEND_RESPONSE",
         bit: at::BACKEND_RESPONSE,
         actions: &[Action::Fail, Action::Deliver, Action::Retry, Action::Abandon, Action::Pass, Action::Error],
+        legacy_actions: &[Action::Restart, Action::Synth],
     },
     MethodRow {
         method: Method::BackendError,
@@ -229,6 +337,7 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "BACKEND_ERROR",
         bit: at::BACKEND_ERROR,
         actions: &[Action::Fail, Action::Deliver, Action::Retry, Action::Abandon],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Init,
@@ -236,13 +345,15 @@ pub static METHODS: &[MethodRow] = &[
         log_name: "INIT",
         bit: at::INIT,
         actions: &[Action::Ok, Action::Fail],
+        legacy_actions: &[],
     },
     MethodRow {
         method: Method::Fini,
         name: "vcl_fini",
         log_name: "FINI",
         bit: at::FINI,
-        actions: &[Action::Ok, Action::Fail],
+        actions: &[Action::Ok],
+        legacy_actions: &[],
     },
 ];
 
@@ -439,10 +550,41 @@ pub enum Var {
     StorageFreeSpace,
     StorageHappy,
     StorageUsedSpace,
+    ParamBackendIdleTimeout,
+    ParamBetweenBytesTimeout,
+    ParamConnectTimeout,
+    ParamDefaultGrace,
+    ParamDefaultKeep,
+    ParamDefaultTtl,
+    ParamFirstByteTimeout,
+    ParamIdleSendTimeout,
+    ParamMaxEsiDepth,
+    ParamMaxRestarts,
+    ParamMaxRetries,
+    ParamPipeTimeout,
+    ParamSendTimeout,
+    ParamShortlived,
+    ParamTimeoutIdle,
+    /// Old dialects: whether the response may be kept.
+    Cacheable,
+    /// Old dialects: for how long its backend counts as sick for what was asked.
+    Saintmode,
+    /// Old dialects: how long ago the object was last delivered.
+    ObjLastuse,
+    /// Old dialects: the digest the object is filed under, in hexadecimal.
+    ObjHash,
 }
 
+/// Variables that the old dialects have alone, with their types. What they are called is in [`legacy`].
+pub static LEGACY_VARIABLES: &[(Var, Type)] = &[
+    (Var::Cacheable, Type::Bool),
+    (Var::Saintmode, Type::Duration),
+    (Var::ObjLastuse, Type::Duration),
+    (Var::ObjHash, Type::String),
+];
+
 /// One variable, or one of two rows when its access differs between VCL 4.0 and 4.1.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct VariableRow {
     /// The variable.
     pub var: Var,
@@ -626,7 +768,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Cap on object grace at lookup; unset = no cap",
@@ -791,7 +933,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Cap on object age for hits",
@@ -901,7 +1043,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::BACKEND,
         write: at::BACKEND,
-        unset: 0,
+        unset: at::BACKEND,
         syntax_min: 40,
         syntax_max: 41,
         text: "Fetch timeout",
@@ -923,7 +1065,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::PIPE | at::BACKEND,
         write: at::PIPE | at::BACKEND,
-        unset: 0,
+        unset: at::PIPE | at::BACKEND,
         syntax_min: 40,
         syntax_max: 41,
         text: "Fetch timeout",
@@ -934,7 +1076,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::BACKEND,
         write: at::BACKEND,
-        unset: 0,
+        unset: at::BACKEND,
         syntax_min: 40,
         syntax_max: 41,
         text: "Fetch timeout",
@@ -1627,7 +1769,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Per-write timeout",
@@ -1638,7 +1780,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Total send timeout",
@@ -1649,7 +1791,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Idle timeout",
@@ -1660,7 +1802,7 @@ pub static VARIABLES: &[VariableRow] = &[
         kind: Type::Duration,
         read: at::CLIENT,
         write: at::CLIENT,
-        unset: 0,
+        unset: at::CLIENT,
         syntax_min: 40,
         syntax_max: 41,
         text: "Linger timeout",
@@ -1680,7 +1822,7 @@ pub static VARIABLES: &[VariableRow] = &[
         var: Var::StorageFreeSpace,
         name: "storage.*.free_space",
         kind: Type::Bytes,
-        read: at::CLIENT | at::BACKEND,
+        read: at::ALL,
         write: 0,
         unset: 0,
         syntax_min: 40,
@@ -1691,7 +1833,7 @@ pub static VARIABLES: &[VariableRow] = &[
         var: Var::StorageHappy,
         name: "storage.*.happy",
         kind: Type::Bool,
-        read: at::CLIENT | at::BACKEND,
+        read: at::ALL,
         write: 0,
         unset: 0,
         syntax_min: 40,
@@ -1702,11 +1844,176 @@ pub static VARIABLES: &[VariableRow] = &[
         var: Var::StorageUsedSpace,
         name: "storage.*.used_space",
         kind: Type::Bytes,
-        read: at::CLIENT | at::BACKEND,
+        read: at::ALL,
         write: 0,
         unset: 0,
         syntax_min: 40,
         syntax_max: 41,
         text: "Used bytes",
+    },
+    VariableRow {
+        var: Var::ParamBackendIdleTimeout,
+        name: "param.backend_idle_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long idle connections to origins are kept: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamBetweenBytesTimeout,
+        name: "param.between_bytes_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "Longest gap between bytes of an origin: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamConnectTimeout,
+        name: "param.connect_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long connecting to an origin may take: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamDefaultGrace,
+        name: "param.default_grace",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "Grace of objects where nothing else says it: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamDefaultKeep,
+        name: "param.default_keep",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "Keep of objects where nothing else says it: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamDefaultTtl,
+        name: "param.default_ttl",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "Ttl of objects where nothing else says it: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamFirstByteTimeout,
+        name: "param.first_byte_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long an origin may take to begin its answer: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamIdleSendTimeout,
+        name: "param.idle_send_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long a write to a client may take: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamMaxEsiDepth,
+        name: "param.max_esi_depth",
+        kind: Type::Int,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How deep ESI includes may nest: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamMaxRestarts,
+        name: "param.max_restarts",
+        kind: Type::Int,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How often a request may restart: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamMaxRetries,
+        name: "param.max_retries",
+        kind: Type::Int,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How often a fetch may be tried again: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamPipeTimeout,
+        name: "param.pipe_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long a pipe may be idle: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamSendTimeout,
+        name: "param.send_timeout",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long sending an answer may take: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamShortlived,
+        name: "param.shortlived",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "The lifetime below which objects go to Transient: the parameter of that name, as Varnish has it since 8.0",
+    },
+    VariableRow {
+        var: Var::ParamTimeoutIdle,
+        name: "param.timeout_idle",
+        kind: Type::Duration,
+        read: at::ALL,
+        write: 0,
+        unset: 0,
+        syntax_min: 40,
+        syntax_max: 41,
+        text: "How long a client may be idle: the parameter of that name, as Varnish has it since 8.0",
     },
 ];

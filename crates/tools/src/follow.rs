@@ -1,33 +1,74 @@
-//! What `log` and `ncsa` have in common: finding the log, following it, grouping, queries, limits, signals, daemon mode.
+//! What the tools of the log have in common: finding the log, following it, grouping, queries, limits, signals, daemon mode.
 
+mod pid_file;
 mod rate;
 mod source;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shm::read::Next;
-use shm::read::group::{Grouper, Grouping, Transaction};
+use shm::read::group::{Grouper, Grouping, Sides, Transaction};
 use shm::read::query::Query;
+use shm::read::vsm::{Vsm, work_directory};
 
 use crate::Streams;
 use crate::options::Given;
 use crate::patience::Patience;
 use crate::signals::Signals;
+use pid_file::PidFile;
 use rate::Rate;
-use source::Source;
+use source::{Look, Source};
 
 /// How long an idle tool sleeps before it looks again.
-const IDLE: Duration = Duration::from_millis(10);
+pub(crate) const IDLE: Duration = Duration::from_millis(10);
 /// How often the index is looked at while nothing comes.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How a log stands when a tool is asked what to do meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LogState {
+    /// There is more to read.
+    Reading,
+    /// All has been read, and more may come.
+    Waiting,
+    /// No more will come.
+    Ended,
+}
 
 /// Takes the groups that are to be reported.
 pub(crate) trait Sink {
     /// Reports one group.
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()>;
+
+    /// The log of the server with this identity (empty for a file) is about to be read.
+    fn begin(&mut self, _identity: &str, _signals: &Arc<Signals>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Called after every look at the log; waits a little unless there is more to read. False ends the tool.
+    fn turn(&mut self, state: LogState) -> io::Result<bool> {
+        if state == LogState::Waiting {
+            std::thread::sleep(IDLE);
+        }
+        Ok(state != LogState::Ended)
+    }
+
+    /// Something happened to the log that the user should know.
+    fn notice(&mut self, text: &str, error: &mut dyn Write) {
+        let _ = writeln!(error, "{text}");
+    }
+
+    /// Reading has ended; called once whatever happened since [`Sink::begin`].
+    fn end(&mut self) {}
+
+    /// True for a tool that shows itself before there is a server, if it may wait for ever.
+    fn starts_without_server(&self) -> bool {
+        false
+    }
 }
 
 /// The options common to the tools of the log.
@@ -37,6 +78,8 @@ pub(crate) struct Follow {
     from_head: bool,
     patience: Patience,
     pub grouping: Grouping,
+    /// `-b`, `-c` and `-E`; without them, everything.
+    pub sides: Option<Sides>,
     query: Option<Query>,
     incomplete_max: usize,
     timeout_seconds: f64,
@@ -44,10 +87,12 @@ pub(crate) struct Follow {
     rate: Option<Rate>,
     pid_file: Option<OsString>,
     daemonize: bool,
-    pub write_to: Option<OsString>,
-    pub append: bool,
-    pub unbuffered: bool,
-    pub caseless: bool,
+    /// `-w` was given, be it with `-` for standard output.
+    pub writes: bool,
+    write_to: Option<OsString>,
+    append: bool,
+    unbuffered: bool,
+    caseless: bool,
 }
 
 impl Follow {
@@ -60,6 +105,7 @@ impl Follow {
             from_head: given.has('d'),
             patience: Patience::default(),
             grouping: Grouping::Vxid,
+            sides: None,
             query: None,
             incomplete_max: 1000,
             timeout_seconds: 120.0,
@@ -67,6 +113,7 @@ impl Follow {
             rate: None,
             pid_file: path('P'),
             daemonize: given.has('D'),
+            writes: given.has('w'),
             write_to: path('w'),
             append: given.has('a'),
             unbuffered: given.has('u'),
@@ -82,13 +129,13 @@ impl Follow {
                         Patience::parse(argument).ok_or_else(|| format!("-t: Invalid argument: {text}"))?;
                 }
                 'k' => {
-                    let number = text.parse().ok().filter(|number| *number > 0);
+                    let number = text.parse().ok().filter(|number| *number > 0 && *number <= i32::MAX as u64);
                     follow.groups_max = Some(number.ok_or_else(|| format!("-k: Invalid number '{text}'"))?);
                 }
                 'L' => {
-                    let number: i64 = text.parse().map_err(|_| "-L: Syntax error".to_owned())?;
-                    let number = usize::try_from(number).ok().filter(|number| *number > 0);
-                    follow.incomplete_max = number.ok_or("-L: Range error")?;
+                    let number: i64 = text.trim().parse().map_err(|_| "-L: Syntax error".to_owned())?;
+                    let number = i32::try_from(number).ok().filter(|number| *number > 0);
+                    follow.incomplete_max = number.ok_or("-L: Range error")? as usize;
                 }
                 'T' => {
                     let seconds: f64 = text.parse().map_err(|_| "-T: Syntax error".to_owned())?;
@@ -100,9 +147,8 @@ impl Follow {
                 'R' => follow.rate = Some(Rate::parse(&text).map_err(|error| format!("-R: {error}"))?),
                 'q' => queries.push(text.into_owned()),
                 'Q' => {
-                    let read =
-                        fs::read_to_string(argument).map_err(|error| format!("-Q {text}: {}", reason(&error)))?;
-                    queries.push(read);
+                    let read = fs::read(argument).map_err(|error| format!("-Q {text}: {}", reason(&error)))?;
+                    queries.push(String::from_utf8_lossy(&read).into_owned());
                 }
                 _ => {}
             }
@@ -110,6 +156,8 @@ impl Follow {
         if follow.file.is_some() && follow.name.is_some() {
             return Err("Only one of -n and -r options may be used".to_owned());
         }
+        let sides = Sides { client: given.has('c') || given.has('E'), backend: given.has('b'), esi: given.has('E') };
+        follow.sides = (sides.client || sides.backend).then_some(sides);
         if !queries.is_empty() {
             let query = Query::parse(&queries.join("\n"), follow.caseless)
                 .map_err(|error| format!("Query expression error:\n{error}"))?;
@@ -121,6 +169,9 @@ impl Follow {
         }
         if follow.daemonize && to_stdout {
             return Err("Daemon cannot write to stdout".to_owned());
+        }
+        if follow.daemonize && follow.file.as_deref() == Some(OsStr::new("-")) {
+            return Err("Daemon cannot read from stdin".to_owned());
         }
         if to_stdout {
             follow.write_to = None;
@@ -143,22 +194,6 @@ impl Follow {
     fn try_run(&mut self, sink: &mut dyn Sink, file_head: &'static [u8], streams: &mut Streams) -> Result<(), Ended> {
         // A daemon changes its directory, and must still find the file at its end.
         self.pid_file = self.pid_file.take().map(|path| std::path::absolute(&path).map_or(path, Into::into));
-        let mut pid_file = match &self.pid_file {
-            None => None,
-            Some(path) => {
-                let file = fs::File::create(path);
-                Some(file.map_err(|error| failed(format!("{}: {}", path.to_string_lossy(), reason(&error))))?)
-            }
-        };
-        let mut source = match &self.file {
-            Some(file) if file == "-" => Source::stream(&mut *streams.input, "-").map_err(failed)?,
-            Some(file) => Source::file(file).map_err(failed)?,
-            None => {
-                let vsm = self.patience.attach(self.name.as_deref());
-                let vsm = vsm.ok_or_else(|| failed("VSM: Could not get hold of varnishd, is it running?".into()))?;
-                Source::server(vsm, self.from_head)
-            }
-        };
         let mut file = match &self.write_to {
             None => None,
             Some(path) => {
@@ -169,21 +204,42 @@ impl Follow {
                 )
             }
         };
+        let mut source = match &self.file {
+            Some(file) if file == "-" => Source::stream(&mut *streams.input, "-").map_err(failed)?,
+            Some(file) => Source::file(file).map_err(failed)?,
+            None => {
+                let vsm = if sink.starts_without_server() && self.patience == Patience(None) {
+                    Some(Vsm::new(&work_directory(self.name.as_deref())))
+                } else {
+                    self.patience.attach(self.name.as_deref())
+                };
+                let vsm = vsm.ok_or_else(|| failed("VSM: Could not get hold of varnishd, is it running?".into()))?;
+                Source::server(vsm, self.from_head)
+            }
+        };
+        let mut pid_file = match &self.pid_file {
+            None => None,
+            Some(path) => Some(PidFile::open(path.as_ref()).map_err(failed)?),
+        };
         if self.daemonize {
             nix::unistd::daemon(false, false).map_err(|error| failed(format!("Cannot become a daemon: {error}")))?;
         }
         if let Some(file) = &mut pid_file {
-            let written = writeln!(file, "{}", std::process::id());
-            written.map_err(|error| failed(format!("Cannot write PID file: {}", reason(&error))))?;
+            file.write().map_err(failed)?;
         }
         let signals = if streams.program { Signals::listen() } else { Signals::deaf() };
+        if self.writes && file.is_none() {
+            streams.output.write_all(file_head).map_err(|_| Ended::OutputGone)?;
+        }
         let ended = {
             let Streams { output, error, .. } = streams;
-            self.follow(&mut source, sink, &mut file, &mut **output, &mut **error, &signals)
+            match sink.begin(&source.identity(), &signals) {
+                Ok(()) => self.follow(&mut source, sink, &mut file, &mut **output, &mut **error, &signals),
+                Err(_) => Err(Ended::OutputGone),
+            }
         };
-        if let Some(path) = &self.pid_file {
-            let _ = fs::remove_file(path);
-        }
+        drop(pid_file);
+        sink.end();
         let flushed = match &mut file {
             Some(file) => file.flush(),
             None => streams.output.flush(),
@@ -200,10 +256,11 @@ impl Follow {
         error: &mut dyn Write,
         signals: &Signals,
     ) -> Result<(), Ended> {
-        let mut grouper = Grouper::new(self.grouping, self.incomplete_max, self.timeout_seconds);
+        let mut grouper = Grouper::new(self.grouping, self.incomplete_max, self.timeout_seconds).only(self.sides);
         let started = Instant::now();
         let mut next_look = started;
         let mut words = Vec::new();
+        let mut messages = Vec::new();
         let mut reported = 0;
         loop {
             let now = started.elapsed().as_secs_f64();
@@ -213,9 +270,10 @@ impl Follow {
                 Next::Wait => grouper.tick(now),
                 Next::End => {}
                 Next::Overrun => {
-                    let _ = writeln!(error, "Log overrun");
-                    grouper.reset();
-                    source.lose_place();
+                    // What is there of unfinished transactions is all there will be.
+                    grouper.flush();
+                    messages.extend_from_slice(b"Log overrun\n");
+                    source.lose_place(&mut messages);
                 }
             }
             if signals.take_flush() {
@@ -238,7 +296,7 @@ impl Follow {
                 }
                 reported += 1;
                 if self.groups_max.is_some_and(|limit| reported >= limit) {
-                    return Ok(());
+                    break;
                 }
             }
             if signals.stop() {
@@ -250,24 +308,37 @@ impl Follow {
                     _ => return Ok(()),
                 }
             }
-            match next {
-                Next::Chunk => {}
-                Next::End => return Ok(()),
-                Next::Wait | Next::Overrun => {
-                    if self.from_head && next == Next::Wait {
-                        return source.found_log().map_err(failed);
-                    }
-                    match file {
-                        Some(file) => file.flush(),
-                        None => output.flush(),
-                    }
-                    .map_err(|_| Ended::OutputGone)?;
-                    if next_look <= Instant::now() {
-                        source.look_again(error);
-                        next_look = Instant::now() + INDEX_INTERVAL;
-                    }
-                    std::thread::sleep(IDLE);
+            let state = match next {
+                _ if self.groups_max.is_some_and(|limit| reported >= limit) => LogState::Ended,
+                Next::Chunk => LogState::Reading,
+                Next::End => LogState::Ended,
+                Next::Wait if self.from_head => {
+                    source.found_log().map_err(failed)?;
+                    LogState::Ended
                 }
+                Next::Wait | Next::Overrun => LogState::Waiting,
+            };
+            if state == LogState::Waiting {
+                match file {
+                    Some(file) => file.flush(),
+                    None => output.flush(),
+                }
+                .map_err(|_| Ended::OutputGone)?;
+                if next_look <= Instant::now() {
+                    if source.look_again(&mut messages) == Look::Gone {
+                        grouper.flush();
+                    }
+                    next_look = Instant::now() + INDEX_INTERVAL;
+                }
+            }
+            if !messages.is_empty() {
+                for text in String::from_utf8_lossy(&messages).lines() {
+                    sink.notice(text, error);
+                }
+                messages.clear();
+            }
+            if !sink.turn(state).map_err(|_| Ended::OutputGone)? {
+                return Ok(());
             }
         }
     }
@@ -285,15 +356,19 @@ fn failed(message: String) -> Ended {
     Ended::Failed(1, message)
 }
 
+const GROUPINGS: [(&str, Grouping); 4] =
+    [("raw", Grouping::Raw), ("vxid", Grouping::Vxid), ("request", Grouping::Request), ("session", Grouping::Session)];
+
+/// A grouping by its name, in any case, or by as much of its start as is unambiguous.
 fn grouping(text: &str, allowed: &[Grouping]) -> Result<Grouping, String> {
-    let grouping = match text {
-        "raw" => Grouping::Raw,
-        "vxid" => Grouping::Vxid,
-        "request" => Grouping::Request,
-        "session" => Grouping::Session,
-        _ => return Err(format!("Unknown grouping type: {text}")),
+    let starts = |name: &str| name.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
+    let mut found = GROUPINGS.iter().filter(|(name, _)| starts(name));
+    let (name, grouping) = match (found.next(), found.next()) {
+        (None, _) => return Err(format!("Unknown grouping type: {text}")),
+        (Some(_), Some(_)) => return Err(format!("Ambiguous grouping type: {text}")),
+        (Some(found), None) => found,
     };
-    if allowed.contains(&grouping) { Ok(grouping) } else { Err(format!("Invalid grouping mode: {text}")) }
+    if allowed.contains(grouping) { Ok(*grouping) } else { Err(format!("Invalid grouping mode: {name}")) }
 }
 
 /// What the system says about an error, without the number.

@@ -6,6 +6,10 @@
 //! | [`log`] | `varnishlog`: the log, by transaction |
 //! | [`ncsa`] | `varnishncsa`: one line per request |
 //! | [`stat`] | `varnishstat`: the counters |
+//! | [`top`] | `varnishtop`: the most frequent records of the log |
+//! | [`hist`] | `varnishhist`: how long requests take, or how large they are, as a histogram |
+//! | [`why`] | nothing: why a request was a hit, a miss, a pass or an error |
+//! | [`vcl`] | nothing: what is done with VCL texts without a server |
 //!
 //! Options, output and exit status are those of the stock 7.1 programs. *Invariant:* a tool reads what a server
 //! publishes and never writes into it. Records, groups, queries and counters are read by `shm::read`; what is common to
@@ -16,13 +20,19 @@
 
 mod administration;
 mod follow;
+mod histogram;
 mod line;
+mod live;
 mod options;
 mod output;
 mod patience;
+mod ranking;
+mod screen;
 mod signals;
 mod statistics;
 mod transactions;
+mod vcl_tool;
+mod why;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -63,6 +73,30 @@ pub fn stat(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| statistics::run(args, streams))
 }
 
+/// `varnishtop`: ranks the records of the log. Returns the exit status.
+#[must_use]
+pub fn top(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| ranking::run(args, streams))
+}
+
+/// `varnishhist`: draws a histogram of the log. Returns the exit status.
+#[must_use]
+pub fn hist(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| histogram::run(args, streams))
+}
+
+/// `copal vcl`: checks and explains VCL. Returns the exit status: 0 all is well, 1 the text is wrong, 2 the command line.
+#[must_use]
+pub fn vcl(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| vcl_tool::run(args, streams))
+}
+
+/// `copal why`: explains requests. Returns the exit status: 0 explained, 1 no such request, 2 the command line or no server.
+#[must_use]
+pub fn why(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| why::run(args, streams))
+}
+
 /// [`adm`] with streams of the caller's choice.
 #[must_use]
 pub fn adm_to(args: &[OsString], streams: &mut Streams) -> i32 {
@@ -87,7 +121,20 @@ pub fn stat_to(args: &[OsString], streams: &mut Streams) -> i32 {
     statistics::run(args, streams)
 }
 
+/// [`top`] with streams of the caller's choice.
+#[must_use]
+pub fn top_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    ranking::run(args, streams)
+}
+
+/// [`hist`] with streams of the caller's choice.
+#[must_use]
+pub fn hist_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    histogram::run(args, streams)
+}
+
 fn with_standard_streams(run: impl FnOnce(&mut Streams) -> i32) -> i32 {
+    shm::read::cut_off::end_with_a_message();
     let mut output = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut streams =
         Streams { input: &mut io::stdin().lock(), output: &mut output, error: &mut io::stderr(), program: true };

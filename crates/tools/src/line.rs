@@ -1,22 +1,26 @@
 //! `varnishncsa`: one line per client or backend request.
 //!
-//! The format's text → `line/format.rs`; what a transaction's records say → `line/facts.rs`; the line → `line/print.rs`.
+//! The format's text → `line/format.rs`; what a transaction's records say → `line/facts.rs`; the line → `line/print.rs`, or
+//! `line/object.rs` for `--json` without a format.
 
 mod facts;
 mod format;
+mod object;
 mod print;
+mod strftime;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 
-use shm::read::group::{Grouping, Kind, Reason, Transaction};
+use shm::read::group::{Grouping, Kind, Reason, Sides, Transaction};
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, reason};
-use crate::options::{Given, OptionRow, Program, option};
+use crate::options::{Given, OptionRow, Program, option, word_option};
 use facts::Facts;
 use format::Format;
+use print::Escapes;
 
 const DEFAULT_FORMAT: &str = "%h %l %u %t \"%r\" %s %b \"%{Referer}i\" \"%{User-agent}i\"";
 
@@ -43,7 +47,11 @@ const OPTIONS: &[OptionRow] = &[
     option('t', "<seconds|off>", "How long to wait for a server"),
     option('V', "", "Version"),
     option('w', "<filename>", "Output file"),
+    word_option(JSON, "json", "", "A JSON object a line; with -F or -f, lines of that template"),
 ];
+
+/// What `--json` is known by.
+const JSON: char = 'J';
 
 const PROGRAM: Program =
     Program { name: "varnishncsa", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
@@ -54,8 +62,20 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         Ok(given) => given,
         Err(status) => return status,
     };
-    let prepared = Follow::from_options(&given, &[Grouping::Vxid, Grouping::Request])
-        .and_then(|follow| Ok((follow, Format::parse(&format_text(&given)?)?)));
+    let escapes = match (given.has(JSON), given.has('j')) {
+        (true, _) => Escapes::StrictJson,
+        (false, true) => Escapes::Json,
+        (false, false) => Escapes::Text,
+    };
+    let objects = escapes == Escapes::StrictJson && !given.has('F') && !given.has('f');
+    let prepared = Follow::from_options(&given, &[Grouping::Vxid, Grouping::Request]).and_then(|follow| {
+        let text = if objects { object::FORMAT.to_owned() } else { format_text(&given)? };
+        let format = Format::parse(&text, escapes.safety())?;
+        if escapes == Escapes::StrictJson && !objects {
+            object::check_template(&format)?;
+        }
+        Ok((follow, format))
+    });
     let (mut follow, format) = match prepared {
         Ok(prepared) => prepared,
         Err(message) => {
@@ -63,15 +83,13 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             return 1;
         }
     };
-    let backend = given.has('b');
-    let esi = given.has('E');
-    let client = given.has('c') || esi || !backend;
+    let default = Sides { client: true, backend: false, esi: false };
+    let sides = *follow.sides.get_or_insert(default);
     let mut report = Report {
         format,
-        backend,
-        client,
-        esi,
-        json: given.has('j'),
+        sides,
+        escapes,
+        objects,
         whole_groups: follow.grouping == Grouping::Request,
         text: Vec::new(),
     };
@@ -91,19 +109,17 @@ fn format_text(given: &Given) -> Result<String, String> {
 
 fn read_format_file(path: &OsStr) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|error| format!("Can't open format file ({})", reason(&error)))?;
-    let text = String::from_utf8_lossy(&bytes);
-    match text.lines().next() {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
-        _ => Err("Empty format file".to_owned()),
+    match String::from_utf8_lossy(&bytes).split_inclusive('\n').next() {
+        Some(line) => Ok(line.strip_suffix('\n').unwrap_or(line).to_owned()),
+        None => Err("Empty format file".to_owned()),
     }
 }
 
 struct Report {
     format: Format,
-    client: bool,
-    backend: bool,
-    esi: bool,
-    json: bool,
+    sides: Sides,
+    escapes: Escapes,
+    objects: bool,
     whole_groups: bool,
     text: Vec<u8>,
 }
@@ -114,20 +130,18 @@ impl Sink for Report {
             // A group is reported whole; the sides choose among single transactions only.
             let wanted = self.whole_groups
                 || match transaction.kind {
-                    Kind::Request => self.client && (self.esi || transaction.reason != Reason::Esi),
-                    Kind::BackendRequest => self.backend,
+                    Kind::Request => self.sides.client && (self.sides.esi || transaction.reason != Reason::Esi),
+                    Kind::BackendRequest => self.sides.backend,
                     Kind::Session | Kind::Unknown | Kind::Raw => false,
                 };
             if !wanted {
                 continue;
             }
-            let Some(facts) = Facts::gather(transaction, &self.format) else { continue };
-            // Bytes that are no request are not safe to show as JSON.
-            if self.json && facts.is_garbage {
-                continue;
-            }
+            let Some(facts) = Facts::gather(transaction, &self.format, self.escapes.safety()) else { continue };
             self.text.clear();
-            if !print::line(&self.format, &facts, self.json, &mut self.text) {
+            if self.objects {
+                object::line(&facts, &mut self.text);
+            } else if !print::line(&self.format, &facts, self.escapes, &mut self.text) {
                 continue;
             }
             self.text.push(b'\n');

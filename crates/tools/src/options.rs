@@ -1,4 +1,6 @@
 //! Options of the tools: one table per program feeds parsing, usage and `--optstring`.
+//!
+//! What the stock programs have is a letter; what only ours have is a word after two dashes.
 
 use std::ffi::{OsStr, OsString};
 
@@ -6,8 +8,10 @@ use crate::Streams;
 
 /// One option.
 pub(crate) struct OptionRow {
-    /// The letter after the dash.
+    /// The letter after the dash; for an option that is a word, what [`Given`] knows it by.
     pub letter: char,
+    /// The word after two dashes, of an option that has no letter.
+    pub word: Option<&'static str>,
     /// What its argument is; empty for none.
     pub argument: &'static str,
     /// What it does.
@@ -16,7 +20,17 @@ pub(crate) struct OptionRow {
 
 /// Shorthand for a row.
 pub(crate) const fn option(letter: char, argument: &'static str, text: &'static str) -> OptionRow {
-    OptionRow { letter, argument, text }
+    OptionRow { letter, word: None, argument, text }
+}
+
+/// Shorthand for the row of an option that is a word.
+pub(crate) const fn word_option(
+    letter: char,
+    word: &'static str,
+    argument: &'static str,
+    text: &'static str,
+) -> OptionRow {
+    OptionRow { letter, word: Some(word), argument, text }
 }
 
 /// A program and its options.
@@ -77,10 +91,19 @@ impl Program {
                     let _ = writeln!(streams.output, "{}", self.optstring());
                     return Err(0);
                 }
-                Ok(Some(lexopt::Arg::Long(name))) => {
-                    return Err(self.wrong(&format!("invalid option -- '--{name}'"), streams));
+                Ok(Some(lexopt::Arg::Long(name))) => match self.options.iter().find(|row| row.word == Some(name)) {
+                    Some(row) => row.letter,
+                    None => {
+                        let what = format!("invalid option -- '--{name}'");
+                        return Err(self.wrong(&what, streams));
+                    }
+                },
+                Ok(Some(lexopt::Arg::Short(letter))) => {
+                    if !self.options.iter().any(|row| row.letter == letter && row.word.is_none()) {
+                        return Err(self.wrong(&format!("invalid option -- '{letter}'"), streams));
+                    }
+                    letter
                 }
-                Ok(Some(lexopt::Arg::Short(letter))) => letter,
                 Err(error) => return Err(self.wrong(&error.to_string(), streams)),
             };
             let Some(row) = self.options.iter().find(|row| row.letter == letter) else {
@@ -109,7 +132,8 @@ impl Program {
                 match parser.value() {
                     Ok(argument) => argument,
                     Err(_) => {
-                        return Err(self.wrong(&format!("option requires an argument -- '{letter}'"), streams));
+                        let name = row.word.map_or_else(|| letter.to_string(), str::to_owned);
+                        return Err(self.wrong(&format!("option requires an argument -- '{name}'"), streams));
                     }
                 }
             };
@@ -132,11 +156,9 @@ impl Program {
         }
         text.push_str("\n\nOptions:\n");
         for row in self.options {
-            let flag = if row.argument.is_empty() {
-                format!("[-{}]", row.letter)
-            } else {
-                format!("[-{} {}]", row.letter, row.argument)
-            };
+            let name = row.word.map_or_else(|| format!("-{}", row.letter), |word| format!("--{word}"));
+            let blank = if row.argument.is_empty() { "" } else { " " };
+            let flag = format!("[{name}{blank}{}]", row.argument);
             text.push_str(&format!(" {flag:<25} {}\n", row.text));
         }
         text
@@ -144,7 +166,7 @@ impl Program {
 
     /// The options as getopt(3) takes them, for wrapper scripts.
     fn optstring(&self) -> String {
-        let mut rows: Vec<_> = self.options.iter().collect();
+        let mut rows: Vec<_> = self.options.iter().filter(|row| row.word.is_none()).collect();
         rows.sort_by_key(|row| (row.letter.to_ascii_lowercase(), row.letter.is_ascii_lowercase()));
         rows.iter().flat_map(|row| [Some(row.letter), (!row.argument.is_empty()).then_some(':')]).flatten().collect()
     }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 /// A file to write to, `-w`.
 pub(crate) struct OutputFile {
     path: PathBuf,
-    append: bool,
     /// Written at the start of every new file.
     head: &'static [u8],
     file: BufWriter<File>,
@@ -19,13 +18,14 @@ impl OutputFile {
         // A daemon changes its directory, and must still find the file when it is rotated.
         let path = std::path::absolute(path)?;
         let file = open(&path, append, head)?;
-        Ok(OutputFile { path, append, head, file })
+        Ok(OutputFile { path, head, file })
     }
 
-    /// Closes the file, which may have been renamed, and opens its name again.
+    /// Closes the file, which may have been renamed, and opens its name again. What is there stays: a signal that comes
+    /// without a rename must not cost the log.
     pub fn rotate(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file = open(&self.path, self.append, self.head)?;
+        self.file = open(&self.path, true, self.head)?;
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The signals that a log tool heeds: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end.
+//! The signals that a tool heeds: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end, WINCH
+//! says that the window has another size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ pub(crate) struct Signals {
     stop: AtomicBool,
     rotate: AtomicBool,
     flush: AtomicBool,
+    resized: AtomicBool,
 }
 
 impl Signals {
@@ -24,7 +26,7 @@ impl Signals {
     pub fn listen() -> Arc<Signals> {
         let signals = Signals::deaf();
         let mut set = SigSet::empty();
-        for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGINT, Signal::SIGTERM] {
+        for signal in [Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGINT, Signal::SIGTERM, Signal::SIGWINCH] {
             set.add(signal);
         }
         if set.thread_block().is_err() {
@@ -36,8 +38,10 @@ impl Signals {
                 match signal {
                     Signal::SIGHUP => heard.rotate.store(true, Ordering::Relaxed),
                     Signal::SIGUSR1 => heard.flush.store(true, Ordering::Relaxed),
+                    Signal::SIGWINCH => heard.resized.store(true, Ordering::Relaxed),
                     _ => {
                         if heard.stop.swap(true, Ordering::Relaxed) {
+                            crate::screen::restore_modes();
                             std::process::exit(1);
                         }
                     }
@@ -60,5 +64,10 @@ impl Signals {
     /// True when a USR1 came since the last look.
     pub fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
+    }
+
+    /// True when the window has changed its size since the last look.
+    pub fn take_resized(&self) -> bool {
+        self.resized.swap(false, Ordering::Relaxed)
     }
 }

@@ -1,22 +1,24 @@
 //! `varnishlog`: the log, by transaction.
 //!
-//! Which records are shown: `transactions/select.rs`; how they look: `transactions/print.rs`; everything else, from
-//! attaching to daemon mode, is common to the log's tools: `follow.rs`.
+//! Which records are shown: `transactions/select.rs`; how they look: `transactions/print.rs`, with `--json`
+//! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log's tools: `follow.rs`.
 
-mod print;
-mod select;
+mod object;
+pub(crate) mod print;
+pub(crate) mod select;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 
 use shm::read::file::{FILE_HEAD, write_records};
 use shm::read::group::{Grouping, Transaction};
+use shm::read::record::Record;
 use surface::tag::Tag;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink};
-use crate::options::{OptionRow, Program, option};
-use select::{Selection, Sides};
+use crate::options::{OptionRow, Program, option, word_option};
+use select::{Selection, Shown};
 
 const OPTIONS: &[OptionRow] = &[
     option('a', "", "Append to the output file"),
@@ -47,7 +49,11 @@ const OPTIONS: &[OptionRow] = &[
     option('w', "<filename>", "Output file"),
     option('x', "<taglist>", "Exclude tags"),
     option('X', "<[taglist:]regex>", "Exclude by regular expression"),
+    word_option(JSON, "json", "", "One JSON object a line for every group"),
 ];
+
+/// What `--json` is known by.
+const JSON: char = 'J';
 
 const PROGRAM: Program =
     Program { name: "varnishlog", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
@@ -60,74 +66,105 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     };
     let all = [Grouping::Raw, Grouping::Vxid, Grouping::Request, Grouping::Session];
     let prepared = Follow::from_options(&given, &all).and_then(|follow| {
-        let selection = Selection::from_options(&given)?;
+        let mut selection = Selection::from_options(&given)?;
         if follow.grouping == Grouping::Raw && given.has('R') && selection.is_restricted() {
             return Err("-R may not be used with -i, -I, -x or -X in -g raw".to_owned());
         }
-        Ok((follow, selection))
+        let form = match (given.has(JSON), follow.writes && !given.has('A')) {
+            (true, _) => Form::Objects,
+            (false, true) => Form::Binary,
+            (false, false) => Form::Text,
+        };
+        if form == Form::Binary {
+            // Without these the file could not be grouped again.
+            selection.include_tags(&[Tag::Begin, Tag::Link, Tag::End]);
+        }
+        Ok((follow, selection, form))
     });
-    let (mut follow, selection) = match prepared {
+    let (mut follow, selection, form) = match prepared {
         Ok(prepared) => prepared,
         Err(message) => {
             let _ = writeln!(streams.error, "{message}");
             return 1;
         }
     };
-    let sides = Sides { client: given.has('c') || given.has('E'), backend: given.has('b'), esi: given.has('E') };
-    let binary = follow.write_to.is_some() && !given.has('A');
-    let head: &'static [u8] = if binary { FILE_HEAD } else { b"" };
-    let mut report = Report { selection, sides, verbose: given.has('v'), binary, text: Vec::new() };
+    let sides = Shown(follow.sides);
+    let head: &'static [u8] = if form == Form::Binary { FILE_HEAD } else { b"" };
+    let whole_groups = matches!(follow.grouping, Grouping::Request | Grouping::Session);
+    let mut report = Report { selection, sides, verbose: given.has('v'), form, whole_groups, text: Vec::new() };
     follow.run(&mut report, head, streams)
+}
+
+/// What the output is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Binary,
+    Objects,
 }
 
 struct Report {
     selection: Selection,
-    sides: Sides,
+    sides: Shown,
     verbose: bool,
-    binary: bool,
+    form: Form,
+    whole_groups: bool,
     text: Vec<u8>,
+}
+
+impl Report {
+    fn shows(&self, transaction: &Transaction, record: &Record) -> bool {
+        self.sides.shows_record(transaction, record) && self.selection.shows(record)
+    }
 }
 
 impl Sink for Report {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
         let shown = group.iter().filter(|transaction| self.sides.shows(transaction));
-        if self.binary {
-            for transaction in shown {
-                write_selected(transaction, &self.selection, &self.sides, output)?;
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        match self.form {
+            Form::Binary => {
+                for transaction in shown {
+                    self.write_selected(transaction, output)?;
+                }
             }
-            return Ok(());
-        }
-        self.text.clear();
-        for transaction in shown {
-            print::header(transaction, self.verbose, &mut self.text);
-            for record in transaction.records() {
-                if self.sides.shows_record(transaction, &record) && self.selection.shows(&record) {
-                    print::record(transaction, &record, self.verbose, &mut self.text);
+            Form::Objects => {
+                let shows = |transaction: &Transaction, record: &Record| self.shows(transaction, record);
+                let shown: Vec<&Transaction> = shown.collect();
+                if self.whole_groups {
+                    object::group(&shown, &shows, &mut text);
+                } else {
+                    shown.iter().for_each(|transaction| object::line(transaction, &shows, &mut text));
+                }
+            }
+            Form::Text => {
+                for transaction in shown {
+                    print::header(transaction, self.verbose, &mut text);
+                    for record in transaction.records().filter(|record| self.shows(transaction, record)) {
+                        print::record(transaction, &record, self.verbose, &mut text);
+                    }
+                }
+                if group.first().is_some_and(|first| first.level > 0) && !text.is_empty() {
+                    text.push(b'\n');
                 }
             }
         }
-        if group.first().is_some_and(|first| first.level > 0) && !self.text.is_empty() {
-            self.text.push(b'\n');
-        }
+        self.text = text;
         output.write_all(&self.text)
     }
 }
 
-fn write_selected(
-    transaction: &Transaction,
-    selection: &Selection,
-    sides: &Sides,
-    output: &mut dyn Write,
-) -> io::Result<()> {
-    let mut rest = transaction.words();
-    for record in transaction.records() {
-        let (words, tail) = rest.split_at(2 + record.payload.len().div_ceil(4));
-        rest = tail;
-        // Without these the file could not be grouped again.
-        let structure = matches!(record.tag(), Some(Tag::Begin | Tag::Link | Tag::End));
-        if sides.shows_record(transaction, &record) && (structure || selection.shows(&record)) {
-            write_records(output, words)?;
+impl Report {
+    fn write_selected(&self, transaction: &Transaction, output: &mut dyn Write) -> io::Result<()> {
+        let mut rest = transaction.words();
+        for record in transaction.records() {
+            let (words, tail) = rest.split_at(2 + record.payload.len().div_ceil(4));
+            rest = tail;
+            if self.shows(transaction, &record) {
+                write_records(output, words)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -56,6 +56,7 @@ pub struct Machine {
     calls: Vec<Frame>,
     counter: u32,
     method: Option<Method>,
+    is_traced: bool,
     /// Room for results of replacements before they go into the scratch.
     room: Vec<u8>,
 }
@@ -108,6 +109,7 @@ impl Machine {
         self.stack.clear();
         self.calls.clear();
         self.method = Some(method);
+        self.is_traced = host.is_traced();
         scratch.set_constants(program.constants());
         host.log(Tag::VCLCall, method.row().log_name.as_bytes());
         match program.entry(method) {
@@ -134,6 +136,18 @@ impl Machine {
             }
             Err(failure) => self.finish(Stop::Fail(failure), host),
         }
+    }
+
+    /// The method that ran last.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        self.method
+    }
+
+    /// Of the run that ended last, which instruction ended it, and the subroutines that had been called to get there, the
+    /// innermost last. For those who ask why.
+    pub fn decision(&self) -> (u32, impl Iterator<Item = u32>) {
+        (self.counter.saturating_sub(1), self.calls.iter().map(|frame| frame.sub))
     }
 
     fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
@@ -244,13 +258,27 @@ impl Machine {
                 self.stack.push(Value::Text(text));
             }
             Op::HasHeader(http, name) => {
-                let has = host.has_header(http, program.header_name(name), scratch);
+                let has = host.header_bytes(http, program.header_name(name)).is_some();
                 self.stack.push(Value::Bool(has));
             }
             Op::MatchHeader(http, name, regex) => {
-                let text = host.header(http, program.header_name(u32::from(name)), scratch);
-                let matched = matches(program, regex, text, scratch)?;
+                let value = host.header_bytes(http, program.header_name(u32::from(name))).unwrap_or(b"");
+                self.stack.push(Value::Bool(matches(program, regex, value)?));
+            }
+            Op::MatchVariable(var, regex) => {
+                let matched = match host.variable_bytes(var) {
+                    Some(value) => matches(program, regex, value)?,
+                    None => {
+                        let Value::Text(value) = host.read(var, scratch)? else { return Err(damaged()) };
+                        matches(program, regex, scratch.get(value))?
+                    }
+                };
                 self.stack.push(Value::Bool(matched));
+            }
+            Op::HeaderIs { http, name, len, start } => {
+                let wanted = scratch.get(Text::constant(start, u32::from(len)));
+                let is = host.header_bytes(http, program.header_name(u32::from(name))) == Some(wanted);
+                self.stack.push(Value::Bool(is));
             }
             Op::StorageProperty(var) => {
                 let Value::Stevedore(storage) = self.take()? else { return Err(damaged()) };
@@ -321,13 +349,13 @@ impl Machine {
             }
             Op::Match(regex) => {
                 let subject = self.take_text()?;
-                let matched = matches(program, regex, subject, scratch)?;
+                let matched = matches(program, regex, scratch.get(subject))?;
                 self.stack.push(Value::Bool(matched));
             }
             Op::MatchValue => {
                 let Value::Regex(regex) = self.take()? else { return Err(damaged()) };
                 let subject = self.take_text()?;
-                let matched = matches(program, regex, subject, scratch)?;
+                let matched = matches(program, regex, scratch.get(subject))?;
                 self.stack.push(Value::Bool(matched));
             }
             Op::MatchAcl(acl) => {
@@ -399,6 +427,17 @@ impl Machine {
                 self.stack.truncate(first);
                 match called? {
                     Called::Value(value) => self.stack.push(value),
+                    Called::Sub(sub) => {
+                        // What the caller forgets when the subroutine is done.
+                        self.stack.push(Value::Void);
+                        self.call_checked(sub, program)?;
+                    }
+                    Called::Check(sub) => {
+                        let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
+                        let why = self.refusal(sub, definition);
+                        let text = why.map_or(Text::UNSET, |why| scratch.put(why.as_bytes()));
+                        self.stack.push(Value::Text(text));
+                    }
                     Called::Wait => return Err(Stop::Wait),
                 }
             }
@@ -429,7 +468,9 @@ impl Machine {
                 return Err(fail(String::from_utf8_lossy(scratch.get(text)).into_owned()));
             }
             Op::Trace(point) => {
-                if let Some(place) = program.program().points.get(point as usize) {
+                if self.is_traced
+                    && let Some(place) = program.program().points.get(point as usize)
+                {
                     host.trace(point, *place);
                 }
             }
@@ -450,14 +491,20 @@ impl Machine {
     /// A call of what an expression gave: checks now what the compiler checks for calls by name.
     fn call_checked(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
         let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
+        match self.refusal(sub, definition) {
+            Some(why) => Err(fail(why)),
+            None => self.call(sub, program),
+        }
+    }
+
+    /// Why a subroutine that an expression gave cannot be called from here; `None` when it can.
+    fn refusal(&self, sub: u32, definition: &SubDefinition) -> Option<String> {
         let at = self.method.map_or(0, |method| method.row().bit);
         if definition.at & at == 0 {
-            return Err(fail(format!("Dynamic call to \"sub {}{{}}\" not allowed from here", definition.name)));
+            return Some(format!("Dynamic call to \"sub {}{{}}\" not allowed from here", definition.name));
         }
-        if self.calls.iter().any(|frame| frame.sub == sub) {
-            return Err(fail(format!("Recursive dynamic call to \"sub {}{{}}\"", definition.name)));
-        }
-        self.call(sub, program)
+        let is_running = self.calls.iter().any(|frame| frame.sub == sub);
+        is_running.then(|| format!("Recursive dynamic call to \"sub {}{{}}\"", definition.name))
     }
 
     fn match_acl<H: Host + ?Sized>(&mut self, acl: u32, program: &LinkedProgram, host: &mut H) -> Result<bool, Stop> {
@@ -508,9 +555,9 @@ impl Machine {
     }
 }
 
-fn matches(program: &LinkedProgram, regex: u32, subject: Text, scratch: &Scratch) -> Result<bool, Stop> {
+fn matches(program: &LinkedProgram, regex: u32, subject: &[u8]) -> Result<bool, Stop> {
     let regex = program.regex(regex).ok_or_else(damaged)?;
-    regex.is_match(scratch.get(subject)).map_err(|error| fail(format!("Regexp matching failed: {}", error.0)))
+    regex.is_match(subject).map_err(|error| fail(format!("Regexp matching failed: {}", error.0)))
 }
 
 #[inline]

@@ -4,6 +4,7 @@
 use crate::link::LinkedProgram;
 use crate::program::Point;
 use crate::value::{DirectorId, Scratch, Text, Value};
+use std::borrow::Cow;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Var};
 
@@ -16,6 +17,10 @@ pub struct Failure(pub String);
 pub enum Called {
     /// The result.
     Value(Value),
+    /// A subroutine is to be run, as by `call` of an expression; the call has no value.
+    Sub(u32),
+    /// Whether a subroutine may be called from here: the value is the text of why not, unset when it may.
+    Check(u32),
     /// The call has to wait; the evaluator stops with [`crate::eval::Outcome::Wait`] and, once resumed, takes the result from
     /// [`Host::resume`].
     Wait,
@@ -45,9 +50,11 @@ pub trait Host {
     fn unset(&mut self, var: Var) -> Result<(), Failure>;
     /// The first header of that name.
     fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text;
-    /// Whether there is a header of that name: [`Host::header`] without the copy.
-    fn has_header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> bool {
-        self.header(http, name, scratch).is_set()
+    /// The value of the first header of that name: [`Host::header`] without the copy.
+    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]>;
+    /// The text of a variable where it can be had without a copy; `None` = [`Host::read`] it.
+    fn variable_bytes(&self, _var: Var) -> Option<&[u8]> {
+        None
     }
     /// Replaces all headers of that name.
     ///
@@ -63,7 +70,7 @@ pub trait Host {
     /// The index of the storage of that name.
     fn storage_by_name(&self, name: &[u8]) -> Option<u32>;
     /// The name of a director or backend, for text; empty for none.
-    fn director_name(&self, director: DirectorId) -> &str;
+    fn director_name(&self, director: DirectorId) -> Cow<'_, str>;
     /// The backend that a director chooses now (`.resolve()`).
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
         Some(director)
@@ -77,6 +84,10 @@ pub trait Host {
     fn ban(&mut self, expression: &[u8]);
     /// Writes a log record for the running task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Whether [`Host::trace`] wants to be told; asked once a method.
+    fn is_traced(&self) -> bool {
+        true
+    }
     /// Passes a point of the program, for `VCL_trace` records (`<VCL name> <index> <source>.<line>.<position>`).
     fn trace(&mut self, _index: u32, _point: Point) {}
     /// `return (pass(duration))` of vcl_backend_response, before its VCL_return record: the response is to be passed for that

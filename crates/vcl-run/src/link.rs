@@ -6,7 +6,7 @@
 mod verify;
 
 use crate::acl::AclIndex;
-use crate::program::{Op, Program};
+use crate::program::Program;
 use crate::regex::{Regex, RegexLimits};
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub struct LinkedProgram {
     program: Program,
     constants: Arc<[u8]>,
     regexes: Vec<Regex>,
+    limits: RegexLimits,
     acls: Vec<AclIndex>,
 }
 
@@ -37,7 +38,7 @@ impl LinkedProgram {
     /// Verifies a program and makes it ready, with the default limits for regular expressions.
     ///
     /// # Errors
-    /// When an index, a jump or the stack is wrong, or a pattern does not compile.
+    /// When an index, a jump or the stack is wrong. Patterns were checked by the compiler.
     pub fn link(program: Program) -> Result<LinkedProgram, VerifyError> {
         Self::link_with(program, RegexLimits::default())
     }
@@ -48,22 +49,10 @@ impl LinkedProgram {
     /// As [`LinkedProgram::link`].
     pub fn link_with(mut program: Program, limits: RegexLimits) -> Result<LinkedProgram, VerifyError> {
         verify::verify(&program)?;
-        let bad_pattern = |pattern: &String, error| VerifyError(format!("pattern {pattern:?}: {error}"));
-        let mut regexes = program
-            .regexes
-            .iter()
-            .map(|pattern| Regex::new(pattern, limits).map_err(|error| bad_pattern(pattern, error)))
-            .collect::<Result<Vec<_>, _>>()?;
-        for op in &program.code {
-            if let Op::SubstituteAll(index) = *op
-                && let Some((regex, pattern)) = regexes.get_mut(index as usize).zip(program.regexes.get(index as usize))
-            {
-                regex.prepare_for_all(pattern, limits).map_err(|error| bad_pattern(pattern, error))?;
-            }
-        }
+        let regexes = program.regexes.iter().map(|pattern| Regex::deferred(pattern, limits)).collect();
         let acls = program.acls.iter().map(AclIndex::new).collect();
         let constants = Arc::from(std::mem::take(&mut program.constants));
-        Ok(LinkedProgram { program, constants, regexes, acls })
+        Ok(LinkedProgram { program, constants, regexes, limits, acls })
     }
 
     /// The program's tables. Its `constants` have moved to [`LinkedProgram::constants`].
@@ -82,6 +71,12 @@ impl LinkedProgram {
     #[must_use]
     pub fn regex(&self, index: u32) -> Option<&Regex> {
         self.regexes.get(index as usize)
+    }
+
+    /// The limits of its regular expressions.
+    #[must_use]
+    pub fn regex_limits(&self) -> RegexLimits {
+        self.limits
     }
 
     /// An ACL.

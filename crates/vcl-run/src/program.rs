@@ -8,6 +8,7 @@ pub use op::{Arithmetic, Comparison, Op};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use surface::vcl::Generation;
 
 /// A source text that took part in the compilation, for `vcl.show -v` and for positions in messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,7 +152,7 @@ pub struct InstanceDefinition {
 /// A compiled VCL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// Language version: 40 or 41.
+    /// Language version times ten: 40 or 41; of the old dialects 10, 20, 21 or 30.
     pub syntax: u8,
     /// Sources, the main one first, the built-in VCL last.
     pub sources: Vec<Source>,
@@ -181,4 +182,22 @@ pub struct Program {
     pub regexes: Vec<String>,
     /// Where in the sources each [`Op::Trace`] stands.
     pub points: Vec<Point>,
+    /// Where in the sources the statements stand that end a method: index of the instruction and place, in order.
+    pub returns: Vec<(u32, Point)>,
+}
+
+impl Program {
+    /// The generation of the language it was written in, whose semantics it keeps.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        Generation::of_syntax(self.syntax)
+    }
+
+    /// Where the statement stands whose last instruction is this one; `None` when it ends no method.
+    #[must_use]
+    pub fn place_of_return(&self, instruction: u32) -> Option<(&Source, Point)> {
+        let at = self.returns.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;
+        let (_, point) = self.returns.get(at)?;
+        Some((self.sources.get(point.source as usize)?, *point))
+    }
 }

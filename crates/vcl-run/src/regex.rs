@@ -6,19 +6,22 @@
 //! match may be empty. Compat: results of Varnish 7.1.1, pinned by the tests below.
 
 use std::fmt;
+use std::sync::OnceLock;
 
-/// Bounds of one match: the parameters `pcre2_match_limit` and `pcre2_depth_limit`.
+/// How patterns are compiled, and the bounds of one match: parameters `pcre2_match_limit` and `pcre2_depth_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegexLimits {
     /// Most internal steps.
     pub matches: u32,
     /// Deepest internal nesting.
     pub depth: u32,
+    /// Compile to machine code (parameter `pcre2_jit_compilation`).
+    pub jit: bool,
 }
 
 impl Default for RegexLimits {
     fn default() -> Self {
-        RegexLimits { matches: 10_000, depth: 20 }
+        RegexLimits { matches: 10_000, depth: 20, jit: true }
     }
 }
 
@@ -41,23 +44,36 @@ impl fmt::Display for PatternError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MatchError(pub String);
 
-/// A compiled regular expression.
-#[derive(Clone, Debug)]
+/// A regular expression.
+///
+/// Those of a program are compiled when they are first matched: with thousands of them, compiling all of them to machine
+/// code is what loading a VCL would cost most for, and most wait for their first match until the VCL is discarded.
+#[derive(Debug)]
 pub struct Regex {
-    compiled: pcre2::bytes::Regex,
+    pattern: Box<str>,
+    limits: RegexLimits,
+    compiled: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
     /// The same pattern, but never matching the empty string: for the matches after the first of a replacement of all.
-    /// Made only where the program replaces all.
-    not_empty: Option<pcre2::bytes::Regex>,
+    not_empty: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
 }
 
 impl Regex {
+    /// A pattern that is compiled when it is needed. One that is malformed fails every match.
+    #[must_use]
+    pub fn deferred(pattern: &str, limits: RegexLimits) -> Regex {
+        Regex { pattern: pattern.into(), limits, compiled: OnceLock::new(), not_empty: OnceLock::new() }
+    }
+
     /// Compiles a pattern.
     ///
     /// # Errors
     /// When the pattern is malformed.
     pub fn new(pattern: &str, limits: RegexLimits) -> Result<Regex, PatternError> {
-        let compiled = build("", pattern, limits)?;
-        Ok(Regex { compiled, not_empty: None })
+        let regex = Regex::deferred(pattern, limits);
+        match regex.compiled.get_or_init(|| build("", pattern, limits)) {
+            Ok(_) => Ok(regex),
+            Err(error) => Err(error.clone()),
+        }
     }
 
     /// Says whether a pattern compiles, without the cost of making it ready.
@@ -68,29 +84,24 @@ impl Regex {
         pcre2::bytes::RegexBuilder::new().build(pattern).map(|_| ()).map_err(|error| pattern_error(&error, 0))
     }
 
-    /// Makes the expression ready for [`Regex::substitute_all`].
-    ///
-    /// # Errors
-    /// When the pattern is malformed.
-    pub fn prepare_for_all(&mut self, pattern: &str, limits: RegexLimits) -> Result<(), PatternError> {
-        if self.not_empty.is_none() {
-            self.not_empty = Some(build("(*NOTEMPTY)", pattern, limits)?);
-        }
-        Ok(())
-    }
-
     /// Whether the pattern matches anywhere in the subject.
     ///
     /// # Errors
     /// When the match was given up.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchError> {
-        self.compiled.is_match(subject).map_err(|error| give_up(&error))
+        self.compiled()?.is_match(subject).map_err(|error| give_up(&error))
     }
 
     /// The compiled expression, for VMODs that need captures.
-    #[must_use]
-    pub fn compiled(&self) -> &pcre2::bytes::Regex {
-        &self.compiled
+    ///
+    /// # Errors
+    /// When the pattern is malformed.
+    pub fn compiled(&self) -> Result<&pcre2::bytes::Regex, MatchError> {
+        ready(self.compiled.get_or_init(|| build("", &self.pattern, self.limits)))
+    }
+
+    fn not_empty(&self) -> Result<&pcre2::bytes::Regex, MatchError> {
+        ready(self.not_empty.get_or_init(|| build("(*NOTEMPTY)", &self.pattern, self.limits)))
     }
 
     /// Replaces the first match and appends the result to `out`; nothing is appended and `false` returned when there is no match.
@@ -98,8 +109,9 @@ impl Regex {
     /// # Errors
     /// When the match was given up.
     pub fn substitute(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
-        let mut groups = self.compiled.capture_locations();
-        let Some((start, end)) = first(&self.compiled, &mut groups, subject, 0)? else {
+        let compiled = self.compiled()?;
+        let mut groups = compiled.capture_locations();
+        let Some((start, end)) = first(compiled, &mut groups, subject, 0)? else {
             return Ok(false);
         };
         out.extend_from_slice(&subject[..start]);
@@ -108,26 +120,26 @@ impl Regex {
         Ok(true)
     }
 
-    /// Replaces all matches; else as [`Regex::substitute`]. Without [`Regex::prepare_for_all`] only the first.
+    /// Replaces all matches; else as [`Regex::substitute`].
     ///
     /// # Errors
     /// When a match was given up.
     pub fn substitute_all(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
-        let mut groups = self.compiled.capture_locations();
-        let Some((start, mut end)) = first(&self.compiled, &mut groups, subject, 0)? else {
+        let compiled = self.compiled()?;
+        let mut groups = compiled.capture_locations();
+        let Some((start, mut end)) = first(compiled, &mut groups, subject, 0)? else {
             return Ok(false);
         };
         out.extend_from_slice(&subject[..start]);
         expand(replacement, subject, &groups, out);
-        if let Some(not_empty) = &self.not_empty {
-            while let Some((next, after)) = first(not_empty, &mut groups, subject, end)? {
-                out.extend_from_slice(&subject[end..next.max(end)]);
-                expand(replacement, subject, &groups, out);
-                if after <= end {
-                    break;
-                }
-                end = after;
+        let not_empty = self.not_empty()?;
+        while let Some((next, after)) = first(not_empty, &mut groups, subject, end)? {
+            out.extend_from_slice(&subject[end..next.max(end)]);
+            expand(replacement, subject, &groups, out);
+            if after <= end {
+                break;
             }
+            end = after;
         }
         out.extend_from_slice(&subject[end..]);
         Ok(true)
@@ -137,7 +149,7 @@ impl Regex {
 fn build(verb: &str, pattern: &str, limits: RegexLimits) -> Result<pcre2::bytes::Regex, PatternError> {
     let bounded = format!("(*LIMIT_MATCH={})(*LIMIT_DEPTH={}){verb}{pattern}", limits.matches, limits.depth);
     let prefix = bounded.len() - pattern.len();
-    let built = pcre2::bytes::RegexBuilder::new().jit_if_available(true).build(&bounded);
+    let built = pcre2::bytes::RegexBuilder::new().jit_if_available(limits.jit).build(&bounded);
     built.map_err(|error| pattern_error(&error, prefix))
 }
 
@@ -152,6 +164,10 @@ fn detail(error: &pcre2::Error) -> String {
         Some((front, words)) if front.starts_with("PCRE2") => words.to_owned(),
         _ => text,
     }
+}
+
+fn ready(built: &Result<pcre2::bytes::Regex, PatternError>) -> Result<&pcre2::bytes::Regex, MatchError> {
+    built.as_ref().map_err(|error| MatchError(error.text.clone()))
 }
 
 fn give_up(error: &pcre2::Error) -> MatchError {
@@ -202,8 +218,7 @@ mod tests {
     use super::*;
 
     fn replaced(subject: &str, pattern: &str, replacement: &str, all: bool) -> String {
-        let mut regex = Regex::new(pattern, RegexLimits::default()).unwrap();
-        regex.prepare_for_all(pattern, RegexLimits::default()).unwrap();
+        let regex = Regex::new(pattern, RegexLimits::default()).unwrap();
         let mut out = Vec::new();
         let found = if all {
             regex.substitute_all(subject.as_bytes(), replacement.as_bytes(), &mut out)
@@ -236,6 +251,15 @@ mod tests {
         let regex = Regex::new("^(a+)+$", RegexLimits::default()).unwrap();
         let subject = [[b'a'; 60].as_slice(), b"b"].concat();
         assert_eq!(regex.is_match(&subject), Err(MatchError("match limit exceeded".into())));
+    }
+
+    #[test]
+    fn deferred_pattern_matches_as_one_compiled_at_once_and_fails_when_malformed() {
+        let limits = RegexLimits::default();
+        assert_eq!(Regex::deferred("^a", limits).is_match(b"abc"), Ok(true));
+        let broken = Regex::deferred("a(b", limits);
+        assert_eq!(broken.is_match(b"ab"), Err(MatchError("missing closing parenthesis".into())));
+        assert!(broken.substitute_all(b"ab", b"", &mut Vec::new()).is_err());
     }
 
     #[test]

@@ -46,6 +46,13 @@ impl Text {
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
+
+    /// A piece of a set string, without a copy; `None` when it has not that many bytes.
+    #[must_use]
+    pub fn part(self, offset: usize, len: usize) -> Option<Text> {
+        let fits = self.is_set() && offset.checked_add(len).is_some_and(|end| end <= self.len());
+        fits.then(|| Text { start: self.start + offset as u32, len: len as u32 })
+    }
 }
 
 /// The bytes behind [`Text`] handles: one growing buffer a request, plus the constants of the program being run.
@@ -55,6 +62,10 @@ pub struct Scratch {
     constants: Option<Arc<[u8]>>,
     limit_bytes: usize,
     overflowed: bool,
+    /// How often it was cleared: tells handles of one method from those of the next.
+    generation: u64,
+    /// Where the string joined last begins, and how many bytes its first piece has.
+    joined: (u32, u32),
 }
 
 impl Scratch {
@@ -66,6 +77,8 @@ impl Scratch {
             constants: None,
             limit_bytes: limit_bytes.min((CONSTANT - 1) as usize),
             overflowed: false,
+            generation: 0,
+            joined: (UNSET, 0),
         }
     }
 
@@ -75,6 +88,28 @@ impl Scratch {
         self.bytes.shrink_to(64 << 10);
         self.limit_bytes = limit_bytes.min((CONSTANT - 1) as usize);
         self.overflowed = false;
+        self.generation += 1;
+        self.joined = (UNSET, 0);
+    }
+
+    /// How often it was cleared. A handle is valid while this stays what it was.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Notes of a string that was put together just now how many bytes its first piece has.
+    pub(crate) fn note_joined(&mut self, whole: Text, first_bytes: usize) {
+        self.joined = (whole.start, first_bytes as u32);
+    }
+
+    /// The first piece of a string joined of several, if it was the last to be joined; else the whole string.
+    #[must_use]
+    pub fn first_piece(&self, text: Text) -> Text {
+        match self.joined {
+            (start, len) if start == text.start && start != UNSET && len <= text.len => Text { start, len },
+            _ => text,
+        }
     }
 
     /// Names the program whose constants the handles refer to.
@@ -165,10 +200,32 @@ impl Scratch {
         Text { start: start as u32, len: (self.bytes.len() - start) as u32 }
     }
 
+    /// Changes how far it may grow from now on, as if others used the same memory.
+    pub fn set_limit(&mut self, limit_bytes: usize) {
+        self.limit_bytes = limit_bytes.min((CONSTANT - 1) as usize);
+    }
+
+    /// As if a string did not fit.
+    pub fn mark_overflowed(&mut self) {
+        self.overflowed = true;
+    }
+
+    /// The bytes of all strings so far.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Whether a string did not fit; the request then fails with a reason.
     #[must_use]
     pub fn overflowed(&self) -> bool {
         self.overflowed
+    }
+
+    /// Bytes that it may grow to: what one request may take, which also bounds what VMODs keep for it.
+    #[must_use]
+    pub fn limit_bytes(&self) -> usize {
+        self.limit_bytes
     }
 
     /// Bytes in use.
@@ -231,6 +288,40 @@ pub enum Value {
     Http(surface::vcl::HttpObject),
     /// HEADER as a place (an argument of that type): the headers and an index into the program's header names.
     Header(surface::vcl::HttpObject, u32),
+    /// HEADER as a place whose name was made at run time (`header.dyn`).
+    NamedHeader(surface::vcl::HttpObject, Text),
     /// An optional argument that was not given.
     Absent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_piece_is_known_of_the_string_joined_last() {
+        let mut scratch = Scratch::new(1000);
+        let plain = scratch.put(b"plain");
+        assert_eq!(scratch.first_piece(plain), plain);
+        let whole = scratch.put(b"onetwo");
+        scratch.note_joined(whole, 3);
+        assert_eq!(scratch.get(scratch.first_piece(whole)), b"one");
+        assert_eq!(scratch.first_piece(plain), plain);
+        scratch.clear(1000);
+        let next = scratch.put(b"later");
+        assert_eq!(scratch.first_piece(next), next);
+        assert_eq!(scratch.first_piece(Text::UNSET), Text::UNSET);
+    }
+
+    #[test]
+    fn parts_stay_within_their_string() {
+        let mut scratch = Scratch::new(1000);
+        let text = scratch.put(b"foobar");
+        assert_eq!(scratch.get(text.part(3, 3).unwrap()), b"bar");
+        assert_eq!(text.part(3, 4), None);
+        assert_eq!(text.part(usize::MAX, 1), None);
+        assert_eq!(Text::UNSET.part(0, 0), None);
+        let constant = Text::constant(7, 3);
+        assert_eq!(constant.part(1, 2), Some(Text::constant(8, 2)));
+    }
 }

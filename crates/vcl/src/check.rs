@@ -13,18 +13,24 @@ mod collect;
 mod emit;
 mod expression;
 mod flow;
+mod legacy;
 mod path;
 mod statement;
+mod unreachable;
 mod variable;
 
+pub(crate) use variable::variable_rows;
+
 use crate::CompileOptions;
-use crate::diagnostic::{Diagnostics, at, between, hint};
+use crate::diagnostic::{Diagnostics, Draft};
 use crate::dialect::Dialect;
 use crate::load::Loaded;
 use crate::source::Token;
 use crate::tree::{self, At, Name};
 use emit::Emitter;
-use std::collections::{HashMap, HashSet};
+use hashbrown::HashMap;
+use std::collections::HashSet;
+use surface::diagnostic::Code;
 use surface::vcl::{Action, METHODS, Method};
 use surface::vmod::FUNCTIONS;
 use vcl_run::program::{
@@ -91,6 +97,15 @@ enum UseKind {
 }
 
 impl UseKind {
+    fn code(self) -> Code {
+        match self {
+            UseKind::Read => Code::NotReadable,
+            UseKind::Set => Code::NotSettable,
+            UseKind::Unset => Code::NotUnsettable,
+            UseKind::Action => Code::NotHere,
+        }
+    }
+
     fn text(self) -> &'static str {
         match self {
             UseKind::Read => "Not available",
@@ -107,12 +122,15 @@ struct Sub<'a> {
     name: String,
     defined: At,
     method: Option<Method>,
+    /// In the old dialects, the method for which this is a piece of a subroutine of the user.
+    under: Option<Method>,
     /// Its name begins with `vcl_`.
     reserved: bool,
     pieces: Vec<&'a tree::Sub>,
     uses: Vec<Use>,
     calls: Vec<(u32, At)>,
-    returns: Vec<(Action, At)>,
+    /// Actions, or `None` for a word that is none in this method.
+    returns: Vec<(Option<Action>, At)>,
     entry: u32,
     end: u32,
     at: u16,
@@ -146,11 +164,17 @@ struct Checker<'a> {
     vmods: Vec<String>,
     default_backend: Option<u32>,
     default_probe: Option<u32>,
+    /// The director that is used when no other is named, as an index among the directors: `director` blocks come first.
+    default_director: Option<u32>,
+    /// What `director` blocks declare, to be made in vcl_init.
+    declared_directors: Vec<legacy::Declared>,
+    /// The pieces of subroutines for a method.
+    pieces_under: HashMap<(u32, Method), u32>,
     emitter: Emitter,
     /// The subroutine being lowered.
     current: usize,
     /// What a message within an argument ends in.
-    call_context: Vec<String>,
+    call_context: Vec<Draft>,
 }
 
 /// Makes a program of a tree. `None` when there were errors.
@@ -185,6 +209,9 @@ pub(crate) fn check(
         vmods: Vec::new(),
         default_backend: None,
         default_probe: None,
+        default_director: None,
+        declared_directors: Vec::new(),
+        pieces_under: HashMap::new(),
         emitter: Emitter::default(),
         current: 0,
         call_context: Vec::new(),
@@ -221,49 +248,77 @@ impl<'a> Checker<'a> {
         (name.first..=name.last).map(|index| self.text(index)).collect()
     }
 
-    /// The place of one token.
-    fn at(&self, index: At) -> String {
-        at(&self.loaded.sources, self.token(index))
+    /// Words, and under them one token.
+    fn draft_at(&self, code: Code, text: &str, index: At) -> Draft {
+        Draft::new(code).text(format!("{text}\n")).at(self.token(index))
     }
 
-    /// The place of a row of tokens.
-    fn between(&self, first: At, last: At) -> String {
-        between(&self.loaded.sources, self.token(first), self.token(last))
+    /// Words, and under them a row of tokens.
+    fn draft_between(&self, code: Code, text: &str, first: At, last: At) -> Draft {
+        Draft::new(code).text(format!("{text}\n")).between(self.token(first), self.token(last))
     }
 
-    fn error(&mut self, order: At, text: String) -> Reported {
-        let context: String = self.call_context.iter().rev().map(String::as_str).collect();
-        self.diagnostics.error(u64::from(order), text + &context);
+    fn error(&mut self, order: At, mut draft: Draft) -> Reported {
+        for context in self.call_context.iter().rev() {
+            draft = draft.append(context.clone());
+        }
+        self.diagnostics.error(&self.loaded.sources, u64::from(order), draft);
         Reported
     }
 
     /// An error at one token.
-    fn error_at(&mut self, text: &str, index: At) -> Reported {
-        let text = format!("{text}\n{}", self.at(index));
-        self.error(index, text)
+    fn error_at(&mut self, code: Code, text: &str, index: At) -> Reported {
+        let draft = self.draft_at(code, text, index);
+        self.error(index, draft)
     }
 
-    fn error_between(&mut self, text: &str, first: At, last: At) -> Reported {
-        let text = format!("{text}\n{}", self.between(first, last));
-        self.error(first, text)
+    fn error_between(&mut self, code: Code, text: &str, first: At, last: At) -> Reported {
+        let draft = self.draft_between(code, text, first, last);
+        self.error(first, draft)
     }
 
     fn expected(&mut self, what: &str, index: At) -> Reported {
-        let text = format!("Expected {what} got {}\nat", self.shown(index));
-        self.error_at(&text, index)
+        self.expected_with(what, index, None)
     }
 
-    fn warning(&mut self, order: At, text: &str) {
-        self.diagnostics.warning(u64::from(order), format!("{text}\n(That was just a warning)\n"));
+    fn expected_with(&mut self, what: &str, index: At, hint: Option<&str>) -> Reported {
+        let text = format!("Expected {what} got {}\nat", self.shown(index));
+        let draft = self.draft_at(Code::Expected, &text, index).maybe_hint(hint);
+        self.error(index, draft)
+    }
+
+    fn warning(&mut self, order: At, draft: Draft) {
+        self.diagnostics.warning(&self.loaded.sources, u64::from(order), draft);
     }
 
     fn symbol(&self, name: &str) -> Option<&Symbol> {
         self.symbols.get(name.to_ascii_lowercase().as_str())
     }
 
+    /// The key of a name where something of certain kinds is looked for. In the old dialects an acl and a backend may be
+    /// called the same; the later of them is kept with its kind before its name.
+    fn key(&self, name: &str, kinds: &[&str]) -> String {
+        let plain = name.to_ascii_lowercase();
+        if self.dialect.forms.names_by_kind {
+            for kind in kinds {
+                let key = format!("{kind} {plain}");
+                if self.symbols.contains_key(&key) {
+                    return key;
+                }
+            }
+        }
+        plain
+    }
+
     /// Marks a name as used and says what it is.
     fn use_symbol(&mut self, name: &str) -> Option<Meaning> {
-        let symbol = self.symbols.get_mut(name.to_ascii_lowercase().as_str())?;
+        self.use_symbol_of(name, &[])
+    }
+
+    /// The same, where something of certain kinds is looked for.
+    fn use_symbol_of(&mut self, name: &str, kinds: &[&str]) -> Option<Meaning> {
+        let key = self.key(name, kinds);
+        let symbol = self.symbols.get_mut(&key)?;
         symbol.used = true;
         Some(symbol.meaning)
     }
@@ -277,10 +332,10 @@ impl<'a> Checker<'a> {
         if let Some(method) = self.subs[self.current].method
             && method.row().bit & at == 0
         {
-            let place = self.between(first, last);
-            let help = available_hint(at);
-            let text = format!("{place}\n{} in subroutine '{}'.\n{help}", what.text(), method.row().name);
-            self.error(first, text);
+            let name = self.dialect.method_name(method);
+            let text = format!("\n{} in subroutine '{name}'.\n", what.text());
+            let draft = Draft::new(what.code()).between(self.token(first), self.token(last)).text(text);
+            self.error(first, draft.maybe_hint(self.available_hint(at)));
         }
         self.subs[self.current].uses.push(Use { at, first, last, what });
     }
@@ -288,32 +343,54 @@ impl<'a> Checker<'a> {
     fn unused(&mut self) {
         let mut unused: Vec<(At, String)> = Vec::new();
         let default = self.default_backend.map(Meaning::Backend);
+        let default_director = self.default_director.map(Meaning::Instance);
         for symbol in self.symbols.values().filter(|symbol| !symbol.used && Some(symbol.meaning) != default) {
-            if let Meaning::Backend(_) | Meaning::Probe(_) | Meaning::Acl(_) | Meaning::Sub(_) = symbol.meaning {
-                unused.push((symbol.defined, format!("Unused {} {}, defined:\n", symbol.meaning.kind(), symbol.name)));
-            }
+            let kind = match symbol.meaning {
+                Meaning::Backend(_) | Meaning::Probe(_) | Meaning::Acl(_) | Meaning::Sub(_) => symbol.meaning.kind(),
+                Meaning::Instance(_)
+                    if self.dialect.forms.director_blocks && Some(symbol.meaning) != default_director =>
+                {
+                    "director"
+                }
+                _ => continue,
+            };
+            unused.push((symbol.defined, format!("Unused {kind} {}, defined:", symbol.name)));
         }
         for (defined, text) in unused {
-            let text = text + &self.at(defined);
-            if self.options.err_unref {
-                let help = hint("use it, remove it, or set the parameter vcc_err_unref to off");
-                self.error(defined, text + &help);
+            let draft = self.draft_at(Code::Unused, &text, defined);
+            // Where such names are not reserved, a method written wrong is a subroutine that nothing calls.
+            let name = self.text(defined);
+            let methods = METHODS.iter().filter(|row| self.dialect.has_method(row.method));
+            let methods = methods.map(|row| self.dialect.method_name(row.method));
+            let near = name.starts_with("vcl_").then(|| nearest(name, methods)).flatten();
+            let draft = draft.nearest(self.token(defined), self.token(defined), near);
+            if near.is_some() {
+                self.error(defined, draft);
+            } else if self.options.err_unref {
+                self.error(defined, draft.hint("use it, remove it, or set the parameter vcc_err_unref to off"));
             } else {
-                self.warning(defined, &text);
+                self.warning(defined, draft);
             }
         }
     }
 
+    /// In which methods something would be available.
+    fn available_hint(&self, at: u16) -> Option<String> {
+        let names = self.dialect.method_names(at);
+        (!names.is_empty()).then(|| format!("it is available in {}", names.join(", ")))
+    }
+
     fn program(self) -> Program {
         let sources = &self.loaded.sources.files;
+        let default_director = self.default_director.map(|director| self.backends.len() as u32 + director);
         Program {
             syntax: self.loaded.syntax,
             sources: sources
                 .iter()
                 .map(|file| Source { name: file.name.clone(), text: String::from_utf8_lossy(&file.text).into_owned() })
                 .collect(),
+            default_backend: self.default_backend.or(default_director),
             backends: self.backends,
-            default_backend: self.default_backend,
             probes: self.probes,
             acls: self.acls,
             instances: self.instances.into_iter().map(|instance| instance.definition).collect(),
@@ -329,21 +406,20 @@ impl<'a> Checker<'a> {
             headers: self.emitter.headers,
             regexes: self.emitter.regexes,
             points: self.emitter.points,
+            returns: self.emitter.returns,
         }
     }
 }
 
-/// In which methods something would be available.
-fn available_hint(at: u16) -> String {
-    let names: Vec<&str> = METHODS.iter().filter(|row| at & row.bit != 0).map(|row| row.name).collect();
-    if names.is_empty() { String::new() } else { hint(&format!("it is available in {}", names.join(", "))) }
-}
+/// Words that one search for the nearest looks at.
+const CANDIDATES_MAX: usize = 2_000;
 
 /// The nearest of some words to one that is unknown, if any is near enough to have been meant.
 pub(crate) fn nearest<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let word = &word.as_bytes()[..word.len().min(64)];
     let allowed = 1 + word.len() / 4;
     candidates
+        .take(CANDIDATES_MAX)
         .filter(|candidate| candidate.len() <= 80 && candidate.len().abs_diff(word.len()) <= allowed)
         .map(|candidate| (distance(word, candidate.as_bytes()), candidate))
         .filter(|&(distance, _)| distance <= allowed)

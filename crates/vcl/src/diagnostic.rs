@@ -1,89 +1,327 @@
 //! Messages for the author of a VCL: what is wrong, where, and what would help.
 //!
-//! A message has the form that stock tools and their users know: the text, `('file' Line 1 Pos 2)`, the line, and a marker
-//! line with `#` under what is meant. Messages are kept in the order of the sources, not in that of the compiler's passes.
+//! The compiler writes a [`Draft`]: a code of [`surface::diagnostic`], words and places in the order in which they are read, a
+//! hint, what could be written instead. [`Diagnostics`] makes a [`Diagnostic`] of it, which owns everything it shows. From
+//! that come the text of CLI replies (`diagnostic/report.rs`), which has the form that stock tools and their users know, and
+//! the form for terminals. Messages are kept in the order of the sources, not in that of the compiler's passes.
+
+mod report;
+
+pub(crate) use report::{error_text, warning_text};
 
 use crate::source::{Kind, Sources, Token};
-use std::fmt::Write;
+use surface::diagnostic::Code;
+use surface::limits::VCL_MESSAGES_MAX;
 
-/// Most messages shown; the rest is counted.
-const SHOWN_MAX: usize = 20;
 /// Bytes of a source line shown to either side of what is meant.
 const LINE_CONTEXT_BYTES: usize = 400;
+/// Messages that look for the nearest known word; for further ones it would take too long in a VCL full of errors.
+const SUGGESTIONS_MAX: usize = 50;
+/// Longest piece of words, in bytes: names in it may be as long as the text.
+const WORDS_BYTES_MAX: usize = 4_000;
+/// Most places in a message; of a longer chain the beginning is shown.
+const PLACES_MAX: usize = 40;
 
-#[derive(Debug)]
-struct Message {
-    /// Where it stands among the tokens.
-    order: u64,
-    text: String,
+/// Whether there can be a program all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Severity {
+    /// There is no program.
+    Error,
+    /// There is one, but perhaps not the one that was meant.
+    Warning,
+}
+
+/// A row of bytes of a source, for people and for programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The name of the source.
+    pub file: String,
+    /// Line from 1.
+    pub line: u32,
+    /// Column from 1, tabs counted to multiples of eight.
+    pub column: u32,
+    /// Line of the last byte.
+    pub end_line: u32,
+    /// Column of the last byte.
+    pub end_column: u32,
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset of the byte behind the last one.
+    pub end: u32,
+    /// The line, and another with `#` under what is meant; where several lines are meant, the first and the last.
+    pub excerpt: String,
+    /// A range of tokens, not one of them: the text form shows both ends.
+    range: bool,
+}
+
+/// A piece of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Words.
+    Text(String),
+    /// A place, with its excerpt.
+    Place(Box<Place>),
+}
+
+/// What could be written instead of what stands in a place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suggestion {
+    /// What to replace.
+    pub place: Place,
+    /// With what.
+    pub replacement: String,
+}
+
+/// One message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// Whether it is an error.
+    pub severity: Severity,
+    /// What it is about.
+    pub code: Code,
+    /// Words and places, in the order in which they are read.
+    pub parts: Vec<Part>,
+    /// What is meant, where that is not the first place among the parts.
+    primary: Option<Box<Place>>,
+    /// What would help.
+    pub hint: Option<String>,
+    /// What could be written instead.
+    pub suggestions: Vec<Suggestion>,
+}
+
+impl Diagnostic {
+    /// What is wrong, without places: the first words of the message.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(bare(text)),
+            Part::Place(_) => None,
+        });
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| self.code.row().title.to_owned())
+    }
+
+    /// The place that is meant.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        let first = self.parts.iter().find_map(|part| match part {
+            Part::Place(place) => Some(&**place),
+            Part::Text(_) => None,
+        });
+        self.primary.as_deref().or(first)
+    }
+
+    /// The text form: what users of Varnish know, the hint, and where to read on.
+    #[must_use]
+    pub fn text(&self) -> String {
+        report::message_text(self)
+    }
+
+    /// The form for terminals, in colour or not.
+    #[must_use]
+    pub fn pretty(&self, colour: bool) -> String {
+        report::pretty(self, colour)
+    }
+
+    /// Further places, each with what it has to do with the matter.
+    #[must_use]
+    pub fn related(&self) -> Vec<(String, &Place)> {
+        let mut related = Vec::new();
+        if self.primary.is_some() {
+            return related;
+        }
+        let mut words = String::new();
+        let mut first = true;
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => words = bare(text),
+                Part::Place(_) if first => first = false,
+                Part::Place(place) => related.push((std::mem::take(&mut words), &**place)),
+            }
+        }
+        related
+    }
+}
+
+/// Words without what leads to the place behind them.
+fn bare(text: &str) -> String {
+    let mut text = text.trim();
+    for end in [":", ", starting at", " starting at", "\nat", " at", "At", ":", ", defined", ", first reference"] {
+        text = text.strip_suffix(end).unwrap_or(text).trim_end();
+    }
+    if text == "at" || text == "At" { String::new() } else { text.to_owned() }
+}
+
+/// A message being written.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    code: Code,
+    parts: Vec<DraftPart>,
+    primary: Option<(Token, Token)>,
+    hint: Option<String>,
+    suggestions: Vec<(Token, Token, String)>,
+}
+
+#[derive(Clone, Debug)]
+enum DraftPart {
+    Text(String),
+    At(Token),
+    Between(Token, Token),
+}
+
+impl Draft {
+    pub(crate) fn new(code: Code) -> Draft {
+        Draft { code, parts: Vec::new(), primary: None, hint: None, suggestions: Vec::new() }
+    }
+
+    /// Words, with the line ends that the text form has.
+    pub(crate) fn text(mut self, text: impl Into<String>) -> Draft {
+        let mut text = text.into();
+        if text.len() > WORDS_BYTES_MAX {
+            let end = (0..=WORDS_BYTES_MAX).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str("...\n");
+        }
+        self.parts.push(DraftPart::Text(text));
+        self
+    }
+
+    /// A token.
+    pub(crate) fn at(mut self, token: Token) -> Draft {
+        self.parts.push(DraftPart::At(token));
+        self
+    }
+
+    /// A row of tokens, the last included.
+    pub(crate) fn between(mut self, first: Token, last: Token) -> Draft {
+        self.parts.push(DraftPart::Between(first, last));
+        self
+    }
+
+    /// What is meant is this, though the text form, which is Varnish's, shows other places.
+    pub(crate) fn primary(mut self, first: Token, last: Token) -> Draft {
+        self.primary = Some((first, last));
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Draft {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Draft {
+        self.hint = hint.map(Into::into).or(self.hint);
+        self
+    }
+
+    /// The tokens should perhaps be these words, and the hint says so.
+    pub(crate) fn nearest(mut self, first: Token, last: Token, near: Option<&str>) -> Draft {
+        if let Some(near) = near {
+            self.hint = Some(format!("did you mean {near}?"));
+            self.suggestions.push((first, last, near.to_owned()));
+        }
+        self
+    }
+
+    /// The tokens should perhaps be these words.
+    pub(crate) fn suggest(mut self, first: Token, last: Token, replacement: impl Into<String>) -> Draft {
+        self.suggestions.push((first, last, replacement.into()));
+        self
+    }
+
+    /// The words and places of another message behind these.
+    pub(crate) fn append(mut self, other: Draft) -> Draft {
+        self.parts.extend(other.parts);
+        self
+    }
+
+    fn finish(self, severity: Severity, sources: &Sources) -> Diagnostic {
+        let part = |part| match part {
+            DraftPart::Text(text) => Part::Text(text),
+            DraftPart::At(token) => Part::Place(Box::new(at(sources, token))),
+            DraftPart::Between(first, last) => Part::Place(Box::new(between(sources, first, last))),
+        };
+        let suggestion = |(first, last, replacement)| Suggestion { place: between(sources, first, last), replacement };
+        Diagnostic {
+            severity,
+            code: self.code,
+            parts: self.parts.into_iter().take(2 * PLACES_MAX).map(part).collect(),
+            primary: self.primary.map(|(first, last)| Box::new(between(sources, first, last))),
+            hint: self.hint,
+            suggestions: self.suggestions.into_iter().map(suggestion).collect(),
+        }
+    }
 }
 
 /// All messages of one compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
-    errors: Vec<Message>,
-    warnings: Vec<Message>,
+    /// With where each stands among the tokens.
+    messages: Vec<(u64, Diagnostic)>,
+    errors: usize,
+    hidden: usize,
 }
 
 impl Diagnostics {
     pub(crate) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
+        self.errors > 0
     }
 
-    pub(crate) fn error(&mut self, order: u64, text: String) {
-        self.errors.push(Message { order, text });
+    pub(crate) fn error(&mut self, sources: &Sources, order: u64, draft: Draft) {
+        self.errors += 1;
+        self.push(Severity::Error, sources, order, draft);
     }
 
-    pub(crate) fn warning(&mut self, order: u64, text: String) {
-        self.warnings.push(Message { order, text });
+    pub(crate) fn warning(&mut self, sources: &Sources, order: u64, draft: Draft) {
+        self.push(Severity::Warning, sources, order, draft);
     }
 
-    /// All errors, for the user.
-    pub(crate) fn error_text(mut self) -> String {
-        self.errors.sort_by_key(|message| message.order);
-        self.errors.dedup_by(|a, b| a.text == b.text);
-        let hidden = self.errors.len().saturating_sub(SHOWN_MAX);
-        let mut text: Vec<String> = self.errors.into_iter().take(SHOWN_MAX).map(|message| message.text).collect();
-        if hidden > 0 {
-            text.push(format!("{hidden} more errors follow.\n"));
+    fn push(&mut self, severity: Severity, sources: &Sources, order: u64, draft: Draft) {
+        if self.messages.len() >= VCL_MESSAGES_MAX {
+            self.hidden += 1;
+            return;
         }
-        text.join("\n")
+        self.messages.push((order, draft.finish(severity, sources)));
     }
 
-    /// All warnings, for the user.
-    pub(crate) fn warning_text(mut self) -> String {
-        self.warnings.sort_by_key(|message| message.order);
-        self.warnings.into_iter().map(|message| message.text).collect()
+    /// Whether so few messages stand so far that looking for what may have been meant is worth the time.
+    pub(crate) fn wants_suggestions(&self) -> bool {
+        self.messages.len() < SUGGESTIONS_MAX
+    }
+
+    /// The messages in the order of the text, and how many more there were.
+    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, usize) {
+        self.messages.sort_by_key(|&(order, _)| order);
+        self.messages.dedup();
+        (self.messages.into_iter().map(|(_, message)| message).collect(), self.hidden)
     }
 }
 
-/// `('file' Line 1 Pos 2)`, the line and the marker, for one token.
-pub(crate) fn at(sources: &Sources, token: Token) -> String {
-    let (line, position) = sources.place(token);
-    let mut text = format!("('{}' Line {line} Pos {position})\n", sources.file(token).name);
-    quote(sources, token, line, token.start, token.end.max(token.start + 1), &mut text);
-    text
+/// The place of one token.
+fn at(sources: &Sources, token: Token) -> Place {
+    let (line, column) = sources.place(token);
+    let end = token.end.max(token.start + 1);
+    let (end_line, end_column) = sources.place_at(token.source, end - 1);
+    let mut excerpt = String::new();
+    quote(sources, token, line, token.start, end, &mut excerpt);
+    let file = sources.file(token).name.clone();
+    let (start, end) = (token.start, token.end);
+    Place { file, line, column, end_line, end_column, start, end, excerpt, range: false }
 }
 
-/// The same for a range of tokens, the last included.
-pub(crate) fn between(sources: &Sources, first: Token, last: Token) -> String {
-    let (line, position) = sources.place(first);
-    let name = &sources.file(first).name;
-    let mut text = format!("('{name}' Line {line} Pos {position}) -- ");
+/// The place of a row of tokens, the last included.
+fn between(sources: &Sources, first: Token, last: Token) -> Place {
     if last.source != first.source || last.end <= first.start {
         return at(sources, first);
     }
-    let (last_line, _) = sources.place(last);
-    let (end_line, end_position) = sources.place_at(last.source, last.end.saturating_sub(1).max(last.start));
-    if last_line == line && end_line == line {
-        let _ = writeln!(text, "(Pos {end_position})");
-        quote(sources, first, line, first.start, last.end, &mut text);
-    } else {
-        let _ = writeln!(text, "('{name}' Line {end_line} Pos {end_position})");
-        quote(sources, first, line, first.start, last.end, &mut text);
-        quote(sources, first, end_line, first.start, last.end, &mut text);
+    let (line, column) = sources.place(first);
+    let (end_line, end_column) = sources.place_at(last.source, last.end.saturating_sub(1).max(last.start));
+    let mut excerpt = String::new();
+    quote(sources, first, line, first.start, last.end, &mut excerpt);
+    if end_line != line {
+        quote(sources, first, end_line, first.start, last.end, &mut excerpt);
     }
-    text
+    let file = sources.file(first).name.clone();
+    Place { file, line, column, end_line, end_column, start: first.start, end: last.end, excerpt, range: true }
 }
 
 /// Writes one source line and the marker line under it; tabs become spaces, bytes that are no text a question mark.
@@ -122,13 +360,9 @@ fn quote(sources: &Sources, token: Token, line: u32, start: u32, end: u32, out: 
     out.push('\n');
 }
 
-/// A hint line.
-pub(crate) fn hint(text: &str) -> String {
-    format!("hint: {text}\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::report::place_text;
     use super::*;
     use crate::source::Sources;
 
@@ -140,13 +374,12 @@ mod tests {
     fn marker_stands_under_the_token() {
         let mut sources = Sources::default();
         sources.add("f".into(), b"ab\n\tcd e\n".to_vec(), None);
-        assert_eq!(at(&sources, token(0, 4, 6)), "('f' Line 2 Pos 9)\n        cd e\n--------##--\n");
+        let one = |place| place_text(&at(&sources, place));
+        let two = |first, last| place_text(&between(&sources, first, last));
+        assert_eq!(one(token(0, 4, 6)), "('f' Line 2 Pos 9)\n        cd e\n--------##--\n");
+        assert_eq!(two(token(0, 4, 6), token(0, 7, 8)), "('f' Line 2 Pos 9) -- (Pos 12)\n        cd e\n--------####\n");
         assert_eq!(
-            between(&sources, token(0, 4, 6), token(0, 7, 8)),
-            "('f' Line 2 Pos 9) -- (Pos 12)\n        cd e\n--------####\n"
-        );
-        assert_eq!(
-            between(&sources, token(0, 1, 2), token(0, 4, 6)),
+            two(token(0, 1, 2), token(0, 4, 6)),
             "('f' Line 1 Pos 2) -- ('f' Line 2 Pos 10)\nab\n-#\n        cd e\n##########--\n"
         );
     }
@@ -156,9 +389,9 @@ mod tests {
         let mut sources = Sources::default();
         sources.add("f".into(), b"\x00\xff\xc3(\x1b[31m".to_vec(), None);
         for start in 0..8 {
-            let text = at(&sources, token(0, start, start + 1));
-            assert!(text.contains("Line 1"));
-            assert!(!text.contains('\x1b') && !text.contains('\0'));
+            let place = at(&sources, token(0, start, start + 1));
+            assert_eq!(place.line, 1);
+            assert!(!place.excerpt.contains('\x1b') && !place.excerpt.contains('\0'));
         }
     }
 
@@ -166,6 +399,36 @@ mod tests {
     fn long_lines_are_cut_around_the_token() {
         let mut sources = Sources::default();
         sources.add("f".into(), vec![b'x'; 1 << 20], None);
-        assert!(at(&sources, token(0, 500_000, 500_010)).len() < 3000);
+        assert!(at(&sources, token(0, 500_000, 500_010)).excerpt.len() < 3000);
+    }
+
+    #[test]
+    fn words_and_further_places_are_told_apart() {
+        let mut sources = Sources::default();
+        sources.add("f".into(), b"ab\ncd\n".to_vec(), None);
+        let draft = Draft::new(Code::Redefined)
+            .text("Acl 'x' redefined.\n")
+            .at(token(0, 3, 5))
+            .text("\nFirst definition:\n")
+            .at(token(0, 0, 2))
+            .hint("rename it");
+        let diagnostic = draft.finish(Severity::Error, &sources);
+        assert_eq!(diagnostic.message(), "Acl 'x' redefined.");
+        assert_eq!(diagnostic.place().unwrap().line, 2);
+        let related: Vec<_> = diagnostic.related().into_iter().map(|(words, place)| (words, place.line)).collect();
+        assert_eq!(related, [("First definition".to_owned(), 1)]);
+        assert_eq!(bare("Expected ';' got '}'\nat\n"), "Expected ';' got '}'");
+    }
+
+    #[test]
+    fn messages_beyond_the_limit_are_counted() {
+        let mut sources = Sources::default();
+        sources.add("f".into(), b"ab".to_vec(), None);
+        let mut diagnostics = Diagnostics::default();
+        for order in 0..VCL_MESSAGES_MAX as u64 + 5 {
+            diagnostics.error(&sources, order, Draft::new(Code::NotVcl).at(token(0, 0, 1)));
+        }
+        let (messages, hidden) = diagnostics.finish();
+        assert_eq!((messages.len(), hidden), (VCL_MESSAGES_MAX, 5));
     }
 }

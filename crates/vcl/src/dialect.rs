@@ -1,6 +1,18 @@
 //! What differs between generations of VCL, as tables that the parser and the checker read.
 //!
-//! A dialect never shows as an `if` elsewhere: a new one is a new row here.
+//! A dialect never shows as an `if` elsewhere that asks for a version: a new one is a new table here. The names of methods
+//! and variables are in [`surface::vcl`]. Next files: `dialect/legacy.rs`, the tables of the old dialects, and
+//! `dialect/detect.rs`, which finds out what a text without a version line is written in.
+
+mod detect;
+mod legacy;
+
+pub(crate) use detect::detect;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use surface::vcl::legacy::{Language, LegacyMethodRow, LegacyVariableRow};
+use surface::vcl::{Action, Generation, METHODS, Method};
 
 /// What a word at the start of a statement means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +26,32 @@ pub(crate) enum StatementWord {
     Ban,
     HashData,
     Synthetic,
+    /// An action as a statement of its own: `pipe;`.
+    Action,
+    /// The same, or with `rollback` behind it.
+    Restart,
+    /// What was such an action, and is only returned now.
+    MustReturn,
+    /// `error 404 "reason";`
+    Error,
+    /// `synthetic` with its text behind it, without parentheses.
+    SyntheticText,
+    /// `purge;`, of the object at hand.
+    Purge,
+    /// A ban: `purge("…");`, `purge(req.url == "…" && …);`
+    PurgeBan,
+    /// A ban on URLs.
+    BanUrl,
+    /// A ban on what was hashed.
+    PurgeHash,
+    /// `esi;`
+    Esi,
+    /// `rollback;`
+    Rollback,
+    /// `log "text" …;`
+    Log,
+    /// `panic "text" …;`
+    Panic,
 }
 
 /// A generation of the language.
@@ -29,6 +67,151 @@ pub(crate) struct Dialect {
     pub(crate) moved: &'static [(&'static str, &'static str)],
     /// Variables of other generations, with what to write instead.
     pub(crate) renamed: &'static [(&'static str, &'static str)],
+    /// Words that begin declarations.
+    pub(crate) declarations: &'static [&'static str],
+    /// Attributes of backends that are accepted and have no effect.
+    pub(crate) ignored_backend_fields: &'static [&'static str],
+    /// Kinds of directors that a `director` block can be of.
+    pub(crate) directors: &'static [(&'static str, DirectorPolicy)],
+    /// Forms of writing.
+    pub(crate) forms: Forms,
+    /// What declarations mean when they do not say it.
+    pub(crate) habits: Habits,
+    /// Methods and variables; `None` where those of [`METHODS`] and [`surface::vcl::VARIABLES`] are meant.
+    pub(crate) language: Option<&'static Language>,
+    /// The built-in VCL.
+    pub(crate) builtin: &'static str,
+}
+
+/// Which forms of writing there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forms {
+    /// Attributes of backends are written `set backend.host = "…";`.
+    pub(crate) set_backend: bool,
+    /// Strings stand behind each other to be joined.
+    pub(crate) juxtaposition: bool,
+    /// `%41` in a string on one line is `A`.
+    pub(crate) percent_escapes: bool,
+    /// `$1` and `&` in the replacement of `regsub`.
+    pub(crate) dollar_groups: bool,
+    /// Regular expressions take no notice of case.
+    pub(crate) patterns_ignore_case: bool,
+    /// A number where a duration is wanted counts seconds.
+    pub(crate) bare_seconds: bool,
+    /// `director name policy { … }`, and its name where a backend is wanted.
+    pub(crate) director_blocks: bool,
+    /// The words of statements can be names of declarations: `acl purge`.
+    pub(crate) words_are_names: bool,
+    /// An acl, a backend and a subroutine can have the same name.
+    pub(crate) names_by_kind: bool,
+    /// `storage.name` says whether there is a storage of that name.
+    pub(crate) storages_by_name: bool,
+    /// An IP compared with `==` to a string matches as an acl of that one entry would.
+    pub(crate) address_equals_acl: bool,
+}
+
+/// What declarations mean when they do not say it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// Probes begin with a full window of good results, not with one too few.
+    pub(crate) probes_begin_good: bool,
+    /// Acls refuse entries whose address goes beyond their mask.
+    pub(crate) acl_pedantic: bool,
+    /// Acls write what they match to the log.
+    pub(crate) acl_log: bool,
+    /// Of a host with many addresses the first of each family is used.
+    pub(crate) first_address: bool,
+}
+
+/// How a `director` block chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DirectorPolicy {
+    RoundRobin,
+    Random,
+    Fallback,
+    Hash,
+    Client,
+    /// There is no such director here.
+    Dns,
+}
+
+impl DirectorPolicy {
+    /// Whether its block is a list of members.
+    pub(crate) fn has_members(self) -> bool {
+        self != DirectorPolicy::Dns
+    }
+}
+
+/// The rows of a variable of an old dialect, by its name in small letters.
+pub(crate) fn legacy_rows(generation: Generation, name: &str) -> &'static [&'static LegacyVariableRow] {
+    type Rows = HashMap<&'static str, Vec<&'static LegacyVariableRow>>;
+    static ROWS: OnceLock<Vec<Rows>> = OnceLock::new();
+    let all = ROWS.get_or_init(|| {
+        let rows = |generation: &Generation| {
+            let mut rows = Rows::new();
+            for row in Language::of(*generation).map_or(&[] as &[_], |language| language.variables) {
+                rows.entry(row.name).or_default().push(row);
+            }
+            rows
+        };
+        Generation::ALL.iter().map(rows).collect()
+    });
+    all[generation as usize].get(name).map_or(&[], Vec::as_slice)
+}
+
+impl Dialect {
+    /// The dialect of a generation.
+    pub(crate) fn of(generation: Generation) -> &'static Dialect {
+        match generation {
+            Generation::V1 => &legacy::VCL_1,
+            Generation::V20 => &legacy::VCL_20,
+            Generation::V21 => &legacy::VCL_21,
+            Generation::V3 => &legacy::VCL_3,
+            Generation::V4 => &VCL_4,
+        }
+    }
+
+    /// The row of a method of an old dialect.
+    pub(crate) fn legacy_method(&self, method: Method) -> Option<&'static LegacyMethodRow> {
+        self.language?.method(method)
+    }
+
+    /// Whether texts can name a method.
+    pub(crate) fn has_method(&self, method: Method) -> bool {
+        self.language.is_none_or(|language| language.method(method).is_some())
+    }
+
+    /// What a method is called.
+    pub(crate) fn method_name(&self, method: Method) -> &'static str {
+        self.legacy_method(method).map_or(method.row().name, |row| row.name)
+    }
+
+    /// What may be returned from a method, as it is written, in order of the alphabet.
+    pub(crate) fn endings(&self, method: Method) -> Vec<&'static str> {
+        let mut words: Vec<&'static str> = match self.legacy_method(method) {
+            Some(row) => row.returns.iter().map(|ending| ending.word).collect(),
+            None => method.row().actions.iter().map(|action| action.name()).collect(),
+        };
+        words.sort_unstable();
+        words
+    }
+
+    /// The action that a word is in a method; `None` when it is none there.
+    pub(crate) fn legacy_action(&self, method: Method, word: &str) -> Option<Action> {
+        let row = self.legacy_method(method)?;
+        row.returns.iter().find(|ending| ending.word == word).map(|ending| ending.action)
+    }
+
+    /// The methods of a set, by name.
+    pub(crate) fn method_names(&self, at: u16) -> Vec<&'static str> {
+        let there = METHODS.iter().filter(|row| at & row.bit != 0 && self.has_method(row.method));
+        there.map(|row| self.method_name(row.method)).collect()
+    }
+
+    /// Whether a word begins a statement.
+    pub(crate) fn is_statement(&self, word: &str) -> bool {
+        self.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word))
+    }
 }
 
 /// VCL 4.0 and 4.1.
@@ -65,6 +248,8 @@ pub(crate) static VCL_4: Dialect = Dialect {
         ("restart", "VCL 4 says: return (restart);"),
         ("goto", "VCL has no jumps: use call and return"),
         ("director", "VCL 4 says: import directors; and in vcl_init: new name = directors.round_robin();"),
+        ("vcl_fetch", "VCL 4 says: sub vcl_backend_response"),
+        ("vcl_error", "VCL 4 says: sub vcl_synth, and vcl_backend_error for what the origin did"),
         ("else", "it follows the } of an if"),
         ("elseif", "it follows the } of an if"),
         ("elsif", "it follows the } of an if"),
@@ -84,4 +269,26 @@ pub(crate) static VCL_4: Dialect = Dialect {
         ("beresp.storage_hint", "beresp.storage"),
         ("req.esi", "resp.do_esi in vcl_deliver"),
     ],
+    declarations: &["acl", "sub", "backend", "probe", "import", "include", "vcl"],
+    ignored_backend_fields: &[],
+    directors: &[],
+    forms: Forms {
+        set_backend: false,
+        juxtaposition: false,
+        percent_escapes: false,
+        dollar_groups: false,
+        patterns_ignore_case: false,
+        bare_seconds: false,
+        director_blocks: false,
+        words_are_names: false,
+        names_by_kind: false,
+        storages_by_name: false,
+        address_equals_acl: false,
+    },
+    habits: Habits { probes_begin_good: false, acl_pedantic: true, acl_log: false, first_address: false },
+    language: None,
+    builtin: crate::BUILTIN,
 };
+
+/// Every dialect, the newest first.
+pub(crate) static ALL: &[&Dialect] = &[&VCL_4, &legacy::VCL_3, &legacy::VCL_21, &legacy::VCL_20, &legacy::VCL_1];

@@ -3,10 +3,13 @@
 //! Never gives up: what cannot be a token is reported once and skipped. Source: the lexical rules of VCL 4.1.
 
 use crate::source::{Kind, Sign, Sources, Token};
+use surface::diagnostic::Code;
+use surface::vmod::foreign;
 
 /// What is wrong with a piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LexError {
+    pub(crate) code: Code,
     pub(crate) text: &'static str,
     pub(crate) token: Token,
     /// A second place that belongs to it.
@@ -73,9 +76,9 @@ impl Lexer<'_> {
         self.at += len;
     }
 
-    fn error(&mut self, text: &'static str, len: usize, hint: Option<&'static str>) {
+    fn error(&mut self, code: Code, text: &'static str, len: usize, hint: Option<&'static str>) {
         let token = self.token(Kind::Word, len);
-        self.errors.push(LexError { text, token, also: None, hint });
+        self.errors.push(LexError { code, text, token, also: None, hint });
     }
 
     fn skip_line(&mut self) {
@@ -92,12 +95,13 @@ impl Lexer<'_> {
                     let inner = start + 2 + inner as u32;
                     let also = Token { start: inner, end: inner + 2, ..token };
                     let hint = Some("comments do not nest; end the outer one first");
-                    self.errors.push(LexError { text: "/* ... */ comment contains /*", token, also: Some(also), hint });
+                    let text = "/* ... */ comment contains /*";
+                    self.errors.push(LexError { code: Code::NestedComment, text, token, also: Some(also), hint });
                 }
                 self.at += len + 4;
             }
             None => {
-                self.error("Unterminated /* ... */ comment, starting at", 2, None);
+                self.error(Code::UnterminatedComment, "Unterminated /* ... */ comment, starting at", 2, None);
                 self.at = self.text.len();
             }
         }
@@ -106,12 +110,14 @@ impl Lexer<'_> {
     fn inline_c(&mut self) {
         match find(&self.text[self.at..], b"}C") {
             Some(len) => {
-                let hint = "nothing is compiled as C here: use std, another VMOD, or plain VCL";
-                self.error("Inline-C not allowed", len + 2, Some(hint));
+                let code = &self.text[self.at..self.at + len];
+                let hint = foreign::instead_of_c(code)
+                    .unwrap_or("nothing is compiled as C here: use std, another VMOD, or plain VCL");
+                self.error(Code::InlineC, "Inline-C not allowed", len + 2, Some(hint));
                 self.at += len + 2;
             }
             None => {
-                self.error("Unterminated inline C source, starting at", 2, None);
+                self.error(Code::UnterminatedInlineC, "Unterminated inline C source, starting at", 2, None);
                 self.at = self.text.len();
             }
         }
@@ -121,7 +127,7 @@ impl Lexer<'_> {
         match find(&self.text[self.at + open..], close) {
             Some(len) => self.push(Kind::Text, open + len + close.len()),
             None => {
-                self.error("Unterminated long-string, starting at", open, None);
+                self.error(Code::UnterminatedLongString, "Unterminated long-string, starting at", open, None);
                 self.at = self.text.len();
             }
         }
@@ -133,7 +139,7 @@ impl Lexer<'_> {
             Some(len) if rest[len] == b'"' => self.push(Kind::Text, len + 2),
             ended => {
                 let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
-                self.error("Unterminated string, starting at", 1, Some(hint));
+                self.error(Code::UnterminatedString, "Unterminated string, starting at", 1, Some(hint));
                 // The line is kept as a string, so that what follows reads as it was meant.
                 self.push(Kind::Text, 1 + ended.unwrap_or(rest.len()));
             }
@@ -148,10 +154,13 @@ impl Lexer<'_> {
             match byte {
                 b':' => {
                     if (digits + padding) % 4 != 0 {
-                        self.error("BLOB must have n*4 base64 characters", so_far, None);
+                        self.error(Code::BlobMalformed, "BLOB must have n*4 base64 characters", so_far, None);
                     }
                     self.push(Kind::Blob, so_far);
                     return;
+                }
+                b'=' if padding == 0 && digits % 4 >= 2 && leaves_bits(rest[offset - 1], digits % 4) => {
+                    return self.bad_blob("Illegal BLOB character:", so_far);
                 }
                 b'=' if padding < 2 && (digits + padding) % 4 >= 2 => padding += 1,
                 b'=' => return self.bad_blob("Wrong padding ('=') in BLOB:", so_far),
@@ -161,6 +170,7 @@ impl Lexer<'_> {
                     }
                     digits += 1;
                 }
+                b'\n' | b'\r' => return self.bad_blob("Missing colon at end of BLOB:", so_far - 1),
                 _ => return self.bad_blob("Illegal BLOB character:", so_far),
             }
         }
@@ -168,7 +178,7 @@ impl Lexer<'_> {
     }
 
     fn bad_blob(&mut self, text: &'static str, len: usize) {
-        self.error(text, len, Some("a BLOB is base64 between colons, e.g. :aGVsbG8=:"));
+        self.error(Code::BlobMalformed, text, len, Some("a BLOB is base64 between colons, e.g. :aGVsbG8=:"));
         // Goes on behind the closing colon when it is on this line.
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| matches!(byte, b':' | b';' | b'\n')).unwrap_or(rest.len());
@@ -180,7 +190,7 @@ impl Lexer<'_> {
         let whole = self.run_of(|byte| byte.is_ascii_digit());
         if self.text.get(self.at + whole) != Some(&b'.') {
             if whole > 15 {
-                self.error("Too many digits for integer.", whole, Some("at most 15 digits"));
+                self.error(Code::NumberTooLong, "Too many digits for integer.", whole, Some("at most 15 digits"));
             }
             return self.push(Kind::Integer, whole);
         }
@@ -188,7 +198,12 @@ impl Lexer<'_> {
         let fraction = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
         let len = whole + 1 + fraction;
         if whole > 12 || fraction > 3 {
-            self.error("Too many digits for real.", len, Some("at most 12 digits before and 3 after the dot"));
+            self.error(
+                Code::NumberTooLong,
+                "Too many digits for real.",
+                len,
+                Some("at most 12 digits before and 3 after the dot"),
+            );
         }
         self.push(Kind::Real, len);
     }
@@ -233,7 +248,7 @@ impl Lexer<'_> {
         match SIGNS.iter().find(|(text, _)| self.next_is(text)) {
             Some((text, sign)) => self.push(Kind::Sign(*sign), text.len()),
             None => {
-                self.error("Syntax error at", 1, None);
+                self.error(Code::NotVcl, "Syntax error at", 1, None);
                 // One message for a run of what cannot be VCL.
                 let len = self.run_of(|byte| {
                     !byte.is_ascii_alphanumeric()
@@ -244,6 +259,18 @@ impl Lexer<'_> {
             }
         }
     }
+}
+
+/// Whether the last of two or three base64 digits has bits that no byte takes.
+fn leaves_bits(digit: u8, digits: usize) -> bool {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    value & if digits == 2 { 0x0f } else { 0x03 } != 0
 }
 
 /// Where `what` first stands in `text`.
@@ -324,6 +351,9 @@ mod tests {
         check_error(":abc:", "BLOB must have n*4 base64 characters 0..5");
         check_error(":a!cd:", "Illegal BLOB character: 0..3");
         check_error(":a=cd:", "Wrong padding ('=') in BLOB: 0..3");
+        check_error(":AB==:", "Illegal BLOB character: 0..4");
+        check_error(":AAB=:", "Illegal BLOB character: 0..5");
+        check_error(":abcd\n", "Missing colon at end of BLOB: 0..5");
         check_error(":abcd", "Missing colon at end of BLOB: 0..5");
         check_error("\x01\x02\x03", "Syntax error at 0..1");
     }

@@ -12,8 +12,10 @@ mod check;
 mod diagnostic;
 mod dialect;
 pub mod exercise;
+mod format;
 mod lex;
 mod load;
+mod migrate;
 pub mod outside;
 mod parse;
 mod source;
@@ -21,11 +23,15 @@ mod source;
 mod tests;
 mod tree;
 
+pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};
+pub use format::format;
+pub use migrate::{Migrated, Note, migrate};
 pub use outside::{FileKind, ReadFile, Resolve, SystemFiles, SystemResolver};
 
 use diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
+use surface::vcl::Generation;
 use vcl_run::program::Program;
 
 /// The built-in VCL, as `vcl.show -v` and `varnishd -x builtin` show it.
@@ -57,6 +63,8 @@ pub struct CompileOptions<'a> {
     pub labels: &'a [String],
     /// Least language version: 41 when a listener is a Unix socket, else 40.
     pub syntax_min: u8,
+    /// The generation of the language; `None`: what the text looks like.
+    pub generation: Option<Generation>,
     /// Finds addresses of host names.
     pub resolver: &'a dyn Resolve,
     /// Reads included files.
@@ -73,10 +81,24 @@ impl Default for CompileOptions<'_> {
             storages: &[],
             labels: &[],
             syntax_min: 40,
+            generation: None,
             resolver: &SystemResolver,
             files: &SystemFiles,
         }
     }
+}
+
+/// What VCL 4 says instead of a word of an older dialect, or of a variable; `None` when it is none, or still is one.
+#[must_use]
+pub fn instead_of(word: &str) -> Option<&'static str> {
+    let dialect = &dialect::VCL_4;
+    let known = dialect.moved.iter().chain(dialect.renamed).find(|(old, _)| *old == word);
+    known.map(|&(_, instead)| instead)
+}
+
+/// The nearest of some words to one that is unknown, if any is near enough to have been meant.
+pub fn nearest_word<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    check::nearest(word, candidates)
 }
 
 /// A program, and what the author should know.
@@ -84,18 +106,29 @@ impl Default for CompileOptions<'_> {
 pub struct Compiled {
     /// The program.
     pub program: Program,
-    /// Warnings, in the form of messages; empty when there are none.
+    /// Warnings, in the text form of messages; empty when there are none.
     pub warnings: String,
+    /// The same, one by one.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Why there is no program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompileError {
-    /// All messages, each with its place in the source.
+    /// The first messages in their text form, each with its place in the source.
     pub text: String,
+    /// All messages, warnings among them.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How many more there were than are kept.
+    pub hidden: usize,
 }
 
 impl CompileError {
+    fn new(diagnostics: Diagnostics) -> CompileError {
+        let (diagnostics, hidden) = diagnostics.finish();
+        CompileError { text: diagnostic::error_text(&diagnostics, hidden), diagnostics, hidden }
+    }
+
     /// The text of the CLI reply and of `varnishd -C`: the messages between the lines that tools look for.
     #[must_use]
     pub fn report(&self) -> String {
@@ -119,12 +152,37 @@ impl std::error::Error for CompileError {}
 /// # Errors
 /// With all messages, when the text is not a valid VCL.
 pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
-    let mut diagnostics = Diagnostics::default();
-    let builtin = SourceText { name: "<builtin>", text: BUILTIN.as_bytes() };
-    let Some(loaded) = load::load(source, &builtin, options, &mut diagnostics) else {
-        return Err(CompileError { text: diagnostics.error_text() });
+    let (compiled, guessed) = attempt(source, options, None);
+    let error = match (compiled, guessed) {
+        (Err(error), Some(_)) if source.text.len() <= GUESSED_BYTES_MAX => error,
+        (compiled, _) => return compiled,
     };
-    let dialect = &dialect::VCL_4;
+    // Files that grew over the years have words of several generations: what takes all of them is right.
+    let others = Generation::ALL.iter().rev().filter(|other| other.is_legacy() && Some(**other) != guessed);
+    for other in others {
+        if let (Ok(compiled), _) = attempt(source, options, Some(*other)) {
+            return Ok(compiled);
+        }
+    }
+    Err(error)
+}
+
+/// Longest text that says no version for which other generations are tried than the likeliest, in bytes.
+const GUESSED_BYTES_MAX: usize = 4 << 20;
+
+/// Compiles a text as one of a generation, if `assumed`; else says which one was guessed, if one was.
+fn attempt(
+    source: &SourceText<'_>,
+    options: &CompileOptions<'_>,
+    assumed: Option<Generation>,
+) -> (Result<Compiled, CompileError>, Option<Generation>) {
+    let mut diagnostics = Diagnostics::default();
+    let Some(loaded) = load::load(source, options, assumed, &mut diagnostics) else {
+        return (Err(CompileError::new(diagnostics)), None);
+    };
+    let dialect = loaded.dialect;
+    let generation = Generation::of_syntax(loaded.syntax);
+    let guessed = (generation.is_legacy() && options.generation.is_none()).then_some(generation);
     let user = parse::parse(&loaded.sources, &loaded.tokens, 0, dialect, &mut diagnostics);
     let builtin = parse::parse(&loaded.sources, &loaded.tokens, loaded.builtin, dialect, &mut diagnostics);
     let program = check::check(
@@ -136,8 +194,12 @@ pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
         options,
         &mut diagnostics,
     );
-    match program {
-        Some(program) => Ok(Compiled { program, warnings: diagnostics.warning_text() }),
-        None => Err(CompileError { text: diagnostics.error_text() }),
-    }
+    let compiled = match program {
+        Some(program) => {
+            let (diagnostics, _) = diagnostics.finish();
+            Ok(Compiled { program, warnings: diagnostic::warning_text(&diagnostics), diagnostics })
+        }
+        None => Err(CompileError::new(diagnostics)),
+    };
+    (compiled, guessed)
 }

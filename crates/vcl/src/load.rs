@@ -3,12 +3,15 @@
 //! Includes are followed with a list, not by recursion; a file cannot include itself, and the number of files and bytes is
 //! bounded.
 
-use crate::diagnostic::{Diagnostics, at, between, hint};
+use crate::diagnostic::{Diagnostics, Draft};
+use crate::dialect::{Dialect, detect};
 use crate::lex::{LexError, lex};
 use crate::source::{Kind, Sign, Sources, Token};
 use crate::{CompileOptions, SourceText};
 use std::path::{Path, PathBuf};
+use surface::diagnostic::Code;
 use surface::limits::{VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX};
+use surface::vcl::Generation;
 
 /// The tokens of a compilation.
 #[derive(Debug)]
@@ -18,15 +21,18 @@ pub(crate) struct Loaded {
     pub(crate) tokens: Vec<Token>,
     /// Where the built-in VCL begins.
     pub(crate) builtin: u32,
-    /// Language version of the main text: 40 or 41.
+    /// Language version of the main text: 40 or 41, or that of an old dialect.
     pub(crate) syntax: u8,
+    /// The dialect it is written in.
+    pub(crate) dialect: &'static Dialect,
 }
 
-/// Reads everything. `None` when there is no point in going on.
+/// Reads everything. `None` when there is no point in going on. A text that says no version is of the generation `assumed`, else
+/// of that which its words are of.
 pub(crate) fn load(
     main: &SourceText<'_>,
-    builtin: &SourceText<'_>,
     options: &CompileOptions<'_>,
+    assumed: Option<Generation>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Loaded> {
     let mut loader = Loader {
@@ -34,36 +40,52 @@ pub(crate) fn load(
         tokens: Vec::new(),
         frames: Vec::new(),
         options,
+        assumed,
         diagnostics,
         total_bytes: main.text.len(),
         syntax: 0,
     };
     if main.text.len() > VCL_SOURCE_BYTES_MAX {
         let text = format!("The VCL is larger than {VCL_SOURCE_BYTES_MAX} bytes.\n");
-        loader.diagnostics.error(0, text);
+        loader.error(Draft::new(Code::SourceTooLarge).text(text));
         return None;
     }
     let source = loader.sources.add(main.name.to_owned(), main.text.to_vec(), None);
     let frame = loader.frame(source);
-    loader.main_version(&frame)?;
+    let first = frame.tokens.first().copied();
+    let has_version = first.is_some_and(|token| loader.sources.bytes(token) == b"vcl");
+    let mut dialect = Dialect::of(Generation::V4);
+    if has_version || !loader.may_be_old(&frame) {
+        loader.main_version(&frame)?;
+    }
     loader.frames.push(frame);
     loader.splice();
+    if !has_version {
+        dialect = loader.old_dialect(first)?;
+    }
     loader.end(source);
 
     let syntax = loader.syntax;
     let start = loader.tokens.len() as u32;
-    let source = loader.sources.add(builtin.name.to_owned(), builtin.text.to_vec(), None);
+    let source = loader.sources.add("<builtin>".to_owned(), dialect.builtin.as_bytes().to_vec(), None);
     let frame = loader.frame(source);
     loader.tokens.extend_from_slice(&frame.tokens);
     loader.end(source);
-    Some(Loaded { sources: loader.sources, tokens: loader.tokens, builtin: start, syntax })
+    if dialect.forms.percent_escapes {
+        loader.decode_strings();
+    }
+    Some(Loaded { sources: loader.sources, tokens: loader.tokens, builtin: start, syntax, dialect })
 }
+
+/// What to do about an old text.
+const MIGRATE: &str = "copal vcl migrate writes the same in VCL 4.1";
 
 struct Loader<'a> {
     sources: Sources,
     tokens: Vec<Token>,
     frames: Vec<Frame>,
     options: &'a CompileOptions<'a>,
+    assumed: Option<Generation>,
     diagnostics: &'a mut Diagnostics,
     total_bytes: usize,
     syntax: u8,
@@ -79,16 +101,12 @@ impl Loader<'_> {
     fn frame(&mut self, source: u32) -> Frame {
         let mut errors = Vec::new();
         let tokens = lex(&self.sources, source, &mut errors);
-        for LexError { text, token, also, hint: help } in errors {
-            let mut message = format!("{text}\n{}", at(&self.sources, token));
+        for LexError { code, text, token, also, hint } in errors {
+            let mut draft = Draft::new(code).text(format!("{text}\n")).at(token).maybe_hint(hint);
             if let Some(also) = also {
-                message.push('\n');
-                message.push_str(&at(&self.sources, also));
+                draft = draft.text("\n").at(also);
             }
-            if let Some(help) = help {
-                message.push_str(&hint(help));
-            }
-            self.diagnostics.error(0, message);
+            self.diagnostics.error(&self.sources, 0, draft);
         }
         Frame { tokens, next: 0 }
     }
@@ -100,73 +118,154 @@ impl Loader<'_> {
         self.tokens.push(Token { kind: Kind::End, source, start: end, end });
     }
 
-    fn error(&mut self, text: String) {
-        self.diagnostics.error(self.tokens.len() as u64, text);
+    fn error(&mut self, draft: Draft) {
+        self.diagnostics.error(&self.sources, self.tokens.len() as u64, draft);
+    }
+
+    fn error_at(&mut self, code: Code, text: &str, token: Token) {
+        self.error(Draft::new(code).text(format!("{text}\n")).at(token));
     }
 
     /// `vcl 4.1;` at the start of the main text.
     fn main_version(&mut self, frame: &Frame) -> Option<()> {
         let first = frame.tokens.first().copied();
         if first.is_none_or(|token| self.sources.bytes(token) != b"vcl") {
-            let place = first.map_or(String::new(), |token| at(&self.sources, token));
-            let hint = hint(if self.looks_old(frame) {
-                "this looks like VCL of Varnish 3 or older, which has to be rewritten for VCL 4"
-            } else {
-                "the first line of a VCL says which version of the language it is written in"
-            });
-            self.error(format!("VCL version declaration missing\nAdd\n\tvcl 4.1;\nas the first line.\n{place}{hint}"));
+            self.version_missing(first);
             return None;
         }
         let version = self.version(&frame.tokens)?;
         self.syntax = version;
+        if let Some(generation) = self.options.generation.filter(|generation| generation.is_legacy()) {
+            let text = format!("The VCL says that it is not written in the dialect {}.\n", generation.name());
+            self.error(Draft::new(Code::DialectOther).text(text).between(frame.tokens[0], frame.tokens[1]));
+            return None;
+        }
         if version < self.options.syntax_min {
-            let (last, least) = (frame.tokens[1], self.options.syntax_min);
-            let place = between(&self.sources, frame.tokens[0], last);
-            let hint = hint("a listener on a Unix socket needs 4.1");
-            self.error(format!("VCL version {}.{} not supported.\n{place}{hint}", version / 10, version % 10));
-            let _ = least;
+            let text = format!("VCL version {}.{} not supported.\n", version / 10, version % 10);
+            let draft = Draft::new(Code::VersionUnsupported).text(text).between(frame.tokens[0], frame.tokens[1]);
+            self.error(draft.hint("a listener on a Unix socket needs 4.1"));
             return None;
         }
         Some(())
     }
 
-    /// Words that VCL 4 does not have.
-    fn looks_old(&self, frame: &Frame) -> bool {
-        const OLD: &[&[u8]] = &[b"vcl_fetch", b"vcl_error", b"director", b"remove", b"error", b"purge_url"];
-        frame
-            .tokens
-            .iter()
-            .take(10_000)
-            .any(|&token| token.kind == Kind::Word && OLD.contains(&self.sources.bytes(token)))
+    fn version_missing(&mut self, first: Option<Token>) {
+        let mut draft = Draft::new(Code::VersionMissing)
+            .hint("the first line of a VCL says which version of the language it is written in")
+            .text("VCL version declaration missing\nAdd\n\tvcl 4.1;\nas the first line.\n");
+        if let Some(token) = first {
+            draft = draft.at(token);
+        }
+        self.error(draft);
+    }
+
+    /// Whether a text that says no version can be one of an old dialect: it begins as these do.
+    fn may_be_old(&self, frame: &Frame) -> bool {
+        const BEGINNINGS: &[&[u8]] = &[b"acl", b"backend", b"director", b"import", b"include", b"probe", b"sub"];
+        let begins = frame.tokens.first().is_some_and(|&token| BEGINNINGS.contains(&self.sources.bytes(token)));
+        match self.options.generation {
+            Some(generation) => generation.is_legacy(),
+            None => begins,
+        }
+    }
+
+    /// The dialect of a text that says no version.
+    fn old_dialect(&mut self, first: Option<Token>) -> Option<&'static Dialect> {
+        if let Some(generation) = self.options.generation {
+            self.syntax = generation.legacy_syntax()?;
+            return Some(Dialect::of(generation));
+        }
+        if let Some(generation) = self.assumed {
+            self.syntax = generation.legacy_syntax()?;
+            let name = generation.name();
+            let text = format!(
+                "No VCL version declaration: read as the VCL of Varnish {name}, the newest before 4.0 that takes all of it\n"
+            );
+            let mut draft = Draft::new(Code::DialectAssumed).text(text);
+            if let Some(token) = first {
+                draft = draft.at(token);
+            }
+            self.diagnostics.warning(&self.sources, 0, draft.hint(MIGRATE));
+            return Some(Dialect::of(generation));
+        }
+        let Some(detected) = detect(&self.sources, &self.tokens) else {
+            self.version_missing(first);
+            return None;
+        };
+        self.syntax = detected.generation.legacy_syntax()?;
+        let name = detected.generation.name();
+        let mut text = format!("No VCL version declaration: read as the VCL of Varnish {name}, ");
+        let mut draft = Draft::new(Code::DialectAssumed);
+        match detected.evidence {
+            Some(evidence) => {
+                let (first, last) = (evidence.first, evidence.last);
+                let whole = Token { end: last.end.max(first.end), ..first };
+                text += if evidence.is_proof { "because of " } else { "the last before 4.0 to know " };
+                text += &format!("{}\n", self.sources.shown(whole));
+                draft = draft.text(text).between(first, last);
+            }
+            None => {
+                text += "as nothing in it is of one version alone\n";
+                draft = draft.text(text);
+                if let Some(token) = first {
+                    draft = draft.at(token);
+                }
+            }
+        }
+        self.diagnostics.warning(&self.sources, 0, draft.hint(MIGRATE));
+        Some(Dialect::of(detected.generation))
+    }
+
+    /// `%41` in strings on one line.
+    fn decode_strings(&mut self) {
+        for index in 0..self.tokens.len() {
+            let token = self.tokens[index];
+            if token.kind != Kind::Text || self.sources.bytes(token).first() != Some(&b'"') {
+                continue;
+            }
+            let content = self.sources.content(token);
+            if !content.contains(&b'%') {
+                continue;
+            }
+            match unescaped(content) {
+                Ok(decoded) => self.sources.set_content(token, decoded),
+                Err((offset, text)) => {
+                    let start = token.start + 1 + offset as u32;
+                    let wrong = Token { start, end: (start + 3).min(token.end), ..token };
+                    let draft = Draft::new(Code::PercentEscape).text(format!("{text}\n")).at(wrong);
+                    let draft = draft.hint("in these dialects %25 stands for a percent sign");
+                    self.diagnostics.error(&self.sources, index as u64, draft);
+                }
+            }
+        }
     }
 
     /// The number in `vcl 4.1;`, as 41.
     fn version(&mut self, tokens: &[Token]) -> Option<u8> {
         let keyword = *tokens.first()?;
         let Some(&number) = tokens.get(1) else {
-            let place = at(&self.sources, keyword);
-            self.error(format!("Expected 'vcl N.N;' found no semi-colon\n{place}"));
+            self.error_at(Code::VersionUnfinished, "Expected 'vcl N.N;' found no semi-colon", keyword);
             return None;
         };
         let (major, minor) = match (number.kind, self.sources.bytes(number)) {
             (Kind::Real, &[major, b'.', minor]) => (major - b'0', minor - b'0'),
             _ => {
-                let place = at(&self.sources, number);
-                let hint = hint("a version is a digit, a dot and a digit: vcl 4.1;");
-                self.error(format!("Don't play silly buggers with VCL version numbers\n{place}{hint}"));
+                let draft = Draft::new(Code::VersionMalformed);
+                let draft = draft.text("Don't play silly buggers with VCL version numbers\n").at(number);
+                self.error(draft.hint("a version is a digit, a dot and a digit: vcl 4.1;"));
                 return None;
             }
         };
         let version = major * 10 + minor;
         if version != 40 && version != 41 {
-            let place = between(&self.sources, keyword, number);
-            let hint = hint("versions 4.0 and 4.1 are");
-            self.error(format!("VCL version {major}.{minor} not supported.\n{place}{hint}"));
+            let text = format!("VCL version {major}.{minor} not supported.\n");
+            let draft = Draft::new(Code::VersionUnsupported).text(text).between(keyword, number);
+            self.error(draft.hint("versions 4.0 and 4.1 are"));
             return None;
         }
         if tokens.get(2).is_none_or(|token| !token.is(Sign::Semicolon)) {
-            let place = between(&self.sources, keyword, number);
-            self.error(format!("Expected 'vcl N.N;' found no semi-colon\n{place}"));
+            let draft = Draft::new(Code::VersionUnfinished).text("Expected 'vcl N.N;' found no semi-colon\n");
+            self.error(draft.between(keyword, number));
             return None;
         }
         Some(version)
@@ -211,9 +310,10 @@ impl Loader<'_> {
             match tokens.get(2) {
                 Some(&flag) if self.sources.bytes(flag) == b"glob" => glob = true,
                 flag => {
-                    let place = at(&self.sources, *flag.unwrap_or(&tokens[1]));
-                    let hint = hint("the one flag is +glob");
-                    self.error(format!("Unknown include flag:\n{place}{hint}"));
+                    let token = *flag.unwrap_or(&tokens[1]);
+                    let draft = Draft::new(Code::IncludeMalformed).text("Unknown include flag:\n").at(token);
+                    self.error(draft.hint("the one flag is +glob"));
+                    return (self.statement_length(tokens), Vec::new());
                 }
             }
             at_token = 3;
@@ -221,22 +321,30 @@ impl Loader<'_> {
         let path_token = match tokens.get(at_token) {
             Some(&token) if token.kind == Kind::Text => token,
             other => {
-                let place = at(&self.sources, *other.unwrap_or(&tokens[0]));
-                self.error(format!("include not followed by string constant.\n{place}"));
-                return (at_token.min(tokens.len()), Vec::new());
+                let token = *other.unwrap_or(&tokens[0]);
+                self.error_at(Code::IncludeMalformed, "include not followed by string constant.", token);
+                return (self.statement_length(tokens), Vec::new());
             }
         };
         let mut len = at_token + 1;
         match tokens.get(len) {
             Some(token) if token.is(Sign::Semicolon) => len += 1,
             _ => {
-                let place = at(&self.sources, path_token);
-                self.error(format!("include <string> not followed by semicolon.\n{place}"));
+                self.error_at(Code::IncludeMalformed, "include <string> not followed by semicolon.", path_token);
                 return (len, Vec::new());
             }
         }
         let files = if glob { self.open_matching(path_token) } else { self.open_named(path_token) };
         (len, files)
+    }
+
+    /// How many tokens a broken `include` takes: to its semicolon, if that is on the same line.
+    fn statement_length(&self, tokens: &[Token]) -> usize {
+        let Some(first) = tokens.first() else { return 0 };
+        let line = self.sources.place(*first).0;
+        let rest = tokens.iter().take(8).take_while(|token| self.sources.place(**token).0 == line);
+        let end = rest.clone().position(|token| token.is(Sign::Semicolon)).map_or_else(|| rest.count(), |at| at + 1);
+        end.max(1)
     }
 
     fn open_matching(&mut self, path_token: Token) -> Vec<Frame> {
@@ -248,8 +356,7 @@ impl Loader<'_> {
                 return found.into_iter().filter_map(|file| self.open(&file, path_token).ok().flatten()).collect();
             }
         }
-        let place = at(&self.sources, path_token);
-        self.error(format!("glob pattern matched no files.\n{place}"));
+        self.error_at(Code::IncludeUnreadable, "glob pattern matched no files.", path_token);
         Vec::new()
     }
 
@@ -268,30 +375,30 @@ impl Loader<'_> {
                 shown = path;
             }
         }
-        let place = at(&self.sources, path_token);
-        let help = if written.starts_with('/') || written.starts_with("./") {
-            String::new()
-        } else {
+        let text = format!("Cannot read file '{}' ({failure})\n", shown.display());
+        let mut draft = Draft::new(Code::IncludeUnreadable).text(text).at(path_token);
+        if !written.starts_with('/') && !written.starts_with("./") {
             let path: Vec<String> = self.options.vcl_path.iter().map(|path| path.display().to_string()).collect();
-            hint(&format!("looked for in the parameter vcl_path: {}", path.join(":")))
-        };
-        self.error(format!("Cannot read file '{}' ({failure})\n{place}{help}", shown.display()));
+            draft = draft.hint(format!("looked for in the parameter vcl_path: {}", path.join(":")));
+        }
+        self.error(draft);
         Vec::new()
     }
 
     /// Where a written path may lead.
     fn candidates(&mut self, written: &str, path_token: Token) -> Option<Vec<PathBuf>> {
         if !self.options.unsafe_path && written.contains('/') {
-            let place = at(&self.sources, path_token);
-            let hint = hint("the parameter vcc_unsafe_path is off: only names without a slash, found in vcl_path");
-            self.error(format!("VCL filename '{written}' is unsafe.\n{place}{hint}"));
+            let draft =
+                Draft::new(Code::IncludeUnsafe).text(format!("VCL filename '{written}' is unsafe.\n")).at(path_token);
+            let hint = "the parameter vcc_unsafe_path is off: only names without a slash, found in vcl_path";
+            self.error(draft.hint(hint));
             return None;
         }
         if let Some(rest) = written.strip_prefix("./") {
             let including = self.sources.file(path_token).name.clone();
             let Some(directory) = Path::new(&including).parent().filter(|_| including.starts_with('/')) else {
-                let place = at(&self.sources, path_token);
-                self.error(format!("include path {written} needs absolute filename of including file.\n{place}"));
+                let text = format!("include path {written} needs absolute filename of including file.");
+                self.error_at(Code::IncludeRelative, &text, path_token);
                 return None;
             };
             return Some(vec![directory.join(rest)]);
@@ -315,17 +422,21 @@ impl Loader<'_> {
             chain.extend(above);
         }
         if recursive {
-            let places: Vec<String> = chain.iter().map(|&token| at(&self.sources, token)).collect();
-            self.error(format!("Recursive use of file \"{name}\"\n\n{}", places.join("\n")));
+            let draft = Draft::new(Code::IncludeRecursive).text(format!("Recursive use of file \"{name}\"\n\n"));
+            let chain = chain.iter().enumerate();
+            let draft = chain.fold(draft, |draft, (index, &token)| {
+                let draft = if index > 0 { draft.text("\n") } else { draft };
+                draft.at(token)
+            });
+            self.error(draft);
             return Ok(None);
         }
         let text = self.options.files.read(path).map_err(|error| crate::outside::error_text(&error))?;
         self.total_bytes = self.total_bytes.saturating_add(text.len());
         if self.total_bytes > VCL_SOURCE_BYTES_MAX || self.sources.files.len() >= VCL_SOURCES_MAX {
-            let place = at(&self.sources, path_token);
-            self.error(format!(
-                "Too much is included (at most {VCL_SOURCES_MAX} files and {VCL_SOURCE_BYTES_MAX} bytes).\n{place}"
-            ));
+            let text =
+                format!("Too much is included (at most {VCL_SOURCES_MAX} files and {VCL_SOURCE_BYTES_MAX} bytes).");
+            self.error_at(Code::SourceTooLarge, &text, path_token);
             self.frames.clear();
             return Ok(None);
         }
@@ -337,16 +448,43 @@ impl Loader<'_> {
             && version > self.syntax
         {
             let last = frame.tokens.get(2).copied().unwrap_or(number);
-            let place = between(&self.sources, keyword, last);
             let top = self.syntax;
-            self.error(format!(
-                "VCL version {}.{} higher than the top level version {}.{}\n{place}",
+            let text = format!(
+                "VCL version {}.{} higher than the top level version {}.{}\n",
                 version / 10,
                 version % 10,
                 top / 10,
                 top % 10
-            ));
+            );
+            self.error(Draft::new(Code::VersionHigher).text(text).between(keyword, last));
         }
         Ok(Some(frame))
     }
+}
+
+/// A string with its `%xx` replaced by what they stand for, or where one is wrong and how.
+fn unescaped(content: &[u8]) -> Result<Vec<u8>, (usize, &'static str)> {
+    let mut out = Vec::with_capacity(content.len());
+    let mut next = 0;
+    while let Some(&byte) = content.get(next) {
+        if byte != b'%' {
+            out.push(byte);
+            next += 1;
+            continue;
+        }
+        let Some(digits) = content.get(next + 1..next + 3) else {
+            return Err((next, "Incomplete %xx escape"));
+        };
+        let digits =
+            std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let Some(value) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+            return Err((next, "Invalid hex char in %xx escape"));
+        };
+        if !value.is_ascii_graphic() {
+            return Err((next, "Control character in %xx escape"));
+        }
+        out.push(value);
+        next += 3;
+    }
+    Ok(out)
 }

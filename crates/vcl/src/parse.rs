@@ -6,12 +6,14 @@
 
 mod declaration;
 mod expression;
+mod legacy;
 
-use crate::diagnostic::{Diagnostics, at, hint};
+use crate::diagnostic::{Diagnostics, Draft};
 use crate::dialect::{Dialect, StatementWord};
 use crate::source::{Kind, Sign, Sources, Token};
 use crate::tree::{At, Block, Declaration, Name, Path, ReturnAction, Statement};
 use std::collections::HashSet;
+use surface::diagnostic::Code;
 use surface::limits::VCL_NESTING_MAX;
 use surface::vcl::Action;
 
@@ -26,6 +28,8 @@ type Parsed<T> = Result<T, Broken>;
 pub(crate) struct Tree {
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) damaged: HashSet<String>,
+    /// The first token that the parser leaves for the checker to complain about.
+    pub(crate) unexpected: Option<At>,
 }
 
 /// Parses the tokens from `start` to the next [`Kind::End`].
@@ -46,9 +50,10 @@ pub(crate) fn parse(
         dialect,
         diagnostics,
         damaged: HashSet::new(),
+        first_unexpected: None,
     };
     let declarations = parser.declarations();
-    Tree { declarations, damaged: parser.damaged }
+    Tree { declarations, damaged: parser.damaged, unexpected: parser.first_unexpected }
 }
 
 struct Parser<'a> {
@@ -62,6 +67,7 @@ struct Parser<'a> {
     dialect: &'static Dialect,
     diagnostics: &'a mut Diagnostics,
     damaged: HashSet<String>,
+    first_unexpected: Option<At>,
 }
 
 impl<'a> Parser<'a> {
@@ -99,11 +105,20 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn error_here(&mut self, text: &str, help: Option<&str>) -> Broken {
-        let place = at(self.sources, self.peek());
-        let help = help.map_or(String::new(), hint);
-        self.diagnostics.error(u64::from(self.next), format!("{text}\n{place}{help}"));
+    fn error(&mut self, order: At, draft: Draft) -> Broken {
+        self.diagnostics.error(self.sources, u64::from(order), draft);
         Broken
+    }
+
+    fn error_here(&mut self, code: Code, text: &str, help: Option<&str>) -> Broken {
+        let draft = Draft::new(code).text(format!("{text}\n")).at(self.peek()).maybe_hint(help);
+        self.error(self.next, draft)
+    }
+
+    /// Gives up the statement at a token that only the checker can complain about.
+    fn leave_unexpected(&mut self) {
+        self.unexpected = true;
+        self.first_unexpected = self.first_unexpected.or(Some(self.next));
     }
 
     /// `Expected X got Y`.
@@ -117,7 +132,7 @@ impl<'a> Parser<'a> {
         }
         let got = self.sources.shown(self.peek());
         let text = format!("Expected {what} got {got}\nat");
-        self.error_here(&text, help)
+        self.error_here(Code::Expected, &text, help)
     }
 
     fn expect(&mut self, sign: Sign, shown: &str) -> Parsed<At> {
@@ -133,7 +148,7 @@ impl<'a> Parser<'a> {
             return Ok(self.advance());
         }
         let help = match self.peek().kind {
-            Kind::Text => Some("strings are joined with +"),
+            Kind::Text if !self.dialect.forms.juxtaposition => Some("strings are joined with +"),
             Kind::Sign(Sign::BraceClose) => Some("a ; ends the statement"),
             _ => None,
         };
@@ -159,7 +174,11 @@ impl<'a> Parser<'a> {
     fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= VCL_NESTING_MAX {
             if !self.too_deep {
-                self.error_here(&format!("Nested too deep (more than {VCL_NESTING_MAX} levels) at"), None);
+                self.error_here(
+                    Code::NestedTooDeep,
+                    &format!("Nested too deep (more than {VCL_NESTING_MAX} levels) at"),
+                    None,
+                );
             }
             self.too_deep = true;
             // Nothing behind this point can be read in a useful way.
@@ -185,12 +204,9 @@ impl<'a> Parser<'a> {
                 let token = parser.peek();
                 if token.kind == Kind::End {
                     if !parser.too_deep {
-                        let opened = at(parser.sources, parser.token_at(open));
-                        let text = format!(
-                            "Expected '}}' got end of input\nat\n{}opened here:\n{opened}",
-                            at(parser.sources, token)
-                        );
-                        parser.diagnostics.error(u64::from(parser.next), text);
+                        let opened = parser.token_at(open);
+                        let draft = Draft::new(Code::Unclosed).text("Expected '}' got end of input\nat\n").at(token);
+                        parser.error(parser.next, draft.text("opened here:\n").at(opened));
                     }
                     return Ok(Block { open, statements });
                 }
@@ -242,7 +258,7 @@ impl<'a> Parser<'a> {
             return self.block().map(|block| Some(Statement::Block(block)));
         }
         let Some(word) = self.peek_word() else {
-            return Err(self.error_here("Expected an action, 'if', '{' or '}'", None));
+            return Err(self.error_here(Code::ExpectedStatement, "Expected an action, 'if', '{' or '}'", None));
         };
         let meaning = self
             .dialect
@@ -275,6 +291,7 @@ impl<'a> Parser<'a> {
             StatementWord::Ban => Statement::Ban { value: self.in_parentheses()? },
             StatementWord::HashData => Statement::HashData { keyword, value: self.in_parentheses()? },
             StatementWord::Synthetic => Statement::Synthetic { keyword, value: self.in_parentheses()? },
+            old => return self.legacy_statement(keyword, old).map(Some),
         };
         Ok(Some(statement))
     }
@@ -334,7 +351,7 @@ impl<'a> Parser<'a> {
         if self.is_next(Sign::ParenOpen) {
             let word = self.sources.text(self.token_at(name));
             if Action::ALL.iter().any(|action| action.name() == word && !action.takes_arguments()) {
-                return Err(self.error_here("Arguments not allowed.", None));
+                return Err(self.error_here(Code::ReturnArguments, "Arguments not allowed.", None));
             }
             arguments = Some(self.arguments("')'")?);
             next = self.next;
@@ -375,7 +392,7 @@ impl<'a> Parser<'a> {
                     let otherwise = Some(self.block()?);
                     return Ok(Statement::If { branches, otherwise });
                 } else {
-                    return Err(self.error_here("'else' must be followed by 'if' or '{'", None));
+                    return Err(self.error_here(Code::ElseAlone, "'else' must be followed by 'if' or '{'", None));
                 }
             } else {
                 break;
@@ -417,7 +434,9 @@ impl<'a> Parser<'a> {
         let called = path.segments.last().is_some_and(|segment| segment.arguments.is_some());
         let ended = called && !self.unexpected && self.accept(Sign::Semicolon);
         // If it does not end here, the checker knows what the name is, and so what should have followed.
-        self.unexpected |= !ended;
+        if !ended {
+            self.leave_unexpected();
+        }
         Ok(Statement::Use { path, next, ended })
     }
 }

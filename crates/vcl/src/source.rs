@@ -4,6 +4,8 @@
 //! Lines and columns are found only when a message needs them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
 
 /// What a token is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +98,18 @@ pub(crate) struct SourceFile {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) files: Vec<SourceFile>,
+    /// What strings stand for, where that is not what stands between their quotes; by source and first byte.
+    decoded: HashMap<(u32, u32), Vec<u8>>,
+    /// The last place that was asked for: the next one is mostly further on in the same line, which may be megabytes long.
+    last_place: Cell<LastPlace>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LastPlace {
+    source: u32,
+    line_start: u32,
+    offset: u32,
+    column: u32,
 }
 
 impl Sources {
@@ -122,6 +136,11 @@ impl Sources {
 
     /// What stands between the quotes of a string.
     pub(crate) fn content(&self, token: Token) -> &[u8] {
+        if !self.decoded.is_empty()
+            && let Some(decoded) = self.decoded.get(&(token.source, token.start))
+        {
+            return decoded;
+        }
         let bytes = self.bytes(token);
         let quote = match bytes {
             [b'"', b'"', b'"', ..] if bytes.len() >= 6 => 3,
@@ -129,6 +148,11 @@ impl Sources {
             _ => 1,
         };
         bytes.get(quote..bytes.len().saturating_sub(quote)).unwrap_or(b"")
+    }
+
+    /// Gives a string a meaning other than its text.
+    pub(crate) fn set_content(&mut self, token: Token, content: Vec<u8>) {
+        self.decoded.insert((token.source, token.start), content);
     }
 
     /// The token as a message shows it.
@@ -150,10 +174,15 @@ impl Sources {
     pub(crate) fn place_at(&self, source: u32, offset: u32) -> (u32, u32) {
         let file = &self.files[source as usize];
         let line = file.line_starts.partition_point(|&start| start <= offset);
-        let from = file.line_starts[line - 1] as usize;
-        let before = file.text.get(from..offset as usize).unwrap_or(b"");
+        let line_start = file.line_starts[line - 1];
+        let last = self.last_place.get();
+        let known = last.source == source && last.line_start == line_start && last.offset <= offset;
+        let (from, column) =
+            if known && last.offset >= line_start { (last.offset, last.column) } else { (line_start, 0) };
+        let before = file.text.get(from as usize..offset as usize).unwrap_or(b"");
         let column =
-            before.iter().fold(0u32, |column, &byte| if byte == b'\t' { (column & !7) + 8 } else { column + 1 });
+            before.iter().fold(column, |column, &byte| if byte == b'\t' { (column & !7) + 8 } else { column + 1 });
+        self.last_place.set(LastPlace { source, line_start, offset, column });
         (line as u32, column + 1)
     }
 

@@ -1,7 +1,11 @@
-//! Tests of the compiler as a whole: what it says (`messages`), what its programs do (`programs`), what it bears (`limits`).
+//! Tests of the compiler as a whole: what it says (`messages`), what its programs do (`programs`), what it bears (`limits`),
+//! the old dialects (`legacy`).
 
+mod formats;
+mod legacy;
 mod limits;
 mod messages;
+mod migrations;
 mod programs;
 
 use crate::{CompileError, CompileOptions, Compiled, FileKind, ReadFile, Resolve, SourceText, compile};

@@ -13,6 +13,7 @@ pub(crate) enum Declaration {
     Import(Import),
     Acl(Acl),
     Backend(Backend),
+    Director(Director),
     Probe(Probe),
     Sub(Sub),
 }
@@ -63,6 +64,25 @@ pub(crate) struct Backend {
     pub(crate) fields: Option<Vec<Field>>,
 }
 
+/// `director name policy { … }`, of the old dialects.
+#[derive(Debug)]
+pub(crate) struct Director {
+    pub(crate) keyword: At,
+    pub(crate) name: Name,
+    /// The word for how it chooses.
+    pub(crate) policy: At,
+    /// What is set for all members: `.retries = 5;`
+    pub(crate) fields: Vec<Field>,
+    pub(crate) members: Vec<DirectorMember>,
+}
+
+/// `{ .backend = name; .weight = 1; }`
+#[derive(Debug)]
+pub(crate) struct DirectorMember {
+    pub(crate) open: At,
+    pub(crate) fields: Vec<Field>,
+}
+
 /// `probe name { … }`
 #[derive(Debug)]
 pub(crate) struct Probe {
@@ -108,12 +128,14 @@ pub(crate) enum Statement {
         operator: At,
         value: Expression,
     },
+    /// `unset variable;` or `remove variable;`
     Unset {
         target: Path,
     },
     Call {
         callee: Expression,
     },
+    /// `return (action);`, or `action;` in the old dialects: then the keyword is the action's name.
     Return {
         keyword: At,
         action: Option<ReturnAction>,
@@ -135,6 +157,39 @@ pub(crate) enum Statement {
         value: Expression,
     },
     Synthetic {
+        keyword: At,
+        value: Expression,
+    },
+    /// `error [status] [reason];`
+    Error {
+        keyword: At,
+        status: Option<Expression>,
+        reason: Option<Expression>,
+    },
+    /// `purge;`
+    Purge {
+        keyword: At,
+    },
+    /// `purge("…");`, `ban_url("…");` and their like.
+    OldBan {
+        keyword: At,
+        value: Expression,
+    },
+    /// `esi;`
+    Esi {
+        keyword: At,
+    },
+    /// `rollback;`, or that of `restart rollback;`.
+    Rollback {
+        keyword: At,
+    },
+    /// `log "text" …;`
+    Log {
+        keyword: At,
+        value: Expression,
+    },
+    /// `panic "text" …;`
+    Panic {
         keyword: At,
         value: Expression,
     },
@@ -219,6 +274,8 @@ pub(crate) enum ExpressionKind {
     /// The first operand, and the others with the operator in front of them.
     Sum(Box<Expression>, Vec<(At, Expression)>),
     Product(Box<Expression>, Vec<(At, Expression)>),
+    /// Strings behind each other, in the old dialects.
+    Juxtaposed(Vec<Expression>),
     Negate(Box<Expression>),
     /// A string.
     Text,

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 use surface::vcl::HttpObject;
-use vcl_run::value::{DirectorId, Text, Value};
+use vcl_run::link::LinkedProgram;
+use vcl_run::value::{DirectorId, Scratch, Text, Value};
 
 /// The arguments of a call.
 #[derive(Clone, Copy)]
@@ -72,10 +73,16 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The place of a header: its message and the index of its name.
-    pub(crate) fn header(self, place: usize) -> Option<(HttpObject, u32)> {
+    /// The place of a header: its message and its name.
+    pub(crate) fn header(
+        self,
+        place: usize,
+        program: &LinkedProgram,
+        scratch: &Scratch,
+    ) -> Option<(HttpObject, String)> {
         match self.value(place) {
-            Value::Header(http, name) => Some((http, name)),
+            Value::Header(http, name) => Some((http, program.header_name(name).to_owned())),
+            Value::NamedHeader(http, name) => Some((http, String::from_utf8_lossy(scratch.get(name)).into_owned())),
             _ => None,
         }
     }

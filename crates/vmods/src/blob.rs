@@ -8,6 +8,9 @@ use crate::done;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
+/// What a blob object holds.
+struct Bytes(Vec<u8>);
+
 /// A way to write bytes as text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Encoding {
@@ -208,18 +211,27 @@ fn is_upper(
     Ok(case == b"UPPER")
 }
 
-/// The bytes that a text stands for; `length` above 0 says how much of it to read.
-fn decoded(encoding: Encoding, text: &[u8], length: i64) -> Result<Vec<u8>, Failure> {
-    let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(text.len());
-    encoding.decode(&text[..wanted.min(text.len())]).ok_or_else(|| {
-        let text = String::from_utf8_lossy(text);
-        failure(format_args!("cannot decode, illegal encoding beginning with \"{text}\""))
+/// The bytes that a text stands for; `length` above 0 says how much of it to read. `what` could not be done when it is of
+/// another encoding; of a text joined of pieces the first is named then.
+fn decoded(encoding: Encoding, text: Text, length: i64, what: &str, scratch: &Scratch) -> Result<Vec<u8>, Failure> {
+    let bytes = scratch.get(text);
+    let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(bytes.len());
+    encoding.decode(&bytes[..wanted.min(bytes.len())]).ok_or_else(|| {
+        let piece = String::from_utf8_lossy(scratch.get(scratch.first_piece(text)));
+        failure(format_args!("cannot {what}, illegal encoding beginning with \"{piece}\""))
     })
+}
+
+/// A string of VCL: it ends before the first NUL.
+fn put_string(scratch: &mut Scratch, bytes: &[u8]) -> Value {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    Value::Text(scratch.put(&bytes[..end]))
 }
 
 /// `blob.decode()`
 pub(crate) fn decode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
-    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(2)), arguments.int(1))?;
+    let encoding = encoding(arguments, 0, scratch);
+    let bytes = decoded(encoding, arguments.text(2), arguments.int(1), "decode", scratch)?;
     done(Value::Blob(scratch.put(&bytes)))
 }
 
@@ -232,16 +244,17 @@ pub(crate) fn encode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<
         return done(Value::Text(Text::UNSET));
     }
     let text = encoding.encode(scratch.get(blob), upper);
-    done(Value::Text(scratch.put(&text)))
+    done(put_string(scratch, &text))
 }
 
 /// `blob.transcode()`
 pub(crate) fn transcode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
     let to = encoding(arguments, 1, scratch);
     let upper = is_upper(to, arguments, (1, 2), scratch)?;
-    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(4)), arguments.int(3))?;
+    let from = encoding(arguments, 0, scratch);
+    let bytes = decoded(from, arguments.text(4), arguments.int(3), "decode", scratch)?;
     let text = to.encode(&bytes, upper);
-    done(Value::Text(scratch.put(&text)))
+    done(put_string(scratch, &text))
 }
 
 /// `blob.same()`: the same bytes at the same place.
@@ -261,21 +274,20 @@ pub(crate) fn length(arguments: Arguments<'_>) -> Value {
 }
 
 /// `blob.sub()`
-pub(crate) fn sub(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
-    let bytes = scratch.get(arguments.text(0));
+pub(crate) fn sub(arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let whole = arguments.text(0);
     let (length, offset) = (arguments.int(1), arguments.int(2));
-    if bytes.is_empty() {
+    if whole.is_empty() {
         return Err(failure("blob is empty in blob.sub()"));
     }
     let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
-    let part = range.and_then(|(offset, length)| bytes.get(offset..offset.checked_add(length)?)).ok_or_else(|| {
-        let size = bytes.len();
+    let part = range.and_then(|(offset, length)| whole.part(offset, length)).ok_or_else(|| {
+        let size = whole.len();
         failure(format_args!(
             "size {length} from offset {offset} requires more bytes than blob length {size} in blob.sub()"
         ))
     })?;
-    let part = part.to_vec();
-    done(Value::Blob(scratch.put(&part)))
+    done(Value::Blob(part))
 }
 
 /// `new x = blob.blob()`
@@ -285,14 +297,27 @@ pub(crate) fn create(
     arguments: Arguments<'_>,
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
-    let bytes = decoded(encoding(arguments, 0, scratch), scratch.get(arguments.text(1)), 0)?;
-    context.instances().keep_blob(instance, bytes);
+    let definition = instance.and_then(|instance| context.instances().definition(instance));
+    let what = definition.map_or_else(String::new, |it| format!("create blob {}", it.name));
+    let bytes = decoded(encoding(arguments, 0, scratch), arguments.text(1), 0, &what, scratch)?;
+    context.instances().keep_object(instance, Bytes(bytes));
     done(Value::Void)
 }
 
-/// `.get()`
+/// `.get()`: the same place for as long as the strings of a task are kept.
 pub(crate) fn get(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
-    Value::Blob(context.instances().blob(instance).map_or(Text::UNSET, |bytes| scratch.put(bytes)))
+    let Some(number) = instance else { return Value::Blob(Text::UNSET) };
+    let generation = scratch.generation();
+    let shown = &mut context.task().shown_blobs;
+    if shown.0 != generation {
+        *shown = (generation, Vec::new());
+    }
+    if let Some((_, text)) = shown.1.iter().find(|(shown, _)| *shown == number) {
+        return Value::Blob(*text);
+    }
+    let text = context.instances().object(instance).map_or(Text::UNSET, |Bytes(bytes)| scratch.put(bytes));
+    context.task().shown_blobs.1.push((number, text));
+    Value::Blob(text)
 }
 
 /// `.encode()`
@@ -304,9 +329,9 @@ pub(crate) fn encode_object(
 ) -> Result<Called, Failure> {
     let encoding = encoding(arguments, 0, scratch);
     let upper = is_upper(encoding, arguments, (0, 1), scratch)?;
-    let Some(bytes) = context.instances().blob(instance) else { return done(Value::Text(Text::UNSET)) };
+    let Some(Bytes(bytes)) = context.instances().object(instance) else { return done(Value::Text(Text::UNSET)) };
     let text = encoding.encode(bytes, upper);
-    done(Value::Text(scratch.put(&text)))
+    done(put_string(scratch, &text))
 }
 
 #[cfg(test)]

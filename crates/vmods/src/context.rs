@@ -7,17 +7,23 @@
 //! `Called::Wait`; the engine awaits it and calls the [`Finish`] it yields for the result of the call.
 
 use crate::task::TaskState;
-use backend::{Directors, TestableRandom};
+use crate::tcp::SocketOptions;
+use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
 use vcl_run::link::LinkedProgram;
-use vcl_run::value::{Scratch, Value};
+use vcl_run::value::{DirectorId, Scratch, Value};
 
 use crate::instances::Instances;
+use crate::shared::SharedState;
 
 /// What remains to be done when a wait is over: makes the value of the call.
 pub type Finish = Box<dyn FnOnce(&mut dyn VmodContext, &mut Scratch) -> Result<Value, Failure>>;
@@ -41,6 +47,30 @@ pub enum PurgeKind {
     },
 }
 
+/// The client's connection behind a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection<'a> {
+    /// `client.ip` and its port.
+    pub client: SocketAddr,
+    /// It came over a Unix-domain socket.
+    pub is_unix: bool,
+    /// User and group of the peer of a Unix-domain socket, where the system told.
+    pub credentials: Option<(u32, u32)>,
+    /// The type-length-value elements of a PROXY header of version 2, which were found well-formed; empty without.
+    pub proxy_elements: &'a [u8],
+}
+
+/// What a log record belongs to. The number is below 2^30.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transaction {
+    /// Nothing.
+    None,
+    /// The session or client request of that number.
+    Client(u32),
+    /// The backend request of that number.
+    Backend(u32),
+}
+
 /// The running task as VMODs see it.
 pub trait VmodContext {
     /// The program being run.
@@ -53,8 +83,14 @@ pub trait VmodContext {
     fn random(&self) -> &TestableRandom;
     /// The backends and directors of the VCL.
     fn directors(&self) -> &Directors;
+    /// What decides where directors lead in this task. What they have to say goes to `notes`.
+    fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a>;
+    /// The backend that the fetch has been sent to; `None` before, and on the client side.
+    fn used_backend(&self) -> Option<DirectorId>;
     /// The VMOD objects of the VCL.
     fn instances(&self) -> &Instances;
+    /// What VMODs keep for the whole process.
+    fn shared(&self) -> &SharedState;
     /// What VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
     /// sub-request has its own.
     fn task(&mut self) -> &mut TaskState;
@@ -65,8 +101,16 @@ pub trait VmodContext {
     fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message>;
     /// The hash of the request, once vcl_hash has made it.
     fn digest(&self) -> Option<[u8; 32]>;
+    /// The parameters at this moment.
+    fn parameters(&self) -> Arc<Parameters>;
     /// Writes a log record for the task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Writes a log record of another transaction, or of none.
+    fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]);
+    /// Bytes of the task's messages, which count as the strings of VCL do against the parameter request_memory_max.
+    fn message_bytes(&self) -> usize;
+    /// The client's connection, in backend tasks that of the client who caused it; `None` in vcl_init and vcl_fini.
+    fn connection(&self) -> Option<Connection<'_>>;
     /// Writes a Timestamp record for the task, for the present moment. Nothing happens outside a transaction.
     fn timestamp(&mut self, label: &str);
     /// Reads the client's body into memory if it has at most that many bytes (`std.cache_req_body`): the value is a BOOL,
@@ -94,6 +138,15 @@ pub trait VmodContext {
     /// # Errors
     /// When it cannot be done.
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure>;
+    /// Purges the objects with any of the tags in a list (blanks or commas between them), now or over several turns of the
+    /// event loop: the value is an INT, how many there were.
+    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called;
+    /// The client's body when it is held whole, see [`VmodContext::cache_request_body`].
+    fn cached_body(&self) -> Option<Rc<Vec<u8>>>;
+    /// Adds bytes to the hash being made, just as they are. Called in vcl_hash only.
+    fn hash_bytes(&mut self, bytes: &[u8]);
+    /// The client's connection: who knows its options, and its descriptor number. `None` in tasks without one.
+    fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)>;
     /// Whether the task can wait. vcl_init and vcl_fini cannot; a function then does its work at once.
     fn can_wait(&self) -> bool;
     /// Notes what the task waits for; the caller answers `Called::Wait` then. Only when [`VmodContext::can_wait`].

@@ -1,10 +1,16 @@
 //! directors: objects that choose a backend. The choosing itself is in the `backend` crate; here are their VCL methods.
+//! Next file: `directors/shard.rs`.
+
+pub(crate) mod shard;
+pub(crate) mod shard_param;
 
 use crate::arguments::Arguments;
-use crate::context::VmodContext;
+use crate::context::{Transaction, VmodContext};
 use crate::done;
+use backend::Notes;
 use backend::director::fallback::Fallback;
-use backend::director::hash::Hash;
+use backend::director::hash::{Hash, HashKey};
+use backend::director::least_connections::LeastConnections;
 use backend::director::random::Random;
 use backend::director::round_robin::RoundRobin;
 use backend::director::{DirectorKind, Member};
@@ -25,17 +31,38 @@ pub(crate) fn random() -> DirectorKind {
     DirectorKind::Random(Random::default())
 }
 
-pub(crate) fn hash() -> DirectorKind {
-    DirectorKind::Hash(Hash::default())
+/// In the old dialects, where a `director` block and not VCL makes it, it hashes by itself; its class says what.
+pub(crate) fn hash(context: &dyn VmodContext, instance: Option<u32>) -> DirectorKind {
+    let definition = instance.and_then(|instance| context.instances().definition(instance));
+    let is_legacy = context.program().program().generation().is_legacy();
+    DirectorKind::Hash(Hash::by(match definition {
+        Some(definition) if definition.class == "client" => HashKey::Client,
+        _ if is_legacy => HashKey::Digest,
+        _ => HashKey::Given,
+    }))
+}
+
+pub(crate) fn least_connections() -> DirectorKind {
+    DirectorKind::LeastConnections(LeastConnections::default())
+}
+
+/// Writes what directors had to say.
+pub(crate) fn log_notes(context: &mut dyn VmodContext, notes: &Notes) {
+    for note in notes.take() {
+        match note.of_task {
+            true => context.log(note.tag, note.text.as_bytes()),
+            false => context.log_for(Transaction::None, note.tag, note.text.as_bytes()),
+        }
+    }
 }
 
 /// The director that an object is.
-fn director_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<DirectorId> {
+pub(crate) fn director_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<DirectorId> {
     let index = context.instances().definition(instance?)?.director?;
     Some(context.directors().object_id(index))
 }
 
-fn name_of(context: &dyn VmodContext, instance: Option<u32>) -> String {
+pub(crate) fn name_of(context: &dyn VmodContext, instance: Option<u32>) -> String {
     instance.and_then(|instance| context.instances().definition(instance)).map_or(String::new(), |it| it.name.clone())
 }
 
@@ -66,7 +93,7 @@ pub(crate) fn add(
         Ok(()) => done(Value::Void),
         Err(MemberError::Unknown) => Err(unknown()),
         Err(MemberError::Ring) => {
-            let member = context.directors().name(member);
+            let member = context.directors().name(member).into_owned();
             Err(Failure(format!("{}: {member} leads back to it and cannot be added", name())))
         }
     }
@@ -100,8 +127,10 @@ pub(crate) fn hash_backend(
     arguments: Arguments<'_>,
     scratch: &Scratch,
 ) -> Value {
+    let notes = Notes::new();
+    let asked = context.resolve_context(&notes);
     let chosen = director_of(context, instance).and_then(|id| match context.directors().director(id) {
-        Some(DirectorKind::Hash(hash)) => hash.choose(context.directors(), scratch.get(arguments.text(0))),
+        Some(DirectorKind::Hash(hash)) => hash.choose(context.directors(), &asked, scratch.get(arguments.text(0))),
         _ => None,
     });
     Value::Backend(chosen)

@@ -1,8 +1,11 @@
-//! What the VMODs of one loaded VCL hold: the contents of files that std.fileread has read, the bytes of blob objects, and
-//! where the VCL's director objects stand among its directors. Shared by all event loops; dropped with the VCL.
+//! What the VMODs of one loaded VCL hold: the contents of files that std.fileread has read, what the objects made in
+//! vcl_init consist of, and where the VCL's director objects stand among its directors. Shared by all event loops; dropped
+//! with the VCL.
 
 use parking_lot::RwLock;
+use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use vcl_run::program::{InstanceDefinition, Program};
 
@@ -11,8 +14,10 @@ pub struct Instances {
     definitions: Vec<InstanceDefinition>,
     /// Contents by path, as first read. Bounded by the file names that the VCL makes up.
     files: RwLock<HashMap<Vec<u8>, Arc<[u8]>>>,
-    /// By index of the object.
-    blobs: Vec<OnceLock<Box<[u8]>>>,
+    /// By index of the object: what the VMOD of its class made of it.
+    objects: Vec<OnceLock<Box<dyn Any + Send + Sync>>>,
+    /// By index of the object: whether its constructor has run.
+    made: Vec<AtomicBool>,
 }
 
 impl Instances {
@@ -22,7 +27,8 @@ impl Instances {
         Instances {
             definitions: program.instances.clone(),
             files: RwLock::default(),
-            blobs: program.instances.iter().map(|_| OnceLock::new()).collect(),
+            objects: program.instances.iter().map(|_| OnceLock::new()).collect(),
+            made: program.instances.iter().map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
@@ -32,15 +38,31 @@ impl Instances {
         self.definitions.get(instance as usize)
     }
 
-    /// The bytes of a blob object, once made.
-    pub(crate) fn blob(&self, instance: Option<u32>) -> Option<&[u8]> {
-        self.blobs.get(instance? as usize)?.get().map(|bytes| &bytes[..])
+    /// Notes that the constructor of an object has run.
+    pub(crate) fn note_made(&self, instance: Option<u32>) {
+        if let Some(made) = instance.and_then(|instance| self.made.get(instance as usize)) {
+            made.store(true, Relaxed);
+        }
     }
 
-    /// Makes a blob object.
-    pub(crate) fn keep_blob(&self, instance: Option<u32>, bytes: Vec<u8>) {
-        if let Some(place) = instance.and_then(|instance| self.blobs.get(instance as usize)) {
-            let _ = place.set(bytes.into());
+    /// The name of an object whose constructor has not run, though its class wants it to.
+    #[must_use]
+    pub fn missing(&self) -> Option<&str> {
+        let is_missing = |(definition, made): &(&InstanceDefinition, &AtomicBool)| {
+            !made.load(Relaxed) && (definition.vmod.as_str(), definition.class.as_str()) != ("debug", "obj_opt")
+        };
+        self.definitions.iter().zip(&self.made).find(is_missing).map(|(definition, _)| definition.name.as_str())
+    }
+
+    /// An object, once made; `None` also when it is of another type.
+    pub(crate) fn object<T: 'static>(&self, instance: Option<u32>) -> Option<&T> {
+        self.objects.get(instance? as usize)?.get()?.downcast_ref()
+    }
+
+    /// Keeps an object that its constructor made; the first one stays.
+    pub(crate) fn keep_object<T: Send + Sync + 'static>(&self, instance: Option<u32>, object: T) {
+        if let Some(place) = instance.and_then(|instance| self.objects.get(instance as usize)) {
+            let _ = place.set(Box::new(object));
         }
     }
 

@@ -10,25 +10,50 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod accept;
 mod arguments;
 mod blob;
+mod bodyaccess;
 pub mod context;
 mod cookie;
+mod debug;
+mod digest;
 mod directors;
+mod dynamic;
+mod header;
 mod instances;
 pub mod number;
+mod proxy;
 mod purge;
+mod querystring;
+mod re;
+mod saintmode;
+mod shared;
 mod standard;
+mod strings;
 mod task;
+mod tcp;
+mod unix;
+mod uuid;
+mod var;
+mod vsthrottle;
 mod vtc;
+mod xkey;
 
-pub use context::{Finish, Pending, PurgeKind, VmodContext};
+pub use context::{Connection, Finish, Pending, PurgeKind, Transaction, VmodContext};
 pub use instances::Instances;
+pub use shared::SharedState;
+pub use standard::address::service_port;
 pub use task::TaskState;
+pub use tcp::{NoSockets, SocketOptions, TcpInfo};
 
 use arguments::Arguments;
+use backend::DirectorKind;
+use surface::parameter::Parameters;
+use surface::vcl::{Method, Type};
 use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
+use vcl_run::link::LinkedProgram;
 use vcl_run::value::{Scratch, Value};
 
 /// Calls a VMOD function, method or constructor. `function` is an index into `surface::vmod::FUNCTIONS`, `instance` one
@@ -46,7 +71,20 @@ pub fn call(
     let Some(name) = Function::from_number(function) else {
         return Err(Failure(format!("There is no VMOD function {function}")));
     };
-    dispatch(name, instance, context, Arguments::new(arguments), scratch)
+    let called = dispatch(name, instance, context, Arguments::new(arguments), scratch)?;
+    if name.row().returns == Type::Instance {
+        context.instances().note_made(instance);
+    }
+    Ok(called)
+}
+
+/// What VMODs do before a VCL is loaded: debug refuses to be, on request.
+///
+/// # Errors
+/// Why the VCL cannot be loaded.
+pub fn before(program: &LinkedProgram, method: Method, parameters: &Parameters) -> Result<(), Failure> {
+    let wants_debug = program.program().vmods.iter().any(|vmod| vmod == "debug");
+    if wants_debug && method == Method::Init { debug::before_load(parameters) } else { Ok(()) }
 }
 
 /// A value that is there at once.
@@ -73,7 +111,7 @@ fn dispatch(
         Function::StdFileread => standard::file::read(context, arguments, scratch, standard::file::Kind::Text),
         Function::StdBlobread => standard::file::read(context, arguments, scratch, standard::file::Kind::Blob),
         Function::StdFileExists => standard::file::exists(context, arguments, scratch),
-        Function::StdHealthy => done(standard::healthy(context, arguments)),
+        Function::StdHealthy => standard::healthy(context, arguments),
         Function::StdPort => done(standard::port(arguments)),
         Function::StdDuration => standard::convert::duration(arguments, scratch),
         Function::StdBytes => standard::convert::bytes(arguments, scratch),
@@ -101,7 +139,10 @@ fn dispatch(
         Function::RoundRobin => directors::create(context, instance, directors::round_robin()),
         Function::Fallback => directors::create(context, instance, directors::fallback(arguments)),
         Function::Random => directors::create(context, instance, directors::random()),
-        Function::Hash => directors::create(context, instance, directors::hash()),
+        Function::Hash => {
+            let kind = directors::hash(context, instance);
+            directors::create(context, instance, kind)
+        }
         Function::RoundRobinAddBackend | Function::FallbackAddBackend => {
             directors::add(context, instance, arguments, 1.0)
         }
@@ -116,7 +157,35 @@ fn dispatch(
         Function::RoundRobinBackend | Function::FallbackBackend | Function::RandomBackend => {
             done(directors::backend(context, instance))
         }
+        Function::LeastConn => directors::create(context, instance, directors::least_connections()),
+        Function::LeastConnAddBackend => {
+            let weight = arguments.real(1);
+            directors::add(context, instance, arguments, weight)
+        }
+        Function::LeastConnRemoveBackend => directors::remove(context, instance, arguments),
+        Function::LeastConnBackend => done(directors::backend(context, instance)),
         Function::HashBackend => done(directors::hash_backend(context, instance, arguments, scratch)),
+        Function::Shard => directors::shard::create(context, instance),
+        Function::ShardSetWarmup => directors::shard::set_warmup(context, instance, arguments),
+        Function::ShardSetRampup => directors::shard::set_rampup(context, instance, arguments),
+        Function::ShardAssociate => directors::shard::associate(context, instance, arguments, scratch),
+        Function::ShardAddBackend => directors::shard::add_backend(context, instance, arguments, scratch),
+        Function::ShardRemoveBackend => directors::shard::remove_backend(context, instance, arguments, scratch),
+        Function::ShardClear => directors::shard::clear(context, instance),
+        Function::ShardReconfigure => directors::shard::reconfigure(context, instance, arguments),
+        Function::ShardKey => done(directors::shard::key(arguments, scratch)),
+        Function::ShardBackend => directors::shard::backend(context, instance, arguments, scratch),
+        Function::ShardDebug => directors::shard::debug(context, instance, arguments),
+        Function::ShardParam => directors::shard_param::create(context, instance),
+        Function::ShardParamClear => directors::shard_param::clear(context, instance),
+        Function::ShardParamSet => directors::shard_param::set(context, instance, arguments, scratch),
+        Function::ShardParamGetBy
+        | Function::ShardParamGetKey
+        | Function::ShardParamGetAlt
+        | Function::ShardParamGetWarmup
+        | Function::ShardParamGetRampup
+        | Function::ShardParamGetHealthy => directors::shard_param::get(context, instance, name, scratch),
+        Function::ShardParamUse => done(directors::shard_param::use_blob(instance, scratch)),
         Function::DirectorsLookup => directors::lookup(context, arguments, scratch),
 
         Function::PurgeHard => purge::hard(context),
@@ -128,7 +197,7 @@ fn dispatch(
         Function::BlobSame => done(blob::same(arguments)),
         Function::BlobEqual => done(blob::equal(arguments, scratch)),
         Function::BlobLength => done(blob::length(arguments)),
-        Function::BlobSub => blob::sub(arguments, scratch),
+        Function::BlobSub => blob::sub(arguments),
         Function::Blob => blob::create(context, instance, arguments, scratch),
         Function::BlobGet => done(blob::get(context, instance, scratch)),
         Function::BlobEncodeObject => blob::encode_object(context, instance, arguments, scratch),
@@ -147,6 +216,86 @@ fn dispatch(
         Function::CookieParse => done(cookie::parse(context, arguments, scratch)),
         Function::CookieSet => done(cookie::set(context, arguments, scratch)),
 
+        Function::DebugAuthor => done(debug::author(arguments, scratch)),
+        Function::DebugTestPrivCall
+        | Function::DebugTestPrivVcl
+        | Function::DebugTestPrivTaskGet
+        | Function::DebugObjEnum
+        | Function::DebugObjObj
+        | Function::DebugObjTestPrivCall
+        | Function::DebugObjTestPrivVcl => done(Value::Void),
+        Function::DebugTestPrivTask => done(debug::task_text(context, arguments, scratch)),
+        Function::DebugTestPrivTop => done(debug::first_text(context, arguments, scratch, debug::Place::Top)),
+        Function::DebugPrivTaskWithOption => done(debug::first_text(context, arguments, scratch, debug::Place::Option)),
+        Function::DebugObj => done(debug::object::create(context, instance, arguments, scratch)),
+        Function::DebugObjString => done(debug::object::string(context, instance, scratch)),
+        Function::DebugObjNumber => done(debug::object::number(context, instance, scratch)),
+        Function::DebugObjFoo | Function::DebugObjBar => done(Value::Text(scratch.put(b"BOO"))),
+        Function::DebugObjDate => done(Value::Time(21.4)),
+        Function::DebugObjTestPrivTask => {
+            done(debug::object::kept(context, instance, arguments, scratch, debug::Place::Task))
+        }
+        Function::DebugObjTestPrivTop => {
+            done(debug::object::kept(context, instance, arguments, scratch, debug::Place::Top))
+        }
+        Function::DebugObjOpt => done(debug::object::create_optional(context, instance, arguments, scratch)),
+        Function::DebugObjOptMethOpt => debug::object::optional(context, instance, arguments, scratch),
+        Function::DebugRot52 => debug::rot52(context, arguments),
+        Function::DebugArgtest => done(debug::argtest(arguments, scratch)),
+        Function::DebugVreLimit => {
+            let limit = context.parameters().pcre2_match_limit;
+            done(Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)))
+        }
+        Function::DebugFail | Function::DebugFail2 => Err(Failure("Forced failure".to_owned())),
+        Function::DebugDyn => debug::dynamic::create(context, instance, arguments, scratch),
+        Function::DebugDynUds => debug::dynamic::create_unix(context, instance, arguments, scratch),
+        Function::DebugDynRefresh => debug::dynamic::replace(context, instance, arguments, scratch),
+        Function::DebugDynUdsRefresh => debug::dynamic::replace_unix(context, instance, arguments, scratch),
+        Function::DebugDynBackend | Function::DebugDynUdsBackend => done(debug::dynamic::backend(context, instance)),
+        Function::DebugNullAcl => done(Value::Acl(None)),
+        Function::DebugAcl | Function::DebugJustReturnRegex => done(arguments.value(0)),
+        Function::DebugMatchAcl => debug::acl::matches(context, arguments),
+        Function::DebugSweepAcl => debug::acl::sweep(context, arguments, scratch),
+        Function::DebugTimeAcl => debug::acl::time(context, arguments),
+        Function::DebugAclobj | Function::DebugCaller => done(debug::object::keep(context, instance, arguments)),
+        Function::DebugAclobjGet | Function::DebugCallerXsub => done(debug::object::held(context, instance)),
+        Function::DebugTestProbe => debug::test_probe(arguments),
+        Function::DebugConcat => done(debug::object::keep_text(context, instance, arguments, scratch)),
+        Function::DebugConcatGet => done(debug::object::string(context, instance, scratch)),
+        Function::DebugConcatenate | Function::DebugCollect => done(debug::joined(arguments)),
+        Function::DebugSethdr => debug::set_header(context, arguments, scratch),
+        Function::DebugReturnStrands => done(debug::return_strands(context, arguments, scratch)),
+        Function::DebugStk => done(Value::Bytes(0)),
+        Function::DebugSndbuf => debug::send_buffer(context, arguments),
+        Function::DebugStoreIp => done(debug::store_ip(context, arguments)),
+        Function::DebugGetIp => done(Value::Ip(context.task().debug.address)),
+        Function::DebugDirector => directors::create(context, instance, DirectorKind::Failing),
+        Function::DebugDirectorFail => done(directors::backend(context, instance)),
+        Function::DebugClientIp => done(debug::client(context, scratch, |client| client.ip().to_string())),
+        Function::DebugClientPort => done(debug::client(context, scratch, |client| client.port().to_string())),
+        Function::DebugReQuote => done(debug::quote(arguments, scratch)),
+        Function::DebugValidhdr => done(debug::valid_header(arguments, scratch)),
+        Function::DebugCheckCall => debug::sub(arguments.value(0)).map(Called::Check),
+        Function::DebugCall => debug::sub(arguments.value(0)).map(Called::Sub),
+        Function::DebugCallerCall => debug::sub(debug::object::held(context, instance)).map(Called::Sub),
+
+        Function::ProxyAlpn => done(proxy::text(context, scratch, proxy::ALPN)),
+        Function::ProxyAuthority => done(proxy::text(context, scratch, proxy::AUTHORITY)),
+        Function::ProxyIsSsl => done(proxy::flag(context, proxy::OVER_TLS)),
+        Function::ProxyClientHasCertSess => done(proxy::flag(context, proxy::CERTIFICATE_IN_SESSION)),
+        Function::ProxyClientHasCertConn => done(proxy::flag(context, proxy::CERTIFICATE_ON_CONNECTION)),
+        Function::ProxySslVerifyResult => done(proxy::verify_result(context)),
+        Function::ProxySslVersion => done(proxy::text(context, scratch, proxy::TLS_VERSION)),
+        Function::ProxyClientCertCn => done(proxy::text(context, scratch, proxy::COMMON_NAME)),
+        Function::ProxySslCipher => done(proxy::text(context, scratch, proxy::CIPHER)),
+        Function::ProxyCertSign => done(proxy::text(context, scratch, proxy::SIGNATURE_ALGORITHM)),
+        Function::ProxyCertKey => done(proxy::text(context, scratch, proxy::KEY_ALGORITHM)),
+
+        Function::UnixUser => unix::name(context, unix::Whose::User),
+        Function::UnixGroup => unix::name(context, unix::Whose::Group),
+        Function::UnixUid => unix::number(context, unix::Whose::User),
+        Function::UnixGid => unix::number(context, unix::Whose::Group),
+
         Function::VtcBarrierSync => vtc::barrier_sync(context, arguments, scratch),
         Function::VtcNoBackend => done(Value::Backend(None)),
         Function::VtcNoStevedore => done(Value::Stevedore(None)),
@@ -154,7 +303,169 @@ fn dispatch(
         Function::VtcPanic => done(vtc::panic(arguments, scratch)),
         Function::VtcSleep => vtc::sleep(context, arguments),
         Function::VtcTypesize => done(vtc::typesize(arguments, scratch)),
+        Function::VtcWorkspaceAlloc => vtc::workspace::alloc(context, arguments, scratch),
+        Function::VtcWorkspaceReserve => vtc::workspace::reserve(context, arguments, scratch),
+        Function::VtcWorkspaceFree => done(vtc::workspace::free(context, scratch)),
+        Function::VtcWorkspaceSnapshot => done(vtc::workspace::snapshot(context)),
+        Function::VtcWorkspaceReset => done(vtc::workspace::reset(context, scratch)),
+        Function::VtcWorkspaceOverflowed => done(vtc::workspace::overflowed(context, arguments, scratch)),
+        Function::VtcWorkspaceOverflow => done(vtc::workspace::overflow(context, arguments, scratch)),
+        Function::VtcWorkspaceDump => vtc::workspace::dump(arguments, scratch),
+        Function::VtcVsl => vtc::replay::vsl(context, arguments, scratch),
+        Function::VtcVslReplay => vtc::replay::replay(context, arguments, scratch),
         Function::VtcProxyHeader => vtc::proxy_header(arguments, scratch),
+
+        Function::AcceptRule => done(accept::create(context, instance, arguments, scratch)),
+        Function::AcceptRuleAdd => accept::add(context, instance, arguments, scratch),
+        Function::AcceptRuleRemove => done(accept::remove(context, instance, arguments, scratch)),
+        Function::AcceptRuleFilter => done(accept::filter(context, instance, arguments, scratch)),
+
+        Function::HeaderAppend => header::append(context, arguments, scratch),
+        Function::HeaderCopy => header::copy(context, arguments, scratch),
+        Function::HeaderGet => header::get(context, arguments, scratch),
+        Function::HeaderRemove => header::remove(context, arguments, scratch),
+        Function::HeaderRegsub => header::regsub(context, arguments, scratch),
+        Function::HeaderDyn => header::dynamic(arguments, scratch),
+
+        Function::StrCount => done(strings::count(arguments)),
+        Function::StrStartswith => done(strings::compare(arguments, scratch, <[u8]>::starts_with)),
+        Function::StrEndswith => done(strings::compare(arguments, scratch, <[u8]>::ends_with)),
+        Function::StrContains => done(strings::compare(arguments, scratch, strings::contains)),
+        Function::StrTake => done(strings::take(arguments, scratch)),
+        Function::StrReverse => done(strings::reverse(arguments, scratch)),
+        Function::StrSplit => done(strings::split(arguments, scratch)),
+        Function::StrTokenIntersect => done(strings::token_intersect(arguments, scratch)),
+
+        Function::VarSet
+        | Function::VarSetString
+        | Function::VarSetInt
+        | Function::VarSetReal
+        | Function::VarSetDuration
+        | Function::VarSetIp
+        | Function::VarSetBackend => var::set(context, arguments, scratch),
+        Function::VarGet
+        | Function::VarGetString
+        | Function::VarGetInt
+        | Function::VarGetReal
+        | Function::VarGetDuration
+        | Function::VarGetIp
+        | Function::VarGetBackend => done(var::get(name, context, arguments, scratch)),
+        Function::VarClear => done(var::clear(context)),
+        Function::VarGlobalSet => var::global_set(context, arguments, scratch),
+        Function::VarGlobalGet => done(var::global_get(context, arguments, scratch)),
+
+        Function::ThrottleIsDenied => done(vsthrottle::is_denied(context, arguments, scratch)),
+        Function::ThrottleReturnToken => done(vsthrottle::return_token(context, arguments, scratch)),
+        Function::ThrottleRemaining => done(vsthrottle::remaining(context, arguments, scratch)),
+        Function::ThrottleBlocked => done(vsthrottle::blocked(context, arguments, scratch)),
+        Function::ThrottleRemoveBucket => done(vsthrottle::remove_bucket(context, arguments, scratch)),
+
+        Function::BodyaccessRematchReqBody => done(bodyaccess::matches(context, arguments)),
+        Function::BodyaccessHashReqBody => done(bodyaccess::hash(context)),
+        Function::BodyaccessLenReqBody => done(bodyaccess::length(context)),
+        Function::BodyaccessLogReqBody => done(bodyaccess::log(context, arguments, scratch)),
+
+        Function::Saintmode => saintmode::create(context, instance, arguments),
+        Function::SaintmodeBackend => done(directors::backend(context, instance)),
+        Function::SaintmodeBlacklist => done(saintmode::list(context, arguments, "blacklist")),
+        Function::SaintmodeDenylist => done(saintmode::list(context, arguments, "denylist")),
+        Function::SaintmodeBlacklistCount | Function::SaintmodeDenylistCount => {
+            done(saintmode::count(context, instance))
+        }
+        Function::SaintmodeIsHealthy => done(saintmode::is_healthy(context, instance)),
+        Function::SaintmodeStatus => done(saintmode::status(context, scratch)),
+
+        Function::DynamicDirector => dynamic::create(context, instance, arguments, scratch),
+        Function::DynamicDirectorBackend => dynamic::backend(context, instance, arguments, scratch),
+        Function::DynamicDirectorService => dynamic::service(context, instance, arguments, scratch),
+        Function::DynamicDirectorDebug => done(dynamic::debug(context, instance, arguments)),
+        Function::DynamicResolver => dynamic::create_resolver(context, instance, arguments),
+        Function::DynamicResolverUse => done(dynamic::use_resolver(context, instance, scratch)),
+
+        Function::TcpCongestionAlgorithm => done(tcp::congestion_algorithm(context, arguments, scratch)),
+        Function::TcpDumpInfo => done(tcp::dump_info(context)),
+        Function::TcpGetEstimatedRtt => done(tcp::estimated_rtt(context)),
+        Function::TcpSetSocketPace => done(tcp::set_socket_pace(context, arguments)),
+
+        Function::XkeyPurge => xkey::purge(context, arguments, scratch),
+        Function::XkeySoftpurge => xkey::soft_purge(context, arguments, scratch),
+
+        Function::DigestHashSha1
+        | Function::DigestHashSha224
+        | Function::DigestHashSha256
+        | Function::DigestHashSha384
+        | Function::DigestHashSha512
+        | Function::DigestHashGost
+        | Function::DigestHashMd2
+        | Function::DigestHashMd4
+        | Function::DigestHashMd5
+        | Function::DigestHashCrc32
+        | Function::DigestHashCrc32b
+        | Function::DigestHashAdler32
+        | Function::DigestHashHaval128
+        | Function::DigestHashHaval160
+        | Function::DigestHashHaval192
+        | Function::DigestHashHaval224
+        | Function::DigestHashHaval256
+        | Function::DigestHashRipemd128
+        | Function::DigestHashRipemd160
+        | Function::DigestHashRipemd256
+        | Function::DigestHashRipemd320
+        | Function::DigestHashTiger
+        | Function::DigestHashTiger128
+        | Function::DigestHashTiger160
+        | Function::DigestHashWhirlpool => done(digest::hash(name, arguments, scratch)),
+        Function::DigestHmacSha256 | Function::DigestHmacSha1 | Function::DigestHmacMd5 => {
+            done(digest::keyed(name, arguments, scratch))
+        }
+        Function::DigestBase64 => done(digest::encode(digest::Alphabet::Base64, arguments, scratch)),
+        Function::DigestBase64Hex => done(digest::encode_hexadecimal(digest::Alphabet::Base64, arguments, scratch)),
+        Function::DigestBase64Decode => done(digest::decode(digest::Alphabet::Base64, context, arguments, scratch)),
+        Function::DigestBase64url => done(digest::encode(digest::Alphabet::Url, arguments, scratch)),
+        Function::DigestBase64urlHex => done(digest::encode_hexadecimal(digest::Alphabet::Url, arguments, scratch)),
+        Function::DigestBase64urlDecode => done(digest::decode(digest::Alphabet::Url, context, arguments, scratch)),
+        Function::DigestBase64urlNopad => done(digest::encode(digest::Alphabet::UrlBare, arguments, scratch)),
+        Function::DigestBase64urlNopadHex => {
+            done(digest::encode_hexadecimal(digest::Alphabet::UrlBare, arguments, scratch))
+        }
+        Function::DigestBase64urlNopadDecode => {
+            done(digest::decode(digest::Alphabet::UrlBare, context, arguments, scratch))
+        }
+        Function::DigestVersion => done(digest::version(scratch)),
+
+        Function::QuerystringClean => querystring::clean(context, arguments, scratch),
+        Function::QuerystringSort => querystring::sort(context, arguments, scratch),
+        Function::QuerystringRemove => querystring::remove(context, arguments, scratch),
+        Function::QuerystringFilter => done(querystring::create(context, instance, arguments, scratch)),
+        Function::QuerystringAddString | Function::QuerystringAddGlob | Function::QuerystringAddRegex => {
+            querystring::add(name, context, instance, arguments, scratch)
+        }
+        Function::QuerystringApply => querystring::apply(context, instance, arguments, scratch),
+        Function::QuerystringExtract => querystring::extract(context, instance, arguments, scratch),
+        Function::QuerystringFiltersep => done(querystring::separator(scratch)),
+        Function::QuerystringFilterNames
+        | Function::QuerystringFilterExcept
+        | Function::QuerystringRegfilter
+        | Function::QuerystringRegfilterExcept
+        | Function::QuerystringGlobfilter
+        | Function::QuerystringGlobfilterExcept => querystring::filter_by(name, context, arguments, scratch),
+
+        Function::ReRegex => done(re::create(context, instance, arguments, scratch)),
+        Function::ReFailed => done(re::failed(context, instance)),
+        Function::ReError => done(re::error(context, instance, scratch)),
+        Function::ReMatch => re::matches(context, instance, arguments, scratch),
+        Function::ReMatchDyn => re::matches_dynamic(context, instance, arguments, scratch),
+        Function::ReBackref => done(re::backref(context, instance, arguments, scratch)),
+        Function::ReNamedref => done(re::namedref(context, instance, arguments, scratch)),
+        Function::ReFunctionMatchDyn => re::matches_dynamic(context, None, arguments, scratch),
+        Function::ReFunctionBackref => done(re::backref(context, None, arguments, scratch)),
+        Function::ReFunctionNamedref => done(re::namedref(context, None, arguments, scratch)),
+        Function::ReVersion => done(re::version(scratch)),
+
+        Function::Uuid | Function::UuidV1 => done(uuid::by_time(context, scratch)),
+        Function::UuidV3 => uuid::by_name(3, context, arguments, scratch),
+        Function::UuidV4 => done(uuid::by_chance(scratch)),
+        Function::UuidV5 => uuid::by_name(5, context, arguments, scratch),
     }
 }
 

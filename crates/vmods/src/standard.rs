@@ -9,6 +9,9 @@ pub(crate) mod text;
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
+use crate::{directors, done};
+use backend::{DirectorKind, Notes};
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::Value;
 
 /// `std.random()`: takes two values of the generator.
@@ -18,8 +21,16 @@ pub(crate) fn random(context: &dyn VmodContext, arguments: Arguments<'_>) -> Val
 }
 
 /// `std.healthy()`
-pub(crate) fn healthy(context: &dyn VmodContext, arguments: Arguments<'_>) -> Value {
-    Value::Bool(arguments.backend(0).is_some_and(|id| context.directors().is_healthy(id)))
+pub(crate) fn healthy(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let director = arguments.backend(0).and_then(|id| context.directors().director(id));
+    if let Some(DirectorKind::Failing) = director {
+        return Err(Failure("fail".to_owned()));
+    }
+    let notes = Notes::new();
+    let asked = context.resolve_context(&notes);
+    let is_healthy = arguments.backend(0).is_some_and(|id| context.directors().is_healthy_for(id, &asked));
+    directors::log_notes(context, &notes);
+    done(Value::Bool(is_healthy))
 }
 
 /// `std.port()`

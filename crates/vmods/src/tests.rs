@@ -1,16 +1,25 @@
 //! Calls through the one entry, on a context that stands for the engine.
 
 use super::*;
-use backend::director::{DirectorKind, ResolveContext};
-use backend::{Directors, TestableRandom};
+use backend::director::{ClientName, DirectorKind, ResolveContext};
+use backend::{Directors, Notes, TestableRandom};
 use message::Message;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use surface::tag::Tag;
-use surface::vcl::{HttpObject, METHODS, Method};
+use surface::vcl::{Action, HttpObject, METHODS, Method};
 use surface::vmod::FUNCTIONS;
 use vcl_run::link::LinkedProgram;
-use vcl_run::program::{BackendDefinition, Endpoint, InstanceDefinition, Program, SubDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, InstanceDefinition, Op, Program, SubDefinition};
 use vcl_run::value::{DirectorId, Text};
+
+mod blob;
+mod collection;
+mod debug;
+mod dynamic;
+mod hostile;
+mod shard;
 
 /// The engine's part.
 struct Engine {
@@ -18,13 +27,19 @@ struct Engine {
     directors: Directors,
     instances: Instances,
     random: TestableRandom,
+    shared: SharedState,
     task: TaskState,
     method: Method,
     request: Message,
     records: Vec<String>,
     pending: Option<Pending>,
     can_wait: bool,
+    body: Option<Rc<Vec<u8>>>,
+    used: Option<DirectorId>,
+    digest: Option<[u8; 32]>,
+    socket: Option<Rc<dyn SocketOptions>>,
     scratch: Scratch,
+    credentials: Option<(u32, u32)>,
 }
 
 fn backend_definition(name: &str) -> BackendDefinition {
@@ -77,13 +92,18 @@ fn program(classes: &[(&str, &str)]) -> Program {
         vmods: Vec::new(),
         subs: METHODS
             .iter()
-            .map(|row| SubDefinition { name: row.name.to_owned(), entry: 0, end: 1, at: row.bit })
+            .map(|row| {
+                // vcl_fini cannot fail.
+                let entry = u32::from(row.method == Method::Fini);
+                SubDefinition { name: row.name.to_owned(), entry, end: entry + 1, at: row.bit }
+            })
             .collect(),
-        code: vec![vcl_run::program::Op::Return(surface::vcl::Action::Fail)],
+        code: [Action::Fail, Action::Ok].map(Op::Return).to_vec(),
         constants: Vec::new(),
         headers: vec!["x".to_owned()],
         regexes: vec!["^b".to_owned()],
         points: Vec::new(),
+        returns: Vec::new(),
     }
 }
 
@@ -99,13 +119,19 @@ impl Engine {
             instances: Instances::new(program.program()),
             program,
             random: TestableRandom::new(1),
+            shared: SharedState::new(),
             task: TaskState::new(),
             method,
             request: Message::new(),
             records: Vec::new(),
             pending: None,
             can_wait: true,
+            body: None,
+            used: None,
+            digest: None,
+            socket: None,
             scratch: Scratch::new(1 << 20),
+            credentials: None,
         }
     }
 
@@ -174,8 +200,30 @@ impl VmodContext for Engine {
         &self.directors
     }
 
+    fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        ResolveContext {
+            now: 1000.0,
+            random: &self.random,
+            url: self.request.target(),
+            client: ClientName::default(),
+            digest: Some(self.digest.as_ref().unwrap_or(&[9; 32])),
+            is_for_cache: false,
+            shard: matches!(self.method, Method::BackendFetch | Method::BackendResponse)
+                .then(|| self.task.shard_parameters()),
+            notes,
+        }
+    }
+
+    fn used_backend(&self) -> Option<DirectorId> {
+        self.used
+    }
+
     fn instances(&self) -> &Instances {
         &self.instances
+    }
+
+    fn shared(&self) -> &SharedState {
+        &self.shared
     }
 
     fn task(&mut self) -> &mut TaskState {
@@ -191,11 +239,32 @@ impl VmodContext for Engine {
     }
 
     fn digest(&self) -> Option<[u8; 32]> {
-        None
+        self.digest
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
         self.records.push(format!("{tag:?} {}", String::from_utf8_lossy(payload)));
+    }
+
+    fn parameters(&self) -> Arc<Parameters> {
+        Arc::new(Parameters::default())
+    }
+
+    fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
+        self.records.push(format!("{transaction:?} {tag:?} {}", String::from_utf8_lossy(payload)));
+    }
+
+    fn message_bytes(&self) -> usize {
+        0
+    }
+
+    fn connection(&self) -> Option<Connection<'_>> {
+        (self.method != Method::Init).then_some(Connection {
+            client: ([192, 0, 2, 7], 4711).into(),
+            is_unix: self.credentials.is_some(),
+            credentials: self.credentials,
+            proxy_elements: &[1, 0, 2, b'h', b'2', 0x20, 0, 5, 3, 0, 0, 0, 9],
+        })
     }
 
     fn timestamp(&mut self, label: &str) {
@@ -226,6 +295,23 @@ impl VmodContext for Engine {
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
         self.records.push(format!("{kind:?}"));
         Ok(3)
+    }
+
+    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+        self.records.push(format!("{} {kind:?}", String::from_utf8_lossy(list)));
+        Called::Value(Value::Int(7))
+    }
+
+    fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
+        self.body.clone()
+    }
+
+    fn hash_bytes(&mut self, bytes: &[u8]) {
+        self.records.push(format!("hash {}", String::from_utf8_lossy(bytes)));
+    }
+
+    fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
+        self.socket.clone().map(|socket| (socket, 7))
     }
 
     fn can_wait(&self) -> bool {
@@ -412,7 +498,8 @@ fn directors_are_made_filled_and_used() {
     assert_eq!(engine.call_on(Some(0), Function::FallbackBackend, &[]), Ok(Called::Value(Value::Backend(Some(id)))));
     let Some(DirectorKind::Fallback(fallback)) = engine.directors.director(id) else { panic!("no fallback") };
     assert!(fallback.is_sticky());
-    let context = ResolveContext { now: 1.0, random: &engine.random, url: b"/", digest: None };
+    let notes = Notes::new();
+    let context = engine.resolve_context(&notes);
     assert_eq!(engine.directors.resolve(Some(id), &context).unwrap().name(), "b1");
     engine.call_on(Some(0), Function::FallbackRemoveBackend, &[b1]).unwrap();
     assert_eq!(engine.directors.director(id).unwrap().members().len(), 1);

@@ -1,6 +1,10 @@
 //! vtc: helpers that test cases use.
 //!
 //! `barrier_sync` connects to a barrier of varnishtest and waits until that closes the connection.
+//! Next file: `vtc/workspace.rs`.
+
+pub(crate) mod replay;
+pub(crate) mod workspace;
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};

@@ -12,7 +12,7 @@ use cache::Cache;
 use engine::context::{Clock, Engine, Listener, Loop, PanicHook, StorageName, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
 use net::accept::inherited;
-use shm::counters::MainCounters;
+use net::resolve::Resolver;
 use shm::log::{LogConfiguration, LogRing};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use store::{Journal, Store};
 use surface::parameter::{Parameters, debug};
+use vmods::SharedState;
 
 /// How long a stop waits for requests in flight.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -39,9 +40,13 @@ pub struct Worker {
     /// A loop context of the main thread's own, for probes, vcl_init and vcl_fini.
     pub own: Rc<Loop>,
     /// Published counters.
-    pub statistics: Statistics,
+    pub statistics: Rc<Statistics>,
     /// Listening addresses as configured, for `debug.listen_address`.
     pub listeners: Vec<ListenerConfiguration>,
+    /// Looks names up.
+    pub resolver: Rc<Resolver>,
+    /// Running lookups of names, by VCL name.
+    pub lookups: RefCell<BTreeMap<String, tokio::task::JoinHandle<()>>>,
     /// Running probes by VCL name.
     pub probes: RefCell<BTreeMap<String, Vec<tokio::task::JoinHandle<()>>>>,
     /// `debug.shutdown.delay`, seconds.
@@ -76,6 +81,11 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
     panic_text::install(std::fs::File::from(panic_file), identity.clone());
     give_up_rights(configuration.run_as)?;
+    if configuration.is_fenced {
+        for remark in crate::fence::raise(&configuration.work_directory).remarks {
+            eprintln!("No fence: {remark}");
+        }
+    }
     let parameters = configuration.parameters;
     let now = wall_clock();
     let clock = Clock::starting_at(now);
@@ -99,7 +109,8 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     if kept + torn > 0 {
         println!("Storage {}: {kept} objects kept, {torn} incomplete ones dropped", storage.name);
     }
-    let statistics = Statistics::publish(&vsm, &storage.name, now).map_err(|e| say("counters", &e))?;
+    let statistics = Statistics::publish(&vsm, &storage.name, configuration.event_loops.max(1), now)
+        .map_err(|e| say("counters", &e))?;
     let engine = Arc::new(Engine {
         parameters: ArcSwap::from_pointee(parameters),
         cache,
@@ -117,18 +128,21 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
         draining: AtomicBool::new(false),
         fragment_fetch_bytes: AtomicU64::new(0),
         random: TestableRandom::new(DEFAULT_SEED),
+        vmod_state: SharedState::new(),
         panics: PanicHook::default(),
     });
     let loops = (0..configuration.event_loops.max(1))
         .map(|number| LoopHandle::start(number, &engine, &clock))
         .collect::<Result<Vec<_>, _>>()?;
     let addresses = configuration.listeners.iter().map(address).collect();
-    let own = event_loop::context(Arc::clone(&engine), clock, Arc::new(MainCounters::new()));
+    let own = event_loop::context(Arc::clone(&engine), clock, Default::default());
     Ok(Worker {
         engine,
         loops,
         own,
-        statistics,
+        statistics: Rc::new(statistics),
+        resolver: Rc::new(Resolver::default()),
+        lookups: RefCell::new(BTreeMap::new()),
         listeners: configuration.listeners,
         probes: RefCell::new(BTreeMap::new()),
         shutdown_delay: Cell::new(0.0),

@@ -66,6 +66,8 @@ pub struct Configuration {
     pub parameters: Parameters,
     /// User and group to become, when started as root under the unix jail.
     pub run_as: Option<(u32, u32)>,
+    /// Whether the worker fences itself in.
+    pub is_fenced: bool,
     /// Inherited descriptor of a small memfd into which the panic text is written (NUL-terminated, at most 64 KiB).
     pub panic_descriptor: i32,
 }

@@ -3,8 +3,10 @@
 //! A connection lives and dies on the loop that accepted it. The main thread talks to a loop through a channel only.
 
 use engine::context::{Clock, Engine, Listener, Loop};
+use engine::request::{PoolCounters, PoolLimits};
 use net::accept::{ListenSocket, accept_loop};
 use net::dial::SocketDial;
+use net::options::ConnectedSockets;
 use shm::counters::MainCounters;
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -15,7 +17,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 
 /// How often a loop looks for idle connections to close.
-const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A listening descriptor of one loop and what it is.
 pub struct Listening {
@@ -38,6 +40,8 @@ pub struct LoopHandle {
     commands: mpsc::UnboundedSender<LoopCommand>,
     /// Counters of this loop.
     pub counters: Arc<MainCounters>,
+    /// Counters of its requests, section MEMPOOL.
+    pub requests: Arc<PoolCounters>,
     /// Requests and fetches in flight, as of the loop's last report while stopping.
     pub in_flight: Arc<AtomicUsize>,
     _thread: JoinHandle<()>,
@@ -53,12 +57,14 @@ impl LoopHandle {
         let counters = Arc::new(MainCounters::new());
         let in_flight = Arc::new(AtomicUsize::new(usize::MAX));
         let (engine, clock) = (Arc::clone(engine), clock.clone());
-        let (of_thread, reported) = (Arc::clone(&counters), Arc::clone(&in_flight));
+        let requests = Arc::new(PoolCounters::new());
+        let of_thread = (Arc::clone(&counters), Arc::clone(&requests));
+        let reported = Arc::clone(&in_flight);
         let thread = std::thread::Builder::new()
             .name(format!("loop-{number}"))
             .spawn(move || run(engine, clock, of_thread, received, &reported))
             .map_err(|error| format!("no thread for an event loop: {error}"))?;
-        Ok(LoopHandle { commands, counters, in_flight, _thread: thread })
+        Ok(LoopHandle { commands, counters, requests, in_flight, _thread: thread })
     }
 
     /// Sends a command; a loop that is gone hears nothing.
@@ -68,23 +74,33 @@ impl LoopHandle {
 }
 
 /// Makes the private part of a loop on the current thread.
-pub fn context(engine: Arc<Engine>, clock: Clock, counters: Arc<MainCounters>) -> Rc<Loop> {
-    Rc::new(Loop::new(engine, counters, Rc::new(SocketDial), clock))
+pub fn context(engine: Arc<Engine>, clock: Clock, (counters, requests): Counters) -> Rc<Loop> {
+    let context = Loop::new(engine, counters, Rc::new(SocketDial), clock);
+    Rc::new(context.with_sockets(Rc::new(ConnectedSockets)).with_request_counters(requests))
 }
 
-/// Closes connections to origins that nobody has used for `backend_idle_timeout`.
+/// What a loop counts: MAIN, and MEMPOOL for its requests.
+pub type Counters = (Arc<MainCounters>, Arc<PoolCounters>);
+
+/// Closes connections to origins that nobody has used for `backend_idle_timeout`, and keeps as many requests ready as
+/// `pool_req` says.
 async fn close_idle(context: Rc<Loop>) {
     loop {
+        let (timeout, limits) = {
+            let parameters = context.engine.parameters.load();
+            (parameters.backend_idle_timeout, PoolLimits::parse(&parameters.pool_req))
+        };
+        let now = context.clock.now();
+        context.pool.sweep(now, timeout);
+        context.requests.sweep(limits, &context.engine.ring, now);
         tokio::time::sleep(IDLE_INTERVAL).await;
-        let timeout = context.engine.parameters.load().backend_idle_timeout;
-        context.pool.sweep(context.clock.now(), timeout);
     }
 }
 
 fn run(
     engine: Arc<Engine>,
     clock: Clock,
-    counters: Arc<MainCounters>,
+    counters: Counters,
     mut commands: mpsc::UnboundedReceiver<LoopCommand>,
     in_flight: &AtomicUsize,
 ) {

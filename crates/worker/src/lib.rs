@@ -14,6 +14,7 @@ mod command;
 mod configure;
 pub mod control;
 mod event_loop;
+mod fence;
 mod housekeeping;
 mod panic_text;
 mod statistics;

@@ -6,12 +6,12 @@ use engine::context::Engine;
 use shm::counters::MainCounters;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use store::Usage;
-use surface::counter::{self, Main};
+use surface::counter::{self, Main, Xkey};
 
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
@@ -25,9 +25,15 @@ pub struct Statistics {
     main: CounterBlock,
     storage: CounterBlock,
     transient: CounterBlock,
+    /// Of each loop's requests.
+    requests: Vec<CounterBlock>,
     /// By VCL name: its backends and their sections.
     backends: RefCell<BTreeMap<String, Vec<Published>>>,
+    /// The tags' section, once a VCL imports xkey.
+    tags: OnceCell<CounterBlock>,
     started: f64,
+    /// How often [`Statistics::update`] has run.
+    sums_made: Cell<u64>,
 }
 
 impl Statistics {
@@ -35,18 +41,23 @@ impl Statistics {
     ///
     /// # Errors
     /// When the segment files can't be written.
-    pub fn publish(vsm: &VsmWriter, storage: &str, now: f64) -> io::Result<Statistics> {
+    pub fn publish(vsm: &VsmWriter, storage: &str, loops: usize, now: f64) -> io::Result<Statistics> {
         let publisher = Publisher::new(vsm, DOCUMENT_BASE);
         let main = publisher.publish(&counter::MAIN, "MAIN")?;
         let of_storage = publisher.publish(&counter::SMA, &format!("SMA.{storage}"))?;
         let transient = publisher.publish(&counter::SMA, "SMA.Transient")?;
+        let requests = (0..loops).map(|number| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.req{number}")));
+        let requests = requests.collect::<io::Result<_>>()?;
         Ok(Statistics {
+            requests,
             publisher,
             main,
             storage: of_storage,
             transient,
             backends: RefCell::new(BTreeMap::new()),
+            tags: OnceCell::new(),
             started: now,
+            sums_made: Cell::new(0),
         })
     }
 
@@ -61,6 +72,69 @@ impl Statistics {
             published.push((Arc::clone(backend), section));
         }
         self.backends.borrow_mut().insert(vcl.to_owned(), published);
+        Ok(())
+    }
+
+    /// Adds a backend that has come while its VCL runs; nothing happens when it is there.
+    ///
+    /// # Errors
+    /// When the segment files can't be written.
+    pub fn add_backend(&self, vcl: &str, backend: &Arc<Backend>) -> io::Result<()> {
+        let mut all = self.backends.borrow_mut();
+        let Some(published) = all.get_mut(vcl) else { return Ok(()) };
+        if !published.iter().any(|(held, _)| Arc::ptr_eq(held, backend)) {
+            let section = self.publisher.publish(&counter::VBE, &format!("VBE.{}", backend.display_name()))?;
+            published.push((Arc::clone(backend), section));
+        }
+        Ok(())
+    }
+
+    /// Removes a backend that is gone.
+    pub fn remove_backend(&self, vcl: &str, backend: &Arc<Backend>) {
+        let mut all = self.backends.borrow_mut();
+        let Some(published) = all.get_mut(vcl) else { return };
+        if let Some(place) = published.iter().position(|(held, _)| Arc::ptr_eq(held, backend)) {
+            let (_, section) = published.remove(place);
+            let _ = self.publisher.withdraw(section);
+        }
+    }
+
+    /// Follows the backends of a VCL that come and go while it runs. Returns whether there was a change. A section that
+    /// can't be written is tried again the next time.
+    pub fn follow_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> bool {
+        let mut all = self.backends.borrow_mut();
+        let Some(published) = all.get_mut(vcl) else { return false };
+        let is_same = |(held, _): &Published, other: &Arc<Backend>| Arc::ptr_eq(held, other);
+        let mut is_changed = false;
+        let mut kept = Vec::with_capacity(backends.len());
+        for one in std::mem::take(published) {
+            if backends.iter().any(|backend| is_same(&one, backend)) {
+                kept.push(one);
+            } else {
+                let _ = self.publisher.withdraw(one.1);
+                is_changed = true;
+            }
+        }
+        for backend in backends {
+            if !kept.iter().any(|one| is_same(one, backend))
+                && let Ok(section) = self.publisher.publish(&counter::VBE, &format!("VBE.{}", backend.display_name()))
+            {
+                kept.push((Arc::clone(backend), section));
+                is_changed = true;
+            }
+        }
+        *published = kept;
+        is_changed
+    }
+
+    /// Adds the tags' section, unless it is there.
+    ///
+    /// # Errors
+    /// When the segment files can't be written.
+    pub fn add_tags(&self) -> io::Result<()> {
+        if self.tags.get().is_none() {
+            let _ = self.tags.set(self.publisher.publish(&counter::XKEY, "XKEY")?);
+        }
         Ok(())
     }
 
@@ -98,6 +172,8 @@ impl Statistics {
         add(Main::ShmCycles, log.shm_cycles);
         let table = engine.vcl.load();
         let vcls = table.loaded.len() as u64;
+        let vmods = table.loaded.values().flat_map(|vcl| &vcl.program.program().vmods);
+        add(Main::Vmods, vmods.collect::<BTreeSet<_>>().len() as u64);
         add(Main::NVcl, vcls);
         add(Main::NVclAvail, vcls);
         let backends = self.backends.borrow();
@@ -106,10 +182,22 @@ impl Statistics {
         add(Main::Pools, 1);
         add(Main::Threads, loops.len() as u64);
         add(Main::ThreadsCreated, loops.len() as u64);
-        add(Main::Summs, 1);
+        self.sums_made.set(self.sums_made.get() + 1);
+        add(Main::Summs, self.sums_made.get());
         self.main.set_all(&sums);
+        for (section, one) in self.requests.iter().zip(loops) {
+            section.set_all(&one.requests.values());
+        }
         self.storage.set_all(&usage(&engine.store.usage()));
         self.transient.set_all(&usage(&engine.store.transient_usage()));
+        if let Some(section) = self.tags.get() {
+            let usage = engine.cache.tag_usage();
+            let mut values = [0; counter::XKEY.counters.len()];
+            values[Xkey::GKeys as usize] = usage.tags;
+            values[Xkey::GOcBytes as usize] = usage.bytes;
+            values[Xkey::GBytes as usize] = usage.bytes;
+            section.set_all(&values);
+        }
         for (backend, section) in backends.values().flatten() {
             section.set_all(&backend.counters().values());
         }

@@ -5,6 +5,11 @@
 
 use crate::configure::Worker;
 use crate::control::{Reply, VclState};
+use crate::statistics::Statistics;
+use backend::Backend;
+use backend::names::resolve::Resolve;
+use backend::names::run::Surroundings;
+use engine::context::{Clock, Engine};
 use engine::loaded_vcl::{self, LoadedVcl, VclTable};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -43,7 +48,14 @@ pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclSta
         Ok(vcl) => vcl,
         Err(text) => return Reply::status(CANNOT, text),
     };
-    if let Err(error) = worker.statistics.add_backends(name, vcl.directors.backends()) {
+    if let Err(error) = worker.statistics.add_backends(name, &vcl.all_backends()) {
+        vcl.finish(&worker.engine, now);
+        return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
+    }
+    if vcl.program.program().vmods.iter().any(|vmod| vmod == "xkey")
+        && let Err(error) = worker.statistics.add_tags()
+    {
+        worker.statistics.remove_backends(name);
         vcl.finish(&worker.engine, now);
         return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
@@ -51,13 +63,14 @@ pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclSta
     change(worker, |table| {
         table.loaded.insert(name.to_owned(), vcl);
     });
-    Reply::ok("")
+    Reply::ok(format!("Loaded \"{name}\""))
 }
 
 /// Starts or stops probes and shows or hides counters, as the VCL is warm or not.
 fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
     let is_warm = vcl.is_warm();
     worker.statistics.hide_backends(&vcl.name, !is_warm);
+    follow_lookups(worker, vcl, is_warm);
     let mut probes = worker.probes.borrow_mut();
     if !is_warm {
         for probe in probes.remove(&vcl.name).into_iter().flatten() {
@@ -80,6 +93,66 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
             })
             .collect();
         probes.insert(vcl.name.clone(), running);
+    }
+}
+
+/// What the lookups of a VCL's names need of the worker.
+struct Lookups {
+    vcl: String,
+    clock: Clock,
+    engine: Arc<Engine>,
+    statistics: Rc<Statistics>,
+}
+
+impl Surroundings for Lookups {
+    fn now(&self) -> f64 {
+        self.clock.now()
+    }
+
+    fn prefers_v6(&self) -> bool {
+        self.engine.parameters.load().prefer_ipv6
+    }
+
+    fn appeared(&self, backend: &Arc<Backend>) {
+        if let Err(error) = self.statistics.add_backend(&self.vcl, backend) {
+            eprintln!("counters of {}: {error}", backend.display_name());
+        }
+    }
+
+    fn vanished(&self, backend: &Arc<Backend>) {
+        self.statistics.remove_backend(&self.vcl, backend);
+    }
+}
+
+/// Starts or stops looking up the names of a VCL, as it is warm or not.
+fn follow_lookups(worker: &Worker, vcl: &LoadedVcl, is_warm: bool) {
+    let mut lookups = worker.lookups.borrow_mut();
+    if !is_warm {
+        if let Some(running) = lookups.remove(&vcl.name) {
+            running.abort();
+        }
+    } else if !lookups.contains_key(&vcl.name) && vcl.directors.names().has_makers() {
+        let around = Lookups {
+            vcl: vcl.name.clone(),
+            clock: worker.own.clock.clone(),
+            engine: Arc::clone(&worker.engine),
+            statistics: Rc::clone(&worker.statistics),
+        };
+        let running = tokio::task::spawn_local(backend::names::run::run(
+            Arc::clone(vcl.directors.names()),
+            Rc::clone(&worker.resolver) as Rc<dyn Resolve>,
+            Rc::clone(&worker.own.dial),
+            Rc::new(around),
+            worker.engine.ring.clone(),
+        ));
+        lookups.insert(vcl.name.clone(), running);
+    }
+}
+
+/// Stops the probes of a VCL.
+fn stop_probes(worker: &Worker, vcl: &str) {
+    for probe in worker.probes.borrow_mut().remove(vcl).into_iter().flatten() {
+        probe.abort();
     }
 }
 
@@ -146,8 +219,9 @@ pub fn discard(worker: &Rc<Worker>, name: &str) -> Reply {
         table.loaded.remove(name);
     });
     drop(table);
-    for probe in worker.probes.borrow_mut().remove(name).into_iter().flatten() {
-        probe.abort();
+    stop_probes(worker, name);
+    if let Some(running) = worker.lookups.borrow_mut().remove(name) {
+        running.abort();
     }
     worker.statistics.remove_backends(name);
     worker.discarded.borrow_mut().push(vcl);
@@ -189,6 +263,10 @@ pub fn cool_down(worker: &Worker) {
         let busy = vcl.busy(table.held(vcl));
         let is_used = table.is_in_use(vcl) || (busy > 0 && !release_at_once);
         if vcl.cool_down(is_used, parameters.vcl_cooldown, now) {
+            follow_warmth(worker, vcl);
+        }
+        if vcl.directors.has_run_time_backends() && worker.statistics.follow_backends(&vcl.name, &vcl.all_backends()) {
+            stop_probes(worker, &vcl.name);
             follow_warmth(worker, vcl);
         }
     }

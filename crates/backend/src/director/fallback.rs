@@ -1,6 +1,6 @@
 //! Fallback: the first healthy member. A sticky one stays with its choice until that is sick, then goes on from there.
 
-use crate::director::Members;
+use crate::director::{Members, ResolveContext};
 use crate::directors::Directors;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
@@ -32,12 +32,12 @@ impl Fallback {
         self.current.load(Relaxed)
     }
 
-    pub(crate) fn choose(&self, directors: &Directors) -> Option<DirectorId> {
+    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         let start = if self.sticky { self.current() } else { 0 };
         let place = (0..list.len())
             .map(|step| (start + step) % list.len())
-            .find(|place| directors.is_healthy(list[*place].director))?;
+            .find(|place| directors.is_healthy_for(list[*place].director, context))?;
         self.current.store(place, Relaxed);
         Some(list[place].director)
     }

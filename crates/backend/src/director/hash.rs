@@ -1,22 +1,57 @@
 //! Hash: a healthy member by the hash of a text, in proportion to its weight; the same text falls to the same member for
 //! as long as the set of healthy members is the same.
 
-use crate::director::Members;
+use crate::director::{Members, ResolveContext};
 use crate::directors::Directors;
 use sha2::{Digest, Sha256};
 use vcl_run::value::DirectorId;
+
+/// What is hashed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HashKey {
+    /// The text given to the method that chooses; the director itself is never a hint.
+    #[default]
+    Given,
+    /// The request's hash, when the director is used: the `hash` directors of the old dialects.
+    Digest,
+    /// The client's identity, or else its address, when the director is used: their `client` directors.
+    Client,
+}
 
 /// The director.
 #[derive(Debug, Default)]
 pub struct Hash {
     pub(crate) members: Members,
+    key: HashKey,
 }
 
 impl Hash {
+    /// A director without members.
+    #[must_use]
+    pub fn by(key: HashKey) -> Hash {
+        Hash { members: Members::default(), key }
+    }
+
+    /// The member that what the director hashes by itself falls to. A client falls to the member that Varnish 2.1 and 3.0
+    /// chose. Compat: v00028 of 3.0.
+    pub(crate) fn choose_when_used(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        let digest: [u8; 32] = match self.key {
+            HashKey::Given => return None,
+            HashKey::Digest => *context.digest?,
+            HashKey::Client => match (context.client.identity, context.client.address) {
+                (Some(identity), _) => Sha256::digest(identity).into(),
+                (None, Some(address)) => Sha256::digest(address.to_string()).into(),
+                (None, None) => Sha256::digest(b"").into(),
+            },
+        };
+        let start = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
+        self.members.choose_by_weight(directors, context, f64::from(start) / 4_294_967_296.0)
+    }
+
     /// The member that the text falls to.
     #[must_use]
-    pub fn choose(&self, directors: &Directors, text: &[u8]) -> Option<DirectorId> {
-        self.members.choose_by_weight(directors, f64::from(hash_text(text)) / 4_294_967_296.0)
+    pub fn choose(&self, directors: &Directors, context: &ResolveContext<'_>, text: &[u8]) -> Option<DirectorId> {
+        self.members.choose_by_weight(directors, context, f64::from(hash_text(text)) / 4_294_967_296.0)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Random: a healthy member by chance, in proportion to its weight. Takes one value of the process's generator a choice.
 
-use crate::director::Members;
+use crate::director::{Members, ResolveContext};
 use crate::directors::Directors;
-use crate::random::TestableRandom;
 use vcl_run::value::DirectorId;
 
 /// The director.
@@ -12,7 +11,7 @@ pub struct Random {
 }
 
 impl Random {
-    pub(crate) fn choose(&self, directors: &Directors, random: &TestableRandom) -> Option<DirectorId> {
-        self.members.choose_by_weight(directors, random.next_fraction())
+    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        self.members.choose_by_weight(directors, context, context.random.next_fraction())
     }
 }

@@ -1,6 +1,6 @@
 //! Round robin: the members in turn, the sick ones left out.
 
-use crate::director::Members;
+use crate::director::{Members, ResolveContext};
 use crate::directors::Directors;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
@@ -13,11 +13,11 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    pub(crate) fn choose(&self, directors: &Directors) -> Option<DirectorId> {
+    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         for _ in 0..list.len() {
             let turn = self.next.fetch_add(1, Relaxed) % list.len();
-            if directors.is_healthy(list[turn].director) {
+            if directors.is_healthy_for(list[turn].director, context) {
                 return Some(list[turn].director);
             }
         }

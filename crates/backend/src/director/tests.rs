@@ -1,15 +1,18 @@
 //! Who is chosen, in what order and in what share.
 
+use crate::backend::Backend;
+use crate::director::dynamic::{Dynamic, GENERATION_MAX};
 use crate::director::fallback::Fallback;
-use crate::director::hash::{Hash, hash_text};
+use crate::director::hash::{Hash, HashKey, hash_text};
 use crate::director::random::Random;
 use crate::director::round_robin::RoundRobin;
-use crate::director::{DirectorKind, Member, ResolveContext};
+use crate::director::{ClientName, DirectorKind, Member, Notes, ResolveContext};
 use crate::directors::{Directors, MemberError, NoBackend};
 use crate::health::AdminHealth;
 use crate::memory::definition;
 use crate::random::TestableRandom;
 use std::collections::HashMap;
+use std::sync::Arc;
 use vcl_run::program::{Endpoint, InstanceDefinition, Program};
 use vcl_run::value::DirectorId;
 
@@ -46,6 +49,7 @@ pub(crate) fn empty_program() -> Program {
         headers: Vec::new(),
         regexes: Vec::new(),
         points: Vec::new(),
+        returns: Vec::new(),
     }
 }
 
@@ -71,7 +75,17 @@ fn well(directors: &Directors, backend: u32) {
 }
 
 fn choose(directors: &Directors, id: DirectorId, random: &TestableRandom) -> String {
-    let context = ResolveContext { now: 400.0, random, url: b"/", digest: None };
+    let notes = Notes::new();
+    let context = ResolveContext {
+        now: 400.0,
+        random,
+        url: b"/",
+        client: ClientName::default(),
+        digest: None,
+        is_for_cache: false,
+        shard: None,
+        notes: &notes,
+    };
     match directors.resolve(Some(id), &context) {
         Ok(backend) => backend.name().to_owned(),
         Err(error) => error.text(),
@@ -183,7 +197,18 @@ fn hash_keeps_a_text_at_its_member() {
     let directors = table(2, 1);
     let id = make(&directors, 0, DirectorKind::Hash(Hash::default()), &[(DirectorId(0), 1.0), (DirectorId(1), 9.0)]);
     let Some(DirectorKind::Hash(hash)) = directors.director(id) else { panic!("not a hash director") };
-    let chosen = |text: &str| hash.choose(&directors, text.as_bytes()).unwrap();
+    let (random, notes) = (TestableRandom::new(1), Notes::new());
+    let context = ResolveContext {
+        now: 1.0,
+        random: &random,
+        url: b"/",
+        client: ClientName::default(),
+        digest: None,
+        is_for_cache: false,
+        shard: None,
+        notes: &notes,
+    };
+    let chosen = |text: &str| hash.choose(&directors, &context, text.as_bytes()).unwrap();
     let mut counts = [0; 2];
     for number in 0..2000 {
         let text = format!("/object/{number}");
@@ -247,13 +272,139 @@ fn a_backend_without_address_counts_as_none() {
     program.default_backend = Some(0);
     let directors = Directors::new("vcl1", &program, 1.0);
     let random = TestableRandom::new(1);
-    let context = ResolveContext { now: 1.0, random: &random, url: b"/", digest: None };
+    let notes = Notes::new();
+    let context = ResolveContext {
+        now: 1.0,
+        random: &random,
+        url: b"/",
+        client: ClientName::default(),
+        digest: None,
+        is_for_cache: false,
+        shard: None,
+        notes: &notes,
+    };
     for id in [None, Some(DirectorId(0)), Some(DirectorId(9))] {
         assert_eq!(directors.resolve(id, &context).unwrap_err(), NoBackend::None);
     }
     assert_eq!(directors.default_director(), None);
-    assert_eq!((directors.name(DirectorId(0)), directors.name(DirectorId(1))), ("", "b"));
+    assert_eq!((&*directors.name(DirectorId(0)), &*directors.name(DirectorId(1))), ("", "b"));
     assert_eq!(directors.lookup("b"), Some(DirectorId(1)));
     assert_eq!(directors.lookup("n"), None);
     assert_eq!(directors.ids().collect::<Vec<_>>(), [DirectorId(1)]);
+}
+
+#[test]
+fn a_backend_in_trouble_is_left_out_for_that_digest_where_the_dialect_has_saint_mode() {
+    let (random, notes) = (TestableRandom::new(1), Notes::new());
+    let asked = |digest: &'static [u8; 32], is_for_cache| ResolveContext {
+        now: 400.0,
+        random: &random,
+        url: b"/",
+        client: ClientName::default(),
+        digest: Some(digest),
+        is_for_cache,
+        shard: None,
+        notes: &notes,
+    };
+    for (syntax, expected) in [(30, "b1"), (41, "b0")] {
+        let mut program = empty_program();
+        program.syntax = syntax;
+        program.backends = vec![definition("b0"), definition("b1")];
+        program.instances = vec![InstanceDefinition {
+            name: "d0".to_owned(),
+            vmod: "directors".to_owned(),
+            class: String::new(),
+            director: Some(0),
+        }];
+        let directors = Directors::new("vcl1", &program, 100.0);
+        let id = make(&directors, 0, DirectorKind::Fallback(Fallback::new(false)), &backends(2));
+        let name = |context: &ResolveContext<'_>| directors.resolve(Some(id), context).unwrap().name().to_owned();
+        directors.backends()[0].troubles().add(&[7; 32], 500.0, 400.0);
+        assert_eq!(name(&asked(&[7; 32], true)), expected);
+        assert_eq!(name(&asked(&[8; 32], true)), "b0", "another request");
+        assert_eq!(name(&asked(&[7; 32], false)), "b0", "passed");
+        directors.own_health(DirectorId(0)).unwrap().set_admin(AdminHealth::Healthy, 410.0);
+        assert_eq!(name(&asked(&[7; 32], true)), "b0", "the operator knows better");
+    }
+}
+
+#[test]
+fn a_backend_made_at_run_time_is_replaced_whole_and_its_old_id_is_of_nothing() {
+    let directors = table(1, 1);
+    let object = directors.object_id(0);
+    assert!(directors.create(object, DirectorKind::Dynamic(Dynamic::new())));
+    assert!(!directors.exists(directors.current_id(object)), "nothing made yet");
+    let made = |name: &str| Backend::new("vcl1", definition(name), None, 100.0);
+    let dynamic = directors.dynamic(object).unwrap();
+    let first = made("d0");
+    dynamic.replace(Arc::clone(&first));
+    let old = directors.current_id(object);
+    let random = TestableRandom::new(1);
+    assert_eq!(directors.id_of(&first), Some(old));
+    assert!(directors.is_healthy(old));
+    assert_eq!(choose(&directors, old, &random), "d0");
+    dynamic.replace(made("d0"));
+    let new = directors.current_id(object);
+    assert_ne!(new, old);
+    assert!(!directors.is_healthy(old) && directors.is_healthy(new));
+    assert_eq!(choose(&directors, old, &random), "No backend");
+    assert_eq!((&*directors.name(old), &*directors.name(new)), ("d0", "d0"));
+    assert_eq!(directors.id_of(&first), None);
+    assert_eq!(directors.ids().collect::<Vec<_>>(), [DirectorId(0), new]);
+    assert_eq!(directors.run_time_backends().len(), 1);
+    directors.own_health(new).unwrap().set_admin(AdminHealth::Sick, 200.0);
+    assert!(!directors.is_healthy(new));
+}
+
+#[test]
+fn generations_begin_again_without_touching_other_ids() {
+    let directors = table(1, 2);
+    let object = directors.object_id(0);
+    directors.create(object, DirectorKind::Dynamic(Dynamic::new()));
+    let dynamic = directors.dynamic(object).unwrap();
+    let backend = Backend::new("vcl1", definition("d0"), None, 100.0);
+    for _ in 0..GENERATION_MAX + 3 {
+        dynamic.replace(Arc::clone(&backend));
+        assert!(directors.any_backend(directors.current_id(object)).is_some());
+    }
+    assert_eq!(dynamic.generation(), 3);
+}
+
+#[test]
+fn hash_directors_of_the_old_dialects_choose_when_they_are_used() {
+    let directors = table(8, 4);
+    let by = |number, key| make(&directors, number, DirectorKind::Hash(Hash::by(key)), &backends(8));
+    let (given, digest, client) = (by(0, HashKey::Given), by(1, HashKey::Digest), by(2, HashKey::Client));
+    let random = TestableRandom::new(1);
+    let notes = Notes::new();
+    let chosen = |id, digest: u8, client: ClientName<'_>| {
+        let digest = [digest * 16; 32];
+        let context = ResolveContext {
+            now: 1.0,
+            random: &random,
+            url: b"/",
+            client,
+            digest: Some(&digest),
+            is_for_cache: false,
+            shard: None,
+            notes: &notes,
+        };
+        directors.resolve(Some(id), &context).ok().map(|backend| backend.name().to_owned())
+    };
+    fn named(identity: &[u8]) -> ClientName<'_> {
+        ClientName { identity: Some(identity), address: Some("192.0.2.1".parse().unwrap()) }
+    }
+    assert_eq!(chosen(given, 1, named(b"one")), None);
+    let by_digest: Vec<_> = (0..16).map(|key| chosen(digest, key, named(b"one"))).collect();
+    assert!(by_digest.iter().any(|name| *name != by_digest[0]), "other objects, other members");
+    assert_eq!(chosen(digest, 3, named(b"two")), by_digest[3], "whoever asks");
+    let by_client: Vec<_> = (b'a'..b'q').map(|key| chosen(client, 1, named(&[key]))).collect();
+    assert!(by_client.iter().any(|name| *name != by_client[0]), "other clients, other members");
+    assert_eq!(chosen(client, 9, named(b"b")), by_client[1], "whatever they ask for");
+    let address = |text: &str| ClientName { identity: None, address: Some(text.parse().unwrap()) };
+    assert_eq!(chosen(client, 1, address("192.0.2.7")), chosen(client, 1, named(b"192.0.2.7")));
+
+    let pair = make(&directors, 3, DirectorKind::Hash(Hash::by(HashKey::Client)), &backends(2));
+    let of_pair: Vec<_> = [&b"127.0.0.1"[..], b"foo", b"baz"].map(|name| chosen(pair, 1, named(name))).into();
+    assert_eq!(of_pair, [Some("b1".to_owned()), Some("b0".to_owned()), Some("b1".to_owned())], "as in 3.0");
 }

@@ -102,9 +102,7 @@ async fn a_connection_given_back_is_used_again_and_the_youngest_first() {
     assert_eq!(&bytes, b"hello");
 
     assert_eq!(scene.dial.connects(), 2);
-    for (counter, expected) in
-        [(Main::BackendConn, 2), (Main::BackendReuse, 1), (Main::BackendRecycle, 2), (Main::BackendReq, 3)]
-    {
+    for (counter, expected) in [(Main::BackendConn, 2), (Main::BackendReuse, 1), (Main::BackendRecycle, 2)] {
         assert_eq!(scene.counters.get(counter), expected, "{counter:?}");
     }
     assert_eq!(scene.vbe(Vbe::Req), 3);

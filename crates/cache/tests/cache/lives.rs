@@ -50,7 +50,7 @@ fn expiry_is_logged() {
 }
 
 /// Two files that outlive the workers.
-struct Files {
+pub(crate) struct Files {
     arena: OwnedFd,
     journal: OwnedFd,
 }
@@ -60,11 +60,11 @@ fn memory_file() -> OwnedFd {
 }
 
 impl Files {
-    fn new() -> Files {
+    pub(crate) fn new() -> Files {
         Files { arena: memory_file(), journal: memory_file() }
     }
 
-    fn worker(&self, now: f64) -> (Bench, usize) {
+    pub(crate) fn worker(&self, now: f64) -> (Bench, usize) {
         let clone = |file: &OwnedFd| file.as_fd().try_clone_to_owned().unwrap();
         let (store, recovered) = Store::open(clone(&self.arena), "s0", 4 << 20).unwrap();
         let cache = Cache::new(store, Journal::open(clone(&self.journal)).unwrap(), now).unwrap();
@@ -76,7 +76,7 @@ impl Files {
 }
 
 /// The worker dies: no destructor runs.
-fn kill(bench: Bench) {
+pub(crate) fn kill(bench: Bench) {
     std::mem::forget(bench);
 }
 

@@ -5,6 +5,7 @@ mod eviction;
 mod lives;
 mod lookups;
 mod random;
+mod tags;
 mod waiting;
 
 use cache::{Busy, Cache, Lookup, LookupRequest};
@@ -129,7 +130,7 @@ impl Bench {
 
     fn miss(&self, number: u32) -> Busy {
         match self.look(number) {
-            Lookup::Miss { busy, stale: None } => busy,
+            Lookup::Miss { busy, stale: None, .. } => busy,
             other => panic!("{number}: {other:?}"),
         }
     }

@@ -76,9 +76,25 @@ pub struct Daemon {
 impl Daemon {
     /// Starts with `-F`, a port of its own and these further arguments; waits until it accepts.
     pub fn start(arguments: &[&str]) -> Daemon {
+        Daemon::start_with(arguments, |_| {})
+    }
+
+    /// As [`Daemon::start`], with changes to the command, such as its environment.
+    pub fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
+        let mut command = Command::new(copal());
+        command.arg("daemon");
+        Daemon::start_program(command, arguments, change)
+    }
+
+    /// As [`Daemon::start`], but a Varnish of another make.
+    pub fn start_stock(varnishd: &Path, arguments: &[&str]) -> Daemon {
+        Daemon::start_program(Command::new(varnishd), arguments, |_| {})
+    }
+
+    fn start_program(command: Command, arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
-        let mut daemon = Daemon::launch(folder, port, arguments);
+        let mut daemon = Daemon::launch(folder, port, command, arguments, change);
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         eventually("the daemon accepts", || {
             if let Some(status) = daemon.process.0.try_wait().unwrap() {
@@ -89,19 +105,25 @@ impl Daemon {
         daemon
     }
 
-    fn launch(folder: tempfile::TempDir, port: u16, arguments: &[&str]) -> Daemon {
+    fn launch(
+        folder: tempfile::TempDir,
+        port: u16,
+        mut command: Command,
+        arguments: &[&str],
+        change: impl FnOnce(&mut Command),
+    ) -> Daemon {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(copal())
-            .args(["daemon", "-F", "-j", "none", "-n"])
+        command
+            .args(["-F", "-j", "none", "-n"])
             .arg(folder.path().join("run"))
             .args(["-a", &format!("127.0.0.1:{port}"), "-P"])
             .arg(folder.path().join("pid"))
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+            .stderr(log);
+        change(&mut command);
+        let child = command.spawn().unwrap();
         Daemon { process: Process(child), folder, port }
     }
 

@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["surface", "message", "pattern"],
     &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto"],
     &["engine", "vmods", "backend", "cache", "store"],
-    &["net", "worker", "manager", "tools", "copal"],
+    &["net", "worker", "manager", "tools", "vtc", "copal"],
 ];
 
 /// Edges that must never be, with the reason.
@@ -20,6 +20,7 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("vcl", "engine", "the compiler knows nothing of the program around it"),
     ("worker", "vcl", "the worker gets checked programs and never compiles"),
     ("tools", "engine", "tools see the daemon only from outside"),
+    ("vtc", "engine", "the test runner sees the daemon only from outside"),
 ];
 
 pub fn root() -> PathBuf {

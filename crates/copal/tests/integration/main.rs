@@ -3,9 +3,19 @@
 
 #![forbid(unsafe_code)]
 
+mod administration;
 mod architecture;
+mod command_clients;
 mod daemon;
 mod layers;
+mod log_followers;
 mod origins;
+mod parameters;
 mod processes;
+mod same_records;
+mod screens;
+mod scripts;
 mod stock_tools;
+mod surroundings;
+mod vcls;
+mod why;

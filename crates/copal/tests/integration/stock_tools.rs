@@ -1,7 +1,8 @@
 //! Debian's stock Varnish 7.1 programs attached to our daemon: they must see what happened, in their own words.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, needs, ok};
-use std::path::{Path, PathBuf};
+use crate::scripts::scripts;
+use std::path::Path;
 use std::process::Command;
 
 fn page(head: &str) -> Vec<u8> {
@@ -142,14 +143,9 @@ fn our_scripts_pass_with_the_stock_varnishtest() {
     for name in ["varnishd", "varnishadm", "varnishlog", "varnishncsa", "varnishstat"] {
         std::os::unix::fs::symlink(copal(), bin.path().join(name)).unwrap();
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vtc");
-    let mut scripts: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    scripts.retain(|path| path.extension().is_some_and(|extension| extension == "vtc"));
-    scripts.sort();
-    assert!(!scripts.is_empty());
     let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap_or_default());
     let mut failed = Vec::new();
-    for script in scripts {
+    for script in scripts() {
         let temporary = tempfile::tempdir().unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(temporary.path(), mode).unwrap();

@@ -12,7 +12,9 @@ use http1::{BodyDecoder, BodyError, BodyLength};
 use std::sync::Arc;
 use store::{AppendError, Object, ObjectFlags};
 use surface::counter::{Main, Vbe};
+use surface::reason::Reason;
 use surface::tag::Tag;
+use surface::vcl::Generation;
 use tokio::time::Instant;
 
 /// Why a body did not come whole.
@@ -40,6 +42,19 @@ impl From<AppendError> for BodyFailure {
     }
 }
 
+/// Whose fault a body is that did not come whole.
+fn reason_of(error: BodyError) -> Reason {
+    match error {
+        BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::OriginClosed,
+        BodyError::ChunkHeaderTooLong
+        | BodyError::ChunkHeaderNotHex
+        | BodyError::ChunkHeaderNoLineEnd
+        | BodyError::ChunkTailNoLineEnd
+        | BodyError::ChunkTooLarge
+        | BodyError::Trailer => Reason::BodyBroken,
+    }
+}
+
 /// EAGAIN, whose text operators know as that of a stalled origin.
 const EAGAIN: i32 = 11;
 
@@ -55,7 +70,7 @@ impl Fetch {
         let mut filters = match self.open_filters(is_empty) {
             Ok(filters) => filters,
             Err(text) => {
-                self.log_fetch_error(&text);
+                self.log_fetch_error(Reason::BodyNotProcessed, &text);
                 self.close_connection(reason::EXHAUSTED);
                 return Step::Error;
             }
@@ -76,17 +91,33 @@ impl Fetch {
         match received {
             Ok(()) => {
                 object.finish();
-                filters.log_totals(&mut self.log);
+                self.log_totals(&filters, is_empty);
                 self.release_connection();
                 Step::Commit
             }
             Err(failure) => {
                 self.log_body_failure(&failure);
-                filters.log_totals(&mut self.log);
+                self.log_totals(&filters, is_empty);
                 self.close_connection(reason::BODY);
                 self.body_failed(&failure, is_streamed)
             }
         }
+    }
+
+    /// What the body went through on its way in.
+    fn log_totals(&mut self, filters: &Filters, is_empty: bool) {
+        filters.log_totals(&mut self.log);
+        if is_empty || self.log.is_masked(Tag::VfpAcct) {
+            return;
+        }
+        let name = match self.length {
+            BodyLength::None => return,
+            BodyLength::Length(_) => "V1F_STRAIGHT",
+            BodyLength::Chunked => "V1F_CHUNKED",
+            BodyLength::UntilClose => "V1F_EOF",
+        };
+        let (pieces, bytes) = (self.received_pieces, self.account.response_body);
+        self.log.record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
     }
 
     fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
@@ -119,7 +150,7 @@ impl Fetch {
         let encoding = self.beresp.get("Content-Encoding");
         let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
         let is_plain = encoding.is_none();
-        let supported = self.parameters.http_gzip_support;
+        let supported = self.gzip_support;
         let gunzips = supported && self.verdict.do_gunzip && is_gzipped;
         let gzips = supported && self.verdict.do_gzip && is_plain;
         let mut list = Vec::new();
@@ -129,7 +160,7 @@ impl Fetch {
         if gzips {
             list.extend_from_slice(b" gzip");
         }
-        if is_gzipped && !gunzips {
+        if is_gzipped && !gunzips && self.vcl.generation >= Generation::V3 {
             list.extend_from_slice(b" testgunzip");
         }
         list
@@ -233,28 +264,32 @@ impl Fetch {
     pub(super) fn log_body_failure(&mut self, failure: &BodyFailure) {
         match failure {
             BodyFailure::Framing(errno, error) => {
+                let mut reason = reason_of(*error);
                 if let Some(errno) = errno {
-                    self.log_fetch_error(&backend::backend::error_text(*errno));
+                    self.log.record(Tag::FetchError, backend::backend::error_text(*errno).as_bytes());
+                    reason = if *errno == EAGAIN { Reason::BetweenBytesTimeout } else { Reason::OriginClosed };
                 }
-                self.log_fetch_error(error.text());
+                self.log_fetch_error(reason, error.text());
             }
             BodyFailure::UntilClose(errno) => {
-                self.log_fetch_error(&backend::backend::error_text(*errno));
-                self.log_fetch_error("eof socket fail");
+                self.log.record(Tag::FetchError, backend::backend::error_text(*errno).as_bytes());
+                let reason = if *errno == EAGAIN { Reason::BetweenBytesTimeout } else { Reason::OriginClosed };
+                self.log_fetch_error(reason, "eof socket fail");
             }
             BodyFailure::Filter(error) => {
                 if let Some(record) = error.gzip_record() {
                     self.log.record(Tag::Gzip, record.as_bytes());
                 }
-                self.log_fetch_error(error.text());
+                self.log_fetch_error(Reason::BodyNotProcessed, error.text());
             }
-            BodyFailure::Template => self.log_fetch_error("Template object failed"),
-            BodyFailure::Store => self.log_fetch_error("Could not get storage"),
+            BodyFailure::Template => self.log_fetch_error(Reason::BodyBroken, "Template object failed"),
+            BodyFailure::Store => self.log_fetch_error(Reason::StorageRefused, "Could not get storage"),
             BodyFailure::Abandoned => self.log.record(Tag::Debug, b"Fetch: Pass delivery abandoned"),
         }
     }
 
     fn count_response_body(&mut self, bytes: u64) {
+        self.received_pieces += u64::from(bytes > 0);
         self.account.response_body += bytes;
         self.count_backend(Vbe::BerespBodybytes, bytes);
     }

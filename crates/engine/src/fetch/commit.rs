@@ -10,7 +10,7 @@ impl Fetch {
         }
         self.log.record(Tag::Length, itoa::Buffer::new().format(self.body_bytes).as_bytes());
         self.publish();
-        if self.is_stored
+        if (self.is_stored || self.is_marked)
             && (!self.is_synthetic || self.verdict.ttl > 0.0)
             && let Some(stale) = self.stale.take()
         {

@@ -16,6 +16,9 @@ const AWAITED: (f64, f64, f64) = (1.0, 5.0, 5.0);
 
 impl Fetch {
     pub(super) async fn error(&mut self) -> Step {
+        if self.vcl.is_legacy() {
+            return self.legacy_error();
+        }
         if self.error_status == 0 {
             self.context.count(Main::FetchFailed);
         }

@@ -1,6 +1,6 @@
 //! Fail: there is no object, or half of one; everybody who waits for it is told.
 
-use super::{Fetch, FetchFailed, Step};
+use super::{Fetch, FetchAnswer, Step};
 
 impl Fetch {
     pub(super) fn fail(&mut self) -> Step {
@@ -11,10 +11,9 @@ impl Fetch {
             }
         }
         self.busy = None;
-        if let Some(ready) = self.ready.take() {
-            // The client's side may be gone, too.
-            let _ = ready.send(Err(FetchFailed));
-        }
+        let answer = std::mem::replace(&mut self.answer, FetchAnswer::Failed);
+        // The client's side may be gone, too.
+        let _ = self.report(answer);
         Step::Done
     }
 }

@@ -41,6 +41,10 @@ struct Stage {
     kind: Kind,
     /// What it makes of what it gets; reused.
     out: Vec<u8>,
+    /// Pieces taken in.
+    pieces: u64,
+    /// Bytes put out.
+    bytes: u64,
 }
 
 impl Stage {
@@ -109,7 +113,7 @@ impl Filters {
                 // Nothing to do for this response.
                 _ => continue,
             };
-            filters.stages.push(Stage { kind, out: Vec::new() });
+            filters.stages.push(Stage { kind, out: Vec::new(), pieces: 0, bytes: 0 });
         }
         Ok(filters)
     }
@@ -164,19 +168,20 @@ impl Filters {
                 Kind::TestGunzip(test) => test.finish(&mut stage.out),
             }
             .map_err(FilterError)?;
+            stage.bytes += stage.out.len() as u64;
             let rest = std::mem::take(&mut stage.out);
             push_through(later, &rest, out)?;
         }
         Ok(())
     }
 
-    /// Writes a `Gzip` record for each filter.
+    /// Writes what each filter has done, the one next to the store first: `Gzip` and `VfpAcct`.
     pub(super) fn log_totals(&self, log: &mut LogBuffer) {
-        for stage in &self.stages {
-            let letter = match stage.kind {
-                Kind::Gzip(_) => 'G',
-                Kind::Gunzip(_) => 'U',
-                Kind::TestGunzip(_) => 'u',
+        for stage in self.stages.iter().rev() {
+            let (letter, name) = match stage.kind {
+                Kind::Gzip(_) => ('G', "gzip"),
+                Kind::Gunzip(_) => ('U', "gunzip"),
+                Kind::TestGunzip(_) => ('u', "testgunzip"),
             };
             let totals = stage.totals();
             log.record_fmt(
@@ -186,6 +191,7 @@ impl Filters {
                     totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
                 ),
             );
+            log.record_fmt(Tag::VfpAcct, format_args!("{name} {} {}", stage.pieces, stage.bytes));
         }
     }
 }
@@ -205,6 +211,8 @@ fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result
         Kind::TestGunzip(test) => test.push(input, &mut stage.out),
     }
     .map_err(FilterError)?;
+    stage.pieces += 1;
+    stage.bytes += stage.out.len() as u64;
     let made = std::mem::take(&mut stage.out);
     let result = push_through(later, &made, out);
     stage.out = made;

@@ -3,26 +3,33 @@
 //! Variables are answered from [`Fetch`]; whatever changes a message leaves a record. Lifetimes are kept as seconds from the
 //! response's origin and shown as seconds from now.
 
+use super::legacy::unsets_by_set;
 use super::{Fetch, FetchMode, Verdict};
-use crate::logged::{self, BEREQ, BERESP, MessageTags};
+use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ};
 use crate::vcl_context as shared;
-use backend::{Directors, ResolveContext, TestableRandom};
+use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
+use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
+use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var};
 use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
-use vmods::{Instances, Pending, PurgeKind, TaskState, VmodContext};
+use vmods::{
+    Connection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+};
 
 impl Fetch {
     fn http(&self, http: HttpObject) -> Option<&Message> {
         match http {
             HttpObject::Bereq => Some(&self.bereq),
             HttpObject::Beresp if self.method != Method::BackendFetch => Some(&self.beresp),
-            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
+            HttpObject::Req | HttpObject::ReqTop => self.client.as_ref().map(|client| &client.message),
+            HttpObject::Beresp | HttpObject::Obj | HttpObject::Resp => None,
         }
     }
 
@@ -32,15 +39,15 @@ impl Fetch {
             HttpObject::Beresp if self.method != Method::BackendFetch => {
                 Some((&mut self.beresp, BERESP, &mut self.log))
             }
-            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
+            HttpObject::Req => self.client.as_mut().map(|client| (&mut client.message, REQ, &mut self.log)),
+            HttpObject::Beresp | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
         }
     }
 
     /// The id of the backend in use.
-    fn used_backend(&self) -> Option<DirectorId> {
+    pub(super) fn used_backend(&self) -> Option<DirectorId> {
         let used = self.backend.as_ref()?;
-        let index = self.vcl.directors.backends().iter().position(|backend| Arc::ptr_eq(backend, used))?;
-        Some(DirectorId(index as u32))
+        self.vcl.directors.id_of(used)
     }
 
     /// Seconds that the response has existed.
@@ -116,8 +123,18 @@ impl Fetch {
         self.log_lifetime();
     }
 
-    fn resolve_now<'a>(&'a self, url: &'a [u8]) -> ResolveContext<'a> {
-        ResolveContext { now: self.vcl_now, random: &self.context.engine.random, url, digest: Some(&self.digest) }
+    /// What decides where directors lead; `now` is seconds since 1970.
+    pub(super) fn resolve_at<'a>(&'a self, now: f64, notes: &'a Notes) -> ResolveContext<'a> {
+        ResolveContext {
+            now,
+            random: &self.context.engine.random,
+            url: self.bereq.target(),
+            client: ClientName { identity: self.client_identity.as_deref(), address: Some(self.peer.client.ip()) },
+            digest: Some(&self.digest),
+            is_for_cache: self.mode != FetchMode::Pass,
+            shard: Some(self.vmod_state.shard_parameters()),
+            notes,
+        }
     }
 }
 
@@ -187,8 +204,9 @@ impl Host for Fetch {
             Var::BerespWas304 => Value::Bool(self.verdict.was_304),
             Var::Now => Value::Time(self.vcl_now),
             Var::SessXid => shared::number_text(scratch, format_args!("{}", self.session_vxid)),
-            // The compiler lets nothing else of a client request, response or object be read here.
-            _ => Value::Void,
+            Var::Req => Value::Http(HttpObject::Req),
+            // Nothing else of a client's request can be read here but in the old dialects.
+            var => self.read_of_client(var, scratch),
         })
     }
 
@@ -226,10 +244,13 @@ impl Host for Fetch {
             Var::BerespStatus => {
                 let status = shared::checked_status("beresp.status", value)?;
                 self.beresp.set_status(status);
-                let reason = shared::standard_reason(status);
-                self.beresp.set_reason(reason.as_bytes());
                 self.log.record_fmt(BERESP.status, format_args!("{}", status % 1000));
-                self.log.record(BERESP.reason, reason.as_bytes());
+                // The old dialects left the reason as it was.
+                if !self.vcl.is_legacy() {
+                    let reason = shared::standard_reason(status);
+                    self.beresp.set_reason(reason.as_bytes());
+                    self.log.record(BERESP.reason, reason.as_bytes());
+                }
             }
             Var::BerespStorage => {
                 self.verdict.storage = match value {
@@ -242,15 +263,20 @@ impl Host for Fetch {
                 self.verdict.storage = named.or(self.verdict.storage);
             }
             Var::BerespUncacheable => self.set_uncacheable(flag),
-            // The compiler lets nothing else be set here.
-            _ => {}
+            // Nothing else can be set here but what the old dialects have.
+            var => self.write_of_client(var, value, scratch)?,
         }
         Ok(())
     }
 
     fn unset(&mut self, var: Var) -> Result<(), Failure> {
-        if var == Var::BereqBody {
-            self.drop_request_body();
+        match var {
+            Var::BereqBody => self.drop_request_body(),
+            // Without one of its own, a fetch has the timeout of the backend or the parameter.
+            Var::BereqBetweenBytesTimeout => self.between_bytes_timeout = 0.0,
+            Var::BereqConnectTimeout => self.connect_timeout = 0.0,
+            Var::BereqFirstByteTimeout => self.first_byte_timeout = 0.0,
+            _ => {}
         }
         Ok(())
     }
@@ -259,11 +285,23 @@ impl Host for Fetch {
         self.http(http).map_or(Text::UNSET, |message| shared::header(message, name, scratch))
     }
 
-    fn has_header(&mut self, http: HttpObject, name: &str, _scratch: &mut Scratch) -> bool {
-        self.http(http).is_some_and(|message| message.has(name))
+    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+        self.http(http)?.get(name)
+    }
+
+    fn variable_bytes(&self, var: Var) -> Option<&[u8]> {
+        match var {
+            Var::BereqUrl => Some(self.bereq.target()),
+            Var::BereqMethod => Some(self.bereq.method()),
+            _ => None,
+        }
     }
 
     fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure> {
+        if !value.is_set() && unsets_by_set(self.vcl.generation) {
+            self.unset_header(http, name);
+            return Ok(());
+        }
         let validate = shared::validates_headers(&self.parameters);
         let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
         if let Some((message, tags, log)) = self.http_mut(http) {
@@ -293,12 +331,15 @@ impl Host for Fetch {
         shared::storage_by_name(&self.context.engine, name)
     }
 
-    fn director_name(&self, director: DirectorId) -> &str {
+    fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         shared::director_name(&self.vcl, director)
     }
 
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
-        self.vcl.directors.resolve_id(director, &self.resolve_now(self.bereq.target()))
+        let notes = Notes::new();
+        let resolved = self.vcl.directors.resolve_id(director, &self.resolve_at(self.vcl_now, &notes));
+        shared::log_notes(&self.context.engine, &mut self.log, &notes);
+        resolved
     }
 
     /// The hash was made by the client's side.
@@ -317,6 +358,10 @@ impl Host for Fetch {
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
         self.log.record(tag, payload);
+    }
+
+    fn is_traced(&self) -> bool {
+        !self.log.is_masked(Tag::VCLTrace)
     }
 
     fn trace(&mut self, index: u32, point: Point) {
@@ -371,8 +416,20 @@ impl VmodContext for Fetch {
         &self.vcl.directors
     }
 
+    fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        self.resolve_at(self.vcl_now, notes)
+    }
+
+    fn used_backend(&self) -> Option<DirectorId> {
+        Fetch::used_backend(self)
+    }
+
     fn instances(&self) -> &Instances {
         &self.vcl.instances
+    }
+
+    fn shared(&self) -> &SharedState {
+        &self.context.engine.vmod_state
     }
 
     fn task(&mut self) -> &mut TaskState {
@@ -393,6 +450,22 @@ impl VmodContext for Fetch {
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
         self.log.record(tag, payload);
+    }
+
+    fn parameters(&self) -> Arc<Parameters> {
+        self.context.engine.parameters.load_full()
+    }
+
+    fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
+        self.context.engine.ring.write(tag, shared::log_id(transaction), payload);
+    }
+
+    fn message_bytes(&self) -> usize {
+        self.bereq.memory_bytes() + self.beresp.memory_bytes()
+    }
+
+    fn connection(&self) -> Option<Connection<'_>> {
+        Some(self.peer.connection())
     }
 
     fn timestamp(&mut self, label: &str) {
@@ -416,7 +489,8 @@ impl VmodContext for Fetch {
                 self.bereq.set("X-Varnish", number.format(self.vxid).as_bytes());
                 Ok(())
             }
-            HttpObject::Beresp | HttpObject::Req | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => {
+            HttpObject::Req => self.roll_client_back(),
+            HttpObject::Beresp | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => {
                 Err(Failure("std.rollback() works on req and bereq only".to_owned()))
             }
         }
@@ -428,6 +502,26 @@ impl VmodContext for Fetch {
 
     fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
         Err(Failure("purge can only be called in vcl_hit{} and vcl_miss{}".to_owned()))
+    }
+
+    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+        match shared::purge_tags(&self.context.engine.cache, list, kind, self.context.clock.now()) {
+            Ok(value) => Called::Value(value),
+            Err(pending) => {
+                self.wait(pending);
+                Called::Wait
+            }
+        }
+    }
+
+    fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
+        None
+    }
+
+    fn hash_bytes(&mut self, _bytes: &[u8]) {}
+
+    fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
+        None
     }
 
     fn can_wait(&self) -> bool {

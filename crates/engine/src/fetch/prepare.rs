@@ -10,29 +10,29 @@ use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
+use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use vcl_run::eval::Outcome;
 
-impl Fetch {
-    /// Takes from `req` what an origin may see; called once, before the first step.
-    pub(super) fn make_request(&mut self, request: &Message) {
-        let class = if self.mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
-        let bereq = &mut self.bereq;
-        bereq.set_method(request.method());
-        bereq.set_target(request.target());
-        bereq.set_protocol(request.protocol());
-        copy_filtered(request, bereq, class);
-        bereq.unset("Expect");
-    }
+/// Takes from `req` what an origin may see.
+pub(super) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
+    let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
+    bereq.set_method(request.method());
+    bereq.set_target(request.target());
+    bereq.set_protocol(request.protocol());
+    copy_filtered(request, bereq, class);
+    bereq.unset("Expect");
+}
 
+impl Fetch {
     /// Makes the request one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
         if self.bereq.method() != b"GET" {
             self.bereq.set_method(b"GET");
             self.log.record(BEREQ.method, b"GET");
         }
-        if self.parameters.http_gzip_support {
+        if self.gzip_support {
             logged::force(&mut self.log, BEREQ, &mut self.bereq, "Accept-Encoding", b"gzip");
         }
     }
@@ -59,6 +59,9 @@ impl Fetch {
     }
 
     pub(super) async fn prepare(&mut self) -> Step {
+        if self.vcl.is_legacy() {
+            return self.legacy_prepare();
+        }
         let is_first = self.retries == 0;
         let started = if is_first { self.started } else { self.now() };
         self.log.timestamp("Start", started);
@@ -80,6 +83,7 @@ impl Fetch {
         match self.run_vcl(Method::BackendFetch).await {
             Outcome::Return(Action::Fetch, _) => Step::Send,
             Outcome::Return(Action::Error, arguments) => {
+                self.why_vcl(Reason::ErrorByVcl);
                 self.note_error(&arguments);
                 Step::Error
             }
@@ -100,7 +104,10 @@ impl Fetch {
                 _,
             )
             | Outcome::Failed(_)
-            | Outcome::Wait => Step::Fail,
+            | Outcome::Wait => {
+                self.why_vcl(Reason::ErrorByVcl);
+                Step::Fail
+            }
         }
     }
 
@@ -113,12 +120,14 @@ impl Fetch {
 
     /// The stale object, when it can still stand in for a 304.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
-        self.stale.as_ref().filter(|stale| is_revalidatable(stale)).map(Arc::clone)
+        // The old dialects never asked an origin about what they had.
+        self.stale.as_ref().filter(|stale| !self.vcl.is_legacy() && is_revalidatable(stale)).map(Arc::clone)
     }
 
-    /// Writes a `FetchError` record.
-    pub(super) fn log_fetch_error(&mut self, text: &str) {
+    /// Writes a `FetchError` record, and notes which kind of failure it is.
+    pub(super) fn log_fetch_error(&mut self, reason: Reason, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
+        self.why(reason, &format!("text={text}"));
     }
 }
 

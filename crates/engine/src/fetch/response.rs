@@ -5,12 +5,13 @@
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
 use super::connection::{ReceiveError, limit, reason};
-use super::{Fetch, FetchMode, Step, Verdict};
+use super::{Fetch, FetchAnswer, FetchMode, Step, Verdict};
 use crate::logged::{self, BERESP};
 use http1::{BodyLength, HeadError, HeadLimits, HeadStatus};
 use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
+use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use tokio::time::Instant;
@@ -44,19 +45,23 @@ impl Fetch {
             self.context.count(Main::FetchBad);
             self.close_connection(reason::BODY);
             self.log.record(Tag::Error, b"Body cannot be fetched");
+            self.why(Reason::ResponseGarbled, "text=Body cannot be fetched");
             return Step::Error;
         }
         self.complete_head();
         self.work_out_lifetime();
         if self.beresp.status() == 304 && self.mode != FetchMode::Pass && !self.merge_not_modified() {
             self.log.record(Tag::Error, b"304 response but not conditional fetch");
+            self.why(Reason::ResponseNotConditional, "");
             self.close_connection(reason::BAD);
             return Step::Error;
         }
         match self.run_vcl(Method::BackendResponse).await {
             Outcome::Return(action, arguments) => self.respond(action, &arguments),
             Outcome::Failed(_) | Outcome::Wait => {
+                self.why_vcl(Reason::VclFailed);
                 self.close_connection(reason::REQUESTED);
+                self.why_vcl(Reason::ErrorByVcl);
                 Step::Fail
             }
         }
@@ -69,6 +74,7 @@ impl Fetch {
             line_bytes: size(self.parameters.http_resp_hdr_len),
             headers_max: size(self.parameters.http_max_hdr),
         };
+        self.context.count(Main::BackendReq);
         let first_deadline = Instant::now() + limit(self.first_byte_limit());
         let between = limit(self.between_bytes_limit());
         let most = self.fragment_bytes();
@@ -108,7 +114,7 @@ impl Fetch {
         self.count_response_head(received);
         let why = match failure {
             NoHead::Ended(was_silent) => {
-                self.log_fetch_error("HTC eof (-1)");
+                self.log_fetch_error(Reason::OriginClosed, "HTC eof (-1)");
                 if was_silent && self.may_try_again() {
                     return self.try_again(reason::BAD);
                 }
@@ -117,15 +123,15 @@ impl Fetch {
             NoHead::Timeout(true) => {
                 let reused = self.connection.as_ref().is_some_and(|connection| connection.inner().reused);
                 let text = if reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
-                self.log_fetch_error(text);
+                self.log_fetch_error(Reason::FirstByteTimeout, text);
                 reason::TIMEOUT
             }
             NoHead::Timeout(false) => {
-                self.log_fetch_error("timeout");
+                self.log_fetch_error(Reason::BetweenBytesTimeout, "timeout");
                 reason::TIMEOUT
             }
             NoHead::Unreadable(HeadError::Overflow) => {
-                self.log_fetch_error("overflow");
+                self.log_fetch_error(Reason::ResponseTooLarge, "overflow");
                 reason::OVERFLOW
             }
             NoHead::Unreadable(error) => {
@@ -133,7 +139,7 @@ impl Fetch {
                 reason::JUNK
             }
             NoHead::Interim => {
-                self.log_fetch_error("http format error");
+                self.log_fetch_error(Reason::ResponseGarbled, "http format error");
                 reason::JUNK
             }
         };
@@ -153,7 +159,7 @@ impl Fetch {
         }
         self.log.record(Tag::BerespStatus, b"503");
         self.log.record(Tag::BerespReason, semantics::reason::phrase(503).as_bytes());
-        self.log_fetch_error("http format error");
+        self.log_fetch_error(Reason::ResponseGarbled, "http format error");
     }
 
     /// Finds out where the body ends and whether the connection stays; false when the body has no certain end.
@@ -206,7 +212,8 @@ impl Fetch {
                 keep: self.parameters.default_keep,
                 clock_skew: self.parameters.clock_skew as f64,
             };
-            let policy = HttpPolicy::from_name(&self.parameters.http_policy).unwrap_or_default();
+            let chosen = || HttpPolicy::from_name(&self.parameters.http_policy).unwrap_or_default();
+            let policy = self.legacy_policy().unwrap_or_else(chosen);
             let lifetime = semantics::lifetime(policy, self.beresp.status(), &self.beresp, self.responded, &defaults);
             let mut payload = Vec::with_capacity(96);
             semantics::log_ttl_rfc(&lifetime, self.responded, !self.uncacheable, &mut payload);
@@ -217,16 +224,32 @@ impl Fetch {
         self.verdict.ttl = lifetime.ttl;
         self.verdict.grace = lifetime.grace;
         self.verdict.keep = lifetime.keep;
+        if self.vcl.is_legacy() {
+            self.legacy_lifetime();
+        }
     }
 
     /// Does what vcl_backend_response said.
     fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
         match action {
-            Action::Deliver => self.accept(),
+            Action::Deliver => {
+                if self.vcl.is_legacy() {
+                    self.legacy_deliver();
+                }
+                self.accept()
+            }
             Action::Pass => {
                 self.uncacheable = true;
                 self.verdict.is_hit_for_pass = true;
+                if self.vcl.is_legacy() && arguments.duration.is_none() {
+                    self.legacy_pass();
+                }
                 self.accept()
+            }
+            Action::Restart => self.order_client(FetchAnswer::Restart),
+            Action::Synth => {
+                let answer = self.synth_answer(arguments);
+                self.order_client(answer)
             }
             Action::Retry => {
                 if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
@@ -234,21 +257,22 @@ impl Fetch {
                 } else {
                     self.close_connection(reason::REQUESTED);
                 }
+                self.why_vcl(Reason::RetryByVcl);
                 if self.retries < self.parameters.max_retries {
                     return Step::Retry;
                 }
                 self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
+                self.why(Reason::TooManyRetries, "");
                 Step::Error
             }
             Action::Error => {
                 self.close_connection(reason::REQUESTED);
+                self.why_vcl(Reason::ErrorByVcl);
                 self.note_error(arguments);
                 Step::Error
             }
             Action::Abandon
             | Action::Fail
-            | Action::Synth
-            | Action::Restart
             | Action::Pipe
             | Action::Hash
             | Action::Purge
@@ -275,6 +299,7 @@ impl Fetch {
             && let Err(text) = semantics::range::check_backend(&self.bereq, &self.beresp, length)
         {
             self.log.record(Tag::Error, text.as_bytes());
+            self.why(Reason::ResponseGarbled, &format!("text={text}"));
             self.close_connection(reason::BODY);
             return Step::Error;
         }

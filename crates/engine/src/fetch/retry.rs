@@ -27,6 +27,7 @@ impl Fetch {
         self.error_reason.clear();
         self.synthetic.clear();
         self.is_synthetic = false;
+        self.received_pieces = 0;
         self.wants_fresh = false;
         self.beresp.clear();
         Step::Prepare

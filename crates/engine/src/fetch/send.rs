@@ -8,11 +8,12 @@ use super::connection::{OriginConnection, limit, reason};
 use super::{Fetch, Step};
 use crate::logged::{self, BEREQ};
 use crate::request_body::RequestBody;
-use backend::{OpenRequest, ResolveContext, open};
+use backend::{Notes, OpenError, OpenRequest, open};
 use http1::LAST_CHUNK;
 use std::rc::Rc;
 use std::sync::Arc;
 use surface::counter::{Main, Vbe};
+use surface::reason::Reason;
 use surface::tag::Tag;
 
 /// Why a request was not sent whole.
@@ -23,6 +24,18 @@ enum SendError {
     Client(String),
 }
 
+/// What an operator should know of a backend that gave no connection.
+fn reason_of(error: &OpenError) -> Reason {
+    match error {
+        OpenError::None => Reason::NoBackend,
+        OpenError::Unhealthy(_) => Reason::BackendSick,
+        OpenError::Busy(_) => Reason::BackendBusy,
+        OpenError::Failed(_, 0) => Reason::BackendHeldDown,
+        OpenError::Failed(..) => Reason::ConnectFailed,
+        OpenError::ProxyWrite(..) => Reason::ProxyHeaderFailed,
+    }
+}
+
 /// A cached body up to this size is sent in one piece with the head, in bytes.
 const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
 
@@ -30,14 +43,17 @@ impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
         if !self.wants_fresh {
             self.timestamp("Fetch");
-            if let Err(text) = self.resolve() {
-                self.log_fetch_error(&text);
+            if let Some(director) = self.director {
+                Arc::clone(&self.vcl).directors.ready(director).await;
+            }
+            if let Err((reason, text)) = self.resolve() {
+                self.log_fetch_error(reason, &text);
                 self.timestamp("Beresp");
                 return Step::Error;
             }
         }
-        if let Err(text) = self.connect().await {
-            self.log_fetch_error(&text);
+        if let Err((reason, text)) = self.connect().await {
+            self.log_fetch_error(reason, &text);
             self.timestamp("Beresp");
             return Step::Error;
         }
@@ -52,25 +68,22 @@ impl Fetch {
     }
 
     /// Follows directors to a backend.
-    fn resolve(&mut self) -> Result<(), String> {
-        let resolve = ResolveContext {
-            now: self.now(),
-            random: &self.context.engine.random,
-            url: self.bereq.target(),
-            digest: Some(&self.digest),
-        };
-        let backend = self.vcl.directors.resolve(self.director, &resolve).map_err(|none| none.text())?;
+    fn resolve(&mut self) -> Result<(), (Reason, String)> {
+        let notes = Notes::new();
+        let resolved = self.vcl.directors.resolve(self.director, &self.resolve_at(self.now(), &notes));
+        crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
+        let backend = resolved.map_err(|none| (Reason::NoBackend, none.text()))?;
         let host = &backend.definition().host_header;
         if !self.bereq.has("Host") && !host.is_empty() {
             logged::append(&mut self.log, BEREQ, &mut self.bereq, "Host", &[host.as_bytes()]);
         }
         self.backend = Some(backend);
-        Ok(())
+        self.refused_by_saint_mode().map_or(Ok(()), |text| Err((Reason::BackendSick, text)))
     }
 
-    async fn connect(&mut self) -> Result<(), String> {
+    async fn connect(&mut self) -> Result<(), (Reason, String)> {
         let context = Rc::clone(&self.context);
-        let Some(backend) = self.backend.clone() else { return Err("No backend".to_owned()) };
+        let Some(backend) = self.backend.clone() else { return Err((Reason::NoBackend, "No backend".to_owned())) };
         let clock = || context.clock.now();
         let connection = open(&OpenRequest {
             backend: &backend,
@@ -84,7 +97,7 @@ impl Fetch {
             client: Some((self.peer.client, self.peer.server)),
         })
         .await
-        .map_err(|error| error.text())?;
+        .map_err(|error| (reason_of(&error), error.text()))?;
         self.timestamp("Connected");
         self.log.record(Tag::BackendOpen, connection.open_record().as_bytes());
         self.backend_address = connection.ends().remote;
@@ -202,14 +215,14 @@ impl Fetch {
                     return Step::Response;
                 }
                 let text = backend::backend::error_text(errno);
-                self.log.record_fmt(Tag::FetchError, format_args!("backend write error: {errno} ({text})"));
+                self.log_fetch_error(Reason::RequestNotSent, &format!("backend write error: {errno} ({text})"));
                 if self.may_try_again() {
                     return self.try_again(reason::SEND);
                 }
                 self.close_connection(reason::SEND);
             }
             SendError::Client(text) => {
-                self.log.record_fmt(Tag::FetchError, format_args!("req.body read error: {text}"));
+                self.log_fetch_error(Reason::ClientBodyLost, &format!("req.body read error: {text}"));
                 self.close_connection(reason::BODY);
             }
         }

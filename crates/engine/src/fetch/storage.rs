@@ -14,6 +14,7 @@ use semantics::vary;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
+use surface::header::TAG_HEADERS;
 use surface::tag::Tag;
 
 impl Fetch {
@@ -23,14 +24,15 @@ impl Fetch {
         let vary = self.vary_key();
         let mut attributes = self.attributes(flags | self.response_flags(), vary);
         attributes.body_bytes = length;
-        let head = self.stored_head(length);
         let is_private = self.uncacheable || self.mode == FetchMode::Pass;
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
         if is_private {
             attributes.flags |= ObjectFlags::PRIVATE;
         }
         self.log_storage(attributes.transient);
+        let head = self.stored_head(length);
         self.is_stored = !is_private && lives && self.busy.is_some();
+        let mut is_full = false;
         let may_pass_by = is_streamed || length == Some(0);
         let object = if !self.is_stored && may_pass_by {
             Object::passing(&attributes, &head)
@@ -38,16 +40,18 @@ impl Fetch {
             self.context.engine.store.create(&attributes, &head).unwrap_or_else(|_| {
                 self.log.record(Tag::Error, b"Could not get storage: not cached");
                 self.is_stored = false;
+                is_full = true;
                 Object::passing(&attributes, &head)
             })
         };
         self.object = Some(Arc::clone(&object));
+        self.why_stored(is_full);
         object
     }
 
     /// The variant key. A Vary that cannot be used makes the response private.
     fn vary_key(&mut self) -> Vec<u8> {
-        match vary::encode(&self.beresp, &self.bereq, self.parameters.http_gzip_support) {
+        match vary::encode(&self.beresp, &self.bereq, self.gzip_support) {
             Ok(key) => key.unwrap_or_default(),
             Err(error) => {
                 if let Some(text) = error.text() {
@@ -55,6 +59,7 @@ impl Fetch {
                     self.log.record(Tag::Error, b"Illegal 'Vary' header from backend, making this a pass.");
                 }
                 self.uncacheable = true;
+                self.is_vary_unusable = true;
                 Vec::new()
             }
         }
@@ -100,10 +105,10 @@ impl Fetch {
     }
 
     /// The encoded head of the object. Whatever VCL wrote there, `Content-Length` says how long the body is, or nothing.
-    fn stored_head(&self, length: Option<u64>) -> Vec<u8> {
+    fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
         let class = if self.uncacheable { Class::StorePass } else { Class::InsertStored };
         let mut stored = Message::new();
-        stored.set_protocol(b"HTTP/1.1");
+        stored.set_protocol(self.beresp.protocol());
         stored.set_status(self.beresp.status());
         stored.set_reason(self.beresp.reason());
         copy_filtered(&self.beresp, &mut stored, class);
@@ -118,6 +123,7 @@ impl Fetch {
                 }
             }
         }
+        logged::log_object(&mut self.log, &stored);
         let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
         stored.encode(&mut head);
         head
@@ -138,6 +144,7 @@ impl Fetch {
         } else if let Some(busy) = self.busy.take()
             && let Some(marker) = self.marker(&object)
         {
+            self.is_marked = true;
             busy.publish(&marker);
         }
         self.deliver(&object);
@@ -145,7 +152,8 @@ impl Fetch {
 
     /// The object that remembers that a response is not to be shared; `None` when that need not be remembered.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
-        let is_remembered = self.uncacheable && (!self.is_synthetic || self.verdict.ttl > 0.0);
+        let is_remembered =
+            self.uncacheable && !self.verdict.is_unremembered && (!self.is_synthetic || self.verdict.ttl > 0.0);
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
         if !is_remembered || !lives {
             return None;
@@ -157,6 +165,10 @@ impl Fetch {
         let mut stored = Message::new();
         stored.set_protocol(b"HTTP/1.1");
         stored.set_status(self.beresp.status());
+        // A purge by tag forgets that the response was not to be shared, too.
+        for header in self.beresp.headers().filter(|header| TAG_HEADERS.iter().any(|name| header.is(name))) {
+            stored.append(header.name(), header.value());
+        }
         let mut head = Vec::new();
         stored.encode(&mut head);
         let marker = self.context.engine.store.create(&attributes, &head).ok()?;

@@ -11,7 +11,8 @@ impl Fetch {
     pub(super) async fn run_vcl(&mut self, method: Method) -> Outcome {
         let mut machine = std::mem::take(&mut self.machine);
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear(usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX));
+        let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
+        scratch.clear(limit.saturating_sub(self.vmod_state.taken_bytes()));
         let program = Arc::clone(&self.vcl.program);
         self.method = method;
         // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.

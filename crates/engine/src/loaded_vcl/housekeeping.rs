@@ -4,10 +4,13 @@
 use super::LoadedVcl;
 use crate::context::Engine;
 use crate::vcl_context as shared;
-use backend::{Directors, ResolveContext, TestableRandom};
+use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use shm::log::{LogBuffer, LogId};
+use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
+use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var};
 use vcl_run::eval::{Machine, Outcome};
@@ -15,19 +18,34 @@ use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
-use vmods::{Instances, Pending, PurgeKind, TaskState, VmodContext};
+use vmods::{
+    Connection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+};
 
 /// Runs vcl_init or vcl_fini.
 ///
 /// # Errors
 /// The text for the CLI, when it failed.
 pub(super) fn run(engine: &Arc<Engine>, vcl: &Arc<LoadedVcl>, method: Method, now: f64) -> Result<(), String> {
-    let limit = usize::try_from(engine.parameters.load().request_memory_max).unwrap_or(usize::MAX);
+    let parameters = engine.parameters.load_full();
+    let limit = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);
     let mut log = LogBuffer::new(&engine.ring);
     log.start(LogId::NONE, now);
     let mut host = Housekeeping { engine, vcl, log, method, now, task: TaskState::new() };
     let mut scratch = Scratch::new(limit);
-    let outcome = Machine::new().run(&vcl.program, method, &mut host, &mut scratch);
+    let outcome = match vmods::before(&vcl.program, method, &parameters) {
+        Ok(()) => Machine::new().run(&vcl.program, method, &mut host, &mut scratch),
+        Err(failure) => Outcome::Failed(failure),
+    };
+    let outcome = match (outcome, vcl.instances.missing()) {
+        (Outcome::Return(..), Some(name)) if method == Method::Init => {
+            Outcome::Failed(Failure(format!("Object {name} not initialized")))
+        }
+        (outcome, _) => outcome,
+    };
+    let notes = Notes::new();
+    host.task.leave(&vcl.directors, &notes);
+    host.log_notes(&notes);
     host.log.flush();
     match outcome {
         Outcome::Return(_, _) => Ok(()),
@@ -45,6 +63,15 @@ struct Housekeeping<'a> {
     method: Method,
     now: f64,
     task: TaskState,
+}
+
+impl Housekeeping<'_> {
+    /// All records are of no transaction here, and in their order.
+    fn log_notes(&mut self, notes: &Notes) {
+        for note in notes.take() {
+            self.log.record(note.tag, note.text.as_bytes());
+        }
+    }
 }
 
 fn no_request() -> Failure {
@@ -66,7 +93,7 @@ impl Host for Housekeeping<'_> {
             Var::ServerIdentity => Value::Text(scratch.put(self.engine.identity.as_bytes())),
             Var::Now => Value::Time(self.now),
             // The compiler lets nothing else be read here.
-            _ => Value::Void,
+            var => shared::parameter_variable(var, &self.engine.parameters.load()).unwrap_or(Value::Void),
         })
     }
 
@@ -80,6 +107,10 @@ impl Host for Housekeeping<'_> {
 
     fn header(&mut self, _http: HttpObject, _name: &str, _scratch: &mut Scratch) -> Text {
         Text::UNSET
+    }
+
+    fn header_bytes(&mut self, _http: HttpObject, _name: &str) -> Option<&[u8]> {
+        None
     }
 
     fn set_header(&mut self, _http: HttpObject, _name: &str, _value: Text, _scratch: &Scratch) -> Result<(), Failure> {
@@ -100,13 +131,15 @@ impl Host for Housekeeping<'_> {
         shared::storage_by_name(self.engine, name)
     }
 
-    fn director_name(&self, director: DirectorId) -> &str {
+    fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         shared::director_name(self.vcl, director)
     }
 
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
-        let resolve = ResolveContext { now: self.now, random: &self.engine.random, url: b"", digest: None };
-        self.vcl.directors.resolve_id(director, &resolve)
+        let notes = Notes::new();
+        let resolved = self.vcl.directors.resolve_id(director, &self.resolve_context(&notes));
+        self.log_notes(&notes);
+        resolved
     }
 
     fn hash_data(&mut self, _data: &[u8]) {}
@@ -118,8 +151,9 @@ impl Host for Housekeeping<'_> {
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
-        // Without a transaction only what VCL itself says is logged, not that its methods run.
-        if !matches!(tag, Tag::VCLCall | Tag::VCLReturn) {
+        // Without a transaction only what VCL itself says is logged, not that its methods run; why one failed is for the
+        // operator who loads it.
+        if !matches!(tag, Tag::VCLCall | Tag::VCLReturn | Tag::VCLError) {
             self.log.record(tag, payload);
         }
     }
@@ -164,8 +198,29 @@ impl VmodContext for Housekeeping<'_> {
         &self.vcl.directors
     }
 
+    fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        ResolveContext {
+            now: self.now,
+            random: &self.engine.random,
+            url: b"",
+            client: ClientName::default(),
+            digest: None,
+            is_for_cache: false,
+            shard: None,
+            notes,
+        }
+    }
+
+    fn used_backend(&self) -> Option<DirectorId> {
+        None
+    }
+
     fn instances(&self) -> &Instances {
         &self.vcl.instances
+    }
+
+    fn shared(&self) -> &SharedState {
+        &self.engine.vmod_state
     }
 
     fn task(&mut self) -> &mut TaskState {
@@ -188,6 +243,26 @@ impl VmodContext for Housekeeping<'_> {
         self.log.record(tag, payload);
     }
 
+    fn parameters(&self) -> Arc<Parameters> {
+        self.engine.parameters.load_full()
+    }
+
+    fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
+        match transaction {
+            // So that it keeps its place among the others of no transaction.
+            Transaction::None => self.log.record(tag, payload),
+            other => self.engine.ring.write(tag, shared::log_id(other), payload),
+        }
+    }
+
+    fn message_bytes(&self) -> usize {
+        0
+    }
+
+    fn connection(&self) -> Option<Connection<'_>> {
+        None
+    }
+
     fn timestamp(&mut self, _label: &str) {}
 
     fn cache_request_body(&mut self, _limit_bytes: u64) -> Result<Called, Failure> {
@@ -208,6 +283,22 @@ impl VmodContext for Housekeeping<'_> {
 
     fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
         Err(no_request())
+    }
+
+    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+        let mut purge = self.engine.cache.purge_tags(list, shared::purge_of(kind), self.now);
+        purge.step(usize::MAX);
+        Called::Value(Value::Int(i64::try_from(purge.count()).unwrap_or(i64::MAX)))
+    }
+
+    fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
+        None
+    }
+
+    fn hash_bytes(&mut self, _bytes: &[u8]) {}
+
+    fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
+        None
     }
 
     fn can_wait(&self) -> bool {

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn accept(&mut self) -> Step {
+        self.context.count(Main::ClientReq);
         let request = &mut *self.request;
         if let Some(expected) = request.task.request.get("Expect") {
             if !expected.eq_ignore_ascii_case(b"100-continue") {
@@ -47,7 +48,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         task.is_head = task.request.method() == b"HEAD";
         task.original.copy_from(&task.request);
         task.forget_choices();
-        self.context.count(Main::ClientReq);
         Step::Receive
     }
 
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let line = format!("HTTP/1.1 {digits} {phrase}\r\n\r\n");
         let before = self.connection.sent_bytes;
         self.connection.begin_sending(self.send_limits());
-        let result = self.connection.send([line.as_bytes(), b"", b""]).await;
+        let result = self.connection.send([line.as_bytes(), b"", b""], &mut self.request.log).await;
         let task = &mut self.request.task;
         task.account.response_head += self.connection.sent_bytes - before;
         task.is_answered |= status >= 200;

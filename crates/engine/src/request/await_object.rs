@@ -1,12 +1,14 @@
 //! A fetch is ordered, and its object is waited for; meanwhile the client's body is handed to it.
 //!
-//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth when there is none.
+//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth when there is none. In the
+//! old dialects vcl_fetch may restart the request.
 
 use super::task::Delivered;
 use super::{Run, Step};
-use crate::fetch::{self, FetchMode, FetchOrder};
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder};
 use crate::request_body::RequestBody;
 use std::pin::pin;
+use store::BodyState;
 use surface::counter::Main;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,7 +18,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// [`Run::await_object`], except of a background fetch, which nobody waits for.
     pub(super) fn order_fetch(&mut self, mode: FetchMode) {
         let Some(vcl) = self.request.vcl.clone() else { return };
-        let vxid = self.context.engine.vxids.next();
+        let prepared = self.request.task.prepared.take();
+        let vxid = prepared.as_ref().map_or_else(|| self.context.engine.vxids.next(), |prepared| prepared.vxid);
         let reason = match mode {
             FetchMode::Fetch => "fetch",
             FetchMode::Pass => "pass",
@@ -28,17 +31,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             FetchMode::Fetch | FetchMode::Pass => self.body_for_fetch(),
             FetchMode::Background => RequestBody::None,
         };
+        let client = prepared.is_some().then(|| self.lend_request());
         let task = &mut self.request.task;
+        task.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
             FetchMode::Fetch => task.stale.take(),
             FetchMode::Background => task.object.as_ref().map(|object| object.0.clone()),
             FetchMode::Pass => None,
         };
         let mut copy = message::Message::new();
-        copy.copy_from(&task.request);
+        if prepared.is_none() {
+            copy.copy_from(&task.request);
+        }
         let order = FetchOrder {
             mode,
             request: copy,
+            prepared,
+            client,
             is_head: task.is_head,
             parent_vxid: task.vxid,
             vxid,
@@ -81,14 +90,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.context.count(Main::SFetch);
         self.request.task.feed = None;
         self.drain_body().await;
-        match result {
-            Ok(Ok(object)) => {
+        // The channel is closed without an answer when the fetch panicked.
+        let Ok(report) = result else { return self.synthesise(503, b"") };
+        if let Some(client) = report.client {
+            self.take_request_back(*client);
+        }
+        match report.answer {
+            // It broke before anything of it went out: the client gets a clean error.
+            FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
+            FetchAnswer::Object(object) => {
                 self.request.task.object = Some(Delivered(object));
                 self.request.task.is_object_head_decoded = false;
                 Step::Deliver
             }
-            // The channel is closed without an answer when the fetch panicked.
-            Ok(Err(_)) | Err(_) => self.synthesise(503, b""),
+            FetchAnswer::Failed => self.synthesise(503, b""),
+            FetchAnswer::Restart => Step::Restart,
+            FetchAnswer::Synth { status, reason } => self.synthesise(status, &reason),
         }
     }
 }

@@ -187,13 +187,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn body_is_read(&mut self, body: ClientBody) {
+        self.log_received_body();
         self.request.task.body = body;
         self.timestamp("ReqBody");
     }
 
+    /// How the body came, before it is forgotten.
+    fn log_received_body(&mut self) {
+        let ClientBody::Unread { length, .. } = &self.request.task.body else { return };
+        let name = if length.is_some() { "V1F_STRAIGHT" } else { "V1F_CHUNKED" };
+        let task = &self.request.task;
+        let (pieces, bytes) = (task.received_pieces, task.account.request_body);
+        self.log().record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
+    }
+
     fn body_failed(&mut self, failure: ReadFailure) {
-        self.request.task.body = ClientBody::Failed;
         self.log().record(Tag::FetchError, failure.text().as_bytes());
+        self.log_received_body();
+        self.request.task.body = ClientBody::Failed;
         self.close(CloseReason::RxBody);
         self.timestamp("ReqBody");
     }
@@ -218,6 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             request.consume(step.skip);
             if step.data > 0 {
                 request.task.account.request_body += step.data as u64;
+                request.task.received_pieces += 1;
                 return Ok(Some(step.data));
             }
             if step.done {

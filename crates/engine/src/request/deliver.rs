@@ -1,6 +1,6 @@
 //! vcl_deliver: the response is made from the object.
 //!
-//! Comes from: Hit or Await. Goes to: Transmit, or where VCL says. Conditions of the client (RFC 9110 §13) are judged after
+//! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. Conditions of the client (RFC 9110 §13) are judged after
 //! VCL, so that VCL can change what they are compared with.
 
 use super::{Ruling, Run, Step};
@@ -14,10 +14,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn deliver(&mut self) -> Step {
-        if !self.make_response() {
+        let is_error = self.request.task.is_synthetic;
+        if !is_error && !self.make_response() {
             self.log().record(Tag::Error, b"Stored response is damaged");
             self.request.task.forget_lookup();
             return self.synthesise(503, b"");
+        }
+        if !is_error {
+            self.add_cache_status();
         }
         let ruling = self.call_vcl(Method::Deliver).await;
         self.timestamp("Process");
@@ -27,7 +31,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.judge_conditions();
                     return Step::Transmit;
                 }
+                Action::Restart if self.must_deliver() => return Step::Transmit,
                 Action::Restart => Step::Restart,
+                // An error of an error would have no end.
+                Action::Synth if is_error => return Step::Transmit,
                 Action::Synth => self.synth_ruling(arguments),
                 Action::Fail
                 | Action::Pass
@@ -42,6 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 | Action::Retry
                 | Action::Ok => Step::VclFailed,
             },
+            Ruling::Failed if is_error => return self.give_up_error().await,
             Ruling::Failed => Step::VclFailed,
         };
         self.request.task.forget_lookup();
@@ -59,12 +67,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
         task.is_synthetic = false;
         let Some(object) = &task.object else { return false };
-        if task.response.decode(object.head()).is_none() {
+        if task.is_object_head_changed {
+            task.response.copy_from(&task.object_head);
+        } else if task.response.decode(object.head()).is_none() {
             return false;
         }
         let response = &mut task.response;
-        response.set_protocol(b"HTTP/1.1");
         logged::log_response(log, RESP, response);
+
+        if response.protocol() != b"HTTP/1.1" {
+            response.set_protocol(b"HTTP/1.1");
+            log.record(RESP.protocol, b"HTTP/1.1");
+        }
 
         let (mut own, mut fetch) = (itoa::Buffer::new(), itoa::Buffer::new());
         let own = own.format(task.vxid).as_bytes();
@@ -88,8 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 log.record_parts(RESP.header, &[b"ETag: ", response.get("ETag").unwrap_or_default()]);
             }
         }
-        let is_private = object.flags().has(ObjectFlags::PRIVATE) || object.is_passing();
-        if task.settings.range_support && response.status() == 200 && !is_private {
+        if task.settings.range_support && response.status() == 200 && !task.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
         }
         true

@@ -5,7 +5,7 @@
 
 use super::task::Task;
 use crate::logged::{self, RESP};
-use body::{Gunzip, GzipError, GzipTotals, RangeCut};
+use body::{Gunzip, GzipError, RangeCut};
 use semantics::range::{self, RangeResult};
 use semantics::{encoding, reason};
 use shm::log::LogBuffer;
@@ -26,6 +26,8 @@ enum Filter {
 #[derive(Default)]
 pub(crate) struct Filters {
     filters: Vec<Filter>,
+    /// For each of them: pieces and bytes that went in.
+    passed: Vec<(u64, u64)>,
     spare: Vec<u8>,
 }
 
@@ -126,12 +128,22 @@ impl Filters {
     /// # Errors
     /// When the stored body is not what it was taken for.
     pub(crate) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
+        self.passed.resize(self.filters.len(), (0, 0));
+        if let [(pieces, bytes), ..] = self.passed.as_mut_slice() {
+            *pieces += 1;
+            *bytes += input.len() as u64;
+        }
         match self.filters.as_mut_slice() {
             [Filter::Range(cut)] => out.extend_from_slice(cut.cut(input)),
             [Filter::Gunzip(gunzip)] => gunzip.push(input, out).map_err(FilterError)?,
             filters => {
                 let mut current = input.to_vec();
-                for filter in filters {
+                for (index, filter) in filters.iter_mut().enumerate() {
+                    if index > 0 && !current.is_empty() {
+                        let (pieces, bytes) = &mut self.passed[index];
+                        *pieces += 1;
+                        *bytes += current.len() as u64;
+                    }
                     self.spare.clear();
                     match filter {
                         Filter::Range(cut) => self.spare.extend_from_slice(cut.cut(&current)),
@@ -145,21 +157,45 @@ impl Filters {
         Ok(())
     }
 
-    /// The stored body has ended: what comes out yet is appended to `out`. The totals are those of a gunzip.
+    /// The stored body has ended: what comes out yet is appended to `out`.
     ///
     /// # Errors
     /// When it ended too early.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<Option<GzipTotals>, FilterError> {
-        let mut totals = None;
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
         let mut current = Vec::new();
         for filter in &mut self.filters {
             match filter {
-                Filter::Gunzip(gunzip) => totals = Some(gunzip.finish(&mut current).map_err(FilterError)?),
+                Filter::Gunzip(gunzip) => {
+                    gunzip.finish(&mut current).map_err(FilterError)?;
+                }
                 Filter::Range(cut) => current = cut.cut(&current).to_vec(),
             }
         }
         out.extend_from_slice(&current);
-        Ok(totals)
+        Ok(())
+    }
+
+    /// Writes what each filter has done, whether or not the body got out whole: `VdpAcct`, and of a gunzip `Gzip`.
+    pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
+        for (index, filter) in self.filters.iter().enumerate() {
+            let (pieces, bytes) = self.passed.get(index).copied().unwrap_or_default();
+            match filter {
+                Filter::Gunzip(gunzip) => {
+                    log.record_fmt(Tag::VdpAcct, format_args!("gunzip {pieces} {bytes}"));
+                    let totals = gunzip.totals();
+                    log.record_fmt(
+                        Tag::Gzip,
+                        format_args!(
+                            "U D - {} {} {} {} {}",
+                            totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
+                        ),
+                    );
+                }
+                // One that lets nothing pass has cut nothing.
+                Filter::Range(_) if pieces == 0 => {}
+                Filter::Range(_) => log.record_fmt(Tag::VdpAcct, format_args!("range {pieces} {bytes}")),
+            }
+        }
     }
 
     /// Whether there is a gunzip among them, for the counter.

@@ -1,17 +1,30 @@
 //! The end of a request: what it moved is counted, and its log is complete.
 
 use super::Run;
+use crate::vcl_context;
+use backend::Notes;
 use surface::counter::Main;
 use surface::tag::Tag;
 
 impl<S> Run<'_, S> {
     pub(crate) fn finish(&mut self) {
         self.request.task.forget_lookup();
+        self.leave_vcl();
         match self.request.task.pipe_account {
             Some(_) => self.account_for_pipe(),
             None => self.account_for_request(),
         }
         self.request.log.end();
+    }
+
+    /// VMODs settle what they have put off while this VCL ran.
+    pub(super) fn leave_vcl(&mut self) {
+        let request = &mut *self.request;
+        if let Some(vcl) = &request.vcl {
+            let notes = Notes::new();
+            request.task.vmod_state.leave(&vcl.directors, &notes);
+            vcl_context::log_notes(&self.context.engine, &mut request.log, &notes);
+        }
     }
 
     fn account_for_request(&mut self) {

@@ -5,6 +5,7 @@
 use super::{Ruling, Run, Step};
 use crate::fetch::FetchMode;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::vcl::{Action, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -16,6 +17,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.count_hit();
                     if self.request.task.busy.is_some() {
                         self.order_fetch(FetchMode::Background);
+                        self.timestamp("Fetch");
                         self.context.count(Main::SFetch);
                         self.context.count(Main::SBgfetch);
                     } else {
@@ -25,6 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 }
                 Action::Pass => {
                     self.count_hit();
+                    self.why_vcl(Reason::PassByVcl);
                     self.request.task.forget_lookup();
                     // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
                     self.request.task.is_hit = true;

@@ -4,17 +4,20 @@
 //! `vcl_context.rs`. The compiler has checked where each variable may be used, so what does not exist reads as unset.
 //! Invariant: whatever changes a message leaves its log records.
 
+use super::legacy;
 use super::task::Task;
 use super::vmod_context::VmodWait;
 use crate::context::Loop;
+use crate::fetch::legacy::{PreparedRequest, cap, grace_shown, unsets_by_set};
 use crate::loaded_vcl::LoadedVcl;
-use crate::logged::{self, BEREQ, MessageTags, REQ, RESP};
+use crate::logged::{self, BEREQ, MessageTags, OBJ, REQ, RESP};
 use crate::session::Session;
 use crate::vcl_context::{self, bytes, checked_status, not_empty, seconds};
-use backend::ResolveContext;
+use backend::{ClientName, Notes, ResolveContext};
 use message::Message;
 use sha2::Digest;
 use shm::log::LogBuffer;
+use std::borrow::Cow;
 use std::rc::Rc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::parameter::feature;
@@ -43,25 +46,47 @@ impl ClientHost<'_> {
             HttpObject::Req | HttpObject::ReqTop => &mut self.task.request,
             HttpObject::Resp | HttpObject::Beresp => &mut self.task.response,
             HttpObject::Obj => self.object_head(),
-            HttpObject::Bereq => match &mut self.task.pipe {
-                Some(pipe) => &mut pipe.bereq,
-                None => &mut self.task.request,
+            HttpObject::Bereq => match (&mut self.task.pipe, &mut self.task.prepared) {
+                (Some(pipe), _) => &mut pipe.bereq,
+                (None, Some(prepared)) => &mut prepared.bereq,
+                (None, None) => &mut self.task.request,
             },
         }
     }
 
     /// The message, the log its changes go to, and the tags they have.
     fn logged(&mut self, http: HttpObject) -> Option<(&mut LogBuffer, MessageTags, &mut Message)> {
+        if http == HttpObject::Obj && self.changes_objects() {
+            self.object_head();
+            self.task.is_object_head_changed = true;
+            return Some((self.log, OBJ, &mut self.task.object_head));
+        }
         let task = &mut *self.task;
         match http {
             HttpObject::Req => Some((self.log, REQ, &mut task.request)),
             HttpObject::Resp => Some((self.log, RESP, &mut task.response)),
-            HttpObject::Bereq => {
-                let pipe = task.pipe.as_deref_mut()?;
-                Some((&mut pipe.log, BEREQ, &mut pipe.bereq))
-            }
+            HttpObject::Bereq => match (task.pipe.as_deref_mut(), task.prepared.as_deref_mut()) {
+                (Some(pipe), _) => Some((&mut pipe.log, BEREQ, &mut pipe.bereq)),
+                (None, Some(prepared)) => Some((self.log, BEREQ, &mut prepared.bereq)),
+                (None, None) => None,
+            },
             HttpObject::ReqTop | HttpObject::Obj | HttpObject::Beresp => None,
         }
+    }
+
+    /// Whether VCL can set what belongs to `obj` here: vcl_hit of the old dialects.
+    fn changes_objects(&self) -> bool {
+        self.method == Method::Hit && self.vcl.is_legacy()
+    }
+
+    /// Sets how long the object lives (see `legacy.rs`), where VCL may.
+    fn set_object_lifetime(&mut self, var: Var, seconds: f64) {
+        let Some(object) = self.task.object.as_ref().filter(|_| self.changes_objects()) else { return };
+        let cache = &self.context.engine.cache;
+        let [ttl, grace, keep] =
+            legacy::set_object_lifetime(cache, object, (var, seconds), self.vcl.generation, self.now);
+        let origin = object.origin();
+        self.log.record_fmt(Tag::TTL, format_args!("VCL {ttl:.0} {grace:.0} {keep:.0} {origin:.0} cacheable"));
     }
 
     /// `obj`'s head, decoded when it is first looked at.
@@ -108,12 +133,15 @@ impl ClientHost<'_> {
     /// Sets `resp.status`, and the reason that belongs to it.
     fn set_status(&mut self, value: Value) -> Result<(), Failure> {
         let status = checked_status("resp.status", value)?;
-        let reason = vcl_context::standard_reason(status);
         let response = &mut self.task.response;
         response.set_status(status);
-        response.set_reason(reason.as_bytes());
         self.log.record(RESP.status, itoa::Buffer::new().format(status % 1000).as_bytes());
-        self.log.record(RESP.reason, reason.as_bytes());
+        // The old dialects left the reason as it was.
+        if !self.vcl.is_legacy() {
+            let reason = vcl_context::standard_reason(status);
+            response.set_reason(reason.as_bytes());
+            self.log.record(RESP.reason, reason.as_bytes());
+        }
         Ok(())
     }
 
@@ -143,14 +171,25 @@ impl ClientHost<'_> {
         })
     }
 
+    /// A timeout of the request that vcl_miss and vcl_pass of the old dialects see, when VCL set it; seconds.
+    fn prepared_timeout(&self, of: impl FnOnce(&PreparedRequest) -> f64) -> Option<f64> {
+        self.task.prepared.as_deref().map(of).filter(|seconds| *seconds > 0.0)
+    }
+
     /// What decides where directors lead.
-    pub(crate) fn resolve_context(&self) -> ResolveContext<'_> {
-        let url = self.task.pipe.as_ref().map_or(self.task.request.target(), |pipe| pipe.bereq.target());
+    pub(crate) fn resolve_now<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
         ResolveContext {
             now: self.now,
             random: &self.context.engine.random,
-            url,
+            url: self.task.request.target(),
+            client: ClientName {
+                identity: self.task.client_identity.as_deref(),
+                address: Some(self.session.peer.client.ip()),
+            },
             digest: self.knows_digest().then_some(&self.task.digest),
+            is_for_cache: matches!(self.method, Method::Miss | Method::Hit),
+            shard: (self.method == Method::Pipe).then(|| self.task.vmod_state.shard_parameters()),
+            notes,
         }
     }
 
@@ -180,11 +219,6 @@ fn bool_of(value: Value) -> bool {
     value == Value::Bool(true)
 }
 
-/// A cap of `req.ttl` or `req.grace`: a negative one is zero.
-fn cap(value: Value) -> Option<f64> {
-    Some(seconds(value).max(0.0))
-}
-
 impl Host for ClientHost<'_> {
     fn program(&self) -> &LinkedProgram {
         &self.vcl.program
@@ -208,7 +242,10 @@ impl Host for ClientHost<'_> {
             Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&self.task.request)),
             Var::ReqEsi => Value::Bool(self.task.is_esi_allowed),
             Var::ReqEsiLevel => Value::Int(0),
-            Var::ReqGrace => Value::Duration(self.task.grace_cap.unwrap_or(-1.0)),
+            Var::ReqGrace => {
+                let default = engine.parameters.load().default_grace;
+                Value::Duration(grace_shown(self.task.grace_cap, self.vcl.generation, default))
+            }
             Var::ReqTtl => Value::Duration(self.task.ttl_cap.unwrap_or(-1.0)),
             Var::ReqHash | Var::BereqHash => Value::Blob(scratch.put(&self.task.digest)),
             Var::ReqHashAlwaysMiss => Value::Bool(self.task.always_miss),
@@ -231,11 +268,20 @@ impl Host for ClientHost<'_> {
             Var::SessTimeoutLinger => Value::Duration(timeouts.linger.unwrap_or(settings.timeout_linger)),
             Var::BereqBackend => match &self.task.pipe {
                 Some(pipe) => Value::Backend(pipe.director),
-                None => Value::Backend(None),
+                None => Value::Backend(self.task.prepared.as_ref().and(self.task.director)),
             },
             Var::BereqConnectTimeout => {
-                let own = self.task.pipe.as_ref().and_then(|pipe| pipe.connect_timeout);
+                let of_pipe = self.task.pipe.as_ref().and_then(|pipe| pipe.connect_timeout);
+                let own = of_pipe.or_else(|| self.prepared_timeout(|prepared| prepared.connect_timeout));
                 Value::Duration(own.unwrap_or_else(|| engine.parameters.load().connect_timeout))
+            }
+            Var::BereqFirstByteTimeout => {
+                let own = self.prepared_timeout(|prepared| prepared.first_byte_timeout);
+                Value::Duration(own.unwrap_or_else(|| engine.parameters.load().first_byte_timeout))
+            }
+            Var::BereqBetweenBytesTimeout => {
+                let own = self.prepared_timeout(|prepared| prepared.between_bytes_timeout);
+                Value::Duration(own.unwrap_or_else(|| engine.parameters.load().between_bytes_timeout))
             }
             Var::BereqMethod => {
                 let message = self.message(HttpObject::Bereq);
@@ -250,7 +296,11 @@ impl Host for ClientHost<'_> {
                 text(scratch, message.protocol())
             }
             Var::BereqTime => Value::Time(self.task.pipe.as_ref().map_or(0.0, |pipe| pipe.started)),
-            Var::BereqXid => number(scratch, self.task.pipe.as_ref().map_or(0, |pipe| u64::from(pipe.vxid))),
+            Var::BereqXid => {
+                let of_pipe = self.task.pipe.as_ref().map(|pipe| pipe.vxid);
+                let vxid = of_pipe.or_else(|| self.task.prepared.as_ref().map(|prepared| prepared.vxid));
+                number(scratch, u64::from(vxid.unwrap_or(0)))
+            }
             Var::ObjAge => Value::Duration(self.object_age()),
             Var::ObjTtl => {
                 let now = self.now;
@@ -312,9 +362,7 @@ impl Host for ClientHost<'_> {
             | Var::LocalSocket
             | Var::ReqHttp
             | Var::ReqTopHttp
-            | Var::BereqBetweenBytesTimeout
             | Var::BereqBody
-            | Var::BereqFirstByteTimeout
             | Var::BereqHttp
             | Var::BereqIsBgfetch
             | Var::BereqIsHitmiss
@@ -349,7 +397,25 @@ impl Host for ClientHost<'_> {
             | Var::RespHttp
             | Var::StorageFreeSpace
             | Var::StorageHappy
-            | Var::StorageUsedSpace => Value::Text(Text::UNSET),
+            | Var::StorageUsedSpace
+            | Var::ParamBackendIdleTimeout
+            | Var::ParamBetweenBytesTimeout
+            | Var::ParamConnectTimeout
+            | Var::ParamDefaultGrace
+            | Var::ParamDefaultKeep
+            | Var::ParamDefaultTtl
+            | Var::ParamFirstByteTimeout
+            | Var::ParamIdleSendTimeout
+            | Var::ParamMaxEsiDepth
+            | Var::ParamMaxRestarts
+            | Var::ParamMaxRetries
+            | Var::ParamPipeTimeout
+            | Var::ParamSendTimeout
+            | Var::ParamShortlived
+            | Var::ParamTimeoutIdle => Value::Text(Text::UNSET),
+            Var::Cacheable => Value::Bool(true),
+            Var::Saintmode | Var::ObjLastuse => Value::Duration(0.0),
+            Var::ObjHash => vcl_context::hexadecimal(&self.task.digest, scratch),
         })
     }
 
@@ -362,8 +428,8 @@ impl Host for ClientHost<'_> {
                 }
             }
             Var::ReqEsi => self.task.is_esi_allowed = bool_of(value),
-            Var::ReqGrace => self.task.grace_cap = cap(value),
-            Var::ReqTtl => self.task.ttl_cap = cap(value),
+            Var::ReqGrace => self.task.grace_cap = cap(seconds(value), self.vcl.generation),
+            Var::ReqTtl => self.task.ttl_cap = cap(seconds(value), self.vcl.generation),
             Var::ReqHashAlwaysMiss => self.task.always_miss = bool_of(value),
             Var::ReqHashIgnoreBusy => self.task.ignore_busy = bool_of(value),
             Var::ReqHashIgnoreVary => self.task.ignore_vary = bool_of(value),
@@ -394,10 +460,27 @@ impl Host for ClientHost<'_> {
                 }
             }
             Var::BereqConnectTimeout => {
-                if let Some(pipe) = &mut self.task.pipe {
-                    pipe.connect_timeout = Some(seconds(value).max(0.0));
+                let seconds = seconds(value).max(0.0);
+                match (&mut self.task.pipe, &mut self.task.prepared) {
+                    (Some(pipe), _) => pipe.connect_timeout = Some(seconds),
+                    (None, Some(prepared)) => prepared.connect_timeout = seconds,
+                    (None, None) => {}
                 }
             }
+            Var::BereqFirstByteTimeout => {
+                if let Some(prepared) = &mut self.task.prepared {
+                    prepared.first_byte_timeout = seconds(value).max(0.0);
+                }
+            }
+            Var::BereqBetweenBytesTimeout => {
+                if let Some(prepared) = &mut self.task.prepared {
+                    prepared.between_bytes_timeout = seconds(value).max(0.0);
+                }
+            }
+            Var::ObjTtl | Var::ObjGrace | Var::ObjKeep => self.set_object_lifetime(var, seconds(value)),
+            // What is not cacheable is not found again.
+            Var::Cacheable if !bool_of(value) => self.set_object_lifetime(Var::ObjTtl, 0.0),
+            Var::ObjProto => self.set_start_line(HttpObject::Obj, StartLine::Protocol, value, scratch),
             Var::BereqMethod => {
                 not_empty(value, "bereq.method", scratch)?;
                 self.set_start_line(HttpObject::Bereq, StartLine::Method, value, scratch);
@@ -451,9 +534,7 @@ impl Host for ClientHost<'_> {
             | Var::ReqTopTime
             | Var::ReqTopUrl
             | Var::Bereq
-            | Var::BereqBetweenBytesTimeout
             | Var::BereqBody
-            | Var::BereqFirstByteTimeout
             | Var::BereqHash
             | Var::BereqHttp
             | Var::BereqIsBgfetch
@@ -488,16 +569,12 @@ impl Host for ClientHost<'_> {
             | Var::BerespWas304
             | Var::ObjAge
             | Var::ObjCanEsi
-            | Var::ObjGrace
             | Var::ObjHits
             | Var::ObjHttp
-            | Var::ObjKeep
-            | Var::ObjProto
             | Var::ObjReason
             | Var::ObjStatus
             | Var::ObjStorage
             | Var::ObjTime
-            | Var::ObjTtl
             | Var::ObjUncacheable
             | Var::Resp
             | Var::RespHttp
@@ -507,13 +584,47 @@ impl Host for ClientHost<'_> {
             | Var::SessXid
             | Var::StorageFreeSpace
             | Var::StorageHappy
-            | Var::StorageUsedSpace => {}
+            | Var::StorageUsedSpace
+            | Var::ParamBackendIdleTimeout
+            | Var::ParamBetweenBytesTimeout
+            | Var::ParamConnectTimeout
+            | Var::ParamDefaultGrace
+            | Var::ParamDefaultKeep
+            | Var::ParamDefaultTtl
+            | Var::ParamFirstByteTimeout
+            | Var::ParamIdleSendTimeout
+            | Var::ParamMaxEsiDepth
+            | Var::ParamMaxRestarts
+            | Var::ParamMaxRetries
+            | Var::ParamPipeTimeout
+            | Var::ParamSendTimeout
+            | Var::ParamShortlived
+            | Var::ParamTimeoutIdle
+            | Var::Cacheable
+            | Var::Saintmode
+            | Var::ObjLastuse
+            | Var::ObjHash => {}
         }
         Ok(())
     }
 
-    fn unset(&mut self, _var: Var) -> Result<(), Failure> {
-        // No variable of the client's side can be unset; headers have a call of their own.
+    fn unset(&mut self, var: Var) -> Result<(), Failure> {
+        let timeouts = &mut self.session.timeouts;
+        match var {
+            Var::ReqGrace => self.task.grace_cap = None,
+            Var::ReqTtl => self.task.ttl_cap = None,
+            Var::SessIdleSendTimeout => timeouts.idle_send = None,
+            Var::SessSendTimeout => timeouts.send = None,
+            Var::SessTimeoutIdle => timeouts.idle = None,
+            Var::SessTimeoutLinger => timeouts.linger = None,
+            Var::BereqConnectTimeout => {
+                if let Some(pipe) = &mut self.task.pipe {
+                    pipe.connect_timeout = None;
+                }
+            }
+            // Nothing else of the client's side can be unset; headers have a call of their own.
+            _ => {}
+        }
         Ok(())
     }
 
@@ -521,11 +632,23 @@ impl Host for ClientHost<'_> {
         vcl_context::header(self.message(http), name, scratch)
     }
 
-    fn has_header(&mut self, http: HttpObject, name: &str, _scratch: &mut Scratch) -> bool {
-        self.message(http).has(name)
+    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+        self.message(http).get(name)
+    }
+
+    fn variable_bytes(&self, var: Var) -> Option<&[u8]> {
+        match var {
+            Var::ReqUrl => Some(self.task.request.target()),
+            Var::ReqMethod => Some(self.task.request.method()),
+            _ => None,
+        }
     }
 
     fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure> {
+        if !value.is_set() && unsets_by_set(self.vcl.generation) {
+            self.unset_header(http, name);
+            return Ok(());
+        }
         let validate = self.task.settings.feature & feature::VALIDATE_HEADERS != 0;
         match self.logged(http) {
             Some((log, tags, message)) => {
@@ -553,12 +676,15 @@ impl Host for ClientHost<'_> {
         vcl_context::storage_by_name(&self.context.engine, name)
     }
 
-    fn director_name(&self, director: DirectorId) -> &str {
+    fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         vcl_context::director_name(self.vcl, director)
     }
 
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
-        self.vcl.directors.resolve_id(director, &self.resolve_context())
+        let notes = Notes::new();
+        let resolved = self.vcl.directors.resolve_id(director, &self.resolve_now(&notes));
+        vcl_context::log_notes(&self.context.engine, self.log, &notes);
+        resolved
     }
 
     fn hash_data(&mut self, data: &[u8]) {
@@ -582,11 +708,12 @@ impl Host for ClientHost<'_> {
         self.log.record(tag, payload);
     }
 
+    fn is_traced(&self) -> bool {
+        !self.log.is_masked(Tag::VCLTrace)
+    }
+
     fn trace(&mut self, index: u32, point: Point) {
-        if !self.log.is_masked(Tag::VCLTrace) {
-            let (source, line, position) = (point.source, point.line, point.position);
-            self.log.record_fmt(Tag::VCLTrace, format_args!("{} {index} {source}.{line}.{position}", self.vcl.name));
-        }
+        vcl_context::trace(self.log, &self.vcl.name, index, point);
     }
 
     fn call(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use store::{BodyState, Object};
 use surface::counter::Main;
 use surface::parameter::debug;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -18,33 +19,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let mut held: Option<Waiter> = None;
         loop {
             let answer = self.ask();
-            if held.take().is_some() && !matches!(answer, Lookup::Wait(_)) {
-                self.timestamp("Waitinglist");
-            }
-            match answer {
-                Lookup::Hit(object) => return self.found(object, false),
+            let has_waited = held.take().is_some();
+            let step = match answer {
+                Lookup::Hit(object) => {
+                    self.request.task.reason = None;
+                    self.found(object, false)
+                }
+                Lookup::Grace { object, fetch } if self.is_legacy() => self.found_in_grace(object, fetch),
                 Lookup::Grace { object, fetch } => {
                     self.request.task.busy = fetch;
-                    return self.found(object, true);
+                    self.why_grace(&object);
+                    self.found(object, true)
                 }
                 Lookup::HitForPass(marker) => {
                     self.log_marker(Tag::HitPass, &marker);
+                    self.why(Reason::HitForPass, b"");
                     self.request.task.is_hitpass = true;
-                    return Step::Pass;
+                    Step::Pass
                 }
                 Lookup::HitForMiss { marker, busy } => {
                     self.log_marker(Tag::HitMiss, &marker);
+                    self.why(Reason::HitForMiss, b"");
                     let task = &mut self.request.task;
                     task.is_hitmiss = true;
                     task.busy = Some(busy);
                     task.stale = Some(marker);
-                    return Step::Miss;
+                    Step::Miss
                 }
-                Lookup::Miss { busy, stale } => {
+                Lookup::Miss { cause, busy, stale } => {
+                    self.why_miss(&cause);
                     let task = &mut self.request.task;
                     task.busy = Some(busy);
                     task.stale = stale;
-                    return Step::Miss;
+                    Step::Miss
                 }
                 Lookup::Wait(waiter) => {
                     if self.request.task.settings.debug & debug::WAITINGLIST != 0 {
@@ -54,12 +61,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.log().flush();
                     Box::pin(waiter.wait()).await;
                     held = Some(waiter);
+                    continue;
                 }
+            };
+            if has_waited {
+                self.timestamp("Waitinglist");
             }
+            return step;
         }
     }
 
     fn ask(&mut self) -> Lookup {
+        let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.grace_cap };
         let request = &mut *self.request;
         let task = &request.task;
         let log = &mut request.log;
@@ -68,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             now: task.received_at,
             request: &task.request,
             ttl_cap: task.ttl_cap,
-            grace_cap: task.grace_cap,
+            grace_cap,
             always_miss: task.always_miss,
             ignore_busy: task.ignore_busy,
             ignore_vary: task.ignore_vary,
@@ -81,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             .lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload))
     }
 
-    fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {
+    pub(super) fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {
         self.log_hit(&object);
         let task = &mut self.request.task;
         task.is_hit = true;

@@ -5,11 +5,13 @@
 use super::{Ruling, Run, Step};
 use crate::fetch::FetchMode;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::vcl::{Action, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn miss(&mut self) -> Step {
+        self.prepare_legacy_request(FetchMode::Fetch);
         let step = match self.call_vcl(Method::Miss).await {
             Ruling::Action(action, arguments) => match action {
                 Action::Fetch => {
@@ -17,7 +19,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.order_fetch(FetchMode::Fetch);
                     return Step::Await;
                 }
-                Action::Pass => Step::Pass,
+                Action::Pass => {
+                    self.why_vcl(Reason::PassByVcl);
+                    Step::Pass
+                }
                 Action::Restart => Step::Restart,
                 Action::Synth => self.synth_ruling(arguments),
                 Action::Fail

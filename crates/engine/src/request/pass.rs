@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn pass(&mut self) -> Step {
+        self.prepare_legacy_request(FetchMode::Pass);
         match self.call_vcl(Method::Pass).await {
             Ruling::Action(action, arguments) => match action {
                 Action::Fetch => {

@@ -5,9 +5,11 @@
 
 use super::task::{PipeAccount, PipeRequest};
 use super::{Ruling, Run, Step};
+use crate::fetch::legacy::forwards_address;
 use crate::logged::{self, BEREQ};
 use crate::session::duration;
-use backend::{Backend, Connection as Origin, OpenRequest, ResolveContext};
+use crate::vcl_context;
+use backend::{Backend, ClientName, Connection as Origin, Notes, OpenRequest, ResolveContext};
 use http1::write_request_head;
 use message::Message;
 use shm::log::{LogBuffer, LogId};
@@ -20,7 +22,7 @@ use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::{Main, Vbe};
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
+use surface::vcl::{Action, Generation, Method};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
@@ -77,6 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         log.start(LogId::backend(vxid), now);
         log.record_fmt(Tag::Begin, format_args!("bereq {parent} pipe"));
         log.timestamp("Start", now);
+        let generation = self.request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation);
         let task = &mut self.request.task;
         let mut bereq = Message::new();
         bereq.copy_from(&task.request);
@@ -84,7 +87,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         bereq.retain(|header| !header.is_hop());
         logged::log_request(&mut log, BEREQ, &bereq);
         logged::set(&mut log, BEREQ, &mut bereq, "X-Varnish", parent.to_string().as_bytes());
-        logged::force(&mut log, BEREQ, &mut bereq, "Connection", b"close");
+        if generation == Generation::V4 {
+            logged::force(&mut log, BEREQ, &mut bereq, "Connection", b"close");
+        } else if forwards_address(generation) {
+            logged::append(&mut log, BEREQ, &mut bereq, "X-Forwarded-For", &[self.session.client_address()]);
+        }
         if std::mem::take(&mut task.wants_continue) {
             logged::append(&mut log, BEREQ, &mut bereq, "Expect", &[b"100-continue"]);
         }
@@ -135,13 +142,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &*self.request;
         let engine = &self.context.engine;
         let Some(vcl) = &request.vcl else { return Err("No backend".to_owned()) };
+        if let Some(director) = pipe.director {
+            vcl.directors.ready(director).await;
+        }
+        let notes = Notes::new();
         let resolve = ResolveContext {
             now: self.context.clock.now(),
             random: &engine.random,
-            url: pipe.bereq.target(),
+            url: request.task.request.target(),
+            client: ClientName {
+                identity: request.task.client_identity.as_deref(),
+                address: Some(self.session.peer.client.ip()),
+            },
             digest: Some(&request.task.digest),
+            is_for_cache: false,
+            shard: Some(request.task.vmod_state.shard_parameters()),
+            notes: &notes,
         };
-        let backend: Arc<Backend> = vcl.directors.resolve(pipe.director, &resolve).map_err(|error| error.text())?;
+        let resolved = vcl.directors.resolve(pipe.director, &resolve);
+        vcl_context::log_notes(engine, &mut pipe.log, &notes);
+        let backend: Arc<Backend> = resolved.map_err(|error| error.text())?;
         let clock = || self.context.clock.now();
         let parameters = engine.parameters.load_full();
         let wish = OpenRequest {

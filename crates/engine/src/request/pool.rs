@@ -1,33 +1,144 @@
 //! Requests that are over, kept for the next ones on the same event loop: an idle connection holds none.
+//!
+//! How many are kept, and for how long, says the parameter `pool_req`: at least that many are there before anybody asks,
+//! surplus ones and those that were not needed for a while are given back by [`RequestPool::sweep`]. Counted as section
+//! MEMPOOL; the counters are shared with whoever publishes them.
 
 use super::task::{FIRST_READ_BYTES, Request};
+use shm::counters::SharedCounters;
 use shm::log::LogRing;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use surface::counter::{MEMPOOL, Mempool};
 
-/// Most requests kept.
-const KEPT_MAX: usize = 64;
 /// A buffer that grew beyond this is not kept, in bytes.
 const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Most requests made at once to have as many as wanted.
+const MADE_AT_ONCE_MAX: usize = 1000;
 
-/// The requests kept by one event loop.
-#[allow(clippy::vec_box, reason = "requests move between the pool and sessions, and are large")]
+/// Counters of one pool.
+pub type PoolCounters = SharedCounters<{ MEMPOOL.counters.len() }>;
+
+/// What a parameter such as `pool_req` says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PoolLimits {
+    /// Kept even when nobody needs them.
+    pub least: usize,
+    /// Kept at most.
+    pub most: usize,
+    /// Seconds that one more than `least` is kept.
+    pub age_seconds: f64,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        PoolLimits { least: 10, most: 100, age_seconds: 10.0 }
+    }
+}
+
+impl PoolLimits {
+    /// Reads `least,most,age`; the default for anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> PoolLimits {
+        let mut numbers = text.split(',').map(|number| number.trim().parse::<f64>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(least), Some(most), Some(age_seconds)) => {
+                PoolLimits { least: least as usize, most: most as usize, age_seconds }
+            }
+            _ => PoolLimits::default(),
+        }
+    }
+}
+
+/// The requests kept by one event loop, the one used longest ago first, each with the time it came back.
 #[derive(Default)]
-pub struct RequestPool(RefCell<Vec<Box<Request>>>);
+pub struct RequestPool {
+    kept: RefCell<VecDeque<(f64, Box<Request>)>>,
+    limits: Cell<PoolLimits>,
+    /// Time of the last sweep, seconds since 1970: precise enough for ages.
+    now: Cell<f64>,
+    counters: Arc<PoolCounters>,
+}
 
 impl RequestPool {
+    /// A pool that counts here.
+    #[must_use]
+    pub fn counting(counters: Arc<PoolCounters>) -> RequestPool {
+        counters.set(Mempool::SzWanted as usize, size_of::<Request>() as u64);
+        counters.set(Mempool::SzActual as usize, (size_of::<Request>() + FIRST_READ_BYTES) as u64);
+        RequestPool { counters, ..RequestPool::default() }
+    }
+
+    /// The loop is the only one that writes its counters.
+    fn count(&self, counter: Mempool) {
+        self.counters.change_alone(counter as usize, 1);
+    }
+
+    fn uncount(&self, counter: Mempool) {
+        self.counters.change_alone(counter as usize, -1);
+    }
+
     /// A request with clean, empty buffers and room for a first read.
     pub(crate) fn take(&self, ring: &LogRing) -> Box<Request> {
-        self.0.borrow_mut().pop().unwrap_or_else(|| Request::new(ring))
+        self.count(Mempool::Live);
+        self.count(Mempool::Allocs);
+        match self.kept.borrow_mut().pop_back() {
+            Some((_, request)) => {
+                self.count(Mempool::Recycle);
+                self.uncount(Mempool::Pool);
+                request
+            }
+            None => {
+                self.count(Mempool::Randry);
+                Request::new(ring)
+            }
+        }
     }
 
     /// Takes back a request that nobody used since it was taken.
     pub(crate) fn put_unused(&self, request: Box<Request>) {
-        self.0.borrow_mut().push(request);
+        self.uncount(Mempool::Live);
+        self.count(Mempool::Frees);
+        self.keep(request);
+    }
+
+    fn keep(&self, request: Box<Request>) {
+        self.count(Mempool::Pool);
+        self.kept.borrow_mut().push_back((self.now.get(), request));
+    }
+
+    /// Has as many requests as the limits say, and gives back those that nobody needed for a while. Call it now and then;
+    /// `now` is seconds since 1970.
+    pub fn sweep(&self, limits: PoolLimits, ring: &LogRing, now: f64) {
+        self.limits.set(limits);
+        self.now.set(now);
+        let wanted = limits.least.min(limits.most).min(self.len() + MADE_AT_ONCE_MAX);
+        for _ in self.len()..wanted {
+            self.keep(Request::new(ring));
+        }
+        loop {
+            let count = self.len();
+            let Some(since) = self.kept.borrow().front().map(|(since, _)| *since) else { return };
+            let why = if count > limits.most {
+                Mempool::Surplus
+            } else if count > limits.least && now - since >= limits.age_seconds {
+                Mempool::Timeout
+            } else {
+                return;
+            };
+            self.count(why);
+            self.uncount(Mempool::Pool);
+            self.kept.borrow_mut().pop_front();
+        }
     }
 
     /// Takes back a request that is over.
     pub(crate) fn put(&self, mut request: Box<Request>) {
-        if self.0.borrow().len() >= KEPT_MAX {
+        self.uncount(Mempool::Live);
+        self.count(Mempool::Frees);
+        if self.len() >= self.limits.get().most {
+            self.count(Mempool::Surplus);
             return;
         }
         request.received.clear();
@@ -50,18 +161,62 @@ impl RequestPool {
         for message in messages {
             message.shrink_to(KEPT_BUFFER_BYTES_MAX);
         }
-        self.0.borrow_mut().push(request);
+        self.keep(request);
     }
 
     /// How many are kept.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.kept.borrow().len()
     }
 
     /// Whether none is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool() -> (RequestPool, Arc<PoolCounters>, LogRing) {
+        let counters = Arc::new(PoolCounters::new());
+        (RequestPool::counting(Arc::clone(&counters)), counters, LogRing::in_memory(1 << 16))
+    }
+
+    #[test]
+    fn as_many_requests_are_kept_as_the_limits_say() {
+        let (pool, counters, ring) = pool();
+        let sweep = |text: &str, now: f64| {
+            pool.sweep(PoolLimits::parse(text), &ring, now);
+            counters.get(Mempool::Pool as usize)
+        };
+        assert_eq!(sweep("10,100,10", 0.0), 10);
+        assert_eq!(sweep("90,100,100", 1.0), 90);
+        assert_eq!(sweep("50,80,100", 2.0), 80);
+        assert_eq!(counters.get(Mempool::Surplus as usize), 10);
+        assert_eq!(sweep("10,80,1", 3.0), 10);
+        assert_eq!(counters.get(Mempool::Timeout as usize), 70);
+        assert_eq!(pool.len(), 10);
+    }
+
+    #[test]
+    fn requests_in_use_are_counted_and_come_back() {
+        let (pool, counters, ring) = pool();
+        pool.sweep(PoolLimits::parse("1,2,10"), &ring, 0.0);
+        let used: Vec<_> = (0..4).map(|_| pool.take(&ring)).collect();
+        let get = |counter: Mempool| counters.get(counter as usize);
+        assert_eq!((get(Mempool::Live), get(Mempool::Recycle), get(Mempool::Randry)), (4, 1, 3));
+        used.into_iter().for_each(|request| pool.put(request));
+        assert_eq!((get(Mempool::Live), get(Mempool::Frees), get(Mempool::Surplus), get(Mempool::Pool)), (0, 4, 2, 2));
+    }
+
+    #[test]
+    fn limits_that_make_no_sense_are_the_default() {
+        for text in ["", "1,2", "a,b,c"] {
+            assert_eq!(PoolLimits::parse(text), PoolLimits::default(), "{text}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::{Ruling, Run, Step};
 use crate::logged::{self, REQ};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -20,13 +21,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         {
             if request.task.request.get_all(name).nth(1).is_some() {
                 request.log.record(Tag::BogoHeader, text.as_bytes());
+                self.why(Reason::BadRequest, b"");
                 self.context.count(Main::ClientReq400);
                 self.close(CloseReason::RxBad);
                 self.send_minimal(400).await;
                 return Step::Finish;
             }
         }
-        if request.task.restarts == 0 {
+        if self.is_legacy() {
+            self.begin_legacy_request();
+        } else if self.request.task.restarts == 0 {
             self.add_forwarded_for();
             let request = &mut *self.request;
             semantics::filter::collapse(&mut request.task.request, "Cache-Control");
@@ -35,12 +39,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.request.task.forget_lookup();
         self.request.task.forget_response();
         match self.call_vcl(Method::Recv).await {
+            Ruling::Action(action, arguments) if self.is_restarted_too_often() => {
+                self.refuse_restart(action, arguments)
+            }
             Ruling::Action(action, arguments) => self.received(action, arguments).await,
             Ruling::Failed => Step::VclFailed,
         }
     }
 
     async fn received(&mut self, action: Action, arguments: ActionArguments) -> Step {
+        match action {
+            Action::Pass => self.why_vcl(Reason::PassByVcl),
+            Action::Pipe => self.why_vcl(Reason::PipeByVcl),
+            Action::Purge => self.why_vcl(Reason::PurgeByVcl),
+            Action::Hash
+            | Action::Restart
+            | Action::Synth
+            | Action::Vcl
+            | Action::Fail
+            | Action::Fetch
+            | Action::Lookup
+            | Action::Deliver
+            | Action::Abandon
+            | Action::Error
+            | Action::Retry
+            | Action::Ok => {}
+        }
         self.request.task.after_hash = match action {
             Action::Hash => Step::Lookup,
             Action::Pass => Step::Pass,
@@ -108,6 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             match self.labelled_vcl(arguments) {
                 Some((vcl, label)) => {
                     self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
+                    self.leave_vcl();
                     self.request.vcl = Some(vcl);
                     self.session.is_under_label = true;
                     let task = &mut self.request.task;

@@ -4,14 +4,19 @@
 
 use super::{Run, Step};
 use shm::log::LogId;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn restart(&mut self) -> Step {
+        self.why_vcl(Reason::RestartByVcl);
         self.request.task.forget_lookup();
         self.request.task.restarts += 1;
-        if self.request.task.restarts > self.request.task.settings.max_restarts {
+        let is_legacy = self.is_legacy();
+        // There vcl_recv runs once more before it is refused.
+        if !is_legacy && self.request.task.restarts > self.request.task.settings.max_restarts {
+            self.why(Reason::TooManyRestarts, b"");
             self.log().record(Tag::VCLError, b"Too many restarts");
             return self.synthesise(503, b"");
         }
@@ -27,7 +32,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         log.continue_at(now);
         log.timestamp("Start", now);
         self.request.task.vxid = new;
-        self.request.task.error_status = 0;
+        if !is_legacy {
+            self.request.task.error_status = 0;
+        }
         self.request.task.error_reason.clear();
         Step::Receive
     }

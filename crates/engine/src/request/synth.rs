@@ -1,12 +1,12 @@
 //! vcl_synth: a response made here.
 //!
-//! Comes from: anywhere before Transmit. Goes to: Transmit or Restart; to Finish with a bare 500 when even this VCL fails.
+//! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare 500 when even this VCL fails.
 
 use super::{Ruling, Run, Step};
 use crate::logged::{self, RESP};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::vcl::{Action, Method};
+use surface::vcl::{Action, Generation, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
@@ -21,7 +21,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match action {
             Action::Deliver => {}
             // Without a restart left, what there is must do.
-            Action::Restart if self.request.task.restarts > self.request.task.settings.max_restarts => {}
+            Action::Restart if self.has_no_restart_left() => {}
             Action::Restart => {
                 self.request.task.forget_response();
                 return Step::Restart;
@@ -50,12 +50,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         logged::set(&mut request.log, RESP, &mut request.task.response, "Content-Length", length);
         self.drain_body().await;
         self.log_transient_storage();
-        Step::Transmit
+        if self.is_legacy() { self.finish_legacy_error() } else { Step::Transmit }
     }
 
     fn begin_synthetic_response(&mut self) {
         let now = self.context.clock.now();
         let request = &mut *self.request;
+        let generation = request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation);
         let task = &mut request.task;
         let log = &mut request.log;
         if task.error_status < 100 {
@@ -72,8 +73,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         semantics::date::format(now, &mut date);
         logged::append(log, RESP, &mut task.response, "Date", &[&date]);
         logged::append(log, RESP, &mut task.response, "Server", &[b"Varnish"]);
-        let mut vxid = itoa::Buffer::new();
-        logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.vxid).as_bytes()]);
+        match generation {
+            Generation::V4 => {
+                let mut vxid = itoa::Buffer::new();
+                logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.vxid).as_bytes()]);
+            }
+            // What every response has comes after vcl_error, see `legacy.rs`.
+            Generation::V1 | Generation::V3 => {}
+            Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
+        }
         if task.wants_continue {
             // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
             logged::append(log, RESP, &mut task.response, "Connection", &[b"close"]);

@@ -2,6 +2,7 @@
 
 use super::body::ClientBody;
 use super::vmod_context::VmodWait;
+use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
 use cache::Busy;
 use message::Message;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use store::Object;
 use surface::close_reason::CloseReason;
 use surface::parameter::Parameters;
+use surface::reason::Reason;
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
 
@@ -98,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) pipe_sess_max: u64,
     pub(crate) pipe_timeout: f64,
     pub(crate) range_support: bool,
+    pub(crate) reasons: bool,
+    pub(crate) cache_status: bool,
     pub(crate) request_memory_max: usize,
     pub(crate) send_timeout: f64,
     pub(crate) timeout_idle: f64,
@@ -120,6 +124,8 @@ impl From<&Parameters> for Settings {
             pipe_sess_max: parameters.pipe_sess_max,
             pipe_timeout: parameters.pipe_timeout,
             range_support: parameters.http_range_support,
+            reasons: parameters.tells_reasons(),
+            cache_status: parameters.cache_status,
             request_memory_max: size(parameters.request_memory_max),
             send_timeout: parameters.send_timeout,
             timeout_idle: parameters.timeout_idle,
@@ -212,6 +218,8 @@ pub(crate) struct Task {
     pub(crate) object_head: Message,
     /// Whether `object_head` is that of `object`.
     pub(crate) is_object_head_decoded: bool,
+    /// Whether VCL changed it, as only the old dialects could.
+    pub(crate) is_object_head_changed: bool,
 
     /// When the first byte came, seconds since 1970.
     pub(crate) started: f64,
@@ -265,10 +273,18 @@ pub(crate) struct Task {
     pub(crate) is_hit: bool,
     /// … that was stale.
     pub(crate) is_grace_hit: bool,
+    /// The last decision's reason; none for a plain hit.
+    pub(crate) reason: Option<Reason>,
     /// `req.is_hitmiss`.
     pub(crate) is_hitmiss: bool,
     /// `req.is_hitpass`.
     pub(crate) is_hitpass: bool,
+    /// The response is for this client alone: nothing was looked up, or what was found said so.
+    pub(crate) is_passed: bool,
+    /// Pieces of the client's body, for `VfpAcct`.
+    pub(crate) received_pieces: u64,
+    /// Pieces of body handed to the connection, for `VdpAcct`.
+    pub(crate) sent_pieces: u64,
     /// What is delivered.
     pub(crate) object: Option<Delivered>,
     /// The promise to fetch.
@@ -281,6 +297,8 @@ pub(crate) struct Task {
     pub(crate) feed: Option<crate::request_body::Feed>,
     /// In vcl_pipe: the request to the origin.
     pub(crate) pipe: Option<Box<PipeRequest>>,
+    /// In vcl_miss and vcl_pass of the old dialects: the request to the origin.
+    pub(crate) prepared: Option<Box<PreparedRequest>>,
 
     /// Status for vcl_synth; 0 = none yet.
     pub(crate) error_status: u16,
@@ -319,6 +337,7 @@ impl Task {
             response: Message::new(),
             object_head: Message::new(),
             is_object_head_decoded: false,
+            is_object_head_changed: false,
             started: 0.0,
             received_at: 0.0,
             previous: 0.0,
@@ -343,14 +362,19 @@ impl Task {
             has_waited: false,
             is_hit: false,
             is_grace_hit: false,
+            reason: None,
             is_hitmiss: false,
             is_hitpass: false,
+            is_passed: false,
+            received_pieces: 0,
+            sent_pieces: 0,
             object: None,
             busy: None,
             stale: None,
             ticket: None,
             feed: None,
             pipe: None,
+            prepared: None,
             error_status: 0,
             error_reason: Vec::new(),
             synthetic: Vec::new(),
@@ -382,7 +406,10 @@ impl Task {
         self.error_reason.clear();
         self.close = None;
         self.is_answered = false;
+        self.reason = None;
         self.account = Account::default();
+        self.received_pieces = 0;
+        self.sent_pieces = 0;
         self.pipe_account = None;
         self.vmod_state.clear();
         self.vmod_wait = None;
@@ -410,14 +437,18 @@ impl Task {
         self.is_grace_hit = false;
         self.is_hitmiss = false;
         self.is_hitpass = false;
+        self.is_passed = false;
+        self.sent_pieces = 0;
         self.has_waited = false;
         self.object = None;
         self.is_object_head_decoded = false;
+        self.is_object_head_changed = false;
         self.busy = None;
         self.stale = None;
         self.ticket = None;
         self.feed = None;
         self.pipe = None;
+        self.prepared = None;
     }
 
     /// Forgets a response that will not be sent.
@@ -427,6 +458,11 @@ impl Task {
         self.is_synthetic = false;
         self.filters = None;
         self.do_esi = None;
+    }
+
+    /// Bytes that strings of VCL and messages may take together: request_memory_max, less what a VMOD has taken.
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.settings.request_memory_max.saturating_sub(self.vmod_state.taken_bytes())
     }
 
     /// Bytes of memory that grow with what the client sends and VCL does.

@@ -46,8 +46,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.drain_body().await;
         if let Some((mut filters, sends_body)) = self.settle_head() {
             let framing = self.settle_connection(sends_body);
+            if filters.has_gunzip() {
+                self.context.count(Main::NGunzip);
+            }
             let result = self.send_response(&mut filters, framing, sends_body).await;
             self.request.task.object = None;
+            self.log_totals(&filters, sends_body);
             if let Err(error) = result {
                 self.transmission_failed(error);
             }
@@ -62,9 +66,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         Step::Finish
     }
 
+    /// What the body went through on its way out.
+    fn log_totals(&mut self, filters: &Filters, sends_body: bool) {
+        let request = &mut *self.request;
+        filters.log_totals(&mut request.log);
+        if sends_body && !request.log.is_masked(Tag::VdpAcct) {
+            let (pieces, bytes) = (request.task.sent_pieces, request.task.account.response_body);
+            request.log.record_fmt(Tag::VdpAcct, format_args!("V1B {pieces} {bytes}"));
+        }
+    }
+
     fn transmission_failed(&mut self, error: TransmitError) {
         let reason = match error {
-            TransmitError::Client | TransmitError::Fetch | TransmitError::Filter => CloseReason::TxError,
+            TransmitError::Client => CloseReason::TxError,
+            // Compat: what is cut short here is recorded like what the client cut short.
+            TransmitError::Fetch | TransmitError::Filter => CloseReason::RemClose,
             TransmitError::RangeShort => CloseReason::RangeShort,
         };
         // It weighs more than that the session would have closed anyway.
@@ -135,7 +151,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             logged::append(log, RESP, &mut task.response, "Transfer-Encoding", &[b"chunked"]);
             return Framing::Chunked;
         }
-        task.close.get_or_insert(CloseReason::TxEof);
+        // It weighs more than that an old client would have closed anyway.
+        task.close = Some(CloseReason::TxEof);
         Framing::Plain
     }
 
@@ -249,9 +266,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Sends a body through its filters.
     async fn send_filtered(&mut self, filters: &mut Filters, framing: Framing) -> Result<(), TransmitError> {
-        if filters.has_gunzip() {
-            self.context.count(Main::NGunzip);
-        }
         let object = self.request.task.object.take();
         let mut reader = object.as_ref().map(|object| object.reader());
         let mut offset = 0;
@@ -302,20 +316,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if !filters.is_done() {
             let request = &mut *self.request;
             request.staging.clear();
-            match filters.finish(&mut request.staging) {
-                Ok(Some(totals)) => request.log.record_fmt(
-                    Tag::Gzip,
-                    format_args!(
-                        "U D - {} {} {} {} {}",
-                        totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
-                    ),
-                ),
-                Ok(None) => {}
-                Err(error) => {
-                    request.log.record(Tag::Error, error.text().as_bytes());
-                    self.send_head().await?;
-                    return Err(TransmitError::Filter);
-                }
+            if let Err(error) = filters.finish(&mut request.staging) {
+                request.log.record(Tag::Error, error.text().as_bytes());
+                self.send_head().await?;
+                return Err(TransmitError::Filter);
             }
             self.send_staged(framing).await?;
         }
@@ -365,9 +369,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     async fn write(&mut self, body_bytes: usize, parts: [&[u8]; 2]) -> Result<(), TransmitError> {
         let total = self.request.head.len() + parts.iter().map(|part| part.len()).sum::<usize>();
         let before = self.connection.sent_bytes;
-        let result = self.connection.send([&self.request.head, parts[0], parts[1]]).await;
+        let request = &mut *self.request;
+        let result = self.connection.send([&request.head, parts[0], parts[1]], &mut request.log).await;
         let sent = self.connection.sent_bytes - before;
         let missing = (total as u64).saturating_sub(sent);
+        self.request.task.sent_pieces += u64::from(body_bytes > 0);
         self.request.task.account.response_body += (body_bytes as u64).saturating_sub(missing);
         self.request.head.clear();
         result.map_err(|_| TransmitError::Client)

@@ -5,6 +5,7 @@ use super::vmod_context::VmodWait;
 use super::{Run, Step};
 use shm::log::LogBuffer;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -42,7 +43,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let Some(vcl) = &request.vcl else {
             return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
         };
-        request.scratch.clear(request.task.settings.request_memory_max);
+        request.scratch.clear(request.task.memory_limit());
         request.scratch.set_constants(vcl.program.constants());
         let mut host = ClientHost {
             context: self.context,
@@ -89,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn has_overflowed(&self) -> bool {
         let request = &*self.request;
         request.scratch.overflowed()
-            || request.scratch.used_bytes() + request.task.memory_bytes() > request.task.settings.request_memory_max
+            || request.scratch.used_bytes() + request.task.memory_bytes() > request.task.memory_limit()
     }
 
     fn out_of_memory(&mut self) -> Ruling {
@@ -119,8 +120,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// What `return(synth(status, reason))` asks for.
     pub(super) fn synth_ruling(&mut self, arguments: ActionArguments) -> Step {
+        let unnamed = if self.is_legacy() { self.legacy_error_status() } else { 0 };
+        self.why_vcl(Reason::SynthByVcl);
         let request = &mut *self.request;
-        request.task.error_status = arguments.status.unwrap_or(0);
+        request.task.error_status = arguments.status.unwrap_or(unnamed);
         request.task.error_reason.clear();
         request.task.error_reason.extend_from_slice(request.scratch.get(arguments.reason));
         Step::Synth

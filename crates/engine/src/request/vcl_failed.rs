@@ -4,10 +4,12 @@
 
 use super::{Run, Step};
 use surface::close_reason::CloseReason;
+use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn vcl_failed(&mut self) -> Step {
+        self.why_vcl(Reason::VclFailed);
         let task = &mut self.request.task;
         task.forget_lookup();
         task.request.copy_from(&task.original);

@@ -1,17 +1,23 @@
 //! What VMODs can do to a client's request, beyond the variables.
 
+use super::body::ClientBody;
 use super::host::ClientHost;
 use crate::vcl_context;
-use backend::{Directors, TestableRandom};
-use cache::Purge;
+use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
+use sha2::Digest;
+use std::rc::Rc;
+use std::sync::Arc;
 use surface::counter::Main;
+use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
 use vcl_run::link::LinkedProgram;
-use vcl_run::value::Value;
-use vmods::{Finish, Instances, Pending, PurgeKind, TaskState, VmodContext};
+use vcl_run::value::{DirectorId, Value};
+use vmods::{
+    Connection, Finish, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+};
 
 /// What a method waits for, and then what came of it.
 pub(crate) enum VmodWait {
@@ -46,8 +52,20 @@ impl VmodContext for ClientHost<'_> {
         &self.vcl.directors
     }
 
+    fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        self.resolve_now(notes)
+    }
+
+    fn used_backend(&self) -> Option<DirectorId> {
+        None
+    }
+
     fn instances(&self) -> &Instances {
         &self.vcl.instances
+    }
+
+    fn shared(&self) -> &SharedState {
+        &self.context.engine.vmod_state
     }
 
     fn task(&mut self) -> &mut TaskState {
@@ -59,7 +77,10 @@ impl VmodContext for ClientHost<'_> {
             HttpObject::Req | HttpObject::ReqTop => Some(&self.task.request),
             HttpObject::Resp => Some(&self.task.response),
             HttpObject::Obj => self.task.is_object_head_decoded.then_some(&self.task.object_head),
-            HttpObject::Bereq => self.task.pipe.as_ref().map(|pipe| &pipe.bereq),
+            HttpObject::Bereq => match (&self.task.pipe, &self.task.prepared) {
+                (Some(pipe), _) => Some(&pipe.bereq),
+                (None, prepared) => prepared.as_ref().map(|prepared| &prepared.bereq),
+            },
             HttpObject::Beresp => None,
         }
     }
@@ -68,7 +89,10 @@ impl VmodContext for ClientHost<'_> {
         match http {
             HttpObject::Req => Some(&mut self.task.request),
             HttpObject::Resp => Some(&mut self.task.response),
-            HttpObject::Bereq => self.task.pipe.as_mut().map(|pipe| &mut pipe.bereq),
+            HttpObject::Bereq => match (&mut self.task.pipe, &mut self.task.prepared) {
+                (Some(pipe), _) => Some(&mut pipe.bereq),
+                (None, prepared) => prepared.as_mut().map(|prepared| &mut prepared.bereq),
+            },
             HttpObject::ReqTop | HttpObject::Obj | HttpObject::Beresp => None,
         }
     }
@@ -79,6 +103,22 @@ impl VmodContext for ClientHost<'_> {
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
         self.log.record(tag, payload);
+    }
+
+    fn parameters(&self) -> Arc<Parameters> {
+        self.context.engine.parameters.load_full()
+    }
+
+    fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
+        self.context.engine.ring.write(tag, vcl_context::log_id(transaction), payload);
+    }
+
+    fn message_bytes(&self) -> usize {
+        self.task.memory_bytes()
+    }
+
+    fn connection(&self) -> Option<Connection<'_>> {
+        Some(self.session.peer.connection())
     }
 
     fn timestamp(&mut self, label: &str) {
@@ -99,8 +139,9 @@ impl VmodContext for ClientHost<'_> {
         self.task.late_continue = late;
     }
 
-    fn set_type_of_service(&mut self, _tos: u8) {
-        // The engine has streams, not sockets: nothing to set it on.
+    fn set_type_of_service(&mut self, tos: u8) {
+        // A Unix-domain socket has none.
+        let _ = self.context.sockets.set_type_of_service(self.session.peer.descriptor, tos);
     }
 
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
@@ -117,14 +158,37 @@ impl VmodContext for ClientHost<'_> {
     }
 
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
-        let purge = match kind {
-            PurgeKind::Hard => Purge::Hard,
-            PurgeKind::Soft { ttl, grace, keep } => Purge::Soft { ttl, grace, keep },
-        };
+        let purge = vcl_context::purge_of(kind);
         let count = self.context.engine.cache.purge(&self.task.digest, purge, self.now);
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
         Ok(count)
+    }
+
+    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+        match vcl_context::purge_tags(&self.context.engine.cache, list, kind, self.now) {
+            Ok(value) => Called::Value(value),
+            Err(pending) => {
+                self.wait(pending);
+                Called::Wait
+            }
+        }
+    }
+
+    fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
+        match &self.task.body {
+            ClientBody::Cached(bytes) => Some(Rc::clone(bytes)),
+            ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
+        }
+    }
+
+    fn hash_bytes(&mut self, bytes: &[u8]) {
+        self.task.hasher.update(bytes);
+        self.log.record(Tag::Hash, bytes);
+    }
+
+    fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
+        Some((Rc::clone(&self.context.sockets), self.session.peer.descriptor))
     }
 
     fn can_wait(&self) -> bool {

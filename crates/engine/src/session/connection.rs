@@ -4,10 +4,13 @@
 //! here: what is received lies in the request's buffer, what is sent is written from where it lies.
 
 use super::deadline::{Deadline, duration};
+use shm::log::LogBuffer;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
@@ -23,6 +26,9 @@ pub(crate) enum ReceiveError {
     TimedOut,
 }
 
+/// The shortest time that a write without progress is waited for, so that waiting cannot become spinning.
+const IDLE_MIN: Duration = Duration::from_millis(1);
+
 /// Why not everything was sent. What exactly broke is nobody's concern: the session ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendError;
@@ -31,7 +37,7 @@ pub(crate) struct SendError;
 /// wait once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
-    /// For each write to make some progress, in seconds.
+    /// For each write to make some progress, in seconds. That it made none is logged; sending goes on, as in Varnish.
     pub(crate) idle: f64,
     /// For everything from the first wait on, in seconds.
     pub(crate) total: f64,
@@ -118,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends all parts, one after the other, in as few writes as the peer allows, and flushes them.
-    pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS]) -> Result<(), SendError> {
+    pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS], log: &mut LogBuffer) -> Result<(), SendError> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut sent = 0;
         let mut stalled_at: Option<Instant> = None;
@@ -142,9 +148,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     Poll::Pending => {
                         let since = *stalled_at.get_or_insert_with(Instant::now);
-                        self.limit_from(since);
+                        let is_total = self.limit_from(since);
                         ready!(self.deadline.poll(context));
-                        return Poll::Ready(Err(SendError));
+                        if is_total {
+                            let text = format_args!("Hit total send timeout, wrote = {sent}/{total}; not retrying");
+                            log.record_fmt(Tag::Debug, text);
+                            return Poll::Ready(Err(SendError));
+                        }
+                        let text = format_args!("Hit idle send timeout, wrote = {sent}/{total}; retrying");
+                        log.record_fmt(Tag::Debug, text);
+                        stalled_at = None;
                     }
                 }
             }
@@ -152,13 +165,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         .await
     }
 
-    fn limit_from(&mut self, stalled_at: Instant) {
+    /// Sets the limit for a write that has made no progress since then; returns whether it is the one for everything.
+    fn limit_from(&mut self, stalled_at: Instant) -> bool {
         let first = *self.first_stall.get_or_insert(stalled_at);
-        let idle = stalled_at.checked_add(duration(self.limits.idle));
-        let total = first.checked_add(duration(self.limits.total));
-        if let Some(due) = idle.into_iter().chain(total).min() {
-            self.deadline.set(due);
-        }
+        let idle = stalled_at + duration(self.limits.idle).max(IDLE_MIN);
+        let total = first + duration(self.limits.total);
+        self.deadline.set(idle.min(total));
+        total <= idle
     }
 
     /// Says that no more will be sent, without waiting for anything.

@@ -39,7 +39,8 @@ pub fn run<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
     run_with(|_| {}, "", story);
 }
 
-/// Runs a story in a world with other parameters and a VCL text behind `vcl 4.1;` and the backend `default`.
+/// Runs a story in a world with other parameters and a VCL text behind `vcl 4.1;` and the backend `default`. A text with a version
+/// or with a backend `default` of its own is taken as it is.
 pub fn run_with<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Parameters),
     vcl: &str,
@@ -84,6 +85,7 @@ impl World {
             draining: AtomicBool::new(false),
             fragment_fetch_bytes: AtomicU64::new(0),
             random: TestableRandom::new(1),
+            vmod_state: vmods::SharedState::new(),
             panics: PanicHook::default(),
         });
         let dial = Rc::new(DialInMemory::default());
@@ -114,9 +116,19 @@ impl World {
         self.engine.vcl.store(Arc::new(table));
     }
 
+    /// Whether a text can be loaded; what it was loaded as is dropped.
+    pub fn try_load(&self, name: &str, text: &str) -> Result<(), String> {
+        self.try_compile(name, text).map(drop)
+    }
+
     fn compile(&self, name: &str, text: &str) -> Arc<LoadedVcl> {
+        self.try_compile(name, text).unwrap()
+    }
+
+    fn try_compile(&self, name: &str, text: &str) -> Result<Arc<LoadedVcl>, String> {
         let (host, port) = ORIGIN.split_once(':').unwrap();
-        let source = if text.contains("vcl 4.") {
+        let is_whole = ["vcl 4.", "backend default", "\ndirector "].iter().any(|sign| text.contains(sign));
+        let source = if is_whole {
             text.to_owned()
         } else {
             format!("vcl 4.1; backend default {{ .host = \"{host}\"; .port = \"{port}\"; }} {text}")
@@ -125,7 +137,7 @@ impl World {
         let options = vcl::CompileOptions { labels: &labels, err_unref: false, ..Default::default() };
         let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
         let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
-        LoadedVcl::load(&self.engine, name, program, VclState::Auto, self.context.clock.now()).unwrap()
+        LoadedVcl::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())
     }
 
     /// Has connections to the origin of `default` served by `handler`, each in a task of its own.
@@ -158,8 +170,17 @@ impl World {
 
     /// The same, on a connection that holds only so many bytes.
     pub fn client_with(&self, connection_bytes: usize) -> Client {
+        self.connect(connection_bytes, self.peer())
+    }
+
+    /// A client that is somebody else.
+    pub fn client_from(&self, peer: Peer) -> Client {
+        self.connect(CONNECTION_BYTES, peer)
+    }
+
+    fn connect(&self, connection_bytes: usize, peer: Peer) -> Client {
         let (near, far) = tokio::io::duplex(connection_bytes);
-        tokio::task::spawn_local(engine::session::serve(Rc::clone(&self.context), far, self.peer(), Vec::new()));
+        tokio::task::spawn_local(engine::session::serve(Rc::clone(&self.context), far, peer, Vec::new()));
         Client::new(near)
     }
 
@@ -172,6 +193,8 @@ impl World {
             local: "192.0.2.1:80".parse().unwrap(),
             listener: Rc::new(Listener { name: "a0".into(), endpoint: ":80".into(), path: None, proxy: false }),
             descriptor: -1,
+            credentials: None,
+            proxy_elements: None,
         }
     }
 
@@ -193,11 +216,15 @@ impl World {
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`.
+    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`. Those that
+    /// Varnish has not are left out: the reasons.
     pub fn transaction(&self, vxid: u32) -> Vec<String> {
         let mut lines = Vec::new();
         for record in self.records().into_iter().filter(|record| record.id.vxid() == vxid) {
             let payload = String::from_utf8_lossy(&record.payload).into_owned();
+            if record.tag == surface::tag::Tag::Notice && payload.starts_with(surface::reason::RECORD) {
+                continue;
+            }
             let payload = match record.tag {
                 surface::tag::Tag::Timestamp => payload.split(':').next().unwrap_or_default().to_owned(),
                 _ => payload,

@@ -95,10 +95,10 @@ fn a_plain_command_line_gets_the_defaults() {
     let arguments = complete(&["-b", "127.0.0.1:8080", "-j", "none"]);
     assert_eq!(arguments.mode, Mode::Background);
     assert_eq!(arguments.work_directory, Path::new("/var/lib/varnish/varnishd"));
-    assert_eq!(arguments.listeners[0].endpoint, ":80");
+    assert!(arguments.listeners.is_empty(), "the default depends on what systemd passes");
     assert_eq!(arguments.cli_listeners[0].text, "localhost:0");
     assert_eq!(arguments.secret, SecretArgument::Generated);
-    assert_eq!(arguments.jail, Jail::None);
+    assert_eq!(arguments.jail, Jail::None { asked: true });
     let vcl = &arguments.vcls[0];
     assert_eq!((vcl.name.as_str(), vcl.source_name.as_str()), ("boot", "<-b argument>"));
     let text = String::from_utf8(vcl.text.clone()).unwrap();

@@ -25,6 +25,8 @@ pub struct CounterText {
     pub format: String,
     /// One line of explanation.
     pub oneliner: String,
+    /// More explanation; often none.
+    pub docs: String,
     offset: usize,
 }
 
@@ -58,6 +60,8 @@ impl CounterText {
 pub struct CounterValue {
     /// `<ident>.<element>`.
     pub name: String,
+    /// The serial of the segment it stands in: another one after a restart.
+    pub section: u64,
     /// The present value.
     pub value: u64,
     /// What its document says.
@@ -118,6 +122,7 @@ impl CounterReader {
         let Some((_, texts)) = self.documents.get(&document) else { return };
         values.extend(texts.iter().map(|text| CounterValue {
             name: format!("{}.{}", entry.ident, text.name),
+            section: entry.serial,
             value: region.load_u64(body.saturating_add(text.offset), Ordering::Relaxed),
             text: Arc::clone(text),
         }));
@@ -152,6 +157,7 @@ fn counter(name: &str, element: &Value) -> Option<Arc<CounterText>> {
         level: word("level"),
         format: word("format"),
         oneliner: word("oneliner"),
+        docs: word("docs"),
         offset,
     }))
 }

@@ -28,6 +28,18 @@ pub enum Grouping {
     Session,
 }
 
+/// Which transactions are of interest. In `vxid` grouping the others are not even collected; in the modes that show whole
+/// trees this has no effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sides {
+    /// Client requests.
+    pub client: bool,
+    /// Backend requests.
+    pub backend: bool,
+    /// Sub-requests of ESI too.
+    pub esi: bool,
+}
+
 /// What a transaction is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -151,6 +163,7 @@ pub const TRANSACTION_WORDS_MAX: usize = 16 << 20;
 /// Gathers chunks into groups.
 pub struct Grouper {
     grouping: Grouping,
+    sides: Option<Sides>,
     limit: usize,
     timeout_seconds: f64,
     nodes: Vec<Node>,
@@ -184,6 +197,7 @@ impl Grouper {
     pub fn new(grouping: Grouping, limit: usize, timeout_seconds: f64) -> Grouper {
         Grouper {
             grouping,
+            sides: None,
             limit,
             timeout_seconds,
             nodes: Vec::new(),
@@ -193,6 +207,12 @@ impl Grouper {
             next_serial: 0,
             ready: VecDeque::new(),
         }
+    }
+
+    /// The same grouper, for these transactions only; `None` is for all.
+    #[must_use]
+    pub fn only(self, sides: Option<Sides>) -> Grouper {
+        Grouper { sides, ..self }
     }
 
     /// The next complete group.
@@ -211,7 +231,7 @@ impl Grouper {
             let begins = words[0] >> 24 == Tag::Begin as u32;
             let node = match self.by_vxid.get(&vxid) {
                 Some(node) => Some(*node),
-                None if begins => Some(self.add(vxid, now)),
+                None if begins && self.is_of_interest(words) => Some(self.add(vxid, now)),
                 None => None,
             };
             if let Some(node) = node {
@@ -244,7 +264,27 @@ impl Grouper {
 
     /// Forgets everything: the reader has lost its place.
     pub fn reset(&mut self) {
-        *self = Grouper::new(self.grouping, self.limit, self.timeout_seconds);
+        *self = Grouper::new(self.grouping, self.limit, self.timeout_seconds).only(self.sides);
+    }
+
+    /// True when the transaction that these records begin can be part of what is reported.
+    fn is_of_interest(&self, words: &[u32]) -> bool {
+        let Some(begin) = Records::new(words).next() else { return false };
+        match (self.grouping, self.sides) {
+            (Grouping::Raw | Grouping::Session, _) | (Grouping::Vxid, None) => return true,
+            (Grouping::Vxid, Some(sides)) => {
+                if !sides.backend && !begin.id.is_client() || !sides.client && !begin.id.is_backend() {
+                    return false;
+                }
+            }
+            (Grouping::Request, _) => {}
+        }
+        match parse_link(begin.text()) {
+            None | Some((Kind::Unknown | Kind::Session | Kind::Raw, ..)) => false,
+            Some((_, _, reason)) => {
+                self.grouping == Grouping::Request || reason != Reason::Esi || self.sides.is_some_and(|sides| sides.esi)
+            }
+        }
     }
 
     fn add(&mut self, vxid: u32, now: f64) -> usize {

@@ -15,7 +15,6 @@ mod parser;
 use std::fmt;
 
 use pcre2::bytes::Regex;
-use surface::tag::TAGS;
 
 use super::group::Transaction;
 use super::record::Record;
@@ -38,10 +37,12 @@ pub struct Query {
 pub struct QueryError {
     /// What is wrong.
     pub message: String,
-    /// Where, in bytes from 0.
+    /// Where the offending word starts, in bytes from 0.
     pub at: usize,
     /// How many bytes the offending word has.
     pub length: usize,
+    /// Where in the word the fault is, when that is known.
+    pub offset: Option<usize>,
     /// The query.
     pub text: String,
 }
@@ -53,10 +54,15 @@ impl fmt::Display for QueryError {
             return f.write_str(&self.message);
         }
         let shown: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let marks: String = (0..self.text.len())
-            .map(|at| if (self.at..self.at + self.length).contains(&at) { '#' } else { '-' })
-            .collect();
-        write!(f, "{} (Pos {})\n{shown}\n{marks}", self.message, self.at + 1)
+        let word = self.at..self.at + self.length;
+        let fault = self.offset.map(|offset| self.at + offset);
+        let mark = |at: usize| match word.contains(&at) {
+            true if fault == Some(at) => '^',
+            true => '#',
+            false => '-',
+        };
+        let marks: String = (0..self.text.len()).map(mark).collect();
+        write!(f, "{} (Pos {})\n{shown}\n{marks}", self.message, fault.unwrap_or(self.at) + 1)
     }
 }
 
@@ -73,7 +79,7 @@ enum Node {
 
 #[derive(Debug)]
 struct Test {
-    level: Option<(Compare, u32)>,
+    level: Option<(Compare, i32)>,
     tags: TagSet,
     prefix: Option<Vec<u8>>,
     field: Option<usize>,
@@ -137,14 +143,14 @@ impl Query {
                 group.iter().any(|transaction| compare.holds(i64::from(transaction.vxid), *number))
             }
             Node::Test(test) => group.iter().any(|transaction| {
-                test.level.is_none_or(|(compare, level)| compare.holds(transaction.level, level))
+                test.level.is_none_or(|(compare, level)| compare.holds(i64::from(transaction.level), i64::from(level)))
                     && transaction.records().any(|record| self.satisfies(test, &record))
             }),
         }
     }
 
     fn satisfies(&self, test: &Test, record: &Record) -> bool {
-        if !test.tags.contains(record.number) || is_binary(record.number) {
+        if !test.tags.contains(record.number) {
             return false;
         }
         let mut text = record.data();
@@ -164,7 +170,8 @@ impl Query {
                 let equal = if self.caseless { text.eq_ignore_ascii_case(string) } else { text == string };
                 equal == *wanted
             }
-            Condition::Matches(wanted, regex) => regex.is_match(text).unwrap_or(false) == *wanted,
+            // Compat: a match that was given up counts as one.
+            Condition::Matches(wanted, regex) => regex.is_match(text).unwrap_or(true) == *wanted,
         }
     }
 }
@@ -173,10 +180,6 @@ impl Query {
 #[must_use]
 pub fn regex_error(error: &pcre2::Error) -> String {
     format!("Regex error at position {} ({})", error.offset().unwrap_or(0), parser::regex_message(error))
-}
-
-fn is_binary(number: u8) -> bool {
-    usize::from(number).checked_sub(1).and_then(|index| TAGS.get(index)).is_some_and(|row| row.binary)
 }
 
 /// What follows `prefix` (compared without regard to case) and a colon, leading blanks removed.
@@ -222,42 +225,72 @@ fn nth_quotable_field(text: &[u8], number: usize) -> Option<&[u8]> {
     found
 }
 
-/// The digits before and after the point of the number at the start of `text`, and whether it is negative.
-fn number_parts(text: &[u8]) -> Option<(bool, &[u8], &[u8])> {
-    let text = text.trim_ascii_start();
-    let (negative, text) = match text.strip_prefix(b"-") {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let whole = digits(text);
-    let fraction = match text.get(whole) {
-        Some(b'.') => &text[whole + 1..whole + 1 + digits(&text[whole + 1..])],
-        _ => &[],
-    };
-    if whole == 0 && fraction.is_empty() { None } else { Some((negative, &text[..whole], fraction)) }
+/// Largest whole part of a number with a decimal point, Source: RFC 8941 §3.3.2.
+const DECIMAL_WHOLE_MAX: i64 = 999_999_999_999;
+/// Most digits before the point, Source: RFC 8941 §3.3.1.
+const WHOLE_DIGITS_MAX: usize = 15;
+
+/// A number as the log's fields hold them.
+struct Number {
+    negative: bool,
+    whole: i64,
+    /// Cut, not rounded. Compat: the stock tools compare no more decimals than that.
+    thousandths: i64,
 }
 
-/// The whole part of the number at the start of `text`; `None` beyond 15 digits.
+impl Number {
+    /// The number at the start of `text`, and what follows it. Blanks may stand before it, and before and after its point.
+    fn read(text: &[u8]) -> Option<(Number, &[u8])> {
+        let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let text = skip_blanks(text);
+        let (negative, text) = match text.strip_prefix(b"-") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (whole, mut rest) = text.split_at(digits(text));
+        if whole.len() > WHOLE_DIGITS_MAX {
+            return None;
+        }
+        if !whole.is_empty() {
+            rest = skip_blanks(rest);
+        }
+        let value = |digits: &[u8]| digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        let mut number = Number { negative, whole: value(whole), thousandths: 0 };
+        let Some(after) = rest.strip_prefix(b".") else {
+            return (!whole.is_empty()).then_some((number, rest));
+        };
+        let (fraction, after) = after.split_at(digits(after));
+        if number.whole > DECIMAL_WHOLE_MAX || whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        number.thousandths = value(&[fraction, b"000"].concat()[..3]);
+        Some((number, skip_blanks(after)))
+    }
+
+    fn signed(&self, magnitude: i64) -> i64 {
+        if self.negative { -magnitude } else { magnitude }
+    }
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
+}
+
+/// The whole part of the number at the start of `text`.
 fn integer(text: &[u8]) -> Option<i64> {
-    let (negative, whole, _) = number_parts(text)?;
-    if whole.len() > 15 {
-        return None;
-    }
-    let value = whole.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
-    Some(if negative { -value } else { value })
+    Number::read(text).map(|(number, _)| number.signed(number.whole))
 }
 
-/// Thousandths of the number at the start of `text`, cut, not rounded; `None` when it has more than 12 digits before its
-/// point. Compat: the stock tools compare no more decimals than that.
+/// Thousandths of the number at the start of `text`.
 fn thousandths(text: &[u8]) -> Option<i64> {
-    let (negative, whole, fraction) = number_parts(text)?;
-    if whole.len() > 12 {
-        return None;
-    }
-    let digits = fraction.iter().chain(b"000").take(3);
-    let value = whole.iter().chain(digits).fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
-    Some(if negative { -value } else { value })
+    let (number, _) = Number::read(text)?;
+    (number.whole <= DECIMAL_WHOLE_MAX).then(|| number.signed(number.whole * 1000 + number.thousandths))
+}
+
+/// Thousandths of `text` when it is a number and nothing else.
+fn whole_thousandths(text: &[u8]) -> Option<i64> {
+    let (number, rest) = Number::read(text)?;
+    rest.is_empty().then(|| number.signed(number.whole * 1000 + number.thousandths))
 }
 
 #[cfg(test)]

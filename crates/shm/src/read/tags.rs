@@ -1,6 +1,6 @@
 //! Lists of tag names and globs, as queries and options take them: `Req*,*Header,Debug`.
 
-use surface::tag::TAGS;
+use surface::tag::{TAGS, Tag, TagRow};
 
 /// A set of tags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,13 +13,19 @@ pub enum TagListError {
     None,
     /// An element is no glob, but the start of several names.
     Several,
-    /// An element has a `*` at both ends.
+    /// An element has more than one `*`.
     Syntax,
 }
 
 impl TagSet {
     /// No tag.
     pub const EMPTY: TagSet = TagSet(0);
+
+    /// One tag.
+    #[must_use]
+    pub fn only(tag: Tag) -> TagSet {
+        TagSet(1 << tag as u32)
+    }
 
     /// Every tag there is.
     #[must_use]
@@ -56,30 +62,43 @@ impl TagSet {
         if set == TagSet::EMPTY { Err(TagListError::None) } else { Ok(set) }
     }
 
-    fn parse_glob(element: &str) -> Result<TagSet, TagListError> {
-        if element == "*" {
-            return Ok(TagSet::all());
+    /// The tag with this name, in any case, or the only one whose name starts so.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    pub fn parse_name(name: &str) -> Result<Tag, TagListError> {
+        if let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) {
+            return Ok(row.tag);
         }
+        let starts = |row: &&TagRow| row.name.get(..name.len()).is_some_and(|part| part.eq_ignore_ascii_case(name));
+        let mut found = TAGS.iter().filter(starts);
+        match (found.next(), found.next()) {
+            (Some(row), None) => Ok(row.tag),
+            (Some(_), Some(_)) if !name.is_empty() => Err(TagListError::Several),
+            _ => Err(TagListError::None),
+        }
+    }
+
+    /// The tags of one name or glob: a `*` stands for anything, at the start, at the end or in the middle, once.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_glob(glob: &str) -> Result<TagSet, TagListError> {
+        let starts =
+            |name: &str, core: &str| name.get(..core.len()).is_some_and(|part| part.eq_ignore_ascii_case(core));
+        let ends = |name: &str, core: &str| {
+            let at = name.len().checked_sub(core.len());
+            at.and_then(|at| name.get(at..)).is_some_and(|part| part.eq_ignore_ascii_case(core))
+        };
         let matching = |test: &dyn Fn(&str) -> bool| {
             TagSet(TAGS.iter().filter(|row| test(row.name)).fold(0, |set, row| set | 1 << row.tag as u32))
         };
-        let starts =
-            |core: &str, name: &str| name.get(..core.len()).is_some_and(|part| part.eq_ignore_ascii_case(core));
-        let set = match (element.strip_prefix('*'), element.strip_suffix('*')) {
-            (Some(_), Some(_)) => return Err(TagListError::Syntax),
-            (Some(core), None) => matching(&|name| {
-                let at = name.len().checked_sub(core.len());
-                at.and_then(|at| name.get(at..)).is_some_and(|part| part.eq_ignore_ascii_case(core))
-            }),
-            (None, Some(core)) => matching(&|name| starts(core, name)),
-            (None, None) => {
-                let exact = matching(&|name| name.eq_ignore_ascii_case(element));
-                let set = if exact == TagSet::EMPTY { matching(&|name| starts(element, name)) } else { exact };
-                if set.0.count_ones() > 1 {
-                    return Err(TagListError::Several);
-                }
-                set
+        let set = match glob.split_once('*') {
+            Some((_, after)) if after.contains('*') => return Err(TagListError::Syntax),
+            Some((before, after)) => {
+                matching(&|name| name.len() >= before.len() + after.len() && starts(name, before) && ends(name, after))
             }
+            None => return TagSet::parse_name(glob).map(TagSet::only),
         };
         if set == TagSet::EMPTY { Err(TagListError::None) } else { Ok(set) }
     }
@@ -88,7 +107,6 @@ impl TagSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use surface::tag::Tag;
 
     fn count(list: &str) -> u32 {
         TagSet::parse_list(list).unwrap().0.count_ones()
@@ -100,6 +118,8 @@ mod tests {
         assert_eq!(count("requrl"), 1);
         assert_eq!(count("*URL"), 5);
         assert_eq!(count("H2*"), 4);
+        assert_eq!(count("H2*Hdr"), 2);
+        assert_eq!(count("Req*URL"), 1);
         assert!(TagSet::parse_list("Req*,TTL").unwrap().contains(Tag::ReqURL as u8));
         assert_eq!(count("VCL_ca"), 1);
         assert!(TagSet::parse_list("Timestamp").unwrap().contains(Tag::Timestamp as u8));

@@ -9,11 +9,22 @@ pub(crate) struct Rate {
     last: f64,
 }
 
+/// Longest duration, in bytes.
+const DURATION_BYTES_MAX: usize = 30;
+
 impl Rate {
     /// `limit` or `limit/duration`, the duration as in VCL (`2m`) or as a bare unit (`m`).
     pub fn parse(text: &str) -> Result<Rate, &'static str> {
-        let (limit, duration) = text.split_once('/').unwrap_or((text, "s"));
-        let limit: u32 = limit.parse().ok().filter(|limit| *limit > 0).ok_or("Range error")?;
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (limit, duration) = text.split_at(digits);
+        let limit: u32 =
+            limit.parse().ok().filter(|limit| (1..=i32::MAX as u32).contains(limit)).ok_or("Range error")?;
+        let duration = match duration.strip_prefix('/') {
+            None if duration.is_empty() => "s",
+            None | Some("") => return Err("Syntax error"),
+            Some(duration) if duration.len() > DURATION_BYTES_MAX => return Err("Syntax error"),
+            Some(duration) => duration,
+        };
         let unit_at = duration.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
         let (number, unit) = duration.split_at(unit_at);
         let number: f64 = if number.is_empty() { 1.0 } else { number.parse().unwrap_or(0.0) };

@@ -23,6 +23,10 @@ pub(super) struct Server {
     cursor: Option<(u64, RingCursor)>,
     from_head: bool,
     seen_one: bool,
+    /// Something was read since the place was last lost.
+    read_some: bool,
+    /// A log that makes no sense: not opened again.
+    damaged: Option<u64>,
 }
 
 impl<'a> Source<'a> {
@@ -46,7 +50,7 @@ impl<'a> Source<'a> {
 
     /// The log of the server that `vsm` is attached to, from its oldest records or from now on.
     pub fn server(vsm: Vsm, from_head: bool) -> Source<'a> {
-        let mut server = Server { vsm, cursor: None, from_head, seen_one: false };
+        let mut server = Server { vsm, cursor: None, from_head, seen_one: false, read_some: true, damaged: None };
         server.open(if from_head { Start::Head } else { Start::Tail });
         Source::Server(Box::new(server))
     }
@@ -56,18 +60,29 @@ impl<'a> Source<'a> {
         match self {
             Source::File(cursor) => cursor.next(words),
             Source::Server(server) => match &mut server.cursor {
-                Some((_, cursor)) => cursor.next(words),
+                Some((_, cursor)) => {
+                    let next = cursor.next(words);
+                    server.read_some |= matches!(next, Next::Chunk | Next::Wait);
+                    next
+                }
                 None => Next::Wait,
             },
         }
     }
 
-    /// The reader was overtaken: goes on with what is written from now on.
-    pub fn lose_place(&mut self) {
-        if let Source::Server(server) = self
-            && let Some((_, cursor)) = &mut server.cursor
-        {
+    /// The reader was overtaken: goes on with what is written from now on. A log in which the place is lost before anything
+    /// was read makes no sense, and is left alone.
+    pub fn lose_place(&mut self, error: &mut dyn Write) {
+        let Source::Server(server) = self else { return };
+        let Some((serial, cursor)) = &mut server.cursor else { return };
+        if server.read_some {
+            server.read_some = false;
             cursor.reset(Start::Tail);
+            let _ = writeln!(error, "Log reacquired");
+        } else {
+            server.damaged = Some(*serial);
+            server.cursor = None;
+            let _ = writeln!(error, "Log abandoned (damaged)");
         }
     }
 
@@ -82,22 +97,42 @@ impl<'a> Source<'a> {
     }
 
     /// Looks whether the log has gone or come back; a log that came while we looked is read from its start.
-    pub fn look_again(&mut self, error: &mut dyn Write) {
-        let Source::Server(server) = self else { return };
+    pub fn look_again(&mut self, error: &mut dyn Write) -> Look {
+        let Source::Server(server) = self else { return Look::Same };
         server.vsm.poll();
+        let mut look = Look::Same;
         if let Some((serial, _)) = &server.cursor {
             if server.vsm.is_listed(*serial) {
-                return;
+                return look;
             }
-            let _ = writeln!(error, "Log abandoned (vsm)");
+            let _ = writeln!(error, "Log abandoned (vsl)");
             server.cursor = None;
+            look = Look::Gone;
         }
         let again = server.seen_one;
         server.open(Start::Head);
         if again && server.cursor.is_some() {
             let _ = writeln!(error, "Log reacquired");
         }
+        look
     }
+
+    /// What the server is called; empty for a file, or when the server doesn't say.
+    pub fn identity(&self) -> String {
+        match self {
+            Source::File(_) => String::new(),
+            Source::Server(server) => server.vsm.text("Arg", "-i").unwrap_or_default(),
+        }
+    }
+}
+
+/// What a look at the index found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// The log is there, or still not there.
+    Same,
+    /// The log that was read has gone.
+    Gone,
 }
 
 impl Server {
@@ -105,10 +140,14 @@ impl Server {
         let start = if self.from_head { Start::Head } else { start };
         let Some(entry) = self.vsm.find("Log", None) else { return };
         let serial = entry.serial;
+        if self.damaged == Some(serial) {
+            return;
+        }
         let opened = self.vsm.map(entry).ok().and_then(|region| RingCursor::open(region, start));
         if let Some(cursor) = opened {
             self.cursor = Some((serial, cursor));
             self.seen_one = true;
+            self.read_some = true;
         }
     }
 }

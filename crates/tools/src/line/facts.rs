@@ -3,7 +3,6 @@
 //! Of a fact that the log states more than once, the first or the last statement counts, as the stock 7.1 tool has it.
 
 use shm::read::group::{Kind, Transaction};
-use shm::read::query::{nth_field, strip_prefix};
 use shm::read::record::Record;
 use surface::tag::Tag;
 
@@ -13,8 +12,6 @@ use super::format::Format;
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     pub is_backend: bool,
-    /// The peer sent something that is no request.
-    pub is_garbage: bool,
     pub vxid: u32,
     pub host: Option<&'a [u8]>,
     pub method: Option<&'a [u8]>,
@@ -38,9 +35,18 @@ pub(super) struct Facts<'a> {
     pub records: Vec<Option<&'a [u8]>>,
 }
 
+/// What a line may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Safety {
+    /// Records of bytes that nobody vouches for are passed over.
+    Text,
+    /// They are escaped; a request that is none has no line.
+    Json,
+}
+
 impl<'a> Facts<'a> {
-    /// Reads a transaction; `None` when it was restarted, since its successor gets the line.
-    pub fn gather(transaction: &'a Transaction, format: &Format) -> Option<Facts<'a>> {
+    /// Reads a transaction; `None` when it has no line: it was restarted, so that its successor gets one.
+    pub fn gather(transaction: &'a Transaction, format: &Format, safety: Safety) -> Option<Facts<'a>> {
         let mut facts = Facts {
             is_backend: transaction.kind == Kind::BackendRequest,
             vxid: transaction.vxid,
@@ -50,114 +56,162 @@ impl<'a> Facts<'a> {
             records: vec![None; format.records.len()],
             ..Facts::default()
         };
-        let mut restarted = false;
         for record in transaction.records() {
-            if let Some(tag) = record.tag() {
-                facts.take(tag, &record, format, &mut restarted);
+            let Some(tag) = record.tag() else { continue };
+            if is_unsafe(tag) && safety == Safety::Text {
+                continue;
             }
+            let text = record_text(tag, &record);
+            let restarted = tag == Tag::VCLReturn && text.eq_ignore_ascii_case(b"restart");
+            if restarted || tag == Tag::HttpGarbage {
+                return None;
+            }
+            facts.take(tag, text, format);
+            facts.take_records(tag, text, format);
         }
-        (!restarted).then_some(facts)
+        Some(facts)
     }
 
-    fn take(&mut self, tag: Tag, record: &Record<'a>, format: &Format, restarted: &mut bool) {
-        let text = record.text();
-        match (tag, self.is_backend) {
-            (Tag::ReqMethod, false) | (Tag::BereqMethod, true) => keep_first(&mut self.method, Some(text)),
-            (Tag::ReqURL, false) | (Tag::BereqURL, true) => self.take_url(text),
-            (Tag::ReqProtocol, false) | (Tag::BereqProtocol, true) => keep_first(&mut self.protocol, Some(text)),
-            (Tag::RespStatus, false) | (Tag::BerespStatus, true) => self.status = Some(text),
-            (Tag::ReqStart, false) => keep_first(&mut self.host, nth_field(text, 1)),
-            (Tag::BackendOpen, true) => keep_last(&mut self.host, nth_field(text, 3)),
-            (Tag::ReqHeader, false) | (Tag::BereqHeader, true) => self.take_request_header(text, format),
-            (Tag::RespHeader, false) | (Tag::BerespHeader, true) => {
-                for (name, value) in format.response_headers.iter().zip(&mut self.response_headers) {
-                    keep_last(value, strip_prefix(text, name.as_bytes()));
-                }
+    fn take(&mut self, tag: Tag, text: &'a [u8], format: &Format) {
+        match tag {
+            Tag::ReqMethod | Tag::BereqMethod => keep_first(&mut self.method, Some(trim(text))),
+            Tag::ReqURL | Tag::BereqURL => {
+                let query_at = text.iter().position(|byte| *byte == b'?').unwrap_or(text.len());
+                keep_first(&mut self.url, Some(trim(&text[..query_at])));
+                keep_first(&mut self.query, Some(trim(&text[query_at..])));
             }
-            (Tag::Timestamp, _) => self.take_timestamp(text),
-            (Tag::ReqAcct, false) | (Tag::BereqAcct, true) => {
-                keep_first(&mut self.bytes_in, nth_field(text, 3));
-                keep_first(&mut self.body_bytes, nth_field(text, 5));
-                keep_first(&mut self.bytes_out, nth_field(text, 6));
+            Tag::ReqProtocol | Tag::BereqProtocol => keep_first(&mut self.protocol, Some(trim(text))),
+            Tag::RespStatus | Tag::BerespStatus => self.status = Some(trim(text)),
+            Tag::ReqStart => keep_first(&mut self.host, field(text, 1)),
+            Tag::BackendOpen => keep_last(&mut self.host, field(text, 3)),
+            Tag::ReqHeader | Tag::BereqHeader => self.take_request_header(text, format),
+            Tag::RespHeader | Tag::BerespHeader => {
+                take_headers(&format.response_headers, &mut self.response_headers, text);
             }
-            (Tag::PipeAcct, false) => {
-                keep_first(&mut self.bytes_in, nth_field(text, 3));
-                keep_first(&mut self.bytes_out, nth_field(text, 4));
+            Tag::Timestamp => self.take_timestamp(text),
+            Tag::ReqAcct | Tag::BereqAcct => {
+                keep_first(&mut self.bytes_in, field(text, 3));
+                keep_first(&mut self.body_bytes, field(text, 5));
+                keep_first(&mut self.bytes_out, field(text, 6));
             }
-            (Tag::HttpGarbage, _) => self.is_garbage = true,
-            (Tag::VCLCall, _) => self.take_call(text),
-            (Tag::VCLReturn, _) => match text {
-                b"restart" => *restarted = true,
-                b"pipe" => (self.hit_miss, self.handling) = (Some("miss"), Some("pipe")),
-                _ => {}
-            },
-            (Tag::VCLLog, _) => {
+            Tag::PipeAcct => {
+                keep_first(&mut self.bytes_in, field(text, 3));
+                keep_first(&mut self.bytes_out, field(text, 4));
+            }
+            Tag::VCLCall => self.take_call(text),
+            Tag::VCLReturn if text.eq_ignore_ascii_case(b"pipe") => {
+                (self.hit_miss, self.handling) = (Some("miss"), Some("pipe"));
+            }
+            Tag::VCLLog => {
                 for (key, value) in format.log_keys.iter().zip(&mut self.log_values) {
-                    keep_first(value, strip_prefix(text, key.as_bytes()));
+                    let rest = text.strip_prefix(key.as_bytes()).and_then(|rest| rest.strip_prefix(b":"));
+                    keep_first(value, rest.map(trim));
                 }
             }
             _ => {}
         }
-        for (pattern, value) in format.records.iter().zip(&mut self.records) {
-            if pattern.tag == tag && value.is_none() {
-                let text = match &pattern.prefix {
-                    Some(prefix) => strip_prefix(text, prefix.as_bytes()),
-                    None => Some(text),
-                };
-                *value = match pattern.field {
-                    Some(field) => text.and_then(|text| nth_field(text, field)),
-                    None => text,
-                };
-            }
-        }
     }
 
-    fn take_url(&mut self, text: &'a [u8]) {
-        if self.url.is_some() {
-            return;
+    fn take_records(&mut self, tag: Tag, text: &'a [u8], format: &Format) {
+        for (pattern, value) in format.records.iter().zip(&mut self.records) {
+            if pattern.tag != tag || value.is_some() {
+                continue;
+            }
+            let text = match &pattern.prefix {
+                Some(prefix) => after_name(text, prefix),
+                None => Some(text),
+            };
+            *value = match pattern.field {
+                Some(number) => text.and_then(|text| field(text, number)),
+                None => text.map(trim),
+            };
         }
-        let end = text.iter().position(|byte| *byte == b'?').unwrap_or(text.len());
-        self.url = Some(&text[..end]);
-        self.query = Some(&text[end..]).filter(|query| !query.is_empty());
     }
 
     fn take_request_header(&mut self, text: &'a [u8], format: &Format) {
-        for (name, value) in format.request_headers.iter().zip(&mut self.request_headers) {
-            keep_last(value, strip_prefix(text, name.as_bytes()));
-        }
-        keep_first(&mut self.host_header, strip_prefix(text, b"host"));
-        if let Some(value) = strip_prefix(text, b"authorization") {
-            let basic = nth_field(value, 1).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"basic"));
-            if basic {
-                keep_first(&mut self.credentials, nth_field(value, 2));
-            }
+        take_headers(&format.request_headers, &mut self.request_headers, text);
+        let basic = after_name(text, "authorization").and_then(|value| after(value, b"basic "));
+        match basic {
+            Some(credentials) => keep_first(&mut self.credentials, Some(trim(credentials))),
+            None => keep_first(&mut self.host_header, after_name(text, "host").map(trim)),
         }
     }
 
     fn take_timestamp(&mut self, text: &'a [u8]) {
-        let Some((label, rest)) = text.iter().position(|byte| *byte == b':').map(|at| text.split_at(at)) else {
-            return;
-        };
-        let rest = &rest[1..];
-        match (label, self.is_backend) {
-            (b"Start", _) => keep_first_number(&mut self.start, nth_field(rest, 1)),
-            (b"Resp" | b"PipeSess", false) | (b"BerespBody", true) => {
-                keep_first_number(&mut self.end, nth_field(rest, 1));
-            }
-            (b"Process", _) | (b"Beresp", true) => keep_first(&mut self.first_byte, nth_field(rest, 2)),
-            _ => {}
+        let first = |name| after_name(text, name).map(|rest| field(rest, 1));
+        let second = |name| after_name(text, name).map(|rest| field(rest, 2));
+        if let Some(time) = first("start") {
+            keep_first_number(&mut self.start, time);
+        } else if let Some(time) = first("resp").or_else(|| first("pipesess")).or_else(|| first("berespbody")) {
+            keep_first_number(&mut self.end, time);
+        } else if let Some(time) = second("process").or_else(|| second("pipe")).or_else(|| second("beresp")) {
+            keep_first(&mut self.first_byte, time);
         }
     }
 
     fn take_call(&mut self, text: &[u8]) {
-        let said = match text {
-            b"HIT" => ("hit", "hit"),
-            b"MISS" => ("miss", "miss"),
-            b"PASS" => ("miss", "pass"),
-            b"SYNTH" => ("miss", "synth"),
+        let said = match text.to_ascii_lowercase().as_slice() {
+            b"recv" => None,
+            b"hit" => Some(("hit", "hit")),
+            b"miss" => Some(("miss", "miss")),
+            b"pass" => Some(("miss", "pass")),
+            b"synth" => Some(("miss", "synth")),
             _ => return,
         };
-        (self.hit_miss, self.handling) = (Some(said.0), Some(said.1));
+        (self.hit_miss, self.handling) = said.unzip();
+    }
+}
+
+/// Tags whose payload is whatever a peer sent.
+pub(super) fn is_unsafe(tag: Tag) -> bool {
+    tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
+}
+
+fn record_text<'a>(tag: Tag, record: &Record<'a>) -> &'a [u8] {
+    let mut text = record.payload;
+    while !is_unsafe(tag)
+        && let [rest @ .., 0] = text
+    {
+        text = rest;
+    }
+    text
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | 9..=13)
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_space(*byte)).map_or(start, |at| at + 1);
+    &text[start..end]
+}
+
+/// The `number`th (from 1) of the blank-separated fields.
+fn field(text: &[u8], number: usize) -> Option<&[u8]> {
+    text.split(|byte| is_space(*byte)).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
+}
+
+/// What follows `prefix`, compared without regard to case, and blanks.
+fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    if !start.eq_ignore_ascii_case(prefix) {
+        return None;
+    }
+    Some(&rest[rest.iter().take_while(|byte| **byte == b' ').count()..])
+}
+
+/// What follows `name` and its colon.
+fn after_name<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    if text.get(name.len()) != Some(&b':') {
+        return None;
+    }
+    after(text, name.as_bytes()).and_then(|_| after(&text[name.len()..], b":"))
+}
+
+fn take_headers<'a>(names: &[String], values: &mut [Option<&'a [u8]>], text: &'a [u8]) {
+    for (name, value) in names.iter().zip(values) {
+        keep_last(value, after_name(text, name).map(trim));
     }
 }
 
@@ -175,6 +229,8 @@ fn keep_last<'a>(slot: &mut Option<&'a [u8]>, value: Option<&'a [u8]>) {
 
 fn keep_first_number(slot: &mut Option<f64>, value: Option<&[u8]>) {
     if slot.is_none() {
-        *slot = value.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse().ok());
+        let number: Option<f64> =
+            value.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| text.parse().ok());
+        *slot = number.filter(|number| number.is_finite());
     }
 }

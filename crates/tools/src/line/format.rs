@@ -1,6 +1,9 @@
 //! The format of a line, as `-F` gives it.
 
+use shm::read::tags::{TagListError, TagSet};
 use surface::tag::Tag;
+
+use super::facts::{Safety, is_unsafe};
 
 /// A format, and the records that it looks for.
 #[derive(Debug, Default)]
@@ -64,8 +67,8 @@ pub(super) enum Part {
 }
 
 impl Format {
-    /// Reads a format; the error is a message.
-    pub fn parse(text: &str) -> Result<Format, String> {
+    /// Reads a format for lines of such a kind; the error is a message.
+    pub fn parse(text: &str, safety: Safety) -> Result<Format, String> {
         let mut format = Format::default();
         let mut literal = Vec::new();
         let mut rest = text;
@@ -83,7 +86,7 @@ impl Format {
                 if !literal.is_empty() {
                     format.parts.push(Part::Text(std::mem::take(&mut literal)));
                 }
-                rest = format.directive(rest)?;
+                rest = format.directive(rest, safety)?;
             } else {
                 literal.extend_from_slice(&rest.as_bytes()[..letter.len_utf8()]);
                 rest = after;
@@ -96,11 +99,11 @@ impl Format {
     }
 
     /// Takes the directive at the start of `text`, and returns what follows.
-    fn directive<'a>(&mut self, text: &'a str) -> Result<&'a str, String> {
+    fn directive<'a>(&mut self, text: &'a str, safety: Safety) -> Result<&'a str, String> {
         let unknown = || format!("Unknown format specifier at: {text}");
         let (argument, rest) = match text[1..].strip_prefix('{') {
             Some(inner) => {
-                let (argument, rest) = inner.split_once('}').ok_or_else(|| format!("Unmatched bracket at: {text}"))?;
+                let (argument, rest) = in_brackets(inner).ok_or_else(|| format!("Unmatched bracket at: {text}"))?;
                 (Some(argument), rest)
             }
             None => (None, &text[1..]),
@@ -122,8 +125,12 @@ impl Format {
             (None, 'T') => Part::Duration(Unit::Seconds),
             (None, 'U') => Part::Url,
             (None, 'u') => Part::User,
-            (Some(name), 'i') => Part::RequestHeader(index_of(&mut self.request_headers, name)),
-            (Some(name), 'o') => Part::ResponseHeader(index_of(&mut self.response_headers, name)),
+            (Some(name), 'i') => {
+                Part::RequestHeader(index_of(&mut self.request_headers, name, str::eq_ignore_ascii_case))
+            }
+            (Some(name), 'o') => {
+                Part::ResponseHeader(index_of(&mut self.response_headers, name, str::eq_ignore_ascii_case))
+            }
             (Some(time), 't') => Part::TimeFormat(time.to_owned()),
             (Some(unit), 'T') => Part::Duration(match unit {
                 "s" => Unit::Seconds,
@@ -131,14 +138,14 @@ impl Format {
                 "us" => Unit::Microseconds,
                 _ => return Err(format!("Unknown specifier: %{{{unit}}}T")),
             }),
-            (Some(name), 'x') => self.extension(name)?,
+            (Some(name), 'x') => self.extension(name, safety)?,
             _ => return Err(unknown()),
         };
         self.parts.push(part);
         Ok(&rest[letter.len_utf8()..])
     }
 
-    fn extension(&mut self, name: &str) -> Result<Part, String> {
+    fn extension(&mut self, name: &str, safety: Safety) -> Result<Part, String> {
         Ok(match name {
             "Varnish:time_firstbyte" => Part::FirstByte,
             "Varnish:hitmiss" => Part::HitMiss,
@@ -147,41 +154,68 @@ impl Format {
             "Varnish:vxid" => Part::Vxid,
             _ => {
                 if let Some(key) = name.strip_prefix("VCL_Log:") {
-                    return Ok(Part::LogKey(index_of(&mut self.log_keys, key)));
+                    return Ok(Part::LogKey(index_of(&mut self.log_keys, key, str::eq)));
                 }
                 let Some(pattern) = name.strip_prefix("VSL:") else {
                     return Err(format!("Unknown formatting extension: {name}"));
                 };
-                self.records.push(record_pattern(pattern)?);
+                self.records.push(record_pattern(pattern, safety)?);
                 Part::Record(self.records.len() - 1)
             }
         })
     }
 }
 
-fn record_pattern(text: &str) -> Result<RecordPattern, String> {
-    let (selector, field) = match text.strip_suffix(']').and_then(|inner| inner.rsplit_once('[')) {
-        Some((selector, number)) => {
-            let field = number.parse().ok().filter(|field| (1..=255).contains(field));
+/// What is up to the bracket that closes the one before `text`, and what follows it.
+fn in_brackets(text: &str) -> Option<(&str, &str)> {
+    let mut open = 1;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => open += 1,
+            b'}' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some((&text[..at], &text[at + 1..]));
+        }
+    }
+    None
+}
+
+fn record_pattern(text: &str, safety: Safety) -> Result<RecordPattern, String> {
+    if text.is_empty() {
+        return Err("Missing tag in VSL:".to_owned());
+    }
+    let (selector, field) = match text.strip_suffix(']') {
+        Some(inner) => {
+            let syntax = || format!("Syntax error: VSL:{text}");
+            let (selector, number) =
+                inner.rsplit_once('[').filter(|(selector, _)| !selector.is_empty()).ok_or_else(syntax)?;
+            let number: i64 = number.trim_ascii_start().parse().map_err(|_| syntax())?;
+            let field = usize::try_from(number).ok().filter(|field| (1..=255).contains(field));
             let field =
                 field.ok_or_else(|| format!("Syntax error. Field specifier must be between 1 and 255: {text}"))?;
             (selector, Some(field))
         }
         None => (text, None),
     };
-    let (tag, prefix) = match selector.split_once(':') {
-        Some((tag, prefix)) => (tag, Some(prefix.to_owned())),
+    let (name, prefix) = match selector.split_once(':') {
+        Some((name, prefix)) => (name, Some(prefix.to_owned())),
         None => (selector, None),
     };
-    let tag = Tag::from_name(tag).ok_or_else(|| format!("Unknown log tag: {tag}"))?;
-    if tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash) {
+    let tag = match TagSet::parse_name(name) {
+        Ok(tag) => tag,
+        Err(TagListError::Several) => return Err(format!("Tag not unique: {selector}")),
+        Err(_) => return Err(format!("Unknown log tag: {selector}")),
+    };
+    if is_unsafe(tag) && safety == Safety::Text {
         return Err(format!("Tag {} can contain control characters", tag.name()));
     }
     Ok(RecordPattern { tag, prefix, field })
 }
 
-fn index_of(names: &mut Vec<String>, name: &str) -> usize {
-    match names.iter().position(|known| known.eq_ignore_ascii_case(name)) {
+fn index_of(names: &mut Vec<String>, name: &str, same: impl Fn(&str, &str) -> bool) -> usize {
+    match names.iter().position(|known| same(known, name)) {
         Some(index) => index,
         None => {
             names.push(name.to_owned());
@@ -196,7 +230,9 @@ mod tests {
 
     #[test]
     fn directives_and_text_come_in_order() {
-        let format = Format::parse("a\\n%h \\%{X-a}i%{x-A}i%{us}T%{VSL:Timestamp:Resp[2]}x%{VCL_Log:k}x\\").unwrap();
+        let format =
+            Format::parse("a\\n%h \\%{X-a}i%{x-A}i%{us}T%{VSL:Timestamp:Resp[2]}x%{VCL_Log:k}x\\", Safety::Text)
+                .unwrap();
         assert_eq!(
             format.parts,
             [
@@ -229,7 +265,7 @@ mod tests {
             ("%{X}T", "Unknown specifier: %{X}T"),
             ("%\u{e9}", "Unknown format specifier at: %\u{e9}"),
         ] {
-            assert_eq!(Format::parse(text).unwrap_err(), message);
+            assert_eq!(Format::parse(text, Safety::Text).unwrap_err(), message);
         }
     }
 }

@@ -1,20 +1,36 @@
 //! Facts → the line.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
-use chrono::{DateTime, Local};
-
-use super::facts::Facts;
+use super::facts::{Facts, Safety};
 use super::format::{Format, Part, Unit};
+use super::strftime;
+
+/// How what a peer sent is made harmless.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Escapes {
+    /// As C escapes.
+    Text,
+    /// `-j`: as JSON escapes; bytes that are no UTF-8 stay.
+    Json,
+    /// `--json`: as JSON escapes; the line is UTF-8 whatever the bytes.
+    StrictJson,
+}
+
+impl Escapes {
+    /// Which records may have a place in the line.
+    pub fn safety(self) -> Safety {
+        if self == Escapes::Text { Safety::Text } else { Safety::Json }
+    }
+}
 
 /// Appends the line, without its newline. False, and nothing, when the format wants a time and the log has none.
-pub(super) fn line(format: &Format, facts: &Facts, json: bool, out: &mut Vec<u8>) -> bool {
+pub(super) fn line(format: &Format, facts: &Facts, escapes: Escapes, out: &mut Vec<u8>) -> bool {
     let timed = format.parts.iter().any(|part| matches!(part, Part::Duration(_) | Part::Time | Part::TimeFormat(_)));
     if timed && facts.start.is_none() {
         return false;
     }
-    let mut printer = Printer { facts, json, out };
+    let mut printer = Printer { facts, json: escapes != Escapes::Text, strict: escapes == Escapes::StrictJson, out };
     for part in &format.parts {
         printer.part(part);
     }
@@ -24,6 +40,7 @@ pub(super) fn line(format: &Format, facts: &Facts, json: bool, out: &mut Vec<u8>
 struct Printer<'a, 'b> {
     facts: &'a Facts<'a>,
     json: bool,
+    strict: bool,
     out: &'b mut Vec<u8>,
 }
 
@@ -84,7 +101,8 @@ impl Printer<'_, '_> {
     /// A text with what could break the line escaped.
     fn text(&mut self, value: Option<&[u8]>, missing: &str) {
         let Some(value) = value else { return self.out.extend_from_slice(missing.as_bytes()) };
-        for byte in value {
+        let valid = if self.strict { String::from_utf8_lossy(value) } else { "".into() };
+        for byte in if self.strict { valid.as_bytes() } else { value } {
             match byte {
                 b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', *byte]),
                 b'\n' => self.out.extend_from_slice(b"\\n"),
@@ -149,19 +167,28 @@ impl Printer<'_, '_> {
     }
 
     fn time(&mut self, format: &str) {
-        let start = self.facts.start.and_then(|start| DateTime::from_timestamp(start.floor() as i64, 0));
-        let Some(start) = start else { return self.out.push(b'-') };
-        let mut text = String::new();
-        // An unknown conversion is an error of the formatter; what was written before it stays.
-        let _ = write!(text, "{}", start.with_timezone(&Local).format(format));
-        self.out.extend_from_slice(text.as_bytes());
+        match self.facts.start.and_then(|start| strftime::format(start, format)) {
+            Some(text) => self.out.extend_from_slice(text.as_bytes()),
+            None => self.out.push(b'-'),
+        }
     }
 
     fn user(&mut self) {
-        let decoded = self.facts.credentials.and_then(decode_base64);
-        let user = decoded.as_deref().map(|both| both.split(|byte| *byte == b':').next().unwrap_or_default());
-        self.text(user, "-");
+        let user = self.facts.credentials.and_then(user);
+        self.text(user.as_deref(), "-");
     }
+}
+
+/// Longest name and password, with their colon, in bytes. Compat: the stock program has no room for more.
+const CREDENTIALS_BYTES_MAX: usize = 127;
+
+/// The user named in basic credentials.
+pub(super) fn user(credentials: &[u8]) -> Option<Vec<u8>> {
+    decode_base64(credentials).filter(|both| both.len() <= CREDENTIALS_BYTES_MAX).map(|both| user_of(&both).to_vec())
+}
+
+fn user_of(credentials: &[u8]) -> &[u8] {
+    credentials.split(|byte| matches!(byte, b':' | 0)).next().unwrap_or_default()
 }
 
 /// Decodes base64 with optional padding; `None` when it is none.

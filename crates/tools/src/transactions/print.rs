@@ -75,6 +75,6 @@ fn payload(tag: Tag, record: &Record, out: &mut Vec<u8>) {
 }
 
 /// Tags whose payload is whatever a peer sent: shown whole and escaped.
-fn is_unsafe(tag: Tag) -> bool {
+pub(crate) fn is_unsafe(tag: Tag) -> bool {
     matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
 }

@@ -1,31 +1,29 @@
-//! Which transactions and which records `varnishlog` shows: `-b -c -E` and `-i -I -x -X`.
+//! Which transactions and which records `varnishlog` and `varnishtop` take: `-b -c -E` and `-i -I -x -X`.
 //!
 //! A record that an `-I` matches is shown; else one that an `-X` matches is not; else the tags given with `-i` and `-x`
 //! decide, in their order. When the first of all these options includes something, nothing else is shown unless asked for.
 
 use pcre2::bytes::{Regex, RegexBuilder};
-use shm::read::group::{Kind, Reason, Transaction};
+use shm::read::group::{Kind, Reason, Sides, Transaction};
 use shm::read::record::Record;
 use shm::read::tags::{TagListError, TagSet};
 
+use surface::tag::Tag;
+
 use crate::options::Given;
 
-/// `-b`, `-c` and `-E`; none of them shows everything.
-pub(super) struct Sides {
-    pub client: bool,
-    pub backend: bool,
-    pub esi: bool,
-}
+/// What `-b`, `-c` and `-E` leave to be shown; none of them leaves everything.
+///
+/// Compat: with both `-b` and `-c` the stock 7.1 program shows headers without records; here both sides are shown.
+pub(super) struct Shown(pub Option<Sides>);
 
-impl Sides {
+impl Shown {
     /// True when the transaction is on a side that is to be shown.
     pub fn shows(&self, transaction: &Transaction) -> bool {
-        if !self.client && !self.backend {
-            return true;
-        }
+        let Some(sides) = self.0 else { return true };
         match transaction.kind {
-            Kind::Request => self.client && (self.esi || transaction.reason != Reason::Esi),
-            Kind::BackendRequest => self.backend,
+            Kind::Request => sides.client && (sides.esi || transaction.reason != Reason::Esi),
+            Kind::BackendRequest => sides.backend,
             Kind::Raw => true,
             Kind::Session | Kind::Unknown => false,
         }
@@ -33,10 +31,12 @@ impl Sides {
 
     /// True when a record of a shown transaction is to be shown: a raw one has a side of its own.
     pub fn shows_record(&self, transaction: &Transaction, record: &Record) -> bool {
-        if transaction.kind != Kind::Raw || !self.client && !self.backend {
-            return true;
+        match self.0 {
+            Some(sides) if transaction.kind == Kind::Raw => {
+                sides.client && record.id.is_client() || sides.backend && record.id.is_backend()
+            }
+            _ => true,
         }
-        self.client && record.id.is_client() || self.backend && record.id.is_backend()
     }
 }
 
@@ -52,7 +52,7 @@ impl Pattern {
 }
 
 /// `-i`, `-I`, `-x` and `-X`.
-pub(super) struct Selection {
+pub(crate) struct Selection {
     tags: TagSet,
     include: Vec<Pattern>,
     exclude: Vec<Pattern>,
@@ -85,6 +85,13 @@ impl Selection {
             }
         }
         Ok(selection)
+    }
+
+    /// Includes tags whatever `-i` and `-x` say; `-X` still counts.
+    pub fn include_tags(&mut self, tags: &[Tag]) {
+        for tag in tags {
+            self.tags.insert(TagSet::only(*tag));
+        }
     }
 
     /// True when any of the options was given.

@@ -19,7 +19,7 @@ pub(super) fn is_true(value: Value) -> bool {
         Value::Ip(address) => address.is_some(),
         Value::Backend(director) => director.is_some(),
         Value::Acl(index) | Value::Probe(index) | Value::Stevedore(index) => index.is_some(),
-        Value::Sub(_) | Value::Regex(_) | Value::Http(_) | Value::Header(..) => true,
+        Value::Sub(_) | Value::Regex(_) | Value::Http(_) | Value::Header(..) | Value::NamedHeader(..) => true,
         Value::Void | Value::Absent => false,
     }
 }

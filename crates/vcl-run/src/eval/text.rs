@@ -39,6 +39,10 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
         Value::Sub(sub) => named(scratch, program.program().subs.get(sub as usize).map(|sub| sub.name.as_str())),
         Value::Regex(regex) => named(scratch, program.program().regexes.get(regex as usize).map(String::as_str)),
         Value::Header(http, name) => host.header(http, program.header_name(name), scratch),
+        Value::NamedHeader(http, name) => {
+            let name = String::from_utf8_lossy(scratch.get(name)).into_owned();
+            host.header(http, &name, scratch)
+        }
         Value::Ip(None)
         | Value::Backend(None)
         | Value::Stevedore(None)
@@ -71,12 +75,18 @@ pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
         _ => {}
     }
     let start = scratch.begin();
+    let mut first_bytes = 0;
     for part in parts {
         if let Value::Text(text) = part {
+            if first_bytes == 0 {
+                first_bytes = text.len();
+            }
             scratch.extend_text(*text);
         }
     }
-    scratch.end(start)
+    let whole = scratch.end(start);
+    scratch.note_joined(whole, first_bytes);
+    whole
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`; times out of the range of years 0 to 9999 are cut to it. Source: RFC 9110 §5.6.7.

@@ -3,7 +3,8 @@
 use super::VerifyError;
 use crate::program::{Op, Program};
 use std::collections::HashMap;
-use surface::vcl::{Action, METHODS, Type, VARIABLES, Var};
+use std::sync::LazyLock;
+use surface::vcl::{Action, LEGACY_VARIABLES, METHODS, Type, VARIABLES, Var};
 use surface::vmod::FUNCTIONS;
 
 /// Most values on the stack at once; a compiled program needs a few hundred at most.
@@ -35,7 +36,9 @@ fn tables(program: &Program) -> Result<(), VerifyError> {
             return Err(VerifyError(format!("backend {}: probe out of range", backend.name)));
         }
     }
-    if program.default_backend.is_some_and(|backend| backend as usize >= program.backends.len()) {
+    // In the old dialects a director can be the default; directors count on from the backends.
+    let directors = program.instances.iter().filter(|instance| instance.director.is_some()).count();
+    if program.default_backend.is_some_and(|backend| backend as usize >= program.backends.len() + directors) {
         return Err(VerifyError("default backend out of range".into()));
     }
     let sources = program.sources.len() as u32;
@@ -133,7 +136,8 @@ impl Check<'_> {
 
     /// Refuses an action that one of the methods running this subroutine does not have.
     fn action(&self, action: Action) -> Result<(), String> {
-        match METHODS.iter().find(|row| self.at & row.bit != 0 && !row.actions.contains(&action)) {
+        let generation = self.program.generation();
+        match METHODS.iter().find(|row| self.at & row.bit != 0 && !row.allows(action, generation)) {
             Some(row) => Err(format!("return({}) in {}", action.name(), row.name)),
             None => Ok(()),
         }
@@ -199,6 +203,18 @@ impl Check<'_> {
             Op::MatchHeader(_, name, regex) => {
                 below(u32::from(name), program.headers.len())?;
                 below(regex, program.regexes.len())?;
+                stack.push(Type::Bool);
+            }
+            Op::MatchVariable(var, regex) => {
+                below(regex, program.regexes.len())?;
+                if variable_type(var)? != Type::String {
+                    return Err("a pattern matches a text".into());
+                }
+                stack.push(Type::Bool);
+            }
+            Op::HeaderIs { http: _, name, len, start } => {
+                below(u32::from(name), program.headers.len())?;
+                constant(program, start, u32::from(len))?;
                 stack.push(Type::Bool);
             }
             Op::StorageProperty(var) => {
@@ -422,9 +438,14 @@ fn constant(program: &Program, start: u32, len: u32) -> Result<(), String> {
 
 /// The type that a variable has on the stack.
 fn variable_type(var: Var) -> Result<Type, String> {
-    let row = VARIABLES.iter().find(|row| row.var == var).ok_or("no such variable")?;
-    Ok(match row.kind {
-        Type::Header => Type::String,
-        kind => kind,
-    })
+    // Programs have tens of thousands of variables, the table a hundred rows.
+    static TYPES: LazyLock<HashMap<Var, Type>> = LazyLock::new(|| {
+        VARIABLES
+            .iter()
+            .map(|row| (row.var, row.kind))
+            .chain(LEGACY_VARIABLES.iter().copied())
+            .map(|(var, kind)| (var, if kind == Type::Header { Type::String } else { kind }))
+            .collect()
+    });
+    TYPES.get(&var).copied().ok_or_else(|| "no such variable".into())
 }

@@ -168,6 +168,19 @@ pub enum Op {
     Match(u32),
     /// Leaves whether the pattern matches a header's value: [`Op::ReadHeader`] and [`Op::Match`] in one.
     MatchHeader(HttpObject, u16, u32),
+    /// Leaves whether the pattern matches a variable's text: [`Op::Read`] and [`Op::Match`] in one.
+    MatchVariable(Var, u32),
+    /// Leaves whether a header is there and has this value: [`Op::ReadHeader`], [`Op::Text`] and [`Op::Compare`] in one.
+    HeaderIs {
+        /// The message.
+        http: HttpObject,
+        /// Index of the header's name.
+        name: u16,
+        /// Bytes of the constant.
+        len: u16,
+        /// Offset of the constant.
+        start: u32,
+    },
     /// Takes a REGEX and a STRING below it, leaves whether it matches.
     MatchValue,
     /// Takes an IP, leaves whether the ACL has it.

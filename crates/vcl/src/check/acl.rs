@@ -1,12 +1,13 @@
 //! Access control lists.
 
 use super::address::masked;
-use super::{Checked, Checker, Meaning};
-use crate::diagnostic::hint;
-use crate::tree::{Acl, AclEntry as EntryTree, At};
+use super::{Checked, Checker, Meaning, nearest};
+use crate::diagnostic::Draft;
+use crate::tree::{Acl, AclEntry as EntryTree, At, Expression, ExpressionKind};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use vcl_run::program::{AclDefinition, AclEntry};
+use surface::diagnostic::Code;
+use vcl_run::program::{AclDefinition, AclEntry, Op};
 
 /// Entries by network, to find contradictions.
 type Known = HashMap<(IpAddr, u8), (bool, At)>;
@@ -32,7 +33,10 @@ impl Checker<'_> {
     }
 
     fn acl_flags(&mut self, tree: &Acl) -> Flags {
-        let mut flags = Flags { log: false, pedantic: self.options.acl_pedantic };
+        let mut flags = Flags {
+            log: self.dialect.habits.acl_log,
+            pedantic: self.options.acl_pedantic && self.dialect.habits.acl_pedantic,
+        };
         for &(sign, word) in &tree.flags {
             let on = self.text(sign) == "+";
             match self.text(word) {
@@ -41,13 +45,37 @@ impl Checker<'_> {
                 // How lookups are done is not for the VCL to say.
                 "table" => {}
                 _ => {
-                    let help = hint("the flags are log, table and pedantic");
-                    let text = format!("Unknown ACL flag:\n{}{help}", self.at(word));
-                    self.error(word, text);
+                    let near = nearest(self.text(word), ["log", "table", "pedantic"].into_iter());
+                    let draft = self.draft_at(Code::AclFlag, "Unknown ACL flag:", word);
+                    let draft = draft.hint("the flags are log, table and pedantic");
+                    self.error(word, draft.nearest(self.token(word), self.token(word), near));
                 }
             }
         }
         flags
+    }
+
+    /// Leaves whether the IP on the stack is in the network that an expression writes: `client.ip == "192.0.2.0"/24`, which the
+    /// old compilers made an acl of.
+    pub(super) fn address_equals(&mut self, expression: &Expression) -> Checked<()> {
+        let (host, mask) = match &expression.kind {
+            ExpressionKind::Text => (expression.first, None),
+            ExpressionKind::Product(address, rest) => match (&address.kind, rest.as_slice()) {
+                (ExpressionKind::Text, [(slash, number)]) if matches!(number.kind, ExpressionKind::Number(None)) => {
+                    (address.first, Some((*slash, number.first)))
+                }
+                _ => return Err(self.expected("CSTR", expression.first)),
+            },
+            _ => return Err(self.expected("CSTR", expression.first)),
+        };
+        let entry = EntryTree { negated: false, optional: false, host, mask };
+        let flags = Flags { log: false, pedantic: false };
+        let mut entries = Vec::new();
+        self.acl_entry(&entry, &flags, &mut Known::new(), &mut entries)?;
+        let name = format!("{:.200}", self.text(host));
+        self.acls.push(AclDefinition { name, log: flags.log, entries });
+        self.emitter.op(Op::MatchAcl(self.acls.len() as u32 - 1));
+        Ok(())
     }
 
     fn acl_entry(
@@ -63,24 +91,27 @@ impl Checker<'_> {
             Some((host, mask)) if !mask.is_empty() && mask.bytes().all(|byte| byte.is_ascii_digit()) => {
                 (host, Some(mask.parse::<u32>().unwrap_or(u32::MAX)))
             }
-            Some(_) => return Err(self.error_at(".../mask is not numeric.", tree.host)),
+            Some(_) => return Err(self.error_at(Code::AclMask, ".../mask is not numeric.", tree.host)),
         };
         if let (Some(_), Some((slash, _))) = (inner_mask, tree.mask) {
-            return Err(self.error_at("/mask only allowed once.", slash));
+            return Err(self.error_at(Code::AclMask, "/mask only allowed once.", slash));
         }
         let mask_token = tree.mask.map_or(tree.host, |(_, mask)| mask);
         let mask = inner_mask.or(tree.mask.map(|(_, mask)| self.text(mask).parse().unwrap_or(u32::MAX)));
-        let found = match self.addresses(host) {
+        let short = net_notation(host);
+        let mask = mask.or(short.map(|(_, bits)| bits));
+        let found = match short.map_or_else(|| self.addresses(host), |(address, _)| Ok(vec![address])) {
             Ok(found) => found,
             Err(_) if tree.optional => {
-                let place = self.at(tree.host);
-                self.diagnostics.warning(
-                    u64::from(tree.host),
-                    format!("Warning: {host} ignored\n  -- Name or service not known\n{place}"),
-                );
+                let text = format!("Warning: {host} ignored\n  -- Name or service not known");
+                let draft = self.draft_at(Code::AclUnresolved, &text, tree.host);
+                self.warning(tree.host, draft);
                 return Ok(());
             }
-            Err(text) => return Err(self.error_at(&format!("DNS lookup({host}): {text}"), tree.host)),
+            Err(text) => {
+                let text = format!("DNS lookup({host}): {text}");
+                return Err(self.error_at(Code::AclUnresolved, &text, tree.host));
+            }
         };
         for address in found {
             let (width, family) = if address.is_ipv4() { (32u8, "IPv4") } else { (128, "IPv6") };
@@ -88,7 +119,8 @@ impl Checker<'_> {
                 None => width,
                 Some(mask) if mask <= u32::from(width) => mask as u8,
                 Some(mask) => {
-                    return Err(self.error_at(&format!("Too wide mask (/{mask}) for {family} address"), mask_token));
+                    let text = format!("Too wide mask (/{mask}) for {family} address");
+                    return Err(self.error_at(Code::AclMask, &text, mask_token));
                 }
             };
             let network = masked(address, bits);
@@ -99,18 +131,18 @@ impl Checker<'_> {
             let text = if network == address { written } else { format!("{written} fixed: {network}/{bits}") };
             if network != address {
                 let message = format!("Non-zero bits in masked part, (maybe use {network}/{bits} ?)");
+                let draft = self.draft_at(Code::AclHostBits, &message, tree.host);
                 if flags.pedantic {
-                    let help = hint("or declare the acl with -pedantic, which clears these bits");
-                    let message = format!("{message}\n{}{help}", self.at(tree.host));
-                    return Err(self.error(tree.host, message));
+                    let draft = draft.hint("or declare the acl with -pedantic, which clears these bits");
+                    return Err(self.error(tree.host, draft));
                 }
-                let message = format!("{message}\n{}", self.at(tree.host));
-                self.warning(tree.host, &message);
+                self.warning(tree.host, draft);
             }
             match known.get(&(network, bits)) {
                 Some(&(negated, before)) if negated != tree.negated => {
-                    let message = format!("Conflicting ACL entries:\n{}\nvs:\n{}", self.at(before), self.at(tree.host));
-                    return Err(self.error(before, message));
+                    let draft = Draft::new(Code::AclConflict).text("Conflicting ACL entries:\n");
+                    let draft = draft.at(self.token(before)).text("\nvs:\n").at(self.token(tree.host));
+                    return Err(self.error(before, draft));
                 }
                 Some(_) => {}
                 None => {
@@ -120,5 +152,40 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// An IPv4 address of one to four numbers, and how many bits they are: `10.1` is 10.1.0.0/16, not what the C library makes
+/// of it.
+fn net_notation(host: &str) -> Option<(IpAddr, u32)> {
+    let mut octets = [0u8; 4];
+    let mut count = 0;
+    for part in host.split('.') {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        *octets.get_mut(count)? = if is_number { part.parse().ok()? } else { return None };
+        count += 1;
+    }
+    Some((IpAddr::from(octets), 8 * count as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_address_that_are_left_out_are_zero() {
+        for (host, expected) in [
+            ("10", Some(([10, 0, 0, 0], 8))),
+            ("192.168.16", Some(([192, 168, 16, 0], 24))),
+            ("127.0.0.1", Some(([127, 0, 0, 1], 32))),
+            ("256", None),
+            ("1.2.3.4.5", None),
+            ("1.", None),
+            ("::1", None),
+            ("localhost", None),
+            ("", None),
+        ] {
+            assert_eq!(net_notation(host), expected.map(|(octets, bits)| (IpAddr::from(octets), bits)), "{host}");
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::expression::Typed;
 use super::{Checked, Checker, Reported, nearest};
-use crate::diagnostic::hint;
+use crate::diagnostic::Draft;
 use crate::tree::{Argument, Arguments, At, Expression, ExpressionKind, Segment};
+use surface::diagnostic::Code;
 use surface::vcl::Type;
 use surface::vmod::{ArgumentRow, FUNCTIONS};
 use vcl_run::program::Op;
@@ -11,7 +12,7 @@ use vcl_run::program::Op;
 impl Checker<'_> {
     /// `Expected X got Y` within a call.
     pub(super) fn expected_in_call(&mut self, what: &str, index: At, first: At, last: At) -> Reported {
-        self.call_context.push(format!("\nWhile compiling function call:\n\n{}", self.between(first, last)));
+        self.call_context.push(self.while_compiling("", first, last));
         let reported = self.expected(what, index);
         self.call_context.pop();
         reported
@@ -31,12 +32,8 @@ impl Checker<'_> {
             match argument {
                 Some(argument) => {
                     let name = if parameter.name.is_empty() { "(unnamed argument)" } else { parameter.name };
-                    let context = format!(
-                        "\nExpected argument: {} {name}\n\nWhile compiling function call:\n\n{}",
-                        parameter.kind.name(),
-                        self.between(first, argument.value.last)
-                    );
-                    self.call_context.push(context);
+                    let wanted = format!("\nExpected argument: {} {name}\n", parameter.kind.name());
+                    self.call_context.push(self.while_compiling(&wanted, first, argument.value.last));
                     let result = self.argument(parameter, &argument.value);
                     self.call_context.pop();
                     result?;
@@ -66,12 +63,16 @@ impl Checker<'_> {
                     let Some(slot) = parameters.iter().position(|parameter| parameter.name == name) else {
                         let names: Vec<&str> =
                             parameters.iter().map(|parameter| parameter.name).filter(|name| !name.is_empty()).collect();
-                        let help = match (nearest(name, names.iter().copied()), names.is_empty()) {
-                            (Some(near), _) => hint(&format!("did you mean {near}?")),
-                            (None, false) => hint(&format!("the arguments are {}", names.join(", "))),
-                            (None, true) => hint("the arguments have no names"),
+                        let help = if names.is_empty() {
+                            "the arguments have no names".to_owned()
+                        } else {
+                            format!("the arguments are {}", names.join(", "))
                         };
-                        return Err(self.call_error(&format!("Unknown argument '{name}'"), &help, token, first));
+                        let text = format!("Unknown argument '{name}'");
+                        let draft = self.draft_at(Code::ArgumentUnknown, &text, token).hint(help);
+                        let near = nearest(name, names.iter().copied());
+                        let draft = draft.nearest(self.token(token), self.token(token), near);
+                        return Err(self.call_error(draft, token, first));
                     };
                     slot
                 }
@@ -82,7 +83,8 @@ impl Checker<'_> {
             };
             if given[slot].replace(argument).is_some() {
                 let text = format!("Argument '{}' already used", parameters[slot].name);
-                return Err(self.call_error(&text, "", place, first));
+                let draft = self.draft_at(Code::ArgumentRepeated, &text, place);
+                return Err(self.call_error(draft, place, first));
             }
         }
         for (index, (parameter, argument)) in parameters.iter().zip(&given).enumerate() {
@@ -97,20 +99,23 @@ impl Checker<'_> {
                 } else {
                     format!("Argument '{}' missing", parameter.name)
                 };
-                let help = hint(&format!("the arguments are ({})", signature(parameters)));
-                return Err(self.call_error(&text, &help, arguments.close, first));
+                let draft = self.draft_at(Code::ArgumentMissing, &text, arguments.close);
+                let draft = draft.hint(format!("the arguments are ({})", signature(parameters)));
+                return Err(self.call_error(draft, arguments.close, first));
             }
         }
         Ok(given)
     }
 
-    fn call_error(&mut self, text: &str, help: &str, place: At, first: At) -> Reported {
-        let text = format!(
-            "{text}\n{}{help}\nWhile compiling function call:\n\n{}",
-            self.at(place),
-            self.between(first, place.saturating_sub(1).max(first))
-        );
-        self.error(place, text)
+    fn call_error(&mut self, draft: Draft, place: At, first: At) -> Reported {
+        let draft = draft.append(self.while_compiling("", first, place.saturating_sub(1).max(first)));
+        self.error(place, draft)
+    }
+
+    /// What a message within an argument ends in.
+    fn while_compiling(&self, wanted: &str, first: At, last: At) -> Draft {
+        let text = format!("{wanted}\nWhile compiling function call:\n\n");
+        Draft::new(Code::Expected).text(text).between(self.token(first), self.token(last))
     }
 
     fn argument(&mut self, parameter: &ArgumentRow, value: &Expression) -> Checked<()> {
@@ -126,14 +131,11 @@ impl Checker<'_> {
             _ => return Err(self.expected("ID", value.first)),
         };
         if !parameter.values.contains(&word) {
-            let help = nearest(word, parameter.values.iter().copied())
-                .map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
-            let text = format!(
-                "Wrong enum value.  Expected one of:\n\t{}\n{}{help}",
-                parameter.values.join("\n\t"),
-                self.at(value.first)
-            );
-            return Err(self.error(value.first, text));
+            let near = nearest(word, parameter.values.iter().copied());
+            let text = format!("Wrong enum value.  Expected one of:\n\t{}", parameter.values.join("\n\t"));
+            let draft = self.draft_at(Code::EnumValue, &text, value.first);
+            let draft = draft.nearest(self.token(value.first), self.token(value.first), near);
+            return Err(self.error(value.first, draft));
         }
         self.emitter.text(word.as_bytes());
         Ok(())
@@ -176,8 +178,7 @@ impl Checker<'_> {
             }
             return Err(self.expected_in_call("','", arguments.close, first, arguments.close));
         };
-        let context = format!("\nWhile compiling function call:\n\n{}", self.between(first, arguments.close));
-        self.call_context.push(context);
+        self.call_context.push(self.while_compiling("", first, arguments.close));
         let result = self.regsub_arguments(&subject.value, &pattern.value, &replacement.value);
         self.call_context.pop();
         let regex = result?;
@@ -194,10 +195,14 @@ impl Checker<'_> {
         self.value(subject, Type::String)?;
         let Some(text) = self.constant_text(pattern) else {
             self.value(pattern, Type::Regex)?;
-            return Err(self.error_between("Only a written pattern can be used here", pattern.first, pattern.last));
+            let text = "Only a written pattern can be used here";
+            return Err(self.error_between(Code::PatternNotConstant, text, pattern.first, pattern.last));
         };
         let regex = self.regex(&text, pattern)?;
-        self.value(replacement, Type::String)?;
+        match self.constant_text(replacement).filter(|_| self.dialect.forms.dollar_groups) {
+            Some(text) => self.emitter.text(&groups_of_dollars(&text)),
+            None => self.value(replacement, Type::String)?,
+        }
         Ok(regex)
     }
 }
@@ -214,6 +219,19 @@ fn default_seconds(text: &str) -> f64 {
             "d" => 86_400.0,
             _ => 1.0,
         }
+}
+
+/// `$1` as `\1`, and `&`, the whole match, as `\0`: the replacements of VCL 1.
+fn groups_of_dollars(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for (index, &byte) in text.iter().enumerate() {
+        match byte {
+            b'&' => out.extend_from_slice(b"\\0"),
+            b'$' if text.get(index + 1).is_some_and(u8::is_ascii_digit) => out.push(b'\\'),
+            _ => out.push(byte),
+        }
+    }
+    out
 }
 
 /// The parameters of a function, for people.

@@ -2,12 +2,14 @@
 
 use super::address::split;
 use super::{Checked, Checker, Meaning, Reported, nearest};
-use crate::diagnostic::hint;
+use crate::diagnostic::Draft;
 use crate::outside::{FileKind, error_text};
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Backend, Field, FieldValue, Probe};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use surface::diagnostic::Code;
+use surface::vcl::newer;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 
 const BACKEND_FIELDS: &[&str] = &[
@@ -30,7 +32,7 @@ const PROBE_FIELDS: &[&str] =
 const PROBE_WINDOW_MAX: u32 = 64;
 
 /// Reads the tokens of one value; it must end in a semicolon.
-struct Value {
+pub(super) struct Value {
     next: At,
     end: At,
 }
@@ -61,8 +63,8 @@ impl Checker<'_> {
         let name = self.declare(tree.name, Meaning::Backend(index), "Backend", "backend")?;
         let mut definition = none_backend(name.clone());
         if let Some(fields) = &tree.fields {
-            let context = format!("\nIn backend specification starting at:\n{}", self.at(tree.keyword));
-            self.call_context.push(context);
+            let context = Draft::new(Code::Expected).text("\nIn backend specification starting at:\n");
+            self.call_context.push(context.at(self.token(tree.keyword)));
             // A wrong one is reported and stays without an address.
             if let Ok(full) = self.backend_fields(tree, fields, name.clone()) {
                 definition = full;
@@ -70,14 +72,21 @@ impl Checker<'_> {
             self.call_context.pop();
         }
         self.backends.push(definition);
-        if self.default_backend.is_none() || name == "default" {
+        let first = self.default_backend.is_none() && self.default_director.is_none();
+        if first || name == "default" {
             self.default_backend = Some(index);
+            self.default_director = None;
         }
         Ok(())
     }
 
-    fn backend_fields(&mut self, tree: &Backend, fields: &[Field], name: String) -> Checked<BackendDefinition> {
-        self.no_duplicates(fields, BACKEND_FIELDS)?;
+    pub(super) fn backend_fields(
+        &mut self,
+        tree: &Backend,
+        fields: &[Field],
+        name: String,
+    ) -> Checked<BackendDefinition> {
+        self.no_duplicates(fields, BACKEND_FIELDS, self.dialect.ignored_backend_fields)?;
         let mut set = BackendFields::default();
         for field in fields {
             self.backend_field(field, &mut set)?;
@@ -89,7 +98,7 @@ impl Checker<'_> {
             let endpoint = self.endpoint(host, *place, set.port.as_ref().map(|(port, _)| port.as_str()))?;
             (endpoint, host.clone(), set.port.map_or(String::new(), |(port, _)| port))
         } else {
-            return Err(self.error_at("Expected .host or .path.", tree.name.first));
+            return Err(self.error_at(Code::BackendAddressMissing, "Expected .host or .path.", tree.name.first));
         };
         let host_header = set.host_header.unwrap_or_else(|| match endpoint {
             Endpoint::Unix(_) | Endpoint::None => "0.0.0.0".to_owned(),
@@ -111,25 +120,28 @@ impl Checker<'_> {
         })
     }
 
-    fn no_duplicates(&mut self, fields: &[Field], known: &[&'static str]) -> Checked<()> {
+    fn no_duplicates(&mut self, fields: &[Field], known: &[&'static str], ignored: &[&'static str]) -> Checked<()> {
         for (index, field) in fields.iter().enumerate() {
             let name = self.text(field.name);
-            if !known.contains(&name) {
+            if !known.contains(&name) && !ignored.contains(&name) {
+                if let Some(row) = newer::find(newer::NEWER_FIELDS, name) {
+                    let text = format!("Unknown field: '{name}' at");
+                    let draft = self.draft_at(Code::NewerVersion, &text, field.name);
+                    let hint = format!(".{name} came with Varnish {}; here, {}", row.since, row.instead);
+                    return Err(self.error(field.name, draft.hint(hint)));
+                }
+                let token = self.token(field.name);
+                let draft = self.draft_at(Code::UnknownField, &format!("Unknown field: '{name}' at"), field.name);
+                let draft = draft.hint(format!("the fields are .{}", known.join(", .")));
                 let near = nearest(name, known.iter().copied());
-                let help = match near {
-                    Some(near) => format!("did you mean .{near}?"),
-                    None => format!("the fields are .{}", known.join(", .")),
-                };
-                let text = format!("Unknown field: '{name}' at\n{}{}", self.at(field.name), hint(&help));
-                return Err(self.error(field.name, text));
+                let hint = near.map(|near| format!("did you mean .{near}?"));
+                return Err(self.error(field.name, draft.nearest(token, token, near).maybe_hint(hint)));
             }
             if let Some(before) = fields[..index.min(32)].iter().find(|before| self.text(before.name) == name) {
-                let text = format!(
-                    "Field '{name}' redefined at:\n{}\n\nFirst defined at:\n{}",
-                    self.at(field.name),
-                    self.at(before.name)
-                );
-                return Err(self.error(field.name, text));
+                let text = format!("Field '{name}' redefined at:");
+                let draft = self.draft_at(Code::FieldRepeated, &text, field.name);
+                let draft = draft.text("\n\nFirst defined at:\n").at(self.token(before.name));
+                return Err(self.error(field.name, draft));
             }
         }
         Ok(())
@@ -156,7 +168,7 @@ impl Checker<'_> {
             "proxy_header" => {
                 let (version, place) = self.integer_field(field)?;
                 if version != 1 && version != 2 {
-                    return Err(self.error_at(".proxy_header must be 1 or 2", place));
+                    return Err(self.error_at(Code::FieldValue, ".proxy_header must be 1 or 2", place));
                 }
                 set.proxy_header = version as u8;
             }
@@ -167,6 +179,9 @@ impl Checker<'_> {
                 set.preamble = decode_blob(self.loaded.sources.bytes(self.token(place)));
             }
             "probe" => set.probe = Some(self.probe_field(field)?),
+            name if self.dialect.ignored_backend_fields.contains(&name) => {
+                self.without_effect(&format!("'.{name}'"), field.name, field.name);
+            }
             _ => return Err(Reported),
         }
         Ok(())
@@ -174,31 +189,27 @@ impl Checker<'_> {
 
     fn one_address(&mut self, name: At, set: &mut BackendFields) -> Checked<()> {
         if let Some(before) = set.address.replace(name) {
-            let text =
-                format!("Address redefinition at:\n{}\nPrevious definition:\n{}", self.at(name), self.at(before));
-            return Err(self.error(name, text));
+            let draft = self.draft_at(Code::FieldRepeated, "Address redefinition at:", name);
+            return Err(self.error(name, draft.text("\nPrevious definition:\n").at(self.token(before))));
         }
         Ok(())
     }
 
     fn unix_path(&mut self, path: &str, place: At) -> Checked<()> {
         if self.loaded.syntax < 41 {
-            let text = format!(
-                "Unix socket backends only supported in VCL4.1 and higher.\n{} at {}",
-                self.shown(place),
-                self.at(place)
-            );
-            return Err(self.error(place, text));
+            let text = format!("Unix socket backends only supported in VCL4.1 and higher.\n{} at ", self.shown(place));
+            return Err(self.error(place, Draft::new(Code::UnixPath).text(text).at(self.token(place))));
         }
         if !path.starts_with('/') {
-            return Err(self.error_at("Backend path: Must be an absolute path:", place));
+            return Err(self.error_at(Code::UnixPath, "Backend path: Must be an absolute path:", place));
         }
         match self.options.files.kind(Path::new(path)) {
             Ok(FileKind::Socket) => Ok(()),
-            Ok(FileKind::Other) => Err(self.error_at("Backend path: Not a socket:", place)),
+            Ok(FileKind::Other) => Err(self.error_at(Code::UnixPath, "Backend path: Not a socket:", place)),
             Err(error) => {
-                let text = format!("Backend path: Cannot stat: {}\n{}", error_text(&error), self.at(place));
-                self.warning(place, &text);
+                let text = format!("Backend path: Cannot stat: {}", error_text(&error));
+                let draft = self.draft_at(Code::UnixPath, &text, place);
+                self.warning(place, draft);
                 Ok(())
             }
         }
@@ -220,10 +231,9 @@ impl Checker<'_> {
             Ok(resolved) => resolved,
             Err(reason) => {
                 let text = format!(
-                    "Backend host '\"{host}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)\n{}",
-                    self.at(place)
+                    "Backend host '\"{host}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)"
                 );
-                return Err(self.error(place, text));
+                return Err(self.error_at(Code::BackendUnresolved, &text, place));
             }
         };
         let mut v4: Vec<IpAddr> = Vec::new();
@@ -234,14 +244,13 @@ impl Checker<'_> {
                 family.push(address);
             }
         }
-        if v4.len() > 1 || v6.len() > 1 {
+        if (v4.len() > 1 || v6.len() > 1) && !self.dialect.habits.first_address {
             let all: Vec<String> = v4.iter().chain(&v6).map(IpAddr::to_string).collect();
             let text = format!(
-                "Backend host \"{host}\": resolves to too many addresses.\nAt most one IPv4 and one IPv6 address are used; name one of these:\n\t{}\n{}",
-                all.join("\n\t"),
-                self.at(place)
+                "Backend host \"{host}\": resolves to too many addresses.\nAt most one IPv4 and one IPv6 address are used; name one of these:\n\t{}",
+                all.join("\n\t")
             );
-            return Err(self.error(place, text));
+            return Err(self.error_at(Code::BackendManyAddresses, &text, place));
         }
         let first = |found: Vec<IpAddr>| found.first().map(|&address| SocketAddr::new(address, port));
         Ok(Endpoint::Ip { v4: first(v4), v6: first(v6) })
@@ -255,7 +264,7 @@ impl Checker<'_> {
         let mut value = self.field_value(field)?;
         if self.token(first).kind != Kind::Word {
             let text = format!("Expected '{{' or name of probe, got {} at", self.shown(first));
-            return Err(self.error_at(&text, first));
+            return Err(self.error_at(Code::Expected, &text, first));
         }
         value.next += 1;
         let name = self.text(first);
@@ -267,13 +276,12 @@ impl Checker<'_> {
                 }
                 None => {
                     let text = format!("No default probe defined\n{} at", self.shown(value.next));
-                    let help = hint("declare probe default before the backends that use it");
-                    let text = format!("{text}\n{}{help}", self.at(value.next));
-                    Err(self.error(value.next, text))
+                    let draft = self.draft_at(Code::ProbeMissing, &text, value.next);
+                    Err(self.error(value.next, draft.hint("declare probe default before the backends that use it")))
                 }
             };
         }
-        match self.use_symbol(name) {
+        match self.use_symbol_of(name, &["probe"]) {
             Some(Meaning::Probe(probe)) => {
                 self.finish(&value)?;
                 Ok(probe)
@@ -314,7 +322,7 @@ impl Checker<'_> {
     }
 
     fn probe_fields(&mut self, fields: &[Field], name: String) -> Checked<u32> {
-        self.no_duplicates(fields, PROBE_FIELDS)?;
+        self.no_duplicates(fields, PROBE_FIELDS, &[])?;
         let mut probe = ProbeDefinition {
             name,
             url: String::new(),
@@ -333,12 +341,9 @@ impl Checker<'_> {
             if matches!(field_name, "url" | "request")
                 && let Some(before) = what.replace(field.name)
             {
-                let text = format!(
-                    "Probe request redefinition at:\n{}\nPrevious definition:\n{}",
-                    self.at(field.name),
-                    self.at(before)
-                );
-                return Err(self.error(field.name, text));
+                let draft = self.draft_at(Code::FieldRepeated, "Probe request redefinition at:", field.name);
+                let draft = draft.text("\nPrevious definition:\n").at(self.token(before));
+                return Err(self.error(field.name, draft));
             }
             match field_name {
                 "url" => probe.url = self.string_field(field)?.0,
@@ -347,7 +352,7 @@ impl Checker<'_> {
                     let (status, place) = self.integer_field(field)?;
                     if !(100..=999).contains(&status) {
                         let text = "Must specify .expected_response with exactly three digits (100 <= x <= 999)";
-                        return Err(self.error_at(text, place));
+                        return Err(self.error_at(Code::FieldValue, text, place));
                     }
                     probe.expected_response = status as u16;
                 }
@@ -363,7 +368,8 @@ impl Checker<'_> {
             probe.url = "/".to_owned();
         }
         (probe.window, probe.threshold) = self.window(window, threshold)?;
-        probe.initial = initial.unwrap_or_else(|| probe.threshold.saturating_sub(1)).min(probe.threshold);
+        let pretended = probe.threshold.saturating_sub(u32::from(!self.dialect.habits.probes_begin_good));
+        probe.initial = initial.unwrap_or(pretended).min(probe.threshold);
         self.probes.push(probe);
         Ok(self.probes.len() as u32 - 1)
     }
@@ -372,34 +378,37 @@ impl Checker<'_> {
     fn window(&mut self, window: Placed<u32>, threshold: Placed<u32>) -> Checked<(u32, u32)> {
         let (window, threshold) = match (window, threshold) {
             (None, None) => return Ok((8, 3)),
-            (Some((_, place)), None) => return Err(self.error_at("Must specify .threshold with .window", place)),
+            (Some((_, place)), None) => {
+                return Err(self.error_at(Code::ProbeWindow, "Must specify .threshold with .window", place));
+            }
             (None, Some((threshold, place))) => {
                 ((threshold.saturating_add(1).min(PROBE_WINDOW_MAX), place), (threshold, place))
             }
             (Some(window), Some(threshold)) => (window, threshold),
         };
         if threshold.0 > window.0 && threshold.1 != window.1 {
-            let text =
-                format!("Threshold can not be greater than window.\n{}\n{}", self.at(threshold.1), self.at(window.1));
-            return Err(self.error(threshold.1, text));
-        }
-        if threshold.0 > PROBE_WINDOW_MAX {
-            return Err(self.error_at("Threshold must be 64 or less.", threshold.1));
+            let text = "Threshold can not be greater than window.";
+            let draft = self.draft_at(Code::ProbeWindow, text, threshold.1);
+            return Err(self.error(threshold.1, draft.text("\n").at(self.token(window.1))));
         }
         if window.0 > PROBE_WINDOW_MAX {
-            return Err(self.error_at("Window must be 64 or less.", window.1));
+            return Err(self.error_at(Code::ProbeWindow, "Window must be 64 or less.", window.1));
+        }
+        if threshold.0 > PROBE_WINDOW_MAX {
+            return Err(self.error_at(Code::ProbeWindow, "Threshold must be 64 or less.", threshold.1));
         }
         Ok((window.0, threshold.0))
     }
 
-    fn field_value(&mut self, field: &Field) -> Checked<Value> {
+    pub(super) fn field_value(&mut self, field: &Field) -> Checked<Value> {
         match field.value {
             FieldValue::Tokens(next, end) => Ok(Value { next, end }),
-            FieldValue::Fields(_) => Err(self.error_at("Only a probe can be written in braces, at", field.name)),
+            // The brace is not what anybody but .probe looks for; they say so when they find nothing else.
+            FieldValue::Fields(_) => Ok(Value { next: field.name + 2, end: field.name + 2 }),
         }
     }
 
-    fn take_kind(&mut self, value: &mut Value, kind: Kind, shown: &str) -> Checked<At> {
+    pub(super) fn take_kind(&mut self, value: &mut Value, kind: Kind, shown: &str) -> Checked<At> {
         if value.next < value.end && self.token(value.next).kind == kind {
             value.next += 1;
             return Ok(value.next - 1);
@@ -407,7 +416,7 @@ impl Checker<'_> {
         Err(self.expected(shown, value.next))
     }
 
-    fn finish(&mut self, value: &Value) -> Checked<()> {
+    pub(super) fn finish(&mut self, value: &Value) -> Checked<()> {
         if value.next == value.end && self.token(value.end).is(Sign::Semicolon) {
             return Ok(());
         }
@@ -441,7 +450,7 @@ impl Checker<'_> {
     }
 
     /// The number and the token behind it.
-    fn integer_field(&mut self, field: &Field) -> Checked<(u32, At)> {
+    pub(super) fn integer_field(&mut self, field: &Field) -> Checked<(u32, At)> {
         let mut value = self.field_value(field)?;
         let place = self.take_kind(&mut value, Kind::Integer, "CNUM")?;
         self.finish(&value)?;
@@ -456,10 +465,14 @@ impl Checker<'_> {
         let number = value.next;
         value.next += 1;
         let unit = value.next;
+        if unit >= value.end && self.dialect.forms.bare_seconds {
+            self.finish(&value)?;
+            return Ok(self.text(number).parse().unwrap_or(0.0));
+        }
         if unit >= value.end || self.token(unit).kind != Kind::Word {
-            let help = hint("a duration has a unit: ms, s, m, h, d, w or y");
-            let text = format!("Expected ID got {}\nat\n{}{help}", self.shown(unit), self.at(unit));
-            return Err(self.error(unit, text));
+            let text = format!("Expected ID got {}\nat", self.shown(unit));
+            let draft = self.draft_at(Code::UnknownUnit, &text, unit);
+            return Err(self.error(unit, draft.hint("a duration has a unit: ms, s, m, h, d, w or y")));
         }
         value.next += 1;
         let seconds = self.seconds(number, unit)?;
@@ -482,7 +495,7 @@ impl Checker<'_> {
                 let text = format!(
                     "Unknown duration unit '{other}'\nLegal duration units are 'ms', 's', 'm', 'h', 'd', 'w' and 'y'"
                 );
-                return Err(self.error_at(&text, unit));
+                return Err(self.error_at(Code::UnknownUnit, &text, unit));
             }
         };
         Ok(amount * factor)

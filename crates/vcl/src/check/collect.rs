@@ -1,20 +1,25 @@
 //! First pass: every declared name, with what stands in the way of it.
 
 use super::{Checked, Checker, Instance, Meaning, Reported, Sub, Symbol, nearest};
-use crate::diagnostic::hint;
+use crate::diagnostic::Draft;
 use crate::tree::{At, Block, Declaration, Import, Name, Path, Statement, Sub as SubTree};
-use surface::vcl::{METHODS, VARIABLES};
+use surface::diagnostic::Code;
+use surface::vcl::{METHODS, VARIABLES, newer};
 use surface::vmod::VMODS;
+use surface::vmod::foreign::{self, ForeignRow};
 use vcl_run::program::{Endpoint, InstanceDefinition};
 
 impl<'a> Checker<'a> {
     pub(super) fn collect(&mut self, declarations: &'a [Declaration], builtin: &'a [Declaration]) {
         for row in METHODS {
-            self.subs.push(self.new_sub(row.name.to_owned(), 0));
-            self.subs.last_mut().expect("one was pushed").method = Some(row.method);
+            let name = self.dialect.method_name(row.method);
+            self.subs.push(Sub { method: Some(row.method), ..self.new_sub(name.to_owned(), 0) });
+            if !self.dialect.has_method(row.method) {
+                continue;
+            }
             let meaning = Meaning::Sub(self.subs.len() as u32 - 1);
-            let symbol = Symbol { meaning, defined: self.loaded.builtin, name: row.name.to_owned(), used: true };
-            self.symbols.insert(row.name.to_owned(), symbol);
+            let symbol = Symbol { meaning, defined: self.loaded.builtin, name: name.to_owned(), used: true };
+            self.symbols.insert(name.to_owned(), symbol);
         }
         // The hooks of the built-in VCL, so that the user's pieces go in front of theirs.
         for declaration in builtin {
@@ -27,13 +32,19 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        for declaration in declarations.iter().chain(builtin) {
+        // Before 4.0 a backend may name a probe that is declared further down. Compat: 3.0.7.
+        let is_early = |declaration: &&Declaration| {
+            self.dialect.language.is_some() && matches!(declaration, Declaration::Probe(_))
+        };
+        let (early, others): (Vec<&Declaration>, Vec<_>) = declarations.iter().chain(builtin).partition(is_early);
+        for declaration in early.into_iter().chain(others) {
             // Each reports its own errors.
             let _: Checked<()> = match declaration {
                 Declaration::Version => Ok(()),
                 Declaration::Import(import) => self.import(import),
                 Declaration::Acl(acl) => self.acl(acl),
                 Declaration::Backend(backend) => self.backend(backend),
+                Declaration::Director(director) => self.director(director),
                 Declaration::Probe(probe) => self.probe(probe),
                 Declaration::Sub(sub) => self.sub(sub),
             };
@@ -44,16 +55,17 @@ impl<'a> Checker<'a> {
                 backend.probe = backend.probe.or(self.default_probe);
             }
         }
-        if self.default_backend.is_none() && self.damaged.is_empty() {
-            let help = hint("e.g. backend default { .host = \"127.0.0.1\"; .port = \"8080\"; }");
-            let text = "No backends or directors found in VCL program, at least one is necessary.\n".to_owned() + &help;
-            self.error(self.loaded.builtin, text);
+        if self.default_backend.is_none() && self.default_director.is_none() && self.damaged.is_empty() {
+            let text = "No backends or directors found in VCL program, at least one is necessary.\n";
+            let hint = "e.g. backend default { .host = \"127.0.0.1\"; .port = \"8080\"; }";
+            self.error(self.loaded.builtin, Draft::new(Code::NoBackend).text(text).hint(hint));
         }
     }
 
-    fn new_sub(&self, name: String, defined: At) -> Sub<'a> {
+    pub(super) fn new_sub(&self, name: String, defined: At) -> Sub<'a> {
         Sub {
             method: None,
+            under: None,
             reserved: name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")),
             name,
             defined,
@@ -70,6 +82,9 @@ impl<'a> Checker<'a> {
     /// What the language itself means by a name, if it means anything.
     fn builtin_kind(&self, name: &str) -> Option<&'static str> {
         let is = |word: &str| word.eq_ignore_ascii_case(name);
+        if self.dialect.forms.words_are_names {
+            return self.dialect.reserved.iter().any(|word| is(word)).then_some("reserved");
+        }
         if self.dialect.statements.iter().any(|(word, _)| is(word)) {
             return Some("action");
         }
@@ -79,10 +94,8 @@ impl<'a> Checker<'a> {
         if ["default", "regsub", "regsuball", "true", "false"].into_iter().any(is) {
             return Some("func");
         }
-        if VARIABLES.iter().any(|row| is(row.name)) {
-            return Some("var");
-        }
-        VARIABLES.iter().any(|row| row.name.split('.').next().is_some_and(is)).then_some("none")
+        // What only begins the names of variables (`client`, `local`, `storage`) is free. Compat: Varnish 7.1.
+        VARIABLES.iter().any(|row| is(row.name)).then_some("var")
     }
 
     /// Declares a backend, probe, acl or object.
@@ -90,25 +103,30 @@ impl<'a> Checker<'a> {
         let text = self.name_text(name);
         if name.first != name.last {
             let message = format!("Name of {shown}, '{text}', contains illegal character '.'");
-            return Err(self.error_between(&message, name.first, name.last));
+            return Err(self.error_between(Code::MalformedName, &message, name.first, name.last));
         }
         if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
-            let text = format!("Symbols named 'vcl_*' are reserved.\nAt:{}", self.at(name.first));
-            return Err(self.error(name.first, text));
+            let draft = Draft::new(Code::ReservedName).text("Symbols named 'vcl_*' are reserved.\nAt:");
+            return Err(self.error(name.first, draft.at(self.token(name.first))));
         }
         let default_ok = text == "default" && matches!(meaning, Meaning::Backend(_) | Meaning::Probe(_));
         if !default_ok && let Some(kind) = self.builtin_kind(&text) {
-            return Err(self.error_at(&format!("Name {text} must have type '{kind}'."), name.first));
+            let text = format!("Name {text} must have type '{kind}'.");
+            return Err(self.error_at(Code::ReservedName, &text, name.first));
         }
         // Probes and backends may both be called `default`.
-        let key = match meaning {
+        let mut key = match meaning {
             Meaning::Probe(_) if default_ok => "probe default".to_owned(),
             _ => text.to_ascii_lowercase(),
         };
+        let other = |known: &Symbol| std::mem::discriminant(&known.meaning) != std::mem::discriminant(&meaning);
+        if self.dialect.forms.names_by_kind && self.symbols.get(&key).is_some_and(other) {
+            key = format!("{} {key}", meaning.kind());
+        }
         if let Some(known) = self.symbols.get(&key) {
             if default_ok && matches!(meaning, Meaning::Backend(_)) {
-                let message = format!("Only one default director possible.\n{}", self.at(name.first));
-                return Err(self.error(name.first, message));
+                let text = "Only one default director possible.";
+                return Err(self.error_at(Code::Redefined, text, name.first));
             }
             let again = std::mem::discriminant(&known.meaning) == std::mem::discriminant(&meaning);
             let defined = known.defined;
@@ -118,12 +136,12 @@ impl<'a> Checker<'a> {
                 } else {
                     ""
                 };
-                format!("{title} '{text}' redefined{dot}\n{}", self.at(name.first))
+                format!("{title} '{text}' redefined{dot}")
             } else {
-                format!("Name '{text}' already defined.\n{}", self.at(name.first))
+                format!("Name '{text}' already defined.")
             };
-            let message = format!("{message}\nFirst definition:\n{}", self.at(defined));
-            return Err(self.error(name.first, message));
+            let draft = self.draft_at(Code::Redefined, &message, name.first);
+            return Err(self.error(name.first, draft.text("\nFirst definition:\n").at(self.token(defined))));
         }
         let symbol = Symbol { meaning, defined: name.first, name: text.clone(), used: false };
         self.symbols.insert(key, symbol);
@@ -136,26 +154,33 @@ impl<'a> Checker<'a> {
         let alias = self.name_text(name);
         let Some(row) = VMODS.iter().find(|row| row.name == vmod) else {
             self.damaged.insert(alias.to_ascii_lowercase());
-            let near = nearest(vmod, VMODS.iter().map(|row| row.name));
             let all: Vec<&str> = VMODS.iter().map(|row| row.name).collect();
-            let mut help = match near {
-                Some(near) => format!("did you mean {near}? "),
-                None => String::new(),
+            let token = self.token(import.name);
+            let draft = self.draft_at(Code::UnknownVmod, &format!("Could not find VMOD {vmod}"), import.name);
+            let near = nearest(vmod, all.iter().copied());
+            let help = match (foreign::find(vmod), near) {
+                (Some(ForeignRow { purpose, instead: "", .. }), _) => {
+                    format!("it is for {purpose}, and nothing here does that")
+                }
+                (Some(ForeignRow { purpose, instead, .. }), _) => {
+                    format!("it is for {purpose}, for which there is {instead}")
+                }
+                (None, Some(near)) => format!("did you mean {near}?"),
+                (None, None) => format!("VMODs are part of the program: {}", all.join(", ")),
             };
-            help += &format!("VMODs are part of the program; there are {}", all.join(", "));
-            let text = format!("Could not find VMOD {vmod}\n{}{}", self.at(import.name), hint(&help));
-            return Err(self.error(import.name, text));
+            let draft = draft.nearest(token, token, near).hint(help);
+            return Err(self.error(import.name, draft));
         };
         if alias.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
-            let text = format!("Symbols named 'vcl_*' are reserved.\nAt:{}", self.at(name.first));
-            return Err(self.error(name.first, text));
+            let draft = Draft::new(Code::ReservedName).text("Symbols named 'vcl_*' are reserved.\nAt:");
+            return Err(self.error(name.first, draft.at(self.token(name.first))));
         }
         let key = alias.to_ascii_lowercase();
         match self.symbols.get(&key).map(|symbol| symbol.meaning) {
             Some(Meaning::Vmod(known)) if known == row.name => return Ok(()),
             Some(Meaning::Vmod(_)) => {
                 let text = format!("Another module already imported as {alias}.");
-                return Err(self.error_between(&text, import.keyword, import.end));
+                return Err(self.error_between(Code::AliasTaken, &text, import.keyword, import.end));
             }
             Some(_) => return Err(self.wrong_type(&alias, name.first, name.last, "vmod")),
             None if self.builtin_kind(&alias).is_some() => {
@@ -177,15 +202,15 @@ impl<'a> Checker<'a> {
     pub(super) fn wrong_type(&mut self, name: &str, first: At, last: At, expected: &str) -> Reported {
         let known = self.symbol(name).map(|symbol| (symbol.meaning.kind(), Some(symbol.defined)));
         let (kind, defined) = known.unwrap_or((self.builtin_kind(name).unwrap_or("none"), None));
-        let place = self.between(first, last);
-        let mut text = format!("Symbol '{name}' has wrong type ({kind}), expected {expected}:\nAt: {place}\n");
-        match defined {
+        let text = format!("Symbol '{name}' has wrong type ({kind}), expected {expected}:\nAt: ");
+        let draft = Draft::new(Code::WrongSymbol).text(text).between(self.token(first), self.token(last));
+        let draft = match defined {
             Some(defined) if defined < self.loaded.builtin => {
-                text += &format!("Symbol was defined here: {}", self.at(defined));
+                draft.text("\nSymbol was defined here: ").at(self.token(defined))
             }
-            _ => text += "Symbol was builtin\n",
-        }
-        self.error(first, text)
+            _ => draft.text("\nSymbol was builtin\n"),
+        };
+        self.error(first, draft)
     }
 
     fn sub(&mut self, tree: &'a SubTree) -> Checked<()> {
@@ -200,20 +225,26 @@ impl<'a> Checker<'a> {
     fn declare_sub(&mut self, tree: &'a SubTree, name: &str, first: At) -> Checked<()> {
         if tree.name.first != tree.name.last {
             let message = format!("Name of subroutine, '{name}', contains illegal character '.'");
-            return Err(self.error_between(&message, first, tree.name.last));
+            return Err(self.error_between(Code::MalformedName, &message, first, tree.name.last));
         }
-        match self.symbol(name).map(|symbol| symbol.meaning) {
+        if self.dialect.language.is_some_and(|language| language.ignored_methods.contains(&name)) {
+            self.without_effect(&format!("'{name}'"), first, first);
+            return Ok(());
+        }
+        let by_kind = self.dialect.forms.names_by_kind;
+        let mut key = self.key(name, &["sub"]);
+        if by_kind && self.symbols.get(&key).is_some_and(|symbol| !matches!(symbol.meaning, Meaning::Sub(_))) {
+            key = format!("sub {key}");
+        }
+        match self.symbols.get(&key).map(|symbol| symbol.meaning) {
             Some(Meaning::Sub(index)) => {
                 let sub = &mut self.subs[index as usize];
                 if !sub.reserved {
                     let defined = sub.defined;
                     let name = self.subs[index as usize].name.clone();
-                    let text = format!(
-                        "Subroutine '{name}' redefined\n{}\nPreviously defined here:\n{}",
-                        self.at(first),
-                        self.at(defined)
-                    );
-                    return Err(self.error(first, text));
+                    let draft = self.draft_at(Code::Redefined, &format!("Subroutine '{name}' redefined"), first);
+                    let draft = draft.text("\nPreviously defined here:\n").at(self.token(defined));
+                    return Err(self.error(first, draft));
                 }
                 if sub.pieces.is_empty() {
                     sub.defined = first;
@@ -223,17 +254,23 @@ impl<'a> Checker<'a> {
             }
             Some(_) => Err(self.wrong_type(name, first, first, "sub")),
             None if self.builtin_kind(name).is_some() => Err(self.wrong_type(name, first, first, "sub")),
-            None if name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) => {
-                let known: Vec<String> =
-                    self.subs.iter().filter(|sub| sub.reserved).map(|sub| sub.name.clone()).collect();
-                let help = nearest(name, known.iter().map(String::as_str))
-                    .map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
-                let text = format!(
-                    "The names 'vcl_*' are reserved for subroutines.\n{}\nValid vcl_* subroutines are:\n\t{}\n{help}",
-                    self.at(first),
-                    known.join("\n\t")
-                );
-                Err(self.error(first, text))
+            None if name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_"))
+                && !self.may_name_sub(name) =>
+            {
+                let named = |sub: &&Sub<'_>| sub.method.is_none_or(|method| self.dialect.has_method(method));
+                let reserved = self.subs.iter().filter(|sub| sub.reserved).filter(named);
+                let known: Vec<String> = reserved.map(|sub| sub.name.clone()).collect();
+                let near = nearest(name, known.iter().map(String::as_str));
+                let text = "The names 'vcl_*' are reserved for subroutines.";
+                let draft = self.draft_at(Code::UnknownMethod, text, first);
+                let draft = draft.text(format!("\nValid vcl_* subroutines are:\n\t{}\n", known.join("\n\t")));
+                let newer = newer::find(newer::NEWER_METHODS, name);
+                let moved = self.dialect.moved.iter().find(|(old, _)| old.eq_ignore_ascii_case(name));
+                let near = if moved.is_some() || newer.is_some() { None } else { near };
+                let hint = newer.map(|row| format!("it came with Varnish {}; here, {}", row.since, row.instead));
+                let draft = draft.nearest(self.token(first), self.token(first), near);
+                let draft = draft.maybe_hint(moved.map(|&(_, instead)| instead)).maybe_hint(hint);
+                Err(self.error(first, draft))
             }
             None => {
                 let mut sub = self.new_sub(name.to_owned(), first);
@@ -241,10 +278,16 @@ impl<'a> Checker<'a> {
                 self.subs.push(sub);
                 let meaning = Meaning::Sub(self.subs.len() as u32 - 1);
                 let symbol = Symbol { meaning, defined: first, name: name.to_owned(), used: false };
-                self.symbols.insert(name.to_ascii_lowercase(), symbol);
+                self.symbols.insert(key, symbol);
                 Ok(())
             }
         }
+    }
+
+    /// Whether a name that begins like that of a method can be that of a subroutine: in the old dialects, where nothing was
+    /// reserved, unless it is the name of a method of another one.
+    fn may_name_sub(&self, name: &str) -> bool {
+        self.dialect.forms.words_are_names && !self.dialect.moved.iter().any(|(other, _)| *other == name)
     }
 
     /// Declares the objects that a block makes.
@@ -294,10 +337,9 @@ impl<'a> Checker<'a> {
         let (first, last) = (class.first(), class.segments.last().map_or(class.first(), |segment| segment.name));
         let written = words.join(".");
         let vmod = match (words.as_slice(), self.symbol(words[0]).map(|symbol| (symbol.meaning, symbol.defined))) {
-            ([_], Some((meaning, _))) => {
-                let _ = meaning;
-                return Err(self.wrong_type(&written, first, last, "object"));
-            }
+            // Compat: in VCL 4.0 no name of another kind is looked at here.
+            ([_], Some(_)) if self.loaded.syntax == 40 => return Err(self.not_found(&written, first, last, None)),
+            ([_], Some(_)) => return Err(self.wrong_type(&written, first, last, "object")),
             ([_, _, ..], Some((Meaning::Vmod(vmod), defined))) if defined < first => vmod,
             _ if self.is_damaged(words[0]) => return Err(Reported),
             _ => {
@@ -323,8 +365,20 @@ impl<'a> Checker<'a> {
 
     /// `Symbol not found: 'x'`
     pub(super) fn not_found(&mut self, name: &str, first: At, last: At, help: Option<&str>) -> Reported {
-        let place = self.between(first, last);
-        let help = help.map_or(String::new(), hint);
-        self.error(first, format!("Symbol not found: '{name}'\nAt: {place}{help}"))
+        self.unknown_symbol(name, first, last, help, None)
+    }
+
+    /// The same, with what may have been meant.
+    pub(super) fn unknown_symbol(
+        &mut self,
+        name: &str,
+        first: At,
+        last: At,
+        help: Option<&str>,
+        near: Option<&str>,
+    ) -> Reported {
+        let (from, to) = (self.token(first), self.token(last));
+        let draft = Draft::new(Code::UnknownSymbol).text(format!("Symbol not found: '{name}'\nAt: ")).between(from, to);
+        self.error(first, draft.maybe_hint(help).nearest(from, to, near))
     }
 }

@@ -1,8 +1,8 @@
 //! Where instructions and constants gather; each constant, pattern and header name is kept once.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use surface::vcl::HttpObject;
-use vcl_run::program::{Op, Point};
+use vcl_run::program::{Comparison, Op, Point};
 
 /// The growing tables of a program.
 #[derive(Debug, Default)]
@@ -12,6 +12,8 @@ pub(super) struct Emitter {
     pub(super) headers: Vec<String>,
     pub(super) regexes: Vec<String>,
     pub(super) points: Vec<Point>,
+    /// Places of the instructions that end methods.
+    pub(super) returns: Vec<(u32, Point)>,
     known_constants: HashMap<Vec<u8>, (u32, u32)>,
     known_headers: HashMap<String, u32>,
     known_regexes: HashMap<String, u32>,
@@ -73,6 +75,11 @@ impl Emitter {
         self.known_regexes.get(pattern).copied()
     }
 
+    /// Index of a pattern of the compiler's own, which is known to compile.
+    pub(super) fn add_pattern(&mut self, pattern: &str) -> u32 {
+        self.regex(pattern).unwrap_or_else(|| self.add_regex(pattern.to_owned()))
+    }
+
     pub(super) fn add_regex(&mut self, pattern: String) -> u32 {
         let index = self.regexes.len() as u32;
         self.regexes.push(pattern.clone());
@@ -97,8 +104,27 @@ impl Emitter {
         {
             self.code.pop();
             self.op(Op::MatchHeader(http, name, regex));
+        } else if let Some(Op::Read(var)) = self.code.last().copied() {
+            self.code.pop();
+            self.op(Op::MatchVariable(var, regex));
         } else {
             self.op(Op::Match(regex));
+        }
+    }
+
+    /// Compares the two values on the stack.
+    pub(super) fn compare(&mut self, comparison: Comparison) {
+        if let (Comparison::Equal | Comparison::NotEqual, Some([Op::ReadHeader(http, name), Op::Text { start, len }])) =
+            (comparison, self.code.last_chunk().copied())
+            && let (Ok(name), Ok(len)) = (u16::try_from(name), u16::try_from(len))
+        {
+            self.code.truncate(self.code.len() - 2);
+            self.op(Op::HeaderIs { http, name, len, start });
+            if comparison == Comparison::NotEqual {
+                self.op(Op::Not);
+            }
+        } else {
+            self.op(Op::Compare(comparison));
         }
     }
 

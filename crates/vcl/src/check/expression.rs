@@ -5,10 +5,11 @@
 //! Compat: which operands fit is as observed in Varnish 7.1.1, also where that is odd (a sum of two TIMEs is text in text).
 
 use super::{Checked, Checker, Reported};
-use crate::diagnostic::hint;
+use crate::diagnostic::Draft;
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Expression, ExpressionKind};
 use std::net::IpAddr;
+use surface::diagnostic::Code;
 use surface::vcl::Type;
 use vcl_run::program::{Arithmetic, Comparison, Op};
 use vcl_run::regex::Regex;
@@ -57,8 +58,14 @@ fn has_text(kind: Type) -> bool {
             | Type::Stevedore
             | Type::Acl
             | Type::Probe
+            | Type::Header
             | Type::Enum
     )
+}
+
+/// Whether a sign may stand where that type is looked for. Compat: Varnish 7.1.1 has it there and nowhere else.
+fn may_be_negative(wanted: Type) -> bool {
+    matches!(wanted, Type::Int | Type::Real | Type::Duration | Type::String | Type::Strands)
 }
 
 /// The name of a type that is looked for.
@@ -96,6 +103,12 @@ impl Checker<'_> {
         self.convert(typed, wanted, expression)
     }
 
+    /// Leaves the value of an expression that has just that type, without a conversion.
+    pub(super) fn exact(&mut self, expression: &Expression, wanted: Type) -> Checked<()> {
+        let typed = self.lowered(expression, wanted)?;
+        if typed == Typed::Plain(wanted) { Ok(()) } else { Err(self.mismatch(typed, wanted, expression)) }
+    }
+
     /// A pattern that began as a string and goes on as something else.
     fn pattern_ends(&mut self, rest: &[(At, Expression)]) -> Reported {
         for (operator, operand) in rest {
@@ -104,7 +117,8 @@ impl Checker<'_> {
                 return self.expected(after, *operator);
             }
             if self.constant_text(operand).is_none() {
-                return self.expected("CSTR", operand.first);
+                let text = format!("Expected CSTR got {}\nat", self.shown(operand.first));
+                return self.error_at(Code::PatternNotConstant, &text, operand.first);
             }
         }
         Reported
@@ -131,18 +145,27 @@ impl Checker<'_> {
             }
             _ => {}
         }
+        Err(self.mismatch(from, wanted, expression))
+    }
+
+    /// `Expression has type X, expected Y`
+    fn mismatch(&mut self, from: Typed, wanted: Type, expression: &Expression) -> Reported {
+        let text = |kind| matches!(kind, Type::String | Type::Strands | Type::Body);
         let (first, last) = (expression.first, expression.last);
         let name = self.typed_name(from);
-        let mut message = String::new();
-        if text(wanted) {
-            message = format!("Cannot convert {name} to STRING.\n{}\n", self.at(last + 1));
-        }
         let wanted_name = wanted_name(wanted);
-        message += &format!("Expression has type {name}, expected {wanted_name}\n{}", self.between(first, last));
-        if let Some(help) = conversion_hint(&name, wanted) {
-            message += &hint(&help);
+        let draft = Draft::new(Code::TypeMismatch);
+        let mut draft = if text(wanted) {
+            let draft = draft.text(format!("Cannot convert {name} to STRING.\n")).at(self.token(last + 1));
+            draft.text(format!("\nExpression has type {name}, expected {wanted_name}\n"))
+        } else {
+            draft.text(format!("Expression has type {name}, expected {wanted_name}\n"))
+        };
+        draft = draft.between(self.token(first), self.token(last)).primary(self.token(first), self.token(last));
+        if wanted == Type::Duration && first == last && matches!(expression.kind, ExpressionKind::Number(None)) {
+            draft = draft.suggest(self.token(first), self.token(last), format!("{}s", self.text(first)));
         }
-        Err(self.error(first, message))
+        self.error(first, draft.maybe_hint(conversion_hint(&name, wanted)))
     }
 
     fn has_truth(&self, typed: Typed) -> bool {
@@ -155,7 +178,7 @@ impl Checker<'_> {
             ExpressionKind::Or(operands) => self.logical(operands, "||", Op::OrElse),
             ExpressionKind::And(operands) => self.logical(operands, "&&", Op::AndThen),
             ExpressionKind::Not(operand) => {
-                let typed = self.lowered(operand, Type::Bool)?;
+                let typed = self.lowered(operand, wanted)?;
                 self.truth(typed, "'!' must be followed by BOOL, found", expression.first, expression.last)?;
                 self.emitter.op(Op::Not);
                 Ok(Typed::Plain(Type::Bool))
@@ -163,6 +186,13 @@ impl Checker<'_> {
             ExpressionKind::Compare(operands, operator) => self.comparison(&operands.0, *operator, &operands.1, wanted),
             ExpressionKind::Sum(first, rest) => self.sum(first, rest, wanted),
             ExpressionKind::Product(first, rest) => self.product(first, rest, wanted),
+            ExpressionKind::Juxtaposed(parts) => self.juxtaposed(parts),
+            ExpressionKind::Negate(_) if !may_be_negative(wanted) => {
+                let shown = if wanted == Type::Body { wanted.name() } else { wanted_name(wanted) };
+                let text = format!("Unknown token '-' when looking for {shown}\n");
+                let draft = self.draft_at(Code::ExpectedExpression, &text, expression.first);
+                Err(self.error(expression.first, draft.hint("0 - x is the same")))
+            }
             ExpressionKind::Negate(operand) => {
                 let typed = self.lowered(operand, wanted)?;
                 match typed {
@@ -173,7 +203,7 @@ impl Checker<'_> {
                     _ => {
                         let name = self.typed_name(typed);
                         let text = format!("Operator - not possible on type {name}.");
-                        Err(self.error_at(&text, expression.first))
+                        Err(self.error_at(Code::OperatorImpossible, &text, expression.first))
                     }
                 }
             }
@@ -189,12 +219,12 @@ impl Checker<'_> {
             ExpressionKind::Path(path) => self.path_value(path, expression.first, expression.last, wanted, false),
             ExpressionKind::Member(base, members) => {
                 let typed = self.lowered(base, Type::String)?;
-                self.members(typed, members, base.first)
+                self.members(typed, members)
             }
             ExpressionKind::Unexpected => {
                 let shown = self.shown(expression.first);
                 let text = format!("Unknown token {shown} when looking for {}\n", wanted_name(wanted));
-                Err(self.error_at(&text, expression.first))
+                Err(self.error_at(Code::ExpectedExpression, &text, expression.first))
             }
         }
     }
@@ -209,7 +239,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let text = format!("{message} {}.", self.typed_name(typed));
-        Err(self.error_between(&text, first, last))
+        Err(self.error_between(Code::BooleanExpected, &text, first, last))
     }
 
     fn logical(&mut self, operands: &[Expression], sign: &str, jump: fn(u32) -> Op) -> Checked<Typed> {
@@ -234,6 +264,16 @@ impl Checker<'_> {
             Kind::Sign(sign) => sign,
             _ => return Err(Reported),
         };
+        if left_type == Typed::Plain(Type::Ip)
+            && self.dialect.forms.address_equals_acl
+            && matches!(sign, Sign::Equal | Sign::NotEqual)
+        {
+            self.address_equals(right)?;
+            if sign == Sign::NotEqual {
+                self.emitter.op(Op::Not);
+            }
+            return Ok(Typed::Plain(Type::Bool));
+        }
         if matches!(sign, Sign::Match | Sign::NotMatch) {
             match left_type {
                 typed if typed.is_text() => match self.constant_text(right) {
@@ -256,10 +296,9 @@ impl Checker<'_> {
                     }
                 }
                 other => {
-                    let help = hint("a STRING matches a regular expression, an IP an acl");
-                    let name = self.typed_name(other);
-                    let text = format!("Operator {shown} not possible on {name}\n{}{help}", self.at(operator));
-                    return Err(self.error(operator, text));
+                    let text = format!("Operator {shown} not possible on {}", self.typed_name(other));
+                    let draft = self.draft_at(Code::OperatorImpossible, &text, operator);
+                    return Err(self.error(operator, draft.hint("a STRING matches a regular expression, an IP an acl")));
                 }
             }
             if sign == Sign::NotMatch {
@@ -285,27 +324,30 @@ impl Checker<'_> {
         };
         if !possible {
             let name = self.typed_name(left_type);
-            return Err(self.error_at(&format!("Operator {shown} not possible on {name}"), operator));
+            let text = format!("Operator {shown} not possible on {name}");
+            return Err(self.error_at(Code::OperatorImpossible, &text, operator));
         }
         let left_base = left_type.base().unwrap_or(Type::Void);
         let right_type = self.lowered(right, left_base)?;
         if right_type.base() != Some(left_base) {
             let (left_name, right_name) = (self.typed_name(left_type), self.typed_name(right_type));
             let help = match (left_base, right_type.base()) {
-                (Type::Duration, Some(Type::Int | Type::Real)) => hint("a duration has a unit: 10s"),
-                (Type::Real, Some(Type::Int)) => hint("write the number with a dot: 1.0"),
-                (Type::String, _) => hint("\"\" + x makes a STRING of x"),
-                (_, Some(Type::String)) => hint("both sides have one type; \"\" + x makes a STRING of x"),
-                _ => String::new(),
+                (Type::Duration, Some(Type::Int | Type::Real)) => Some("a duration has a unit: 10s"),
+                (Type::Real, Some(Type::Int)) => Some("write the number with a dot: 1.0"),
+                (Type::String, _) => Some("\"\" + x makes a STRING of x"),
+                (_, Some(Type::String)) => Some("both sides have one type; \"\" + x makes a STRING of x"),
+                _ => None,
             };
-            let text = format!(
-                "Comparison of different types: {left_name} '{shown}' {right_name}\n{}{help}",
-                self.at(operator)
-            );
-            return Err(self.error(operator, text));
+            let text = format!("Comparison of different types: {left_name} '{shown}' {right_name}");
+            let draft = self.draft_at(Code::ComparisonMismatch, &text, operator);
+            return Err(self.error(operator, draft.maybe_hint(help)));
         }
         let joined = left_type == Typed::Joined || right_type == Typed::Joined;
-        self.emitter.op(if joined { Op::CompareJoined(comparison) } else { Op::Compare(comparison) });
+        if joined {
+            self.emitter.op(Op::CompareJoined(comparison));
+        } else {
+            self.emitter.compare(comparison);
+        }
         Ok(Typed::Plain(Type::Bool))
     }
 
@@ -321,7 +363,8 @@ impl Checker<'_> {
         for (operator, operand) in rest {
             let plus = self.token(*operator).is(Sign::Plus);
             let operand_wanted = match typed.base() {
-                Some(Type::Time) => Type::Duration,
+                Some(kind @ (Type::Int | Type::Real | Type::Duration | Type::Bytes | Type::Time)) => kind,
+                Some(_) if text_wanted => Type::String,
                 Some(kind) => kind,
                 None => Type::String,
             };
@@ -341,18 +384,24 @@ impl Checker<'_> {
                 continue;
             }
             let joinable = |typed: Typed| typed.is_text() || matches!(typed, Typed::Plain(kind) if has_text(kind));
+            if plus && text_wanted && (!joinable(typed) || !joinable(right)) {
+                let wrong = if joinable(typed) { right } else { typed };
+                let text = format!("Cannot convert {} to STRING.", self.typed_name(wrong));
+                let draft = self.draft_at(Code::TypeMismatch, &text, operand.last + 1);
+                return Err(self.error(*operator, draft.primary(self.token(*operator), self.token(operand.last))));
+            }
             if !plus || !(left_is_text || text_wanted) || !joinable(typed) || !joinable(right) {
                 let (left_name, right_name) = (self.typed_name(typed), self.typed_name(right));
                 let sign = self.text_of_sign(*operator);
-                let text =
-                    format!("{left_name} {sign} {right_name} not possible.\n{}", self.between(*operator, operand.last));
+                let text = format!("{left_name} {sign} {right_name} not possible.");
                 let help = match (typed.base(), right.base()) {
-                    (Some(Type::Duration), Some(Type::Int | Type::Real)) => hint("a duration has a unit: 10s"),
-                    (Some(Type::String), _) if !plus => String::new(),
-                    (_, Some(Type::String)) if plus => hint("\"\" + ... makes text of what is added"),
-                    _ => String::new(),
+                    (Some(Type::Duration), Some(Type::Int | Type::Real)) => Some("a duration has a unit: 10s"),
+                    (Some(Type::String), _) if !plus => None,
+                    (_, Some(Type::String)) if plus => Some("\"\" + ... makes text of what is added"),
+                    _ => None,
                 };
-                return Err(self.error(*operator, text + &help));
+                let draft = self.draft_between(Code::OperatorImpossible, &text, *operator, operand.last);
+                return Err(self.error(*operator, draft.maybe_hint(help)));
             }
             if waiting == 0 {
                 waiting = 1;
@@ -389,6 +438,23 @@ impl Checker<'_> {
         }
     }
 
+    /// Strings behind each other.
+    fn juxtaposed(&mut self, parts: &[Expression]) -> Checked<Typed> {
+        let mut waiting = 0;
+        for part in parts {
+            self.value(part, Type::String)?;
+            waiting += 1;
+            if waiting == JOIN_MAX {
+                self.emitter.op(Op::Join(waiting));
+                waiting = 1;
+            }
+        }
+        if waiting > 1 {
+            self.emitter.op(Op::Join(waiting));
+        }
+        Ok(Typed::Joined)
+    }
+
     fn product(&mut self, first: &Expression, rest: &[(At, Expression)], wanted: Type) -> Checked<Typed> {
         let mut typed = self.lowered(first, wanted)?;
         for (operator, operand) in rest {
@@ -402,12 +468,12 @@ impl Checker<'_> {
                 (Typed::Plain(Type::Int), _) => Type::Int,
                 (Typed::Plain(_), Arithmetic::Remainder)
                 | (Typed::Joined | Typed::Instance(_), Arithmetic::Remainder) => {
-                    return Err(self.error_at("Operator % only possible on INT.", *operator));
+                    return Err(self.error_at(Code::OperatorImpossible, "Operator % only possible on INT.", *operator));
                 }
                 (Typed::Plain(Type::Bytes | Type::Duration | Type::Real), _) => Type::Real,
                 _ => {
                     let text = format!("Operator {sign} not possible on type {left_name}.");
-                    return Err(self.error_at(&text, *operator));
+                    return Err(self.error_at(Code::OperatorImpossible, &text, *operator));
                 }
             };
             let right = self.lowered(operand, operand_wanted)?;
@@ -418,14 +484,15 @@ impl Checker<'_> {
             let Some(result) = result else {
                 let right_name = self.typed_name(right);
                 let help = match (typed.base(), right.base()) {
-                    (Some(Type::Int), Some(Type::Duration | Type::Bytes)) => hint("put the number on the right"),
+                    (Some(Type::Int), Some(Type::Duration | Type::Bytes)) => Some("put the number on the right"),
                     (Some(Type::Int), Some(Type::Real)) => {
-                        hint("write the left number with a dot, or put it on the right")
+                        Some("write the left number with a dot, or put it on the right")
                     }
-                    _ => String::new(),
+                    _ => None,
                 };
-                let text = format!("{left_name} {sign} {right_name} not possible.\n{}{help}", self.at(*operator));
-                return Err(self.error(*operator, text));
+                let text = format!("{left_name} {sign} {right_name} not possible.");
+                let draft = self.draft_at(Code::OperatorImpossible, &text, *operator);
+                return Err(self.error(*operator, draft.maybe_hint(help)));
             };
             self.emitter.op(Op::Calculate(arithmetic));
             typed = Typed::Plain(result);
@@ -437,9 +504,9 @@ impl Checker<'_> {
         if wanted == Type::Ip {
             let written = String::from_utf8_lossy(self.loaded.sources.content(self.token(token))).into_owned();
             if written.starts_with('/') {
-                let help = hint("a Unix socket has no IP address");
-                let text = format!("Cannot convert to an IP address: '\"{written}\"'\n{}{help}", self.at(token));
-                return Err(self.error(token, text));
+                let text = format!("Cannot convert to an IP address: '\"{written}\"'");
+                let draft = self.draft_at(Code::AddressConstant, &text, token);
+                return Err(self.error(token, draft.hint("a Unix socket has no IP address")));
             }
             match self.address_constant(&written) {
                 Ok((IpAddr::V4(address), port)) => self.emitter.op(Op::Ip4 { address: address.octets(), port }),
@@ -451,7 +518,7 @@ impl Checker<'_> {
                     let text = format!(
                         "IP constant '\"{written}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)"
                     );
-                    return Err(self.error_at(&text, token));
+                    return Err(self.error_at(Code::AddressConstant, &text, token));
                 }
             }
             return Ok(Typed::Plain(Type::Ip));
@@ -466,15 +533,14 @@ impl Checker<'_> {
         if wanted == Type::Bytes {
             let Some(unit) = unit else {
                 let next = token + 1;
-                let help = hint("e.g. 10KB");
-                let text =
-                    format!("Expected BYTES unit (B, KB, MB...) got {}\n{}{help}", self.shown(next), self.at(next));
-                return Err(self.error(next, text));
+                let text = format!("Expected BYTES unit (B, KB, MB...) got {}", self.shown(next));
+                let draft = self.draft_at(Code::UnknownUnit, &text, next);
+                return Err(self.error(next, draft.hint("e.g. 10KB")));
             };
             let amount: f64 = self.text(token).parse().unwrap_or(0.0);
             let Some(factor) = bytes_unit(self.text(unit)) else {
-                let text = format!("Unknown BYTES unit of measurement ([KMGTP][B]) {}", self.shown(unit));
-                return Err(self.error_at(&text, unit));
+                let text = format!("Unknown BYTES unit of measurement ([KMGTP][B]){}", self.shown(unit));
+                return Err(self.error_at(Code::UnknownUnit, &text, unit));
             };
             self.emitter.op(Op::Bytes((amount * factor) as i64));
             return Ok(Typed::Plain(Type::Bytes));
@@ -484,10 +550,14 @@ impl Checker<'_> {
             self.emitter.op(Op::Duration(seconds));
             return Ok(Typed::Plain(Type::Duration));
         }
-        if real {
+        if real || wanted == Type::Real {
             let value = self.text(token).parse().unwrap_or(0.0);
             self.emitter.op(Op::Real(value));
             return Ok(Typed::Plain(Type::Real));
+        }
+        if wanted == Type::Duration && self.dialect.forms.bare_seconds {
+            self.emitter.op(Op::Duration(self.text(token).parse().unwrap_or(0.0)));
+            return Ok(Typed::Plain(Type::Duration));
         }
         let value = self.text(token).parse().unwrap_or(i64::MAX);
         self.emitter.op(Op::Int(value));
@@ -499,6 +569,10 @@ impl Checker<'_> {
         match &expression.kind {
             ExpressionKind::Text => Some(self.loaded.sources.content(self.token(expression.first)).to_vec()),
             ExpressionKind::Group(inner) => self.constant_text(inner),
+            ExpressionKind::Juxtaposed(parts) => {
+                let parts: Option<Vec<Vec<u8>>> = parts.iter().map(|part| self.constant_text(part)).collect();
+                Some(parts?.concat())
+            }
             ExpressionKind::Sum(first, rest) => {
                 let mut text = self.constant_text(first)?;
                 for (operator, operand) in rest {
@@ -516,24 +590,22 @@ impl Checker<'_> {
     /// Index of a pattern; each is looked at once, to see that it compiles.
     pub(super) fn regex(&mut self, pattern: &[u8], expression: &Expression) -> Checked<u32> {
         // Patterns are text; bytes that are none are written as escapes, which PCRE reads as the same bytes.
+        let prefix = if self.dialect.forms.patterns_ignore_case { "(?i)" } else { "" };
         let pattern: String = pattern
             .utf8_chunks()
             .flat_map(|chunk| {
                 let invalid = chunk.invalid().iter().map(|byte| format!("\\x{{{byte:02x}}}"));
                 std::iter::once(chunk.valid().to_owned()).chain(invalid)
             })
-            .collect();
+            .fold(prefix.to_owned(), |all, part| all + &part);
         if let Some(known) = self.emitter.regex(&pattern) {
             return Ok(known);
         }
         if let Err(error) = Regex::check(&pattern) {
-            let help = match error.offset {
-                Some(offset) => hint(&format!("at byte {offset} of the pattern")),
-                None => String::new(),
-            };
-            let place = self.between(expression.first, expression.last);
-            let text = format!("Regexp compilation error:\n\n{}\n\n{place}{help}", error.text);
-            return Err(self.error(expression.first, text));
+            let text = format!("Regexp compilation error:\n\n{}\n", error.text);
+            let draft = self.draft_between(Code::RegexInvalid, &text, expression.first, expression.last);
+            let hint = error.offset.map(|offset| format!("at byte {offset} of the pattern"));
+            return Err(self.error(expression.first, draft.maybe_hint(hint)));
         }
         Ok(self.emitter.add_regex(pattern))
     }

@@ -1,15 +1,18 @@
 //! The graph of calls: what each method reaches must be available to it, and nothing may reach itself.
 
-use super::{Checker, UseKind, available_hint};
+use super::{Checker, Sub, UseKind};
+use crate::diagnostic::Draft;
 use crate::tree::At;
 use std::collections::HashSet;
-use surface::vcl::{METHODS, MethodRow, at};
+use surface::diagnostic::Code;
+use surface::vcl::{Action, METHODS, MethodRow, at};
 
 impl Checker<'_> {
     pub(super) fn flow(&mut self) {
         if self.recursion() {
             return;
         }
+        self.unreachable();
         self.available_at();
         let mut rows: Vec<&MethodRow> = METHODS.iter().collect();
         rows.sort_by_key(|row| row.name);
@@ -55,15 +58,15 @@ impl Checker<'_> {
         found
     }
 
-    fn cycle(&self, path: &[(usize, usize)]) -> String {
+    fn cycle(&self, path: &[(usize, usize)]) -> Draft {
         let first = path[0].0;
-        let mut text = format!("Subroutine recurses on\n{}", self.at(self.subs[first].defined));
+        let mut draft = self.draft_at(Code::Recursion, "Subroutine recurses on", self.subs[first].defined);
         for &(sub, next) in path {
             let sub = &self.subs[sub];
             let call = sub.calls[next - 1].1;
-            text += &format!("\n\n...called from \"{}\"\n{}", sub.name, self.at(call));
+            draft = draft.text(format!("\n\n...called from \"{}\"\n", sub.name)).at(self.token(call));
         }
-        text
+        draft
     }
 
     /// Works out, from the leaves of the graph up, where each subroutine may run.
@@ -83,9 +86,12 @@ impl Checker<'_> {
                 let entry = &self.subs[sub];
                 let mut mask = entry.uses.iter().fold(at::ALL, |mask, used| mask & used.at);
                 for row in METHODS {
-                    if entry.returns.iter().any(|(action, _)| !row.actions.contains(action)) {
+                    if entry.returns.iter().any(|&(action, _)| !self.may_end(entry, row, action)) {
                         mask &= !row.bit;
                     }
+                }
+                if self.dialect.language.is_some() {
+                    mask &= entry.method.or(entry.under).map_or(at::ALL, |method| method.row().bit);
                 }
                 for &(callee, _) in &entry.calls {
                     mask &= known[callee as usize].unwrap_or(0);
@@ -95,6 +101,15 @@ impl Checker<'_> {
         }
         for (sub, mask) in self.subs.iter_mut().zip(known) {
             sub.at = mask.unwrap_or(0);
+        }
+    }
+
+    /// Whether an action, as a subroutine found it, may end a method.
+    fn may_end(&self, sub: &Sub<'_>, row: &MethodRow, action: Option<Action>) -> bool {
+        match self.dialect.language {
+            None => action.is_some_and(|action| row.actions.contains(&action)),
+            // Each piece was lowered for one method.
+            Some(_) => action.is_some() && sub.method.or(sub.under) == Some(row.method),
         }
     }
 
@@ -109,36 +124,32 @@ impl Checker<'_> {
         let mut seen = vec![false; self.subs.len()];
         seen[start] = true;
         let mut queue = vec![start];
-        let mut errors: Vec<(At, String)> = Vec::new();
+        let mut errors: Vec<(At, Draft)> = Vec::new();
         while let Some(sub) = queue.pop() {
             let entry = &self.subs[sub];
             for &(action, place) in &entry.returns {
-                if !row.actions.contains(&action) && said.insert(place) {
-                    let mut names: Vec<&str> = row.actions.iter().map(|action| action.name()).collect();
-                    names.sort_unstable();
-                    let text = format!(
-                        "Invalid return \"{}\"\n{}\n\n{}Legal returns are: \"{}\"\n",
-                        action.name(),
-                        self.at(place),
-                        self.chain(sub, &reached_by, row),
-                        names.join("\" \"")
-                    );
-                    errors.push((place, text));
+                if !self.may_end(entry, row, action) && said.insert(place) {
+                    let names = self.dialect.endings(row.method);
+                    let text = format!("Invalid return \"{}\"", self.text(place));
+                    let draft = self.draft_at(Code::InvalidReturn, &text, place).text("\n\n");
+                    let draft = self.chain(draft, sub, &reached_by, row);
+                    let draft = draft.text(format!("Legal returns are: \"{}\"\n", names.join("\" \"")));
+                    errors.push((
+                        place,
+                        draft.hint(format!("{} can return {}", self.dialect.method_name(row.method), names.join(", "))),
+                    ));
                 }
             }
             for used in &entry.uses {
                 // In the method itself it was reported when it was seen.
                 let indirect = sub != start || used.what == UseKind::Action && entry.method.is_none();
                 if used.at & row.bit == 0 && indirect && said.insert(used.first) {
-                    let text = format!(
-                        "{}\n{} from subroutine '{}'.\n\n{}{}",
-                        self.between(used.first, used.last),
-                        used.what.text(),
-                        row.name,
-                        self.chain(sub, &reached_by, row),
-                        available_hint(used.at)
-                    );
-                    errors.push((used.first, text));
+                    let (first, last) = (self.token(used.first), self.token(used.last));
+                    let name = self.dialect.method_name(row.method);
+                    let text = format!("\n{} from subroutine '{name}'.\n\n", used.what.text());
+                    let draft = Draft::new(used.what.code()).between(first, last).text(text);
+                    let draft = self.chain(draft, sub, &reached_by, row);
+                    errors.push((used.first, draft.maybe_hint(self.available_hint(used.at))));
                 }
             }
             for &(callee, place) in &entry.calls {
@@ -150,19 +161,22 @@ impl Checker<'_> {
                 }
             }
         }
-        for (place, text) in errors {
-            self.error(place, text);
+        for (place, draft) in errors {
+            self.error(place, draft);
         }
     }
 
     /// How a method came to a subroutine.
-    fn chain(&self, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> String {
-        let mut text = format!("...in subroutine \"{}\"\n{}\n\n", self.subs[sub].name, self.at(self.subs[sub].defined));
+    fn chain(&self, draft: Draft, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> Draft {
+        let entry = &self.subs[sub];
+        let words = format!("...in subroutine \"{}\"\n", entry.name);
+        let mut draft = draft.text(words).at(self.token(entry.defined)).text("\n\n");
         let mut here = sub;
         while let Some((caller, place)) = reached_by[here] {
-            text += &format!("...called from \"{}\"\n{}\n\n", self.subs[caller].name, self.at(place));
+            let words = format!("...called from \"{}\"\n", self.subs[caller].name);
+            draft = draft.text(words).at(self.token(place)).text("\n\n");
             here = caller;
         }
-        text + &format!("...which is the \"{}\" subroutine\n", row.name)
+        draft.text(format!("...which is the \"{}\" subroutine\n", self.dialect.method_name(row.method)))
     }
 }

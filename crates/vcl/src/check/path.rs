@@ -3,9 +3,10 @@
 use super::expression::{Typed, wanted_name};
 use super::variable::{Lookup, Variable};
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
-use crate::diagnostic::hint;
 use crate::tree::{At, Path, Segment};
-use surface::vcl::{HttpObject, Type, Var, at};
+use surface::diagnostic::Code;
+use surface::vcl::legacy::Means;
+use surface::vcl::{HttpObject, Type, Var, newer};
 use surface::vmod::FUNCTIONS;
 use vcl_run::program::{Endpoint, Op};
 
@@ -28,17 +29,20 @@ impl Checker<'_> {
                 .map(|&(_, value)| value)
         {
             self.emitter.op(Op::Bool(value));
-            return self.members(Typed::Plain(Type::Bool), &path.segments[1..], first);
+            return self.members(Typed::Plain(Type::Bool), &path.segments[1..]);
         }
-        match self.find_variable(path)? {
+        if let Some(typed) = self.legacy_storage(path)? {
+            return Ok(typed);
+        }
+        match self.find_variable(path, UseKind::Read)? {
             Lookup::Found(variable) => {
                 let segments = variable.segments;
                 let typed = self.variable_value(&variable, first, wanted, path)?;
-                return self.members(typed, &path.segments[segments..], first);
+                return self.members(typed, &path.segments[segments..]);
             }
             Lookup::Storage(index) => {
                 self.emitter.op(Op::Stevedore(Some(index)));
-                return self.members(Typed::Plain(Type::Stevedore), &path.segments[2..], first);
+                return self.members(Typed::Plain(Type::Stevedore), &path.segments[2..]);
             }
             Lookup::Family => {
                 let end = path.segments.last().map_or(first, |segment| segment.name);
@@ -50,7 +54,7 @@ impl Checker<'_> {
         if word.eq_ignore_ascii_case("regsub") || word.eq_ignore_ascii_case("regsuball") {
             let all = word.len() > 6;
             let typed = self.regsub(&path.segments[0], all, first, last)?;
-            return self.members(typed, &path.segments[1..], first);
+            return self.members(typed, &path.segments[1..]);
         }
         if single
             && word == "default"
@@ -58,54 +62,61 @@ impl Checker<'_> {
         {
             return Ok(typed);
         }
-        let known = self.symbol(word).map(|symbol| (symbol.meaning, symbol.defined));
+        let kinds: &[&str] = match wanted {
+            Type::Acl => &["acl"],
+            Type::Backend => &["backend", "instance"],
+            Type::Probe => &["probe"],
+            _ => &[],
+        };
+        let known = self.symbols.get(&self.key(word, kinds)).map(|symbol| (symbol.meaning, symbol.defined));
         match known {
             Some((Meaning::Vmod(vmod), defined)) if defined < first && !single => {
                 return self.vmod_function(vmod, path, first, wanted, statement);
             }
+            Some((Meaning::Instance(index), _)) if self.dialect.forms.director_blocks => {
+                self.use_symbol_of(word, kinds);
+                let op = self.director_value(index);
+                self.emitter.op(op);
+                return self.members(Typed::Plain(Type::Backend), &path.segments[1..]);
+            }
             Some((Meaning::Instance(index), defined)) if defined < first => {
-                self.use_symbol(word);
+                self.use_symbol_of(word, kinds);
                 let Some(method) = path.segments.get(1) else { return Ok(Typed::Instance(index)) };
                 let typed = self.instance_method(index, method, first, wanted, statement)?;
-                return self.members(typed, &path.segments[2..], first);
+                return self.members(typed, &path.segments[2..]);
             }
             Some((Meaning::Backend(index), _)) => {
-                self.use_symbol(word);
+                self.use_symbol_of(word, kinds);
                 let none =
                     matches!(self.backends.get(index as usize).map(|backend| &backend.endpoint), Some(Endpoint::None));
                 self.emitter.op(Op::Backend((!none).then_some(index)));
-                return self.members(Typed::Plain(Type::Backend), &path.segments[1..], first);
+                return self.members(Typed::Plain(Type::Backend), &path.segments[1..]);
             }
             Some((Meaning::Acl(index), _)) => {
-                self.use_symbol(word);
+                self.use_symbol_of(word, kinds);
                 self.emitter.op(Op::Acl(index));
-                return self.members(Typed::Plain(Type::Acl), &path.segments[1..], first);
+                return self.members(Typed::Plain(Type::Acl), &path.segments[1..]);
             }
             Some((Meaning::Probe(index), _)) => {
-                self.use_symbol(word);
+                self.use_symbol_of(word, kinds);
                 self.emitter.op(Op::Probe(index));
-                return self.members(Typed::Plain(Type::Probe), &path.segments[1..], first);
+                return self.members(Typed::Plain(Type::Probe), &path.segments[1..]);
             }
             Some((Meaning::Sub(index), _)) => {
-                self.use_symbol(word);
+                self.use_symbol_of(word, kinds);
                 if wanted != Type::Sub {
-                    let text = format!(
-                        "Symbol '{word}' can only be used as a SUB expression\n{}{}",
-                        self.at(first),
-                        hint(&format!("call {word};"))
-                    );
-                    return Err(self.error(first, text));
+                    let text = format!("Symbol '{word}' can only be used as a SUB expression");
+                    let draft = self.draft_at(Code::WrongSymbol, &text, first);
+                    return Err(self.error(first, draft.hint(format!("call {word};"))));
                 }
                 self.emitter.op(Op::Sub(index));
                 return Ok(Typed::Plain(Type::Sub));
             }
             Some((Meaning::Vmod(_), defined)) if single && defined < first => {
-                let text = format!(
-                    "Symbol '{word}' type (vmod) can not be used in expression.\n{}\nThat symbol was defined here:\n{}",
-                    self.at(first),
-                    self.at(defined)
-                );
-                return Err(self.error(first, text));
+                let text = format!("Symbol '{word}' type (vmod) can not be used in expression.");
+                let draft = self.draft_at(Code::WrongSymbol, &text, first);
+                let draft = draft.text("\nThat symbol was defined here:\n").at(self.token(defined));
+                return Err(self.error(first, draft));
             }
             _ => {}
         }
@@ -121,6 +132,10 @@ impl Checker<'_> {
                 Ok(Some(Typed::Plain(Type::Probe)))
             }
             Type::Backend => {
+                if let Some(director) = self.default_director {
+                    self.emitter.op(Op::Backend(Some(self.backends.len() as u32 + director)));
+                    return Ok(Some(Typed::Plain(Type::Backend)));
+                }
                 let Some(index) = self.default_backend else { return Ok(None) };
                 let none =
                     matches!(self.backends.get(index as usize).map(|backend| &backend.endpoint), Some(Endpoint::None));
@@ -128,7 +143,7 @@ impl Checker<'_> {
                 self.emitter.op(Op::Backend((!none).then_some(index)));
                 Ok(Some(Typed::Plain(Type::Backend)))
             }
-            _ => Err(self.error_at("Symbol 'default' is a reserved word.", first)),
+            _ => Err(self.error_at(Code::WrongSymbol, "Symbol 'default' is a reserved word.", first)),
         }
     }
 
@@ -144,19 +159,15 @@ impl Checker<'_> {
             return Reported;
         }
         let single = path.segments.len() == 1 && path.segments[0].arguments.is_none();
-        if path.segments.len() == 1 && self.is_word_of_language(word) {
+        if path.segments.len() == 1 && self.is_word_of_language(word) && !self.dialect.forms.words_are_names {
             let action = self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
             let kind = if action { "action" } else { "reserved" };
             let text = format!("Symbol '{word}' type ({kind}) can not be used in expression.");
-            return self.error_at(&text, first);
+            return self.error_at(Code::WrongSymbol, &text, first);
         }
         if single && matches!(wanted, Type::Backend | Type::Acl | Type::Probe | Type::Sub) {
             let kind = wanted.name().to_ascii_lowercase();
-            let names =
-                self.symbols.values().filter(|symbol| symbol.meaning.kind() == kind).map(|symbol| symbol.name.as_str());
-            let help = nearest(word, names).map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
-            let text = format!("Undefined {kind} {word}, first reference:\n{}{help}", self.at(first));
-            return self.error(first, text);
+            return self.undefined_reference(&kind, word, first);
         }
         let last = path.segments.last().map_or(first, |segment| segment.name);
         let written: String = if path.segments.iter().all(|segment| segment.arguments.is_none()) {
@@ -164,10 +175,25 @@ impl Checker<'_> {
         } else {
             path.segments.iter().map(|segment| self.text(segment.name)).collect::<Vec<_>>().join(".")
         };
+        if let Some(reported) = self.newer_variable(&written, first, last) {
+            return reported;
+        }
         if let Some(help) = self.member_hint(path) {
             return self.not_found(&written, first, last, Some(&help));
         }
         self.unknown_variable(&written, first, last)
+    }
+
+    /// `Undefined acl x, first reference:`
+    pub(super) fn undefined_reference(&mut self, kind: &str, word: &str, first: At) -> Reported {
+        let names =
+            self.symbols.values().filter(|symbol| symbol.meaning.kind() == kind).map(|symbol| symbol.name.as_str());
+        let near = if self.diagnostics.wants_suggestions() { nearest(word, names) } else { None };
+        let token = self.token(first);
+        let draft =
+            self.draft_at(Code::UndefinedReference, &format!("Undefined {kind} {word}, first reference:"), first);
+        let draft = draft.nearest(token, token, near);
+        self.error(first, draft)
     }
 
     fn variable_value(&mut self, variable: &Variable, first: At, wanted: Type, path: &Path) -> Checked<Typed> {
@@ -201,18 +227,24 @@ impl Checker<'_> {
             }));
             return Ok(Typed::Plain(Type::Http));
         }
+        if variable.means != Means::Variable(row.var) && row.read != 0 {
+            self.note_read(variable, first);
+            self.special_value(&row, variable.means);
+            return Ok(Typed::Plain(row.kind));
+        }
         if row.read == 0 {
             // Bodies cannot be read: their type fits nowhere.
             let wanted_name = wanted_name(wanted);
             let last = first + 2;
             let message = if matches!(wanted, Type::String | Type::Strands | Type::Body) {
-                format!("Cannot convert {} to STRING.\n{}", row.kind.name(), self.at(last + 1))
+                let text = format!("Cannot convert {} to STRING.", row.kind.name());
+                self.draft_at(Code::TypeMismatch, &text, last + 1)
             } else {
-                let place = self.between(first, last);
-                format!("Expression has type {}, expected {wanted_name}\n{place}", row.kind.name())
+                let text = format!("Expression has type {}, expected {wanted_name}", row.kind.name());
+                self.draft_between(Code::TypeMismatch, &text, first, last)
             };
-            let help = hint(&format!("{} can be set, but not read", row.name));
-            return Err(self.error(first, message + &help));
+            let message = message.primary(self.token(first), self.token(last));
+            return Err(self.error(first, message.hint(format!("{} can be set, but not read", row.name))));
         }
         self.note_read(variable, first);
         self.emitter.op(if row.var == Var::Now { Op::Now } else { Op::Read(row.var) });
@@ -220,7 +252,7 @@ impl Checker<'_> {
     }
 
     /// Properties and methods behind a value.
-    pub(super) fn members(&mut self, mut typed: Typed, members: &[Segment], first: At) -> Checked<Typed> {
+    pub(super) fn members(&mut self, mut typed: Typed, members: &[Segment]) -> Checked<Typed> {
         for member in members {
             let name = self.text(member.name).to_ascii_lowercase();
             let op = match (typed, name.as_str()) {
@@ -233,7 +265,6 @@ impl Checker<'_> {
                         "used_space" => (Var::StorageUsedSpace, Type::Bytes),
                         _ => (Var::StorageHappy, Type::Bool),
                     };
-                    self.note_use(at::CLIENT | at::BACKEND, first, first, UseKind::Read);
                     self.emitter.op(Op::StorageProperty(var));
                     typed = Typed::Plain(kind);
                     continue;
@@ -274,9 +305,19 @@ impl Checker<'_> {
                     (None, Some(near)) => Some(format!("did you mean {prefix}.{near}?")),
                     (None, None) => None,
                 };
-                let help = help.map_or(String::new(), |help| hint(&help));
-                let text = format!("Unknown property '{word}' for type HTTP\n{}{help}", self.at(token));
-                return self.error(token, text);
+                if let Some(row) = newer::find(newer::NEWER_VARIABLES, &format!("{prefix}.{word}")) {
+                    let text = format!("Unknown property '{word}' for type HTTP");
+                    let draft = self.draft_at(Code::NewerVersion, &text, token);
+                    let hint = format!("{} came with Varnish {}; here, {}", row.name, row.since, row.instead);
+                    return self.error(token, draft.hint(hint));
+                }
+                let text = format!("Unknown property '{word}' for type HTTP");
+                let place = self.token(token);
+                let mut draft = self.draft_at(Code::UnknownProperty, &text, token).maybe_hint(help);
+                if let (None, Some(near)) = (renamed, near) {
+                    draft = draft.suggest(place, place, near);
+                }
+                return self.error(token, draft);
             }
             Typed::Instance(index) => {
                 let instance = &self.instances[index as usize];
@@ -287,13 +328,12 @@ impl Checker<'_> {
             }
             other => (self.typed_name(other), Vec::new()),
         };
-        let help = match (nearest(word, known.iter().copied()), known.is_empty()) {
-            (Some(near), _) => hint(&format!("did you mean {near}?")),
-            (None, false) => hint(&format!("there is {}", known.join(", "))),
-            (None, true) => String::new(),
-        };
-        let text = format!("Unknown property '{word}' for type {name}\n{}{help}", self.at(token));
-        self.error(token, text)
+        let near = nearest(word, known.iter().copied());
+        let there_is = (!known.is_empty()).then(|| format!("there is {}", known.join(", ")));
+        let place = self.token(token);
+        let text = format!("Unknown property '{word}' for type {name}");
+        let draft = self.draft_at(Code::UnknownProperty, &text, token).maybe_hint(there_is).nearest(place, place, near);
+        self.error(token, draft)
     }
 
     fn vmod_function(
@@ -321,7 +361,7 @@ impl Checker<'_> {
         };
         self.use_symbol(self.text(first));
         let typed = self.called(function, None, segment, first, statement)?;
-        self.members(typed, &path.segments[2..], first)
+        self.members(typed, &path.segments[2..])
     }
 
     /// Reports `directors.round_robin.backend()`: a method called on a class, where it takes an object.
@@ -336,12 +376,12 @@ impl Checker<'_> {
         };
         FUNCTIONS.iter().find(same)?;
         let (first, last) = (module.name, method.name);
-        let help = hint(&format!(
+        let hint = format!(
             "methods are called on an object: new x = {}.{class_name}(...); in vcl_init, then x.{method_name}(...)",
             self.text(first)
-        ));
-        let place = self.between(first, last);
-        Some(self.error(first, format!("Syntax error.\n{place}{help}")))
+        );
+        let draft = self.draft_between(Code::MethodOfClass, "Syntax error.", first, last);
+        Some(self.error(first, draft.hint(hint)))
     }
 
     fn instance_method(
@@ -380,7 +420,7 @@ impl Checker<'_> {
             return Err(self.expected_in_call("'('", segment.name + 1, first, segment.name));
         };
         if row.returns == Type::Void && !statement {
-            return Err(self.error_at("Function returns VOID:", arguments.open));
+            return Err(self.error_at(Code::VoidResult, "Function returns VOID:", arguments.open));
         }
         self.note_use(row.at, first, segment.name, UseKind::Read);
         self.vmod_call(function, instance, first, arguments)?;

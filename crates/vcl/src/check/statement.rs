@@ -2,27 +2,38 @@
 
 use super::variable::Variable;
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
-use crate::diagnostic::hint;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
-use surface::vcl::{Action, Type, at};
+use surface::diagnostic::Code;
+use surface::vcl::legacy::Means;
+use surface::vcl::{Action, Method, Type, at, newer};
 use vcl_run::program::{Arithmetic, Op, Point};
 
 impl Checker<'_> {
     /// Lowers every subroutine, methods first.
     pub(super) fn lower(&mut self) {
-        for index in 0..self.subs.len() {
+        let mut index = 0;
+        // Pieces for a method are added as they are called.
+        while index < self.subs.len() {
             self.current = index;
             self.subs[index].entry = self.emitter.here();
-            for piece in self.subs[index].pieces.clone() {
-                self.block(&piece.body);
+            let method = self.subs[index].method;
+            if method == Some(Method::Init) {
+                self.make_directors();
             }
-            match self.subs[index].method {
+            if self.dialect.language.is_none() || self.method_here().is_some() {
+                for piece in self.subs[index].pieces.clone() {
+                    self.block(&piece.body);
+                }
+            }
+            match method {
+                Some(method) if !self.dialect.has_method(method) => self.missing_method(method),
                 // The built-in piece ends every method; this is for the verifier alone.
                 Some(_) => self.emitter.op(Op::Return(Action::Fail)),
                 None => self.emitter.op(Op::Leave),
             }
             self.subs[index].end = self.emitter.here();
+            index += 1;
         }
     }
 
@@ -56,7 +67,12 @@ impl Checker<'_> {
                 Ok(())
             }
             Statement::Call { callee } => self.call(callee),
-            Statement::Return { keyword, action } => self.return_action(*keyword, action.as_ref()),
+            Statement::Return { keyword, action } => {
+                let before = self.emitter.here();
+                self.return_action(*keyword, action.as_ref())?;
+                self.mark_return(*keyword, before);
+                Ok(())
+            }
             Statement::If { branches, otherwise } => self.if_chain(branches, otherwise.as_ref()),
             Statement::New { keyword, name, class } => self.new_object(*keyword, *name, class),
             Statement::Ban { value } => {
@@ -81,6 +97,13 @@ impl Checker<'_> {
                 Ok(())
             }
             Statement::Use { path, next, ended } => self.use_path(path, *next, *ended),
+            Statement::Error { keyword, .. } => {
+                let before = self.emitter.here();
+                self.legacy_statement(statement)?;
+                self.mark_return(*keyword, before);
+                Ok(())
+            }
+            old => self.legacy_statement(old),
         }
     }
 
@@ -88,6 +111,9 @@ impl Checker<'_> {
         let variable = self.target(target, UseKind::Set)?;
         let kind = variable.row.kind;
         let sign = self.token(operator);
+        if variable.means == Means::Hash && !sign.is(Sign::PlusAssign) {
+            return Err(self.expected("'+='", operator));
+        }
         let (wanted, arithmetic) = match (kind, sign.kind) {
             (_, crate::source::Kind::Sign(Sign::Assign)) => (kind, None),
             (Type::String | Type::Header | Type::Body, crate::source::Kind::Sign(Sign::PlusAssign)) => (kind, None),
@@ -109,21 +135,29 @@ impl Checker<'_> {
                 (operand, Some(arithmetic))
             }
             _ => {
-                let help = hint(&format!("a variable of type {} is only set with =", kind.name()));
-                let text = format!("Expected '=' got {}\nat\n{}{help}", self.shown(operator), self.at(operator));
-                return Err(self.error(operator, text));
+                let appends = if matches!(kind, Type::String | Type::Header | Type::Body) { " or +=" } else { "" };
+                let help = format!("a variable of type {} is set with ={appends}", kind.name());
+                return Err(self.expected_with("'='", operator, Some(&help)));
             }
         };
-        let appends = !sign.is(Sign::Assign) && arithmetic.is_none();
+        let appends = !sign.is(Sign::Assign) && arithmetic.is_none() && variable.means != Means::Hash;
         if (appends && kind != Type::Body) || arithmetic.is_some() {
             self.read_target(&variable);
         }
         let wanted = if wanted == Type::Header { Type::String } else { wanted };
-        self.value(value, wanted)?;
+        if wanted == Type::Real && kind != Type::Real {
+            // A factor that is written is a REAL; one that is an INT is not made one here.
+            self.exact(value, wanted)?;
+        } else {
+            self.value(value, wanted)?;
+        }
         if let Some(arithmetic) = arithmetic {
             self.emitter.op(Op::Calculate(arithmetic));
         } else if appends && kind != Type::Body {
             self.emitter.op(Op::Join(2));
+        }
+        if self.set_special(variable.means, target) {
+            return Ok(());
         }
         match (&variable.header, appends && kind == Type::Body) {
             (Some((http, name)), _) => {
@@ -137,6 +171,9 @@ impl Checker<'_> {
     }
 
     fn read_target(&mut self, variable: &Variable) {
+        if self.special_value(&variable.row, variable.means) {
+            return;
+        }
         match &variable.header {
             Some((http, name)) => self.emitter.read_header(*http, name),
             None => self.emitter.op(Op::Read(variable.row.var)),
@@ -148,8 +185,9 @@ impl Checker<'_> {
             && let [Segment { name: token, arguments: None }] = path.segments[..]
         {
             let name = self.text(token);
-            match self.use_symbol(name) {
+            match self.use_symbol_of(name, &["sub"]) {
                 Some(Meaning::Sub(sub)) => {
+                    let sub = self.callee_here(sub);
                     self.subs[self.current].calls.push((sub, token));
                     self.emitter.op(Op::Call(sub));
                     return Ok(());
@@ -157,13 +195,7 @@ impl Checker<'_> {
                 Some(_) => {}
                 None if self.is_damaged(name) => return Err(Reported),
                 None if self.is_word_of_language(name) => {}
-                None => {
-                    let known = self.subs.iter().map(|sub| sub.name.as_str());
-                    let help =
-                        nearest(name, known).map_or(String::new(), |near| hint(&format!("did you mean {near}?")));
-                    let text = format!("Undefined sub {name}, first reference:\n{}{help}", self.at(token));
-                    return Err(self.error(token, text));
-                }
+                None => return Err(self.undefined_reference("sub", name, token)),
             }
         }
         self.value(callee, Type::Sub)?;
@@ -171,44 +203,56 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Remembers where the statement stands that ended in the instruction emitted last; none was when nothing was.
+    pub(super) fn mark_return(&mut self, keyword: At, before: u32) {
+        let here = self.emitter.here();
+        if here > before {
+            let token = self.token(keyword);
+            let (line, position) = self.loaded.sources.place(token);
+            self.emitter.returns.push((here - 1, Point { source: token.source, line, position }));
+        }
+    }
+
     fn return_action(&mut self, keyword: At, action: Option<&ReturnAction>) -> Checked<()> {
         let Some(action) = action else {
             // The pieces of the built-in methods (vcl_req_cookie) are subroutines like any other.
             if self.subs[self.current].method.is_some() {
-                let help = hint("a method returns an action: return (...);");
-                let text = format!("Expected '(' got ';'\nat\n{}{help}", self.at(keyword + 1));
-                return Err(self.error(keyword + 1, text));
+                let help = "a method returns an action: return (...);";
+                return Err(self.expected_with("'('", keyword + 1, Some(help)));
             }
             self.emitter.op(Op::Leave);
             return Ok(());
         };
+        if self.dialect.language.is_some() {
+            return self.legacy_return(action);
+        }
         let word = self.text(action.name);
         let Some(&known) = Action::ALL.iter().find(|known| known.name() == word) else {
-            let help =
-                match (self.subs[self.current].method, nearest(word, Action::ALL.iter().map(|known| known.name()))) {
-                    (_, Some(near)) => hint(&format!("did you mean {near}?")),
-                    (Some(method), None) => {
-                        hint(&format!("{} can return {}", method.row().name, action_names(method.row().actions)))
-                    }
-                    (None, None) => String::new(),
-                };
-            let text = format!("Expected return action name.\n{}{help}", self.at(action.name));
-            return Err(self.error(action.name, text));
+            let can = self.subs[self.current].method.map(|method| {
+                let row = method.row();
+                format!("{} can return {}", row.name, action_names(row.actions))
+            });
+            let near = nearest(word, Action::ALL.iter().map(|known| known.name()));
+            let token = self.token(action.name);
+            let draft = self.draft_at(Code::UnknownReturn, "Expected return action name.", action.name);
+            let newer = newer::find(newer::NEWER_ACTIONS, word);
+            let newer = newer.map(|row| format!("it came with Varnish {}: {}", row.since, row.instead));
+            return Err(self.error(action.name, draft.maybe_hint(can).nearest(token, token, near).maybe_hint(newer)));
         };
-        self.subs[self.current].returns.push((known, action.name));
+        self.subs[self.current].returns.push((Some(known), action.name));
         let items = action.arguments.as_ref().map(|arguments| arguments.items.as_slice());
         match (known, items) {
             (Action::Synth | Action::Error, Some(items)) => self.return_status(known, action, items),
-            (Action::Synth | Action::Vcl, None) => Err(self.error_at("Missing argument.", action.next)),
+            (Action::Synth | Action::Vcl, None) => {
+                Err(self.error_at(Code::ReturnArguments, "Missing argument.", action.next))
+            }
             (Action::Fail, Some(items)) => {
-                let value = self.only_argument(action, items, Type::String)?;
-                self.value(value, Type::String)?;
+                self.only_argument(action, items, Type::String)?;
                 self.emitter.op(Op::ReturnFail);
                 Ok(())
             }
             (Action::Pass, Some(items)) => {
-                let value = self.only_argument(action, items, Type::Duration)?;
-                self.value(value, Type::Duration)?;
+                self.only_argument(action, items, Type::Duration)?;
                 // Only vcl_backend_response has a use for the duration; others may say it.
                 self.emitter.op(Op::ReturnPass);
                 Ok(())
@@ -216,7 +260,7 @@ impl Checker<'_> {
             (Action::Vcl, Some(items)) => self.return_vcl(action, items),
             (_, Some(_)) => {
                 let open = action.arguments.as_ref().map_or(action.next, |arguments| arguments.open);
-                Err(self.error_at("Arguments not allowed.", open))
+                Err(self.error_at(Code::ReturnArguments, "Arguments not allowed.", open))
             }
             (_, None) => {
                 self.emitter.op(Op::Return(known));
@@ -225,21 +269,19 @@ impl Checker<'_> {
         }
     }
 
-    /// The argument of an action that takes one.
-    fn only_argument<'e>(
-        &mut self,
-        action: &ReturnAction,
-        items: &'e [crate::tree::Argument],
-        wanted: Type,
-    ) -> Checked<&'e Expression> {
+    /// Leaves the argument of an action that takes one.
+    fn only_argument(&mut self, action: &ReturnAction, items: &[crate::tree::Argument], wanted: Type) -> Checked<()> {
         let close = action.arguments.as_ref().map_or(action.next, |arguments| arguments.close);
         match items {
-            [item] => Ok(&item.value),
+            [item] => self.value(&item.value, wanted),
             [] => {
                 let text = format!("Unknown token {} when looking for {}\n", self.shown(close), wanted.name());
-                Err(self.error_at(&text, close))
+                Err(self.error_at(Code::ExpectedExpression, &text, close))
             }
-            [_, second, ..] => Err(self.expected("')'", second.value.first - 1)),
+            [item, second, ..] => {
+                self.value(&item.value, wanted)?;
+                Err(self.expected("')'", second.value.first - 1))
+            }
         }
     }
 
@@ -267,12 +309,23 @@ impl Checker<'_> {
     fn return_vcl(&mut self, action: &ReturnAction, items: &[crate::tree::Argument]) -> Checked<()> {
         let close = action.arguments.as_ref().map_or(action.next, |arguments| arguments.close);
         let token = match items {
-            [item] => match &item.value.kind {
-                ExpressionKind::Path(path) if path.segments.len() == 1 => path.first(),
-                _ => return Err(self.expected("ID", item.value.first)),
-            },
             [] => return Err(self.expected("ID", close)),
-            [_, second, ..] => return Err(self.expected("')'", second.value.first - 1)),
+            [item, rest @ ..] => {
+                let ExpressionKind::Path(path) = &item.value.kind else {
+                    return Err(self.expected("ID", item.value.first));
+                };
+                let written: String = (path.first()..=path.last()).map(|index| self.text(index)).collect();
+                if surface::vcl::VARIABLES.iter().any(|row| row.name.eq_ignore_ascii_case(&written)) {
+                    return Err(self.wrong_type(&written, path.first(), path.last(), "vcl"));
+                }
+                if path.segments.len() > 1 {
+                    return Err(self.not_found(&written, path.first(), path.last(), None));
+                }
+                if let [second, ..] = rest {
+                    return Err(self.expected("')'", second.value.first - 1));
+                }
+                path.first()
+            }
         };
         let name = self.text(token);
         if !self.options.labels.iter().any(|label| label == name) {
@@ -281,11 +334,8 @@ impl Checker<'_> {
                 return Err(self.wrong_type(name, token, token, "vcl"));
             }
             let near = nearest(name, self.options.labels.iter().map(String::as_str));
-            let help = match near {
-                Some(near) => format!("did you mean {near}?"),
-                None => "it is no label; labels are made with vcl.label".to_owned(),
-            };
-            return Err(self.not_found(name, token, token, Some(&help)));
+            let help = Some("it is no label; labels are made with vcl.label");
+            return Err(self.unknown_symbol(name, token, token, help, near));
         }
         let label = self.labels.iter().position(|known| known == name).unwrap_or_else(|| {
             self.labels.push(name.to_owned());
@@ -377,18 +427,15 @@ impl Checker<'_> {
             path.segments.last().and_then(|segment| segment.arguments.as_ref()).map_or(next, |found| found.open);
         if self.is_known_path(path) {
             let help = match self.symbol(word).map(|symbol| symbol.meaning) {
-                Some(Meaning::Sub(_)) => hint(&format!("call {word};")),
-                _ if self.token(next).is(Sign::Assign) => hint(&format!("set {written} = ...;")),
-                _ => String::new(),
+                Some(Meaning::Sub(_)) => Some(format!("call {word};")),
+                _ if self.token(next).is(Sign::Assign) => Some(format!("set {written} = ...;")),
+                _ => None,
             };
-            let text = format!("Symbol cannot be used here.\n{}{help}", self.at(after));
-            return Err(self.error(first, text));
+            let draft = self.draft_at(Code::WrongSymbol, "Symbol cannot be used here.", after);
+            return Err(self.error(first, draft.maybe_hint(help)));
         }
         let help = self.statement_hint(word, path);
-        let place = self.between(first, last);
-        let text =
-            format!("Symbol not found: '{written}'\nAt: {place}{}", help.map_or(String::new(), |help| hint(&help)));
-        Err(self.error(first, text))
+        Err(self.not_found(&written, first, last, help.as_deref()))
     }
 
     /// Whether a path begins with something that exists, though not as a statement.

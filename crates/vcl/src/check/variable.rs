@@ -1,11 +1,15 @@
 //! Variables: from the words of a path to a row of [`surface::vcl::VARIABLES`].
 
 use super::{Checked, Checker, Reported, UseKind, nearest};
+use crate::diagnostic::Draft;
 use crate::source::Kind;
 use crate::tree::{At, Path};
-use std::collections::HashMap;
+use hashbrown::HashMap;
+use std::borrow::Cow;
 use std::sync::OnceLock;
-use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
+use surface::diagnostic::Code;
+use surface::vcl::legacy::Means;
+use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow, newer};
 
 /// Longest header name, in bytes.
 const HEADER_NAME_BYTES_MAX: usize = 127;
@@ -13,7 +17,9 @@ const HEADER_NAME_BYTES_MAX: usize = 127;
 /// A variable found at the start of a path.
 #[derive(Debug)]
 pub(super) struct Variable {
-    pub(super) row: &'static VariableRow,
+    pub(super) row: VariableRow,
+    /// What it is, if it is of an old dialect.
+    pub(super) means: Means,
     /// The header, for `*.http.*`.
     pub(super) header: Option<(HttpObject, String)>,
     /// The storage, for `storage.*`.
@@ -44,8 +50,22 @@ fn names() -> &'static HashMap<&'static str, Vec<&'static VariableRow>> {
     })
 }
 
+/// A word in small letters; most are written so.
+fn lower(word: &str) -> Cow<'_, str> {
+    if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(word.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
+/// The rows of a variable of VCL 4, by its name in small letters.
+pub(crate) fn variable_rows(name: &str) -> &'static [&'static VariableRow] {
+    names().get(name).map_or(&[], Vec::as_slice)
+}
+
 /// The headers that a variable of that family belongs to.
-fn http_object(var: Var) -> Option<HttpObject> {
+pub(super) fn http_object(var: Var) -> Option<HttpObject> {
     Some(match var {
         Var::ReqHttp => HttpObject::Req,
         Var::ReqTopHttp => HttpObject::ReqTop,
@@ -62,17 +82,21 @@ impl Checker<'_> {
     ///
     /// # Errors
     /// When it is one but cannot be used; that has been reported.
-    pub(super) fn find_variable(&mut self, path: &Path) -> Checked<Lookup> {
+    pub(super) fn find_variable(&mut self, path: &Path, kind: UseKind) -> Checked<Lookup> {
         let plain = path.segments.iter().take(3).take_while(|segment| segment.arguments.is_none()).count();
-        let words: Vec<String> =
-            path.segments[..plain].iter().map(|segment| self.text(segment.name).to_ascii_lowercase()).collect();
+        let words: Vec<Cow<'_, str>> =
+            path.segments[..plain].iter().map(|segment| lower(self.text(segment.name))).collect();
         if words.first().is_some_and(|word| word == "storage") {
             return self.find_storage(path, &words);
+        }
+        if let Some(language) = self.dialect.language {
+            return self.find_legacy_variable(language, path, kind);
         }
         if words.len() >= 2 && words[1] == "http" {
             let family = format!("{}.http.*", words[0]);
             if let Some(rows) = names().get(family.as_str()) {
-                let row = rows[0];
+                let row = *rows[0];
+                let means = Means::Variable(row.var);
                 let Some(segment) = path.segments.get(2) else {
                     return Ok(Lookup::Family);
                 };
@@ -82,19 +106,21 @@ impl Checker<'_> {
                     return Ok(Lookup::Family);
                 }
                 let header = Some((http, name));
-                return Ok(Lookup::Found(Variable { row, header, storage: None, segments: 3 }));
+                return Ok(Lookup::Found(Variable { row, means, header, storage: None, segments: 3 }));
             }
         }
         let mut other_version = None;
         for segments in (1..=words.len()).rev() {
-            let Some(rows) = names().get(words[..segments].join(".").as_str()) else { continue };
+            let name = if segments == 1 { words[0].clone() } else { Cow::Owned(words[..segments].join(".")) };
+            let Some(rows) = names().get(&*name) else { continue };
             let syntax = self.loaded.syntax;
             let fits =
                 |row: &&&VariableRow| row.syntax_min <= syntax && (row.syntax_max == 41 || syntax <= row.syntax_max);
             if let Some(row) = rows.iter().find(fits) {
                 // A longer name that this version lacks is a better message than a property of a shorter one.
                 if other_version.is_none() {
-                    return Ok(Lookup::Found(Variable { row, header: None, storage: None, segments }));
+                    let (row, means) = (**row, Means::Variable(row.var));
+                    return Ok(Lookup::Found(Variable { row, means, header: None, storage: None, segments }));
                 }
                 break;
             }
@@ -111,15 +137,27 @@ impl Checker<'_> {
                 };
                 let name: String = (first..=last).map(|index| self.text(index)).collect();
                 let instead = self.dialect.renamed.iter().find(|(old, _)| *old == row.name);
-                let help = instead.map_or(String::new(), |(_, new)| crate::diagnostic::hint(&format!("use {new}")));
-                let place = self.between(first, last);
-                Err(self.error(first, format!("Symbol not found: '{name}' {when}\nAt: {place}{help}")))
+                let draft = Draft::new(Code::OtherVersion);
+                // Reading a part of something that exists, Varnish finds the whole and misses the part.
+                let whole = row.name.rsplit_once('.').filter(|_| kind == UseKind::Read);
+                let draft = match whole.and_then(|(whole, part)| Some((names().get(whole)?.first()?.kind, part))) {
+                    Some((kind, part)) => draft
+                        .text(format!("Unknown property '{part}' for type {}\n", kind.name()))
+                        .at(self.token(last))
+                        .hint(when.trim_matches(['(', ')']))
+                        .primary(self.token(first), self.token(last)),
+                    None => {
+                        let draft = draft.text(format!("Symbol not found: '{name}' {when}\nAt: "));
+                        draft.between(self.token(first), self.token(last))
+                    }
+                };
+                Err(self.error(first, draft.maybe_hint(instead.map(|(_, new)| format!("use {new}")))))
             }
             None => Ok(Lookup::None),
         }
     }
 
-    fn find_storage(&mut self, path: &Path, words: &[String]) -> Checked<Lookup> {
+    fn find_storage(&mut self, path: &Path, words: &[Cow<'_, str>]) -> Checked<Lookup> {
         let Some(name) = words.get(1) else { return Ok(Lookup::None) };
         let found = self.options.storages.iter().position(|storage| storage.eq_ignore_ascii_case(name));
         let Some(index) = found else {
@@ -132,27 +170,33 @@ impl Checker<'_> {
         let index = index as u32;
         let property = words.get(2).and_then(|word| names().get(format!("storage.*.{word}").as_str()));
         Ok(match property {
-            Some(rows) => Lookup::Found(Variable { row: rows[0], header: None, storage: Some(index), segments: 3 }),
+            Some(rows) => Lookup::Found(Variable {
+                row: *rows[0],
+                means: Means::Variable(rows[0].var),
+                header: None,
+                storage: Some(index),
+                segments: 3,
+            }),
             None => Lookup::Storage(index),
         })
     }
 
     /// The name of a header, quoted or not.
-    fn header_name(&mut self, token: At) -> Checked<String> {
+    pub(super) fn header_name(&mut self, token: At) -> Checked<String> {
         let quoted = self.token(token).kind == Kind::Text;
         let bytes = if quoted { self.loaded.sources.content(self.token(token)) } else { self.text(token).as_bytes() };
         if quoted && self.loaded.syntax < 41 {
-            let text = format!("Quoted headers are available for VCL >= 4.1.\nAt:{}", self.at(token));
-            return Err(self.error(token, text));
+            let draft = Draft::new(Code::HeaderName).text("Quoted headers are available for VCL >= 4.1.\nAt:");
+            return Err(self.error(token, draft.at(self.token(token))));
         }
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if let Some(&wrong) = bytes.iter().find(|&&byte| !allowed(byte)) {
             let text = format!("Invalid character '{}' in header name.", wrong.escape_ascii());
-            return Err(self.error_at(&text, token));
+            return Err(self.error_at(Code::HeaderName, &text, token));
         }
         let name = String::from_utf8_lossy(bytes).into_owned();
         if name.len() > HEADER_NAME_BYTES_MAX {
-            return Err(self.error_at(&format!("HTTP header ({:.20}..) is too long.", name), token));
+            return Err(self.error_at(Code::HeaderName, &format!("HTTP header ({name:.20}..) is too long."), token));
         }
         Ok(name)
     }
@@ -161,7 +205,10 @@ impl Checker<'_> {
     pub(super) fn target(&mut self, path: &Path, kind: UseKind) -> Checked<Variable> {
         let (first, last) = (path.first(), path.last());
         let written: String = (first..=last).map(|index| self.text(index)).collect();
-        let variable = match self.find_variable(path)? {
+        let variable = match self.find_variable(path, kind)? {
+            Lookup::Found(variable) if variable.storage.is_some() => {
+                return Err(self.unknown_variable(&written, first, last));
+            }
             Lookup::Found(variable) if variable.segments == path.segments.len() => variable,
             Lookup::Found(_) | Lookup::Storage(_) => return Err(self.unknown_variable(&written, first, last)),
             Lookup::Family => return Err(self.family_alone(&written, first, last)),
@@ -181,15 +228,22 @@ impl Checker<'_> {
             _ if variable.row.read == 0 => (variable.row.write, "Variable cannot be set."),
             _ => (variable.row.write, "Variable is read only."),
         };
+        if mask == 0 && kind == UseKind::Set && variable.row.read != 0 {
+            let read = variable.row.read;
+            if self.subs[self.current].method.is_some_and(|method| method.row().bit & read == 0) {
+                self.note_use(read, first, last, UseKind::Read);
+                return Err(Reported);
+            }
+        }
         if mask == 0 {
-            let place = self.between(first, last);
             let help = match (variable.row.kind, kind) {
                 (Type::Header, _) | (_, UseKind::Unset) if variable.row.write != 0 => {
-                    crate::diagnostic::hint("only headers and bodies can be unset; set it to another value")
+                    Some("only headers, bodies, timeouts, req.ttl and req.grace can be unset; set it to another value")
                 }
-                _ => String::new(),
+                _ => None,
             };
-            return Err(self.error(first, format!("{place}\n{never}\n{help}")));
+            let draft = Draft::new(Code::ReadOnly).between(self.token(first), self.token(last));
+            return Err(self.error(first, draft.text(format!("\n{never}\n")).maybe_hint(help)));
         }
         self.note_use(mask, first, last, kind);
         Ok(variable)
@@ -201,25 +255,45 @@ impl Checker<'_> {
     }
 
     pub(super) fn family_alone(&mut self, written: &str, first: At, last: At) -> Reported {
-        let place = self.between(first, last);
-        let help = crate::diagnostic::hint(&format!("name a header: {written}.Host"));
-        self.error(
-            first,
-            format!("Symbol '{written}' has wrong type (none), expected var:\nAt: {place}\nSymbol was builtin\n{help}"),
-        )
+        let text = format!("Symbol '{written}' has wrong type (none), expected var:\nAt: ");
+        let draft = Draft::new(Code::WrongSymbol).text(text).between(self.token(first), self.token(last));
+        let draft = draft.text("\nSymbol was builtin\n").hint(format!("name a header: {written}.Host"));
+        self.error(first, draft)
     }
 
     /// `Symbol not found`, with the variable that may have been meant.
     pub(super) fn unknown_variable(&mut self, written: &str, first: At, last: At) -> Reported {
         let lower = written.to_ascii_lowercase();
-        let help = if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {
-            Some(format!("use {instead}"))
-        } else {
-            let known = self.symbols.values().map(|symbol| symbol.name.as_str());
-            nearest(&lower, VARIABLES.iter().map(|row| row.name).filter(|name| !name.contains('*')).chain(known))
-                .map(|near| format!("did you mean {near}?"))
+        if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {
+            return self.not_found(written, first, last, Some(&format!("use {instead}")));
+        }
+        if let Some(reported) = self.newer_variable(written, first, last) {
+            return reported;
+        }
+        if let Some(other) = self.other_dialects_hint(&lower) {
+            return self.not_found(written, first, last, Some(&other));
+        }
+        let variables: Vec<&'static str> = match self.dialect.language {
+            Some(language) => language.variables.iter().map(|row| row.name).collect(),
+            None => VARIABLES.iter().map(|row| row.name).collect(),
         };
-        self.not_found(written, first, last, help.as_deref())
+        let known = self.symbols.values().map(|symbol| symbol.name.as_str());
+        let variables = variables.into_iter().filter(|name| !name.contains('*'));
+        let near = if self.diagnostics.wants_suggestions() {
+            nearest(&lower, variables.chain(known)).map(str::to_owned)
+        } else {
+            None
+        };
+        self.unknown_symbol(written, first, last, None, near.as_deref())
+    }
+
+    /// Says of a variable that a later Varnish has it, if so.
+    pub(super) fn newer_variable(&mut self, written: &str, first: At, last: At) -> Option<Reported> {
+        let row = newer::find(newer::NEWER_VARIABLES, written)?;
+        let draft = Draft::new(Code::NewerVersion).text(format!("Symbol not found: '{written}'\nAt: "));
+        let draft = draft.between(self.token(first), self.token(last));
+        let hint = format!("{} came with Varnish {}; here, {}", row.name, row.since, row.instead);
+        Some(self.error(first, draft.hint(hint)))
     }
 
     /// Notes that a variable is read.

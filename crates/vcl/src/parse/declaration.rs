@@ -1,9 +1,10 @@
 //! Declarations: import, acl, backend, probe, sub.
 
 use super::{Broken, Parsed, Parser};
-use crate::diagnostic::{at, between, hint};
+use crate::diagnostic::Draft;
 use crate::source::{Kind, Sign};
-use crate::tree::{Acl, AclEntry, Backend, Declaration, Field, FieldValue, Import, Probe, Sub};
+use crate::tree::{Acl, AclEntry, Backend, Declaration, Field, Import, Probe, Sub};
+use surface::diagnostic::Code;
 
 impl Parser<'_> {
     pub(super) fn declarations(&mut self) -> Vec<Declaration> {
@@ -21,7 +22,7 @@ impl Parser<'_> {
 
     fn declaration(&mut self) -> Parsed<Declaration> {
         let word = self.peek_word();
-        match word {
+        match word.filter(|word| self.dialect.declarations.contains(word)) {
             Some("vcl") => {
                 let keyword = self.advance();
                 if self.peek().kind != Kind::Real {
@@ -30,9 +31,9 @@ impl Parser<'_> {
                 let number = self.advance();
                 let version = self.sources.text(self.token_at(number));
                 if !matches!(version, "4.0" | "4.1") {
-                    let place = between(self.sources, self.token_at(keyword), self.token_at(number));
-                    let text = format!("VCL version {version} not supported.\n{place}");
-                    self.diagnostics.error(u64::from(keyword), text);
+                    let draft =
+                        Draft::new(Code::VersionUnsupported).text(format!("VCL version {version} not supported.\n"));
+                    self.error(keyword, draft.between(self.token_at(keyword), self.token_at(number)));
                 }
                 self.semicolon()?;
                 Ok(Declaration::Version)
@@ -42,11 +43,19 @@ impl Parser<'_> {
             Some("backend") => self.backend().map(Declaration::Backend),
             Some("probe") => self.probe().map(Declaration::Probe),
             Some("sub") => self.sub().map(Declaration::Sub),
+            Some("director") => self.director().map(Declaration::Director),
             _ => {
                 let found = self.sources.shown(self.peek());
-                let text = format!(
-                    "Expected one of\n\t'acl', 'sub', 'backend', 'probe', 'import', 'include' or 'vcl'\nFound: {found} at"
-                );
+                let mut words = String::new();
+                for (index, word) in self.dialect.declarations.iter().enumerate() {
+                    words += match self.dialect.declarations.len() - index {
+                        1 if index > 0 => " or ",
+                        _ if index > 0 => ", ",
+                        _ => "",
+                    };
+                    words += &format!("'{word}'");
+                }
+                let text = format!("Expected one of\n\t{words}\nFound: {found} at");
                 let help = word.and_then(|word| {
                     let moved = self.dialect.moved.iter().find(|(known, _)| *known == word);
                     moved.map(|&(_, instead)| instead).or_else(|| {
@@ -58,7 +67,7 @@ impl Parser<'_> {
                     })
                 });
                 let help = help.or(self.is_next(Sign::BraceClose).then_some("there is one } too many"));
-                Err(self.error_here(&text, help))
+                Err(self.error_here(Code::ExpectedDeclaration, &text, help))
             }
         }
     }
@@ -89,7 +98,7 @@ impl Parser<'_> {
                     }
                 }
                 Kind::Word if open == 0 => {
-                    if matches!(self.peek_word(), Some("acl" | "sub" | "backend" | "probe" | "import")) {
+                    if matches!(self.peek_word(), Some("acl" | "sub" | "backend" | "probe" | "import" | "director")) {
                         return;
                     }
                 }
@@ -115,7 +124,7 @@ impl Parser<'_> {
             }
             path = Some(self.advance());
         } else if !self.is_next(Sign::Semicolon) {
-            return Err(self.error_here("Expected 'from path ...'", Some("or a ; after the name")));
+            return Err(self.error_here(Code::Expected, "Expected 'from path ...'", Some("or a ; after the name")));
         }
         let end = self.semicolon()?;
         Ok(Import { keyword, name, alias, path, end })
@@ -132,6 +141,7 @@ impl Parser<'_> {
             if word.kind != Kind::Word || word.start != sign_token.end || word.source != sign_token.source {
                 self.damage(name);
                 return Err(self.error_here(
+                    Code::AclFlag,
                     "Expected a flag at:",
                     Some("the flags are log, table and pedantic, with + or - before them"),
                 ));
@@ -208,48 +218,32 @@ impl Parser<'_> {
         }
     }
 
-    fn damage(&mut self, name: crate::tree::Name) {
+    pub(super) fn damage(&mut self, name: crate::tree::Name) {
         let text = self.name_text(name);
         self.damaged.insert(text);
     }
 
     /// `{ .name = value; … }`
-    fn fields(&mut self) -> Parsed<Vec<Field>> {
+    pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
         self.expect(Sign::BraceOpen, "'{'")?;
         let mut fields = Vec::new();
         while !self.accept(Sign::BraceClose) {
+            if self.dialect.forms.set_backend && self.peek_word() == Some("set") {
+                fields.push(self.set_field()?);
+                continue;
+            }
             if self.peek_word() == Some("set") {
-                let place = at(self.sources, self.peek());
-                let hint = hint(".host = \"...\"; without set and backend");
-                self.diagnostics.error(
-                    u64::from(self.next),
-                    format!("NB: Backend Syntax has changed:\nRemove \"set\" and \"backend\" in front of backend fields.\n'set' at {place}{hint}"),
-                );
+                let text =
+                    "NB: Backend Syntax has changed:\nRemove \"set\" and \"backend\" in front of backend fields.";
+                let draft = Draft::new(Code::OldBackendField).text(format!("{text}\n'set' at ")).at(self.peek());
+                self.error(self.next, draft.hint(".host = \"...\"; without set and backend"));
                 return Err(Broken);
             }
             if !self.is_next(Sign::Dot) {
                 return Err(self.expected("'.'"));
             }
             self.advance();
-            let name = self.expect_word()?;
-            self.expect(Sign::Assign, "'='")?;
-            if self.is_next(Sign::BraceOpen) {
-                let inner = self.deeper(Self::fields)?;
-                // The braces may be followed by a semicolon.
-                self.accept(Sign::Semicolon);
-                fields.push(Field { name, value: FieldValue::Fields(inner) });
-                continue;
-            }
-            let first = self.next;
-            while !matches!(
-                self.peek().kind,
-                Kind::End | Kind::Sign(Sign::Semicolon | Sign::BraceOpen | Sign::BraceClose)
-            ) {
-                self.advance();
-            }
-            // What the value should be, and whether a semicolon ends it, is the checker's to say.
-            fields.push(Field { name, value: FieldValue::Tokens(first, self.next) });
-            self.accept(Sign::Semicolon);
+            fields.push(self.field_after_dot()?);
         }
         Ok(fields)
     }

@@ -45,7 +45,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Parsed<Expression> {
-        let left = self.sum()?;
+        let left = self.joined()?;
         let compares = matches!(
             self.peek().kind,
             Kind::Sign(
@@ -63,12 +63,26 @@ impl Parser<'_> {
             return Ok(left);
         }
         let operator = self.advance();
-        let right = self.sum()?;
+        let right = self.joined()?;
         Ok(Expression {
             first: left.first,
             last: right.last,
             kind: ExpressionKind::Compare(Box::new((left, right)), operator),
         })
+    }
+
+    /// Strings behind each other, in the dialects that have them.
+    fn joined(&mut self) -> Parsed<Expression> {
+        let first = self.sum()?;
+        if self.unexpected || !self.dialect.forms.juxtaposition || !self.begins_text() {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while !self.unexpected && self.begins_text() {
+            parts.push(self.sum()?);
+        }
+        let (first, last) = (parts[0].first, parts[parts.len() - 1].last);
+        Ok(Expression { first, last, kind: ExpressionKind::Juxtaposed(parts) })
     }
 
     fn sum(&mut self) -> Parsed<Expression> {
@@ -136,7 +150,7 @@ impl Parser<'_> {
                 ExpressionKind::Group(Box::new(inner))
             }
             _ => {
-                self.unexpected = true;
+                self.leave_unexpected();
                 return Ok(Expression { first, last: first, kind: ExpressionKind::Unexpected });
             }
         };

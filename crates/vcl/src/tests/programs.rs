@@ -1,190 +1,18 @@
 //! Programs at work: each kind of statement compiled, linked and run against a host that writes down what is done to it.
 
 use super::{Files, HEAD, compile_with};
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use surface::tag::Tag;
-use surface::vcl::{Action, HttpObject, Method, Type, VARIABLES, Var};
-use surface::vmod::FUNCTIONS;
+use surface::vcl::{Action, Method};
 use vcl_run::eval::{ActionArguments, Machine, Outcome};
-use vcl_run::host::{Called, Failure, Host};
+use vcl_run::host::Failure;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Program;
-use vcl_run::value::{DirectorId, Scratch, Text, Value};
+use vcl_run::value::{Scratch, Text, Value};
 
-/// Remembers headers and variables, and writes down everything else.
-struct TestHost<'p> {
-    program: &'p LinkedProgram,
-    headers: BTreeMap<(String, String), Vec<u8>>,
-    texts: BTreeMap<String, Vec<u8>>,
-    values: BTreeMap<String, Value>,
-    done: Vec<String>,
-    /// The next VMOD call waits, and then yields this.
-    wait_for: Option<Value>,
-}
+#[path = "../../tests/language/host.rs"]
+mod host;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-impl TestHost<'_> {
-    fn shown(&self, value: Value, scratch: &Scratch) -> String {
-        match value {
-            Value::Text(handle) if !handle.is_set() => "unset".into(),
-            Value::Text(handle) => format!("{:?}", text(scratch.get(handle))),
-            Value::Blob(handle) => format!("blob {:?}", text(scratch.get(handle))),
-            Value::Header(http, name) => format!("{http:?} {}", self.program.header_name(name)),
-            Value::Backend(director) => format!("backend {:?}", director.map(|director| director.0)),
-            other => format!("{other:?}"),
-        }
-    }
-}
-
-impl Host for TestHost<'_> {
-    fn program(&self) -> &LinkedProgram {
-        self.program
-    }
-
-    fn now(&self) -> f64 {
-        784_111_777.0
-    }
-
-    fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
-        let name = format!("{var:?}");
-        if let Some(bytes) = self.texts.get(&name) {
-            return Ok(Value::Text(scratch.put(bytes)));
-        }
-        if let Some(&value) = self.values.get(&name) {
-            return Ok(value);
-        }
-        let row = VARIABLES.iter().find(|row| row.var == var).unwrap();
-        Ok(match row.kind {
-            Type::Bool => Value::Bool(false),
-            Type::Int => Value::Int(0),
-            Type::Duration => Value::Duration(0.0),
-            Type::Time => Value::Time(0.0),
-            Type::Ip => Value::Ip(None),
-            Type::Backend => Value::Backend(None),
-            Type::Blob => Value::Blob(Text::EMPTY),
-            Type::Stevedore => Value::Stevedore(None),
-            _ => Value::Text(Text::UNSET),
-        })
-    }
-
-    fn write(&mut self, var: Var, value: Value, append: bool, scratch: &mut Scratch) -> Result<(), Failure> {
-        let name = format!("{var:?}");
-        if var == Var::ReqUrl && matches!(value, Value::Text(text) if text.is_empty()) {
-            return Err(Failure("Setting req.url to empty string".into()));
-        }
-        self.done.push(format!("{name} {} {}", if append { "+=" } else { "=" }, self.shown(value, scratch)));
-        match value {
-            Value::Text(handle) => {
-                self.texts.insert(name, scratch.get(handle).to_vec());
-            }
-            other => {
-                self.values.insert(name, other);
-            }
-        }
-        Ok(())
-    }
-
-    fn unset(&mut self, var: Var) -> Result<(), Failure> {
-        self.done.push(format!("unset {var:?}"));
-        Ok(())
-    }
-
-    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
-        match self.headers.get(&(format!("{http:?}"), name.to_ascii_lowercase())) {
-            Some(bytes) => scratch.put(bytes),
-            None => Text::UNSET,
-        }
-    }
-
-    fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure> {
-        let bytes = scratch.get(value).to_vec();
-        self.done.push(format!("{http:?} {name}: {}", text(&bytes)));
-        self.headers.insert((format!("{http:?}"), name.to_ascii_lowercase()), bytes);
-        Ok(())
-    }
-
-    fn unset_header(&mut self, http: HttpObject, name: &str) {
-        self.done.push(format!("unset {http:?} {name}"));
-        self.headers.remove(&(format!("{http:?}"), name.to_ascii_lowercase()));
-    }
-
-    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value {
-        match property {
-            "happy" => Value::Bool(true),
-            _ => Value::Bytes(1024 * (i64::from(storage.unwrap_or(9)) + 1)),
-        }
-    }
-
-    fn storage_name(&self, storage: Option<u32>) -> &str {
-        if storage == Some(0) { "s0" } else { "Transient" }
-    }
-
-    fn storage_by_name(&self, _name: &[u8]) -> Option<u32> {
-        None
-    }
-
-    fn director_name(&self, director: DirectorId) -> &str {
-        self.program.program().backends.get(director.0 as usize).map_or("director", |backend| backend.name.as_str())
-    }
-
-    fn resolve_director(&mut self, _director: DirectorId) -> Option<DirectorId> {
-        Some(DirectorId(0))
-    }
-
-    fn hash_data(&mut self, data: &[u8]) {
-        self.done.push(format!("hash {}", text(data)));
-    }
-
-    fn synthetic(&mut self, body: &[u8], append: bool) {
-        self.done.push(format!("synthetic {append} {}", text(body)));
-    }
-
-    fn ban(&mut self, expression: &[u8]) {
-        self.done.push(format!("ban {}", text(expression)));
-    }
-
-    fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.done.push(format!("{} {}", tag.name(), text(payload)));
-    }
-
-    fn call(
-        &mut self,
-        function: u32,
-        instance: Option<u32>,
-        arguments: &[Value],
-        scratch: &mut Scratch,
-    ) -> Result<Called, Failure> {
-        let row = &FUNCTIONS[function as usize];
-        let shown: Vec<String> = arguments.iter().map(|&value| self.shown(value, scratch)).collect();
-        let instance = instance
-            .map_or(String::new(), |instance| format!("{}.", self.program.program().instances[instance as usize].name));
-        self.done.push(format!("call {instance}{}.{}{}({})", row.vmod, row.class, row.name, shown.join(", ")));
-        if self.wait_for.is_some() {
-            return Ok(Called::Wait);
-        }
-        Ok(Called::Value(match row.returns {
-            Type::Void => Value::Void,
-            Type::Bool => Value::Bool(true),
-            Type::Int => Value::Int(7),
-            Type::Real => Value::Real(0.5),
-            Type::Duration => Value::Duration(3.0),
-            Type::Backend => Value::Backend(Some(DirectorId(0))),
-            Type::Ip => {
-                arguments.iter().copied().find(|value| matches!(value, Value::Ip(_))).unwrap_or(Value::Ip(None))
-            }
-            _ => Value::Text(scratch.put(b"called")),
-        }))
-    }
-
-    fn resume(&mut self, _scratch: &mut Scratch) -> Result<Value, Failure> {
-        self.done.push("resume".into());
-        self.wait_for.take().ok_or_else(|| Failure("nothing to wait for".into()))
-    }
-}
+use host::RecordingHost;
 
 fn linked(vcl: &str) -> LinkedProgram {
     let compiled = match compile_with(vcl.as_bytes(), &Files::default(), |_| {}) {
@@ -195,19 +23,10 @@ fn linked(vcl: &str) -> LinkedProgram {
 }
 
 /// Runs a method of a whole VCL; what was done, and what it came to.
-fn run(vcl: &str, method: Method, prepare: impl FnOnce(&mut TestHost)) -> (Vec<String>, Outcome) {
+fn run(vcl: &str, method: Method, prepare: impl FnOnce(&mut RecordingHost)) -> (Vec<String>, Outcome) {
     let program = linked(vcl);
-    let mut host = TestHost {
-        program: &program,
-        headers: BTreeMap::new(),
-        texts: BTreeMap::new(),
-        values: BTreeMap::new(),
-        done: Vec::new(),
-        wait_for: None,
-    };
-    host.texts.insert("ReqUrl".into(), b"/url".to_vec());
-    host.texts.insert("ReqMethod".into(), b"GET".to_vec());
-    host.values.insert("ClientIp".into(), Value::Ip(Some(("192.0.2.77".parse().unwrap(), 1234))));
+    let mut host = RecordingHost::new(&program);
+    host.headers.clear();
     prepare(&mut host);
     let mut scratch = Scratch::new(1 << 20);
     let mut machine = Machine::new();
@@ -343,6 +162,16 @@ fn acls_that_log_say_what_they_found() {
     // A null address belongs to nothing, and asking is an error.
     let vcl = format!("{HEAD}acl a {{ }} sub vcl_recv {{ if (server.ip ~ a) {{ }} }}");
     assert!(matches!(run(&vcl, Method::Recv, |_| {}).1, Outcome::Failed(_)));
+}
+
+#[test]
+fn what_begins_the_names_of_variables_may_name_other_things() {
+    for name in ["client", "server", "local", "remote", "storage", "obj", "sess"] {
+        let vcl = format!(
+            "vcl 4.1; backend b none; acl {name} {{ \"192.0.2.0\"/24; }} sub vcl_recv {{ if (client.ip ~ {name}) {{ set req.http.a = server.ip; }} }}"
+        );
+        linked(&vcl);
+    }
 }
 
 #[test]
@@ -489,14 +318,9 @@ fn failures_are_logged_once_and_end_the_method() {
 #[test]
 fn strings_beyond_the_memory_of_a_request_fail_it() {
     let program = linked(&format!("{HEAD}sub vcl_recv {{ set req.http.a = req.url + req.url + req.url; }}"));
-    let mut host = TestHost {
-        program: &program,
-        headers: BTreeMap::new(),
-        texts: [("ReqUrl".to_owned(), vec![b'x'; 100])].into(),
-        values: BTreeMap::new(),
-        done: Vec::new(),
-        wait_for: None,
-    };
+    let mut host = RecordingHost::new(&program);
+    host.headers.clear();
+    host.texts.insert("ReqUrl".into(), vec![b'x'; 100]);
     let outcome = Machine::new().run(&program, Method::Recv, &mut host, &mut Scratch::new(350));
     assert!(matches!(&outcome, Outcome::Failed(Failure(text)) if text.contains("request_memory_max")), "{outcome:?}");
     assert!(!host.done.iter().any(|done| done.starts_with("Req a")));

@@ -58,8 +58,9 @@ fn resolve(host: &str, port: &str) -> Option<Address> {
     Some((address.ip(), address.port()))
 }
 
-/// The port of a service, as the services file has it.
-fn service_port(name: &str) -> Option<u16> {
+/// The port of a service, as the services file has it. Reads that file.
+#[must_use]
+pub fn service_port(name: &str) -> Option<u16> {
     let services = std::fs::read_to_string(SERVICES_FILE).unwrap_or_default();
     let listed = services.lines().find_map(|line| {
         let line = line.split('#').next().unwrap_or("");

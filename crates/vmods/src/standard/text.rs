@@ -54,8 +54,7 @@ pub(crate) fn collect(
     arguments: Arguments<'_>,
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
-    let Some((http, index)) = arguments.header(0) else { return done(Value::Void) };
-    let name = context.program().header_name(index).to_owned();
+    let Some((http, name)) = arguments.header(0, context.program(), scratch) else { return done(Value::Void) };
     let separator = match arguments.text(1) {
         text if text.is_set() => scratch.get(text).to_vec(),
         _ => b", ".to_vec(),

@@ -5,15 +5,11 @@ use super::QueryError;
 /// What a word is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Token {
-    /// End of the text.
+    /// End of the text or of a line, and so of an expression.
     End,
-    /// End of a line, and so of an expression.
-    Line,
-    /// Unquoted word.
-    Word(String),
-    /// Quoted string, unescaped.
-    Quoted(String),
-    /// Punctuation or operator.
+    /// A value: quoted and unescaped, or a bare word.
+    Value(String),
+    /// Punctuation, operator or reserved word.
     Sign(&'static str),
 }
 
@@ -25,41 +21,56 @@ pub(super) struct Placed {
     pub length: usize,
 }
 
-const SIGNS: [&str; 17] = ["==", "!=", "<=", ">=", "!~", "<", ">", "~", "(", ")", "{", "}", "[", "]", ":", ",", "\\\n"];
+const SIGNS: [&str; 16] = ["==", "!=", "<=", ">=", "!~", "<", ">", "~", "(", ")", "{", "}", "[", "]", ":", ","];
+const RESERVED: [&str; 6] = ["and", "or", "not", "eq", "ne", "vxid"];
 
 /// Splits a query into words; the last one is always [`Token::End`].
 pub(super) fn split(text: &str) -> Result<Vec<Placed>, QueryError> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
     let mut at = 0;
+    // Where the last word ended; a line's end is none.
+    let mut word_end = None;
     while at < bytes.len() {
         let byte = bytes[at];
         let rest = &text[at..];
-        let (token, length) = if byte == b'\n' {
-            (Token::Line, 1)
-        } else if byte.is_ascii_whitespace() {
+        if byte == b' ' || byte == b'\t' {
             at += 1;
             continue;
-        } else if byte == b'#' {
+        }
+        if rest.starts_with("\\\n") {
+            at += 2;
+            continue;
+        }
+        if byte == b'#' {
             at += rest.find('\n').unwrap_or(rest.len());
             continue;
-        } else if byte == b'"' || byte == b'\'' {
+        }
+        if byte == b'\n' {
+            words.push(Placed { token: Token::End, at, length: 1 });
+            at += 1;
+            continue;
+        }
+        let (token, length) = if byte == b'"' || byte == b'\'' {
             quoted(text, at)?
         } else if is_word(byte) {
             let length = rest.bytes().take_while(|byte| is_word(*byte)).count();
-            (Token::Word(rest[..length].to_owned()), length)
+            let word = &rest[..length];
+            let token = match RESERVED.iter().find(|reserved| **reserved == word) {
+                Some(reserved) => Token::Sign(reserved),
+                None => Token::Value(word.to_owned()),
+            };
+            (token, length)
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            if *sign == "\\\n" {
-                at += 2;
-                continue;
-            }
             (Token::Sign(sign), sign.len())
         } else {
-            let length = rest.chars().next().map_or(1, char::len_utf8);
-            return Err(QueryError { message: "Syntax error".into(), at, length, text: text.to_owned() });
+            // Compat: the mark has another shape right behind a word.
+            let offset = (word_end == Some(at)).then_some(0);
+            return Err(QueryError { message: "Syntax error".into(), at, length: 1, offset, text: text.to_owned() });
         };
         words.push(Placed { token, at, length });
         at += length;
+        word_end = Some(at);
     }
     words.push(Placed { token: Token::End, at: text.len(), length: 0 });
     Ok(words)
@@ -74,21 +85,23 @@ fn quoted(text: &str, start: usize) -> Result<(Token, usize), QueryError> {
     let quote = text.as_bytes()[start];
     let mut value = Vec::new();
     let mut escaped = false;
-    for (index, byte) in text.bytes().enumerate().skip(start + 1) {
+    let mut length = 1;
+    for byte in text.bytes().skip(start + 1) {
+        if byte == b'\n' {
+            break;
+        }
+        length += 1;
         if escaped {
             escaped = false;
         } else if byte == quote {
             let value = String::from_utf8_lossy(&value).into_owned();
-            return Ok((Token::Quoted(value), index + 1 - start));
+            return Ok((Token::Value(value), length));
         } else if byte == b'\\' {
             escaped = true;
             continue;
         }
-        if byte == b'\n' {
-            break;
-        }
         value.push(byte);
     }
-    let length = text[start..].find('\n').unwrap_or(text.len() - start);
-    Err(QueryError { message: "Unterminated string".into(), at: start, length, text: text.to_owned() })
+    let offset = Some(length);
+    Err(QueryError { message: "Unterminated string".into(), at: start, length, offset, text: text.to_owned() })
 }

@@ -10,19 +10,17 @@ use crate::read::tags::{TagListError, TagSet};
 pub(super) fn parse(text: &str, caseless: bool) -> Result<Node, QueryError> {
     if text.len() > QUERY_BYTES_MAX {
         let message = format!("Query longer than {QUERY_BYTES_MAX} bytes");
-        return Err(QueryError { message, at: 0, length: 0, text: String::new() });
+        return Err(QueryError { message, at: 0, length: 0, offset: None, text: String::new() });
     }
     let mut parser = Parser { text, caseless, words: split(text)?, next: 0 };
     let mut lines: Option<Node> = None;
-    loop {
-        while parser.token() == &Token::Line {
+    while let Some(word) = parser.words.get(parser.next) {
+        if word.token == Token::End {
             parser.next += 1;
-        }
-        if parser.token() == &Token::End {
-            break;
+            continue;
         }
         let line = parser.expression(0)?;
-        if !matches!(parser.token(), Token::Line | Token::End) {
+        if parser.token() != &Token::End {
             return parser.fail(format!("Expected EOI got '{}'", parser.shown()));
         }
         lines = Some(match lines {
@@ -32,7 +30,7 @@ pub(super) fn parse(text: &str, caseless: bool) -> Result<Node, QueryError> {
     }
     match lines {
         Some(node) => Ok(node),
-        None => Err(QueryError { message: "Empty query".into(), at: 0, length: 0, text: String::new() }),
+        None => Err(QueryError { message: "Empty query".into(), at: 0, length: 0, offset: None, text: String::new() }),
     }
 }
 
@@ -41,6 +39,13 @@ struct Parser<'a> {
     caseless: bool,
     words: Vec<Placed>,
     next: usize,
+}
+
+/// What the tags of a test are, and whether `vxid` was among them.
+struct Tags {
+    set: TagSet,
+    tags: usize,
+    vxids: usize,
 }
 
 impl Parser<'_> {
@@ -55,7 +60,7 @@ impl Parser<'_> {
 
     fn shown(&self) -> &str {
         let word = self.word();
-        if word.token == Token::Line { "" } else { &self.text[word.at..word.at + word.length] }
+        &self.text[word.at..word.at + word.length]
     }
 
     fn advance(&mut self) {
@@ -64,36 +69,42 @@ impl Parser<'_> {
         }
     }
 
-    fn take_sign(&mut self, sign: &str) -> bool {
-        let found = matches!(self.token(), Token::Sign(found) if *found == sign);
+    fn is_at(&self, sign: &str) -> bool {
+        matches!(self.token(), Token::Sign(found) if *found == sign)
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let found = self.is_at(sign);
         if found {
             self.advance();
         }
         found
     }
 
-    fn take_word(&mut self, wanted: &str) -> bool {
-        let found = matches!(self.token(), Token::Word(word) if word == wanted);
-        if found {
-            self.advance();
+    fn value(&self, expected: &str) -> Result<String, QueryError> {
+        match self.token() {
+            Token::Value(value) => Ok(value.clone()),
+            _ => self.fail(format!("Expected {expected} got '{}'", self.shown())),
         }
-        found
     }
 
     fn fail<T>(&self, message: impl Into<String>) -> Result<T, QueryError> {
-        let word = self.word();
-        Err(QueryError { message: message.into(), at: word.at, length: word.length, text: self.text.to_owned() })
+        self.fail_at(message, None)
     }
 
-    fn expect_sign(&mut self, sign: &str) -> Result<(), QueryError> {
-        if self.take_sign(sign) {
+    fn fail_at<T>(&self, message: impl Into<String>, offset: Option<usize>) -> Result<T, QueryError> {
+        let (message, text, word) = (message.into(), self.text.to_owned(), self.word());
+        Err(QueryError { message, at: word.at, length: word.length, offset, text })
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), QueryError> {
+        if self.take(sign) {
             return Ok(());
         }
-        let got = match self.token() {
-            Token::End | Token::Line => "end of input".to_owned(),
-            _ => format!("'{}'", self.shown()),
-        };
-        self.fail(format!("Expected '{sign}' got {got}"))
+        match self.token() {
+            Token::End => self.fail(format!("Expected '{sign}' got end of input")),
+            _ => self.fail(format!("Expected '{sign}' got '{}'", self.shown())),
+        }
     }
 
     fn expression(&mut self, depth: usize) -> Result<Node, QueryError> {
@@ -101,7 +112,7 @@ impl Parser<'_> {
             return self.fail("Parentheses nested too deep");
         }
         let mut left = self.conjunction(depth)?;
-        while self.take_word("or") {
+        while self.take("or") {
             left = Node::Or(Box::new(left), Box::new(self.conjunction(depth)?));
         }
         Ok(left)
@@ -109,92 +120,96 @@ impl Parser<'_> {
 
     fn conjunction(&mut self, depth: usize) -> Result<Node, QueryError> {
         let mut left = self.negation(depth)?;
-        while self.take_word("and") {
+        while self.take("and") {
             left = Node::And(Box::new(left), Box::new(self.negation(depth)?));
         }
         Ok(left)
     }
 
     fn negation(&mut self, depth: usize) -> Result<Node, QueryError> {
-        if self.take_word("not") { Ok(Node::Not(Box::new(self.primary(depth)?))) } else { self.primary(depth) }
+        if self.take("not") { Ok(Node::Not(Box::new(self.primary(depth)?))) } else { self.primary(depth) }
     }
 
     fn primary(&mut self, depth: usize) -> Result<Node, QueryError> {
-        if self.take_sign("(") {
+        if self.take("(") {
             let inner = self.expression(depth + 1)?;
-            self.expect_sign(")")?;
+            self.expect(")")?;
             return Ok(inner);
         }
         let level = self.level()?;
-        if matches!(self.token(), Token::Word(word) if word == "vxid") {
-            return self.vxid(level.is_some());
+        let Tags { set, tags, vxids } = self.tags()?;
+        let prefix = if self.take(":") { Some(self.string("string")?.into_bytes()) } else { None };
+        let field = if self.take("[") { Some(self.field()?) } else { None };
+        if vxids > 0 {
+            let bare_prefix = prefix.as_ref().is_none_or(Vec::is_empty);
+            if vxids > 1 || tags > 0 || level.is_some() || !bare_prefix || field.is_some() {
+                return self.fail("Unexpected taglist selection for vxid");
+            }
+            return self.vxid();
         }
-        let tags = self.tags()?;
-        let prefix = if self.take_sign(":") { Some(self.string()?.into_bytes()) } else { None };
-        let field = if self.take_sign("[") { Some(self.field()?) } else { None };
         let condition = self.condition()?;
-        Ok(Node::Test(Test { level, tags, prefix, field, condition }))
+        Ok(Node::Test(Test { level, tags: set, prefix, field, condition }))
     }
 
-    fn level(&mut self) -> Result<Option<(Compare, u32)>, QueryError> {
-        if !self.take_sign("{") {
+    fn level(&mut self) -> Result<Option<(Compare, i32)>, QueryError> {
+        if !self.take("{") {
             return Ok(None);
         }
-        let Token::Word(word) = self.token().clone() else { return self.fail("Expected integer") };
-        let (digits, compare) = match word.as_bytes().last() {
-            Some(b'+') => (&word[..word.len() - 1], Compare::GreaterOrEqual),
-            Some(b'-') => (&word[..word.len() - 1], Compare::LessOrEqual),
-            _ => (&word[..], Compare::Equal),
-        };
-        if word.starts_with('-') {
+        let value = self.value("integer")?;
+        let (level, rest) = leading_integer(&value);
+        let level = level as i32;
+        if level < 0 {
             return self.fail("Expected positive integer");
         }
-        let Ok(level) = digits.parse() else { return self.fail("Syntax error in level limit") };
+        let (compare, rest) = match rest.as_bytes().first() {
+            Some(b'+') => (Compare::GreaterOrEqual, &rest[1..]),
+            Some(b'-') => (Compare::LessOrEqual, &rest[1..]),
+            _ => (Compare::Equal, rest),
+        };
+        if !rest.is_empty() {
+            return self.fail("Syntax error in level limit");
+        }
         self.advance();
-        self.expect_sign("}")?;
+        self.expect("}")?;
         Ok(Some((compare, level)))
     }
 
-    fn tags(&mut self) -> Result<TagSet, QueryError> {
-        let mut set = TagSet::EMPTY;
+    fn tags(&mut self) -> Result<Tags, QueryError> {
+        let mut found = Tags { set: TagSet::EMPTY, tags: 0, vxids: 0 };
         loop {
-            let Token::Word(word) = self.token().clone() else {
-                return self.fail(format!("Expected VSL tag name got '{}'", self.shown()));
-            };
-            if matches!(word.as_str(), "and" | "or" | "not") {
-                return self.fail(format!("Expected VSL tag name got '{word}'"));
-            }
-            match TagSet::parse_list(&word) {
-                Ok(tags) => set.insert(tags),
-                Err(TagListError::None) => return self.fail("Tag name matches zero tags"),
-                Err(TagListError::Several) => return self.fail("Tag name is ambiguous"),
-                Err(TagListError::Syntax) => return self.fail("Syntax error in tag name"),
+            if self.is_at("vxid") {
+                found.vxids += 1;
+            } else {
+                let glob = self.value("VSL tag name")?;
+                found.tags += 1;
+                match TagSet::parse_glob(&glob) {
+                    Ok(tags) => found.set.insert(tags),
+                    Err(TagListError::None) => return self.fail("Tag name matches zero tags"),
+                    Err(TagListError::Several) => return self.fail("Tag name is ambiguous"),
+                    Err(TagListError::Syntax) => return self.fail("Syntax error in tag name"),
+                }
             }
             self.advance();
-            if !self.take_sign(",") {
-                return Ok(set);
+            if !self.take(",") {
+                return Ok(found);
             }
         }
     }
 
-    fn string(&mut self) -> Result<String, QueryError> {
-        match self.token().clone() {
-            Token::Word(string) | Token::Quoted(string) => {
-                self.advance();
-                Ok(string)
-            }
-            _ => self.fail(format!("Expected string got '{}'", self.shown())),
-        }
+    fn string(&mut self, expected: &str) -> Result<String, QueryError> {
+        let value = self.value(expected)?;
+        self.advance();
+        Ok(value)
     }
 
     fn field(&mut self) -> Result<usize, QueryError> {
-        let number = match self.token() {
-            Token::Word(word) => word.parse().ok().filter(|number| *number > 0),
-            _ => None,
+        let value = self.value("integer")?;
+        let (number, rest) = leading_integer(&value);
+        let Some(number) = usize::try_from(number as i32).ok().filter(|number| *number > 0 && rest.is_empty()) else {
+            return self.fail("Expected positive integer");
         };
-        let Some(number) = number else { return self.fail("Expected positive integer") };
         self.advance();
-        self.expect_sign("]")?;
+        self.expect("]")?;
         Ok(number)
     }
 
@@ -214,74 +229,78 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self) -> Result<Condition, QueryError> {
+        if matches!(self.token(), Token::End | Token::Sign("and" | "or" | ")")) {
+            return Ok(Condition::Exists);
+        }
         if let Some(compare) = self.comparison() {
-            return self.number(compare);
+            return Ok(match self.number()? {
+                Number::Integer(number) => Condition::Integer(compare, number),
+                Number::Thousandths(number) => Condition::Decimal(compare, number),
+            });
         }
         for (word, wanted) in [("eq", true), ("ne", false)] {
-            if self.take_word(word) {
-                return Ok(Condition::Equal(wanted, self.string()?.into_bytes()));
+            if self.take(word) {
+                return Ok(Condition::Equal(wanted, self.string("string")?.into_bytes()));
             }
         }
         for (sign, wanted) in [("~", true), ("!~", false)] {
-            if self.take_sign(sign) {
+            if self.take(sign) {
                 return self.regex(wanted);
             }
         }
-        match self.token() {
-            Token::End | Token::Line | Token::Sign(")") => Ok(Condition::Exists),
-            Token::Word(word) if word == "and" || word == "or" => Ok(Condition::Exists),
-            _ => self.fail(format!("Expected operator got '{}'", self.shown())),
-        }
+        self.fail(format!("Expected operator got '{}'", self.shown()))
     }
 
-    fn number(&mut self, compare: Compare) -> Result<Condition, QueryError> {
-        let (Token::Word(word) | Token::Quoted(word)) = self.token().clone() else {
-            return self.fail(format!("Expected number got '{}'", self.shown()));
-        };
-        let condition = if word.contains('.') {
-            match decimal_operand(&word) {
-                Some(number) => Condition::Decimal(compare, number),
-                None => return self.fail("Floating point parse error"),
-            }
-        } else {
-            match integer_operand(&word) {
-                Some(number) => Condition::Integer(compare, number),
-                None => return self.fail("Integer parse error"),
-            }
-        };
+    /// The number that stands here; the caller moves on.
+    fn number_here(&self) -> Result<Number, QueryError> {
+        let value = self.value("number")?;
+        if value.contains('.') {
+            return match super::whole_thousandths(value.as_bytes()) {
+                Some(number) => Ok(Number::Thousandths(number)),
+                None => self.fail("Floating point parse error"),
+            };
+        }
+        let (number, rest) = leading_integer(&value);
+        if rest.trim_ascii_start().is_empty() { Ok(Number::Integer(number)) } else { self.fail("Integer parse error") }
+    }
+
+    fn number(&mut self) -> Result<Number, QueryError> {
+        let number = self.number_here()?;
         self.advance();
-        Ok(condition)
+        Ok(number)
     }
 
     fn regex(&mut self, wanted: bool) -> Result<Condition, QueryError> {
-        let here = self.word().clone();
-        let pattern = self.string()?;
+        let pattern = self.value("regular expression")?;
         match RegexBuilder::new().caseless(self.caseless).jit_if_available(true).build(&pattern) {
-            Ok(regex) => Ok(Condition::Matches(wanted, regex)),
+            Ok(regex) => {
+                self.advance();
+                Ok(Condition::Matches(wanted, regex))
+            }
             Err(error) => {
                 let message = format!("Regular expression error: {}", regex_message(&error));
-                let at = here.at + error.offset().unwrap_or(0).min(here.length.saturating_sub(1));
-                Err(QueryError { message, at, length: here.at + here.length - at, text: self.text.to_owned() })
+                self.fail_at(message, Some(error.offset().unwrap_or(0)))
             }
         }
     }
 
-    fn vxid(&mut self, with_level: bool) -> Result<Node, QueryError> {
-        self.advance();
-        if with_level || matches!(self.token(), Token::Sign(":" | "[" | ",")) {
-            return self.fail("Unexpected taglist selection for vxid");
-        }
+    fn vxid(&mut self) -> Result<Node, QueryError> {
         let Some(compare) = self.comparison() else {
             return self.fail(format!("Expected vxid operator got '{}'", self.shown()));
         };
-        let number = match self.token() {
-            Token::Word(word) | Token::Quoted(word) => integer_operand(word),
-            _ => None,
-        };
-        let Some(number) = number else { return self.fail(format!("Expected integer got '{}'", self.shown())) };
-        self.advance();
-        Ok(Node::Vxid(compare, number))
+        match self.number_here()? {
+            Number::Integer(number) => {
+                self.advance();
+                Ok(Node::Vxid(compare, number))
+            }
+            Number::Thousandths(_) => self.fail_at(format!("Expected integer got '{}'", self.shown()), Some(0)),
+        }
     }
+}
+
+enum Number {
+    Integer(i64),
+    Thousandths(i64),
 }
 
 /// The library's message without its introduction.
@@ -294,30 +313,26 @@ pub(super) fn regex_message(error: &pcre2::Error) -> String {
     }
 }
 
-/// Decimal, `0x` hexadecimal or `0` octal, with a sign; saturates.
-fn integer_operand(word: &str) -> Option<i64> {
-    let word = word.trim();
-    let (negative, digits) = match word.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, word.strip_prefix('+').unwrap_or(word)),
+/// The integer at the start of `text`, as C reads one: blanks, a sign, decimal, `0x` hexadecimal or `0` octal; saturates.
+/// Also what follows it; without digits that is the whole text, and the number 0.
+fn leading_integer(text: &str) -> (i64, &str) {
+    let start = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let (negative, unsigned) = match start.as_bytes().first() {
+        Some(b'-') => (true, &start[1..]),
+        Some(b'+') => (false, &start[1..]),
+        _ => (false, start),
     };
-    let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+    let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
+    let (digits, radix) = match hexadecimal.filter(|rest| rest.starts_with(|first: char| first.is_ascii_hexdigit())) {
         Some(rest) => (rest, 16),
-        None if digits.len() > 1 && digits.starts_with('0') => (&digits[1..], 8),
-        None => (digits, 10),
+        None if unsigned.starts_with('0') => (unsigned, 8),
+        None => (unsigned, 10),
     };
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return None;
+    let count = digits.bytes().take_while(|byte| char::from(*byte).is_digit(radix)).count();
+    if count == 0 {
+        return (0, text);
     }
-    let value = i64::from_str_radix(digits, radix).unwrap_or(i64::MAX);
-    Some(if negative { -value } else { value })
-}
-
-/// Thousandths.
-fn decimal_operand(word: &str) -> Option<i64> {
-    let word = word.trim();
-    let digits = word.strip_prefix('-').unwrap_or(word);
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        && digits.bytes().filter(|byte| *byte == b'.').count() == 1;
-    if plain { super::thousandths(word.as_bytes()) } else { None }
+    let signed = format!("{}{}", if negative { "-" } else { "" }, &digits[..count]);
+    let limit = if negative { i64::MIN } else { i64::MAX };
+    (i64::from_str_radix(&signed, radix).unwrap_or(limit), &digits[count..])
 }

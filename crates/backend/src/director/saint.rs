@@ -1,0 +1,82 @@
+//! Saint mode as a director: one backend, and the objects for which it counts as sick for a while.
+//!
+//! The list is the director's own, so that other uses of the backend don't heed it (`beresp.saintmode` of the old dialects
+//! has the backend's). With `threshold` objects on it the backend is sick for all; 0 turns the list off.
+//! Compat: vmod_saintmode of the varnish-modules collection; an object counts once however often it is listed.
+
+use crate::director::{Member, Notes, ResolveContext};
+use crate::directors::Directors;
+use crate::trouble::{Concern, Troubles};
+use std::sync::Arc;
+use surface::limits::BACKEND_TROUBLES_MAX;
+use surface::tag::Tag;
+use vcl_run::value::DirectorId;
+
+/// The director.
+#[derive(Debug)]
+pub struct Saint {
+    members: Arc<[Member]>,
+    backend: DirectorId,
+    threshold: usize,
+    troubles: Troubles,
+}
+
+impl Saint {
+    /// A director before that backend. A negative threshold is never reached; one above [`BACKEND_TROUBLES_MAX`], which
+    /// is as many as the list holds, counts as that.
+    #[must_use]
+    pub fn new(backend: DirectorId, threshold: i64) -> Saint {
+        let threshold = match usize::try_from(threshold) {
+            Ok(threshold) => threshold.min(BACKEND_TROUBLES_MAX),
+            Err(_) => usize::MAX,
+        };
+        let members = Arc::from([Member { director: backend, weight: 1.0 }]);
+        Saint { members, backend, threshold, troubles: Troubles::default() }
+    }
+
+    /// Whom it stands for.
+    #[must_use]
+    pub fn backend(&self) -> DirectorId {
+        self.backend
+    }
+
+    /// How many objects make the backend sick for all. Shown as given, but for the cut at what the list holds.
+    #[must_use]
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// The list.
+    #[must_use]
+    pub fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
+    pub(crate) fn members(&self) -> Arc<[Member]> {
+        Arc::clone(&self.members)
+    }
+
+    pub(crate) fn choose(
+        &self,
+        own: DirectorId,
+        directors: &Directors,
+        context: &ResolveContext<'_>,
+    ) -> Option<DirectorId> {
+        directors.is_healthy_for(own, context).then_some(self.backend)
+    }
+
+    /// Whether the list speaks against a use for that object (`None` = any), `name` being the backend's. Says so in the
+    /// notes.
+    #[must_use]
+    pub fn speaks_against(&self, digest: Option<&[u8; 32]>, now: f64, name: &str, notes: Option<&Notes>) -> bool {
+        let Some(concern) = self.troubles.concern(digest, now, self.threshold) else { return false };
+        if let Some(notes) = notes {
+            let why = match concern {
+                Concern::Digest => "object blacklisted",
+                Concern::Threshold => "hit threshold",
+            };
+            notes.say(Tag::VCLLog, format!("saintmode: unhealthy: {why} for backend {name}"));
+        }
+        true
+    }
+}

@@ -1,0 +1,229 @@
+//! Shard: a member by consistent hashing, so that the same key falls to the same member and few keys move when members
+//! come and go.
+//!
+//! ```text
+//! add, remove, clear ──(pending, per task)──▶ reconfigure ──▶ Configuration: members and ring, replaced whole
+//! arguments ▷ task's parameters ▷ associated set ▷ defaults ──▶ Parameters ──▶ choose
+//! ```
+//!
+//! A chooser works on the configuration it got; a reconfiguration makes a new one. What it has to say goes to
+//! [`crate::director::Notes`], since it knows no log. Next files: `shard/ring.rs`, `shard/choose.rs`, `shard/parameters.rs`.
+//! Compat: points, order and texts as in Varnish 7.1.1, except that a ring of just two points is searched like any other.
+
+mod choose;
+pub mod parameters;
+mod ring;
+
+pub use ring::Change;
+
+use crate::director::{Member, Notes, ResolveContext};
+use crate::directors::Directors;
+use parameters::{ParameterSet, Parameters, TaskParameters};
+use parking_lot::RwLock;
+use ring::Configuration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use vcl_run::value::DirectorId;
+
+/// Replicas a member has on the ring unless VCL says otherwise.
+pub const DEFAULT_REPLICAS: i64 = 67;
+
+/// `.debug()`: log each lookup.
+const DEBUG_LOOKUP: u32 = 1;
+/// `.debug()`: log the ring when it is made.
+const DEBUG_RING: u32 = 2;
+/// `.debug()`: log what ramp-up and warm-up came to.
+const DEBUG_RAMP: u32 = 4;
+
+/// The director.
+#[derive(Debug)]
+pub struct Shard {
+    name: String,
+    configuration: RwLock<Arc<Configuration>>,
+    associated: RwLock<Option<Arc<ParameterSet>>>,
+    debug: AtomicU32,
+}
+
+/// A member as `backend.list -p` shows it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ListedMember {
+    /// The member.
+    pub director: DirectorId,
+    /// What its points are made of; `None` for its VCL name.
+    pub ident: Option<String>,
+    /// Seconds it ramps up for after it became healthy.
+    pub rampup: f64,
+}
+
+impl Shard {
+    /// A director without members. `name` is its VCL name.
+    #[must_use]
+    pub fn new(name: &str) -> Shard {
+        Shard {
+            name: name.to_owned(),
+            configuration: RwLock::default(),
+            associated: RwLock::default(),
+            debug: AtomicU32::new(0),
+        }
+    }
+
+    /// The VCL name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn configuration(&self) -> Arc<Configuration> {
+        Arc::clone(&self.configuration.read())
+    }
+
+    fn debugs(&self, what: u32) -> bool {
+        self.debug.load(Relaxed) & what != 0
+    }
+
+    /// `.debug()`: which debug records to write.
+    pub fn set_debug(&self, flags: i64) {
+        self.debug.store(flags as u32, Relaxed);
+    }
+
+    /// `.associate()`: the parameters that count where a call gives none; `None` = the defaults.
+    pub fn associate(&self, set: Option<Arc<ParameterSet>>) {
+        *self.associated.write() = set;
+    }
+
+    /// `.set_warmup()`: how often the next member is used in place of the chosen one; in [0, 1).
+    pub fn set_warmup(&self, probability: f64) {
+        let mut held = self.configuration.write();
+        *held = Arc::new(Configuration { warmup: probability, ..Configuration::clone(&held) });
+    }
+
+    /// `.set_rampup()`: seconds that a member which became healthy gets fewer requests.
+    pub fn set_rampup(&self, seconds: f64) {
+        let mut held = self.configuration.write();
+        *held = Arc::new(Configuration { rampup: seconds.max(0.0), ..Configuration::clone(&held) });
+    }
+
+    /// The probability set by [`Shard::set_warmup`].
+    #[must_use]
+    pub fn warmup(&self) -> f64 {
+        self.configuration().warmup
+    }
+
+    /// The seconds set by [`Shard::set_rampup`].
+    #[must_use]
+    pub fn rampup(&self) -> f64 {
+        self.configuration().rampup
+    }
+
+    /// Its members, in the order of the ring's hosts.
+    #[must_use]
+    pub fn members(&self) -> Arc<[Member]> {
+        let configuration = self.configuration();
+        configuration.hosts.iter().map(|host| Member { director: host.director, weight: 1.0 }).collect()
+    }
+
+    /// Its members as `backend.list -p` shows them.
+    #[must_use]
+    pub fn listed(&self) -> Vec<ListedMember> {
+        let configuration = self.configuration();
+        let listed = |(place, host): (usize, &ring::Host)| ListedMember {
+            director: host.director,
+            ident: host.ident.as_deref().map(str::to_owned),
+            rampup: configuration.rampup_of(place),
+        };
+        configuration.hosts.iter().enumerate().map(listed).collect()
+    }
+
+    /// Applies changes in order and makes a new ring; nothing happens when there are none. A member that leads back to
+    /// the director, `own`, is left out. Returns false when the director has no members then.
+    pub(crate) fn reconfigure(
+        &self,
+        own: DirectorId,
+        directors: &Directors,
+        changes: &[Change],
+        replicas: u32,
+        notes: &Notes,
+    ) -> bool {
+        if changes.is_empty() {
+            return true;
+        }
+        let mut held = self.configuration.write();
+        let mut hosts = held.hosts.clone();
+        ring::apply(&mut hosts, changes, replicas, directors, |text| notes.notice(&self.name, text));
+        hosts.retain(|host| {
+            let leads_back = directors.leads_to(host.director, own);
+            if leads_back {
+                let name = directors.name(host.director);
+                notes.error(&self.name, format_args!("backend {name} leads back to it and cannot be added"));
+            }
+            !leads_back
+        });
+        let points = match ring::points(&hosts, directors) {
+            Ok(points) => points,
+            Err(count) => {
+                notes.error(&self.name, format_args!(".reconfigure() {count} points are too many"));
+                return false;
+            }
+        };
+        *held = Arc::new(Configuration { hosts, points, warmup: held.warmup, rampup: held.rampup });
+        if held.hosts.is_empty() {
+            notes.error(&self.name, format_args!(".reconfigure() no backends"));
+            return false;
+        }
+        if self.debugs(DEBUG_RING) {
+            for (index, point) in held.points.iter().enumerate() {
+                notes.debug(format_args!(
+                    "hashcircle[{index:5}] = {{point = {:8x}, host = {:2}}}\n",
+                    point.point, point.host
+                ));
+            }
+        }
+        true
+    }
+
+    /// The parameters for a choice: those of the task, else of the associated set, else the defaults.
+    #[must_use]
+    pub fn parameters(&self, own: DirectorId, task: Option<&TaskParameters>) -> Parameters {
+        self.layered(own, task).completed()
+    }
+
+    /// As [`Shard::parameters`], below arguments that a call gave; `set` stands in for what would count otherwise.
+    #[must_use]
+    pub fn parameters_below(
+        &self,
+        arguments: &Parameters,
+        set: Option<&ParameterSet>,
+        own: DirectorId,
+        task: Option<&TaskParameters>,
+    ) -> Parameters {
+        let below = set.map_or_else(|| self.layered(own, task), ParameterSet::values);
+        arguments.over(&below).completed()
+    }
+
+    fn layered(&self, own: DirectorId, task: Option<&TaskParameters>) -> Parameters {
+        let associated = self.associated.read().clone();
+        if let Some(layer) = task.and_then(|task| task.of_director(own)) {
+            return match &layer.set {
+                Some(set) => layer.values.over(&set.values()),
+                None => match &associated {
+                    Some(set) => layer.values.over(&set.values_in(task)),
+                    None => layer.values.clone(),
+                },
+            };
+        }
+        associated.map_or_else(Parameters::default, |set| set.values_in(task))
+    }
+
+    /// The member for a fetch whose task's parameters apply.
+    pub(crate) fn resolve(
+        &self,
+        own: DirectorId,
+        directors: &Directors,
+        context: &ResolveContext<'_>,
+    ) -> Option<DirectorId> {
+        self.choose(directors, &self.parameters(own, context.shard), context)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! What a choice of a shard director goes by, in layers: the arguments of a call lie over the parameters of the running
+//! task, these over the set associated with the director, that over the defaults.
+//!
+//! A [`ParameterSet`] belongs to the loaded VCL and changes in vcl_init only; what a backend task sets is kept in its
+//! [`TaskParameters`]. Key and kind of key are one value, so a layer gives both or neither.
+
+use crate::director::ResolveContext;
+use crate::director::hash::hash_text;
+use parking_lot::RwLock;
+use std::sync::Arc;
+use vcl_run::value::DirectorId;
+
+/// Where the key comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// The hash of vcl_hash on the backend side, else that of the URL.
+    Hash,
+    /// The hash of the URL.
+    Url,
+    /// An argument.
+    Key(u32),
+    /// The first bytes of a blob.
+    Blob(u32),
+}
+
+impl By {
+    /// The word in VCL.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            By::Hash => "HASH",
+            By::Url => "URL",
+            By::Key(_) => "KEY",
+            By::Blob(_) => "BLOB",
+        }
+    }
+
+    /// The key, for a task.
+    #[must_use]
+    pub fn key(self, context: &ResolveContext<'_>) -> u32 {
+        match (self, context.shard.and(context.digest)) {
+            (By::Key(key) | By::Blob(key), _) => key,
+            (By::Hash, Some(digest)) => u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]),
+            (By::Hash, None) | (By::Url, _) => hash_text(context.url),
+        }
+    }
+}
+
+/// The key that a blob stands for: its first four bytes, missing ones in front read as zero.
+#[must_use]
+pub fn blob_key(bytes: &[u8]) -> u32 {
+    bytes.iter().take(4).fold(0, |key, byte| key << 8 | u32::from(*byte))
+}
+
+/// Which members count as they are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// The one chosen must be healthy; alternatives are counted whatever their health.
+    Chosen,
+    /// Health does not count.
+    Ignore,
+    /// Only healthy ones are counted.
+    All,
+}
+
+impl Wanted {
+    /// The word in VCL.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Wanted::Chosen => "CHOSEN",
+            Wanted::Ignore => "IGNORE",
+            Wanted::All => "ALL",
+        }
+    }
+}
+
+/// One layer of parameters; `None` = look in the layer below.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Parameters {
+    /// Where the key comes from.
+    pub by: Option<By>,
+    /// How many members to pass over.
+    pub alt: Option<u64>,
+    /// How often to use the next member, 0 to 1; −1 = as set for the director.
+    pub warmup: Option<f64>,
+    /// Whether members that became healthy ramp up.
+    pub rampup: Option<bool>,
+    /// Which members count.
+    pub healthy: Option<Wanted>,
+}
+
+impl Parameters {
+    /// This layer over another.
+    #[must_use]
+    pub fn over(&self, below: &Parameters) -> Parameters {
+        Parameters {
+            by: self.by.or(below.by),
+            alt: self.alt.or(below.alt),
+            warmup: self.warmup.or(below.warmup),
+            rampup: self.rampup.or(below.rampup),
+            healthy: self.healthy.or(below.healthy),
+        }
+    }
+
+    /// This layer over the defaults: everything is given.
+    #[must_use]
+    pub fn completed(&self) -> Parameters {
+        self.over(&Parameters {
+            by: Some(By::Hash),
+            alt: Some(0),
+            warmup: Some(-1.0),
+            rampup: Some(true),
+            healthy: Some(Wanted::Chosen),
+        })
+    }
+}
+
+/// A `directors.shard_param` object.
+#[derive(Debug)]
+pub struct ParameterSet {
+    id: u32,
+    name: String,
+    values: RwLock<Parameters>,
+}
+
+impl ParameterSet {
+    /// An empty set. `id` tells it from others of the VCL.
+    #[must_use]
+    pub fn new(id: u32, name: &str) -> ParameterSet {
+        ParameterSet { id, name: name.to_owned(), values: RwLock::default() }
+    }
+
+    /// The VCL name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What tells it from other sets of the VCL.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Its parameters, whatever tasks say.
+    #[must_use]
+    pub fn values(&self) -> Parameters {
+        self.values.read().clone()
+    }
+
+    /// Replaces its parameters.
+    pub fn set(&self, values: Parameters) {
+        *self.values.write() = values;
+    }
+
+    /// Its parameters below what the task has set for it.
+    #[must_use]
+    pub fn values_in(&self, task: Option<&TaskParameters>) -> Parameters {
+        match task.and_then(|task| task.of_set(self.id)) {
+            Some(layer) => layer.over(&self.values()),
+            None => self.values(),
+        }
+    }
+}
+
+/// What `.backend(resolve=LAZY, …)` has left for a director in the running task.
+#[derive(Clone, Debug, Default)]
+pub struct DirectorLayer {
+    /// The arguments given.
+    pub values: Parameters,
+    /// The set given as `param`; it stands in for the associated one.
+    pub set: Option<Arc<ParameterSet>>,
+}
+
+/// The parameters of one backend task (or pipe). Empty and without allocation until VCL sets some.
+#[derive(Clone, Debug, Default)]
+pub struct TaskParameters {
+    directors: Vec<(DirectorId, DirectorLayer)>,
+    sets: Vec<(u32, Parameters)>,
+}
+
+impl TaskParameters {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.directors.clear();
+        self.sets.clear();
+    }
+
+    /// What was left for a director.
+    #[must_use]
+    pub fn of_director(&self, director: DirectorId) -> Option<&DirectorLayer> {
+        self.directors.iter().find(|(id, _)| *id == director).map(|(_, layer)| layer)
+    }
+
+    /// The layer of a director, made when there is none.
+    pub fn director_mut(&mut self, director: DirectorId) -> &mut DirectorLayer {
+        let place = self.directors.iter().position(|(id, _)| *id == director).unwrap_or_else(|| {
+            self.directors.push((director, DirectorLayer::default()));
+            self.directors.len() - 1
+        });
+        &mut self.directors[place].1
+    }
+
+    fn of_set(&self, set: u32) -> Option<&Parameters> {
+        self.sets.iter().find(|(id, _)| *id == set).map(|(_, values)| values)
+    }
+
+    /// Replaces what the task says about a set.
+    pub fn change_set(&mut self, set: u32, values: Parameters) {
+        match self.sets.iter_mut().find(|(id, _)| *id == set) {
+            Some((_, held)) => *held = values,
+            None => self.sets.push((set, values)),
+        }
+    }
+}

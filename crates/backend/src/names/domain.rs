@@ -1,0 +1,226 @@
+//! A domain: a host and port, and the backends that its addresses are at the time. Chooses among them in turn.
+//!
+//! ```text
+//! made ─first lookup (or failure)─▶ looked up ⟲ lookups ─unused for too long, or no room─▶ given up
+//! ```
+
+use crate::backend::Backend;
+use crate::health::Health;
+use crate::names::settings::Settings;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::watch;
+use vcl_run::value::DirectorId;
+
+/// Longest wait for a first lookup, seconds.
+const FIRST_LOOKUP_SECONDS_MAX: f64 = 86_400.0;
+
+/// Where a domain or service is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Never looked up.
+    New,
+    /// Looked up at least once, with or without success.
+    LookedUp,
+    /// Nobody may use it any more.
+    GivenUp,
+}
+
+/// What domains and services have in common: use, and the wait for the first lookup.
+#[derive(Debug)]
+pub(crate) struct Life {
+    stage: watch::Sender<Stage>,
+    /// Seconds since 1970, as bits.
+    last_used: AtomicU64,
+    first_lookup: Duration,
+}
+
+impl Life {
+    pub(crate) fn new(settings: &Settings, now: f64) -> Life {
+        let seconds = settings.first_lookup_timeout.clamp(0.0, FIRST_LOOKUP_SECONDS_MAX);
+        Life {
+            stage: watch::Sender::new(Stage::New),
+            last_used: AtomicU64::new(now.to_bits()),
+            first_lookup: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn use_at(&self, now: f64) {
+        if now > self.last_used() {
+            self.last_used.store(now.to_bits(), Relaxed);
+        }
+    }
+
+    pub(crate) fn last_used(&self) -> f64 {
+        f64::from_bits(self.last_used.load(Relaxed))
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    pub(crate) fn looked_up(&self) {
+        self.stage.send_if_modified(|stage| {
+            let is_first = *stage == Stage::New;
+            if is_first {
+                *stage = Stage::LookedUp;
+            }
+            is_first
+        });
+    }
+
+    pub(crate) fn give_up(&self) {
+        self.stage.send_replace(Stage::GivenUp);
+    }
+
+    /// Returns when the first lookup is done, or has taken too long.
+    pub(crate) async fn ready(&self) {
+        let mut watched = self.stage.subscribe();
+        let _ = tokio::time::timeout(self.first_lookup, watched.wait_for(|stage| *stage != Stage::New)).await;
+    }
+
+    /// Returns when it is given up.
+    pub(crate) async fn given_up(&self) {
+        let mut watched = self.stage.subscribe();
+        let _ = watched.wait_for(|stage| *stage == Stage::GivenUp).await;
+    }
+}
+
+/// A backend that a domain refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    pub(crate) id: DirectorId,
+    pub(crate) backend: Arc<Backend>,
+    /// For how many lookups its address has not been in the answer.
+    pub(crate) missing: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    references: Vec<Reference>,
+    /// Whose turn it was last.
+    turn: usize,
+}
+
+/// A host and port.
+#[derive(Debug)]
+pub struct Domain {
+    id: DirectorId,
+    name: String,
+    pub(crate) host: String,
+    pub(crate) port: String,
+    /// The name in the PROXY header for `via`; empty = none.
+    pub(crate) authority: String,
+    pub(crate) settings: Arc<Settings>,
+    health: Health,
+    pub(crate) life: Life,
+    state: Mutex<State>,
+}
+
+impl Domain {
+    pub(crate) fn new(
+        id: DirectorId,
+        settings: &Arc<Settings>,
+        host: &str,
+        port: &str,
+        authority: &str,
+        now: f64,
+    ) -> Domain {
+        Domain {
+            id,
+            name: format!("{}({host}:{port})", settings.name),
+            host: host.to_owned(),
+            port: port.to_owned(),
+            authority: authority.to_owned(),
+            settings: Arc::clone(settings),
+            health: Health::new(now),
+            life: Life::new(settings, now),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> DirectorId {
+        self.id
+    }
+
+    /// `object(host:port)`
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its object was made with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The operator's view.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// When it was asked for last, seconds since 1970.
+    #[must_use]
+    pub fn last_used(&self) -> f64 {
+        self.life.last_used()
+    }
+
+    /// Whether its first lookup is still to come.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.life.stage() == Stage::New
+    }
+
+    /// Returns when the first lookup is done, or has taken `first_lookup_timeout`.
+    pub async fn ready(&self) {
+        self.life.ready().await;
+    }
+
+    /// The backends of the last answer.
+    #[must_use]
+    pub fn backends(&self) -> Vec<Arc<Backend>> {
+        let state = self.state.lock();
+        let current = state.references.iter().filter(|reference| reference.missing == 0);
+        current.map(|reference| Arc::clone(&reference.backend)).collect()
+    }
+
+    /// Runs `with` on all references, those kept for later included.
+    pub(crate) fn with_references<R>(&self, with: impl FnOnce(&mut Vec<Reference>) -> R) -> R {
+        with(&mut self.state.lock().references)
+    }
+
+    /// The next backend in turn that `is_healthy`; when none is, the one whose turn it is.
+    pub(crate) fn choose(&self, is_healthy: impl Fn(&Arc<Backend>) -> bool) -> Option<Arc<Backend>> {
+        if self.life.stage() == Stage::GivenUp {
+            return None;
+        }
+        let mut state = self.state.lock();
+        let current: Vec<Reference> =
+            state.references.iter().filter(|reference| reference.missing == 0).cloned().collect();
+        if current.is_empty() {
+            return None;
+        }
+        let turns = (1..=current.len()).map(|step| (state.turn + step) % current.len());
+        let turn = turns.clone().find(|turn| is_healthy(&current[*turn].backend)).or_else(|| turns.clone().next())?;
+        state.turn = turn;
+        Some(Arc::clone(&current[turn].backend))
+    }
+
+    /// Whether any backend is healthy, and the latest change among those looked at.
+    pub(crate) fn state(&self) -> (bool, f64) {
+        let mut changed = self.health.changed();
+        for backend in self.backends() {
+            changed = changed.max(backend.health().changed());
+            if backend.is_healthy() {
+                return (true, changed);
+            }
+        }
+        (false, changed)
+    }
+}

@@ -1,0 +1,150 @@
+//! What a `dynamic.director` object was made with.
+
+use crate::names::resolve::Source;
+use std::net::IpAddr;
+use std::sync::Arc;
+use vcl_run::acl::AclIndex;
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
+
+/// Shortest time between two lookups of a name, seconds, whatever anybody says.
+pub const LOOKUP_INTERVAL_MIN: f64 = 0.1;
+/// Longest such time.
+const LOOKUP_INTERVAL_MAX: f64 = 366.0 * 86_400.0;
+
+/// Which time to live counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TtlFrom {
+    /// The object's.
+    Configuration,
+    /// That of the answer, if it has one.
+    Dns,
+    /// The shorter one.
+    Minimum,
+    /// The longer one.
+    Maximum,
+}
+
+impl TtlFrom {
+    /// The word in VCL and lists.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            TtlFrom::Configuration => "cfg",
+            TtlFrom::Dns => "dns",
+            TtlFrom::Minimum => "min",
+            TtlFrom::Maximum => "max",
+        }
+    }
+
+    /// What the word means; anything else counts as `cfg`.
+    #[must_use]
+    pub fn parse(word: &[u8]) -> TtlFrom {
+        match word {
+            b"dns" => TtlFrom::Dns,
+            b"min" => TtlFrom::Minimum,
+            b"max" => TtlFrom::Maximum,
+            _ => TtlFrom::Configuration,
+        }
+    }
+}
+
+/// The backend through which connections go, with a PROXY header that says where to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Via {
+    /// Its VCL name.
+    pub name: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+}
+
+/// What a `dynamic.director` object was made with. Times in seconds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// VCL name of the object.
+    pub name: String,
+    /// Port unless `.backend()` names one: a number or the name of a service.
+    pub port: String,
+    /// `Host` header for requests without one, and for probes.
+    pub host_header: Option<String>,
+    /// Backends belong to a host name, rather than to all names with that address.
+    pub is_shared_by_host: bool,
+    /// The probe of every backend.
+    pub probe: Option<ProbeDefinition>,
+    /// Which addresses may be used; `None` = all.
+    pub allowed: Option<Arc<AclIndex>>,
+    /// Between lookups.
+    pub ttl: f64,
+    /// Connect timeout of the backends; `None` = the parameter.
+    pub connect_timeout: Option<f64>,
+    /// Their first byte timeout.
+    pub first_byte_timeout: Option<f64>,
+    /// Their between bytes timeout.
+    pub between_bytes_timeout: Option<f64>,
+    /// After so long without use a name is forgotten.
+    pub domain_usage_timeout: f64,
+    /// How long to wait for the first lookup.
+    pub first_lookup_timeout: f64,
+    /// Connections at once of each backend; 0 = no limit.
+    pub max_connections: u32,
+    /// PROXY header version, 0 = none.
+    pub proxy_header: u8,
+    /// Whom to ask.
+    pub source: Source,
+    /// Most lookups at once of this object; `None` = only the worker's own limit.
+    pub parallel: Option<usize>,
+    /// Which time to live counts.
+    pub ttl_from: TtlFrom,
+    /// Between lookups after one that failed.
+    pub retry_after: f64,
+    /// Through whom connections go.
+    pub via: Option<Via>,
+    /// For how many lookups an address that is no longer in the answer keeps its backend.
+    pub keep: u32,
+    /// The name in the PROXY header for `via`, unless `.backend()` gives one; empty = none.
+    pub authority: Option<String>,
+}
+
+impl Settings {
+    /// When to look up again after an answer with that time to live: seconds from now.
+    pub(crate) fn interval(&self, answered: Option<f64>) -> f64 {
+        let seconds = match (self.ttl_from, answered.filter(|ttl| *ttl > 0.0)) {
+            (TtlFrom::Configuration, _) | (_, None) => self.ttl,
+            (TtlFrom::Dns, Some(answered)) => answered,
+            (TtlFrom::Minimum, Some(answered)) => answered.min(self.ttl),
+            (TtlFrom::Maximum, Some(answered)) => answered.max(self.ttl),
+        };
+        bounded(seconds)
+    }
+
+    /// When to look up again after a failure: seconds from now.
+    pub(crate) fn retry_interval(&self) -> f64 {
+        bounded(self.retry_after)
+    }
+
+    /// Whether an address may be used.
+    pub(crate) fn allows(&self, address: IpAddr) -> bool {
+        self.allowed.as_ref().is_none_or(|acl| acl.find(address).matched)
+    }
+
+    /// The definition of a backend, but for its name and where it is.
+    pub(crate) fn definition(&self, host_header: String) -> BackendDefinition {
+        BackendDefinition {
+            name: String::new(),
+            endpoint: Endpoint::None,
+            host: String::new(),
+            port: String::new(),
+            host_header,
+            connect_timeout: self.connect_timeout,
+            first_byte_timeout: self.first_byte_timeout,
+            between_bytes_timeout: self.between_bytes_timeout,
+            max_connections: self.max_connections,
+            proxy_header: self.proxy_header,
+            preamble: Vec::new(),
+            probe: None,
+        }
+    }
+}
+
+fn bounded(seconds: f64) -> f64 {
+    if seconds.is_nan() { LOOKUP_INTERVAL_MAX } else { seconds.clamp(LOOKUP_INTERVAL_MIN, LOOKUP_INTERVAL_MAX) }
+}

@@ -1,0 +1,263 @@
+//! Tags: names that a response gives itself (`xkey: a b`), by which many objects are purged at once.
+//!
+//! An entry is a tag's hash and the place of an object: twelve bytes, ordered by tag, so that the objects of a tag are a
+//! range and leave it one by one in logarithmic time. The names themselves are in the stored heads only: what a hash leads
+//! to is purged when its head names the tag, so a collision costs a look and nothing else. Objects without tags have no
+//! entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart too) and
+//! charged to the store.
+//!
+//! *Lock*: one short mutex a part, inside a shard's. *Invariant*: an object in the index has an entry for each of its tags.
+//! [`Cache::purge_tags`] is the one place where a purge by tag enters.
+
+use crate::removal::Purge;
+use crate::{Cache, Inner};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use store::{Object, Store};
+use surface::counter::Main;
+use surface::header::TAG_HEADERS;
+use surface::tag::Tag;
+
+/// Parts of the table, each with a lock; a power of two.
+const PARTS: usize = 16;
+/// Bits of a tag's hash; the rest of the word is the shard.
+const HASH_BITS: u32 = 56;
+/// What an entry costs at most: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
+const ENTRY_BYTES: i64 = 40;
+/// How many entries are taken from the table at a time.
+const BATCH: usize = 256;
+
+/// Where an object with a tag is. Ordered by tag, then shard, then slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Entry {
+    /// The tag's hash above the shard's number, in two halves so that an entry has twelve bytes.
+    high: u32,
+    low: u32,
+    slot: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == 12 && crate::SHARDS <= 1 << (u64::BITS - HASH_BITS));
+
+impl Entry {
+    fn new(hash: u64, shard: usize, slot: u32) -> Entry {
+        let word = hash << (u64::BITS - HASH_BITS) | shard as u64;
+        Entry { high: (word >> 32) as u32, low: word as u32, slot }
+    }
+
+    fn shard(self) -> usize {
+        self.low as usize % (1 << (u64::BITS - HASH_BITS))
+    }
+}
+
+/// The first and last possible entry of a tag.
+fn range(hash: u64) -> std::ops::RangeInclusive<Entry> {
+    Entry::new(hash, 0, 0)..=Entry::new(hash, (1 << (u64::BITS - HASH_BITS)) - 1, u32::MAX)
+}
+
+/// Numbers about the tags of a cache.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct TagUsage {
+    /// Different tags.
+    pub tags: u64,
+    /// Pairs of object and tag.
+    pub entries: u64,
+    /// Memory charged for them, in bytes.
+    pub bytes: u64,
+}
+
+/// The table.
+#[derive(Default)]
+pub(crate) struct Tags {
+    parts: [Mutex<BTreeSet<Entry>>; PARTS],
+    tags: AtomicU64,
+    entries: AtomicU64,
+}
+
+/// The tags in a list: what stands between blanks and commas.
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
+}
+
+/// The tags that a stored head names.
+fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
+    message::stored_headers(object.head())
+        .filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
+        .flat_map(|header| names(header.value()))
+}
+
+impl Tags {
+    fn part(&self, hash: u64) -> &Mutex<BTreeSet<Entry>> {
+        &self.parts[hash as usize % PARTS]
+    }
+
+    fn add(&self, hash: u64, entry: Entry, store: &Store) {
+        let mut part = self.part(hash).lock();
+        let is_new_tag = part.range(range(hash)).next().is_none();
+        if part.insert(entry) {
+            self.entries.fetch_add(1, Relaxed);
+            self.tags.fetch_add(u64::from(is_new_tag), Relaxed);
+            store.charge(ENTRY_BYTES);
+        }
+    }
+
+    fn remove(&self, hash: u64, entry: Entry, store: &Store) {
+        let mut part = self.part(hash).lock();
+        if part.remove(&entry) {
+            let is_last = part.range(range(hash)).next().is_none();
+            self.entries.fetch_sub(1, Relaxed);
+            self.tags.fetch_sub(u64::from(is_last), Relaxed);
+            store.charge(-ENTRY_BYTES);
+        }
+    }
+
+    /// The next entries of a tag from `from` on.
+    fn next(&self, hash: u64, from: Entry, most: usize, into: &mut Vec<Entry>) {
+        into.extend(self.part(hash).lock().range(from..=*range(hash).end()).take(most));
+    }
+}
+
+impl Inner {
+    fn tag_hash(&self, name: &[u8]) -> u64 {
+        // Seeded, so that nobody can choose names that collide.
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.hash_seed[0]);
+        hasher.write_u64(self.hash_seed[1]);
+        hasher.write(name);
+        hasher.finish() >> (u64::BITS - HASH_BITS)
+    }
+
+    /// Notes the tags of an object that has just got its slot. The shard's lock is held.
+    pub(crate) fn tag(&self, object: &Object, shard: usize) {
+        for name in names_of(object) {
+            let hash = self.tag_hash(name);
+            self.tags.add(hash, Entry::new(hash, shard, object.slot()), &self.store);
+        }
+    }
+
+    /// Forgets the tags of an object that leaves its slot. The shard's lock is held.
+    pub(crate) fn untag(&self, object: &Object, shard: usize, slot: u32) {
+        if self.tags.entries.load(Relaxed) > 0 {
+            for name in names_of(object) {
+                let hash = self.tag_hash(name);
+                self.tags.remove(hash, Entry::new(hash, shard, slot), &self.store);
+            }
+        }
+    }
+}
+
+impl Cache {
+    /// Begins a purge of the objects that carry any of the tags in a list (blanks and commas between them). Nothing is done
+    /// before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably; objects that
+    /// have no more freshness than they would be left with are passed over. `now`: seconds since 1970.
+    pub fn purge_tags(&self, list: &[u8], purge: Purge, now: f64) -> TagPurge {
+        let names: Vec<Arc<[u8]>> = names(list).map(Arc::from).collect();
+        let mut ahead = HashMap::new();
+        for name in &names {
+            *ahead.entry(Arc::clone(name)).or_default() += 1;
+        }
+        TagPurge { cache: self.clone(), names, ahead, purge, now, at: 0, from: None, count: 0 }
+    }
+
+    /// How many tags there are and what they cost.
+    #[must_use]
+    pub fn tag_usage(&self) -> TagUsage {
+        let tags = &self.inner.tags;
+        let entries = tags.entries.load(Relaxed);
+        TagUsage { tags: tags.tags.load(Relaxed), entries, bytes: entries * ENTRY_BYTES as u64 }
+    }
+}
+
+/// A purge by tags under way. A fetch under way is not touched, as in any purge.
+#[must_use]
+pub struct TagPurge {
+    cache: Cache,
+    names: Vec<Arc<[u8]>>,
+    /// How often each name comes from here on.
+    ahead: HashMap<Arc<[u8]>, usize>,
+    purge: Purge,
+    now: f64,
+    /// Which of the names is being worked on.
+    at: usize,
+    /// Where to go on among its objects; `None` = at the first.
+    from: Option<Entry>,
+    count: usize,
+}
+
+impl TagPurge {
+    /// Goes on until about that many objects have been looked at. True when all is done.
+    pub fn step(&mut self, objects: usize) -> bool {
+        let mut left = objects.max(1);
+        let mut batch = Vec::new();
+        while let Some(name) = self.names.get(self.at).map(Arc::clone) {
+            if left == 0 {
+                return false;
+            }
+            let hash = self.cache.inner.tag_hash(&name);
+            if self.from.is_none()
+                && let Some(ahead) = self.ahead.get_mut(&name)
+            {
+                *ahead -= 1;
+            }
+            let from = self.from.unwrap_or(*range(hash).start());
+            let most = BATCH.min(left);
+            batch.clear();
+            self.cache.inner.tags.next(hash, from, most, &mut batch);
+            self.purge(&name, &batch);
+            left -= batch.len();
+            self.from = batch.last().map(|last| Entry { slot: last.slot.saturating_add(1), ..*last });
+            if batch.len() < most {
+                self.at += 1;
+                self.from = None;
+            }
+        }
+        true
+    }
+
+    /// How many objects were purged so far. Compat: one that was removed counts once for every tag in the list that it
+    /// carries, one whose life was shortened once.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Purges the objects of a tag in these places, shard by shard.
+    fn purge(&mut self, name: &[u8], entries: &[Entry]) {
+        let inner = Arc::clone(&self.cache.inner);
+        inner.see(self.now);
+        let mut removed = Vec::new();
+        for group in entries.chunk_by(|one, other| one.shard() == other.shard()) {
+            let mut shard = inner.shards[group[0].shard()].lock();
+            for entry in group {
+                let Some(object) = shard.slots.get(entry.slot) else { continue };
+                if object.is_removed() || !names_of(object).any(|tag| tag == name) {
+                    continue;
+                }
+                match self.purge {
+                    Purge::Hard => {
+                        let mut tags: Vec<&[u8]> = names_of(object).collect();
+                        tags.sort_unstable();
+                        tags.dedup();
+                        self.count += 1 + tags.iter().filter_map(|tag| self.ahead.get(*tag)).sum::<usize>();
+                        let digest = inner.digest_of_object(object);
+                        removed.extend(inner.discard(&mut shard, &digest, entry.slot));
+                    }
+                    Purge::Soft { ttl, .. } => {
+                        if object.ttl() > self.now - object.origin() + ttl {
+                            inner.shorten(&mut shard, entry.slot, self.purge, self.now);
+                            self.count += 1;
+                        }
+                    }
+                }
+            }
+            shard.settle(&inner.store);
+        }
+        inner.totals.add(Main::NExpired, removed.len() as u64);
+        for object in &removed {
+            let left = object.origin() - self.now;
+            inner.log(Tag::ExpKill, format_args!("EXP_Expired x={} t={left:.0}", object.xid()));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Purges by tag: what they reach, what they cost, and that what they removed stays removed.
+
+use super::lives::{Files, kill};
+use super::*;
+use cache::Purge;
+
+const SOFT: Purge = Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 };
+
+fn tagged(ttl: f64, tags: &'static str) -> Made {
+    Made { headers: vec![("xkey", tags)], ..fresh(ttl) }
+}
+
+impl Bench {
+    fn purge_tags(&self, list: &str, purge: Purge) -> usize {
+        let mut purge = self.cache.purge_tags(list.as_bytes(), purge, self.now);
+        assert!(purge.step(usize::MAX));
+        purge.count()
+    }
+
+    fn is_gone(&self, number: u32) -> bool {
+        matches!(self.look(number), Lookup::Miss { stale: None, .. })
+    }
+}
+
+#[test]
+fn all_objects_of_a_tag_go_and_no_others() {
+    let mut bench = Bench::new();
+    for number in 0..3000u32 {
+        bench.put(number, &tagged(100.0, if number % 3 == 0 { "three" } else { "other more" }));
+    }
+    assert_eq!(bench.cache.tag_usage().tags, 3);
+    assert_eq!(bench.cache.tag_usage().entries, 5000);
+    assert_eq!(bench.purge_tags("thre three, nothing", Purge::Hard), 1000);
+    assert_eq!((bench.total(Main::NObject), bench.total(Main::NExpired)), (2000, 1000));
+    for number in 0..30 {
+        assert_eq!(bench.is_gone(number), number % 3 == 0, "{number}");
+    }
+    assert_eq!(bench.purge_tags("three", Purge::Hard), 0);
+    assert_eq!(bench.purge_tags("THREE Other", Purge::Hard), 0, "case counts");
+    assert_eq!(bench.purge_tags(" ,\t,", Purge::Hard), 0);
+}
+
+#[test]
+fn tags_stand_in_two_headers_between_blanks_and_commas() {
+    let mut bench = Bench::new();
+    let headers = vec![("XKEY", "a  b,c\t d,"), ("xkey", ""), ("X-HashTwo", "e"), ("X-Key", "f"), ("xkey", "a g")];
+    for (tag, expected) in
+        [("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("f", 0), ("g", 1), ("a b", 2), ("a a", 2), ("f,a", 1)]
+    {
+        bench.put(1, &Made { headers: headers.clone(), ..fresh(100.0) });
+        assert_eq!(bench.purge_tags(tag, Purge::Hard), expected, "{tag}: once for each tag in the list");
+        assert_eq!(bench.purge_tags("a", Purge::Hard), 1 - expected.min(1));
+    }
+}
+
+#[test]
+fn a_soft_purge_leaves_grace_and_counts_what_was_fresh() {
+    let mut bench = Bench::new();
+    bench.put(1, &Made { grace: 100.0, ..tagged(10.0, "a b") });
+    bench.put(2, &Made { grace: 100.0, ..tagged(1.0, "a") });
+    bench.now += 2.0;
+    assert_eq!(bench.purge_tags("a b", SOFT), 1, "2 was stale already");
+    assert!(matches!(bench.look(1), Lookup::Grace { fetch: Some(_), .. }));
+    assert_eq!(bench.purge_tags("a b", SOFT), 0);
+    assert_eq!(bench.purge_tags("a", Purge::Hard), 2, "a hard one takes the stale ones too");
+    assert!(bench.is_gone(1) && bench.is_gone(2));
+}
+
+#[test]
+fn every_variant_and_marker_has_its_tags() {
+    let mut bench = Bench::new();
+    for language in ["en", "de"] {
+        bench.put(1, &Made { vary: vary("Accept-Language", language), ..tagged(100.0, "a") });
+    }
+    bench.put(2, &Made { flags: ObjectFlags::HIT_FOR_MISS, ..tagged(100.0, "a") });
+    assert_eq!(bench.purge_tags("a", Purge::Hard), 3);
+    assert_eq!(bench.total(Main::NObject), 0);
+}
+
+#[test]
+fn tags_leave_with_their_objects_and_give_their_memory_back() {
+    let mut bench = Bench::new();
+    let before = bench.cache.store().held_bytes();
+    for number in 0..100u32 {
+        bench.put(number, &tagged(f64::from(number % 4) + 1.0, "a b c"));
+    }
+    let usage = bench.cache.tag_usage();
+    assert_eq!((usage.tags, usage.entries), (3, 300));
+    assert!(usage.bytes >= 300 * 12 && bench.cache.store().held_bytes() > before + usage.bytes);
+    let removed = bench.hit(0);
+    bench.cache.remove(&removed);
+    drop(removed);
+    bench.cache.purge(&key(1), Purge::Hard, bench.now);
+    assert_eq!(bench.cache.tag_usage().entries, 294);
+    bench.wait(10.0);
+    assert_eq!(bench.cache.tag_usage(), cache::TagUsage::default());
+    assert_eq!(bench.cache.store().held_bytes(), before);
+}
+
+#[test]
+fn tags_count_against_the_one_limit() {
+    let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
+    let many: &'static str = (0..500).map(|tag| format!("tag{tag} ")).collect::<String>().leak();
+    for number in 0..400 {
+        bench.put(number, &tagged(100.0, many));
+        let store = bench.cache.store();
+        assert!(store.held_bytes() <= store.limit_bytes(), "{}", store.held_bytes());
+    }
+    let usage = bench.cache.tag_usage();
+    assert!(bench.total(Main::NLruNuked) > 300, "{}", bench.total(Main::NLruNuked));
+    assert_eq!(usage.entries, 500 * bench.total(Main::NObject), "those of the evicted are gone");
+}
+
+#[test]
+fn a_long_purge_goes_in_steps_and_misses_nothing() {
+    let mut bench = Bench::new();
+    for number in 0..1000u32 {
+        bench.put(number, &tagged(100.0, if number % 2 == 0 { "even all" } else { "all" }));
+    }
+    let mut purge = bench.cache.purge_tags(b"even all", Purge::Hard, bench.now);
+    let mut steps = 0;
+    while !purge.step(100) {
+        steps += 1;
+        bench.put(5000 + steps, &tagged(100.0, "else"));
+    }
+    assert_eq!(purge.count(), 1500, "the even ones carry both");
+    assert!((9..=12).contains(&steps), "{steps}");
+    assert_eq!(bench.total(Main::NObject), u64::from(steps));
+    let mut soft = bench.cache.purge_tags(b"else", SOFT, bench.now + 1.0);
+    while !soft.step(1) {}
+    assert_eq!(soft.count(), steps as usize);
+}
+
+#[test]
+fn a_streaming_object_leaves_the_index_and_its_reader_goes_on() {
+    let mut bench = Bench::new();
+    let busy = bench.miss(1);
+    let attributes = ObjectAttributes { key: key(1), xid: 7, origin: bench.now, ttl: 100.0, ..Default::default() };
+    let object = bench.cache.store().create(&attributes, &head(&[("xkey", "a")])).unwrap();
+    block_on(object.append(b"first")).unwrap();
+    busy.publish(&object);
+    assert_eq!(bench.purge_tags("a", Purge::Hard), 1);
+    assert!(bench.is_gone(1));
+    block_on(object.append(b" and last")).unwrap();
+    object.finish();
+    assert_eq!(object.available_bytes(), 14);
+    drop(busy);
+    assert!(bench.is_gone(1));
+    bench.now += 1.0;
+    let _ = bench.purge_tags("a", Purge::Hard);
+}
+
+#[test]
+fn what_was_purged_by_tag_never_comes_back_and_tags_do() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    for number in 0..8u32 {
+        let tags = ["a", "b", "a b", "c"][number as usize % 4];
+        bench.put(number, &Made { grace: 100.0, ..tagged(100.0, tags) });
+    }
+    bench.now += 1.0;
+    assert_eq!(bench.purge_tags("a", Purge::Hard), 4);
+    assert_eq!(bench.purge_tags("c", SOFT), 2);
+    kill(bench);
+
+    let (bench, kept) = files.worker(START + 2.0);
+    assert_eq!(kept, 4);
+    assert!([0, 2, 4, 6].into_iter().all(|number| bench.is_gone(number)));
+    assert!(matches!(bench.look(3), Lookup::Grace { .. }), "a soft purge is durable too");
+    assert_eq!(bench.cache.tag_usage().entries, 4);
+    assert_eq!(bench.purge_tags("b", Purge::Hard), 2);
+    kill(bench);
+    let (bench, kept) = files.worker(START + 3.0);
+    assert_eq!(kept, 2);
+    assert!(bench.is_gone(1));
+}

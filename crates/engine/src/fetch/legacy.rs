@@ -1,0 +1,366 @@
+//! The old dialects (1.x to 3.0) on the origin's side: `vcl_fetch` works on the client's request, and decides for it.
+//!
+//! The client's side makes the request to the origin before vcl_miss and vcl_pass and hands it over ([`PreparedRequest`]),
+//! with what VCL may read and change of the client's request ([`ClientRequest`]): both run on one event loop, the client
+//! waits meanwhile, and gets it back with the answer. A client that went away leaves both to the fetch.
+//! What a dialect takes for cacheable is decided here too: [`Fetch::legacy_lifetime`] before vcl_fetch, then
+//! [`Fetch::legacy_deliver`] and [`Fetch::legacy_pass`].
+//! Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+
+use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
+use crate::logged::{self, BEREQ, REQ};
+use crate::vcl_context as shared;
+use backend::{Notes, OpenError};
+use http1::BodyLength;
+use message::Message;
+use semantics::{HttpPolicy, is_cacheable_of_old};
+use surface::counter::{Main, Vbe};
+use surface::vcl::{Generation, Var};
+use vcl_run::eval::ActionArguments;
+use vcl_run::host::Failure;
+use vcl_run::value::{DirectorId, Scratch, Value};
+use vmods::TaskState;
+
+/// What VCL may read and change of a client's request while it is fetched for.
+pub struct ClientRequest {
+    /// `req`.
+    pub message: Message,
+    /// The request as it was received, for rollbacks.
+    pub original: Message,
+    /// `req.backend`.
+    pub director: Option<DirectorId>,
+    /// `client.identity` when VCL set it.
+    pub identity: Option<Vec<u8>>,
+    /// `req.ttl`, seconds.
+    pub ttl_cap: Option<f64>,
+    /// `req.grace`, seconds.
+    pub grace_cap: Option<f64>,
+    /// `req.hash_always_miss`.
+    pub always_miss: bool,
+    /// `req.hash_ignore_busy`.
+    pub ignore_busy: bool,
+    /// `req.esi`.
+    pub is_esi_allowed: bool,
+    /// `req.restarts`.
+    pub restarts: u64,
+    /// `req.xid`.
+    pub vxid: u32,
+    /// When the request came, seconds since 1970.
+    pub received_at: f64,
+    /// What VMODs keep for the request.
+    pub vmod_state: TaskState,
+    /// The origin's status: what `return (error)` shows when VCL names none. 0 = there was no response.
+    pub response_status: u16,
+}
+
+/// A request to an origin that VCL has seen before it is sent.
+#[derive(Debug)]
+pub struct PreparedRequest {
+    /// vxid of the fetch, drawn already.
+    pub vxid: u32,
+    /// `bereq`.
+    pub bereq: Message,
+    /// `bereq.connect_timeout`, seconds; 0 = not set.
+    pub connect_timeout: f64,
+    /// `bereq.first_byte_timeout`, seconds; 0 = not set.
+    pub first_byte_timeout: f64,
+    /// `bereq.between_bytes_timeout`, seconds; 0 = not set.
+    pub between_bytes_timeout: f64,
+}
+
+impl PreparedRequest {
+    /// Makes the request to an origin out of the client's. `gzip_support`: ask for gzip, whatever the client likes; `client` is
+    /// the client's address as text.
+    #[must_use]
+    pub fn new(
+        vxid: u32,
+        mode: FetchMode,
+        request: &Message,
+        generation: Generation,
+        gzip_support: bool,
+        client: &[u8],
+    ) -> PreparedRequest {
+        let mut bereq = Message::new();
+        prepare::copy_request(request, mode, &mut bereq);
+        bereq.set_protocol(b"HTTP/1.1");
+        if mode != FetchMode::Pass {
+            bereq.set_method(b"GET");
+            if gzip_support {
+                bereq.set("Accept-Encoding", b"gzip");
+            }
+        }
+        bereq.set("X-Varnish", itoa::Buffer::new().format(vxid).as_bytes());
+        if forwards_address(generation) {
+            bereq.append(b"X-Forwarded-For", client);
+        }
+        PreparedRequest { vxid, bereq, connect_timeout: 0.0, first_byte_timeout: 0.0, between_bytes_timeout: 0.0 }
+    }
+}
+
+/// Whether the origin is told the client's address without VCL: until 2.0, in a header of its own. Later it was VCL's business.
+#[must_use]
+pub fn forwards_address(generation: Generation) -> bool {
+    generation <= Generation::V20
+}
+
+impl Fetch {
+    /// Prepare, for a request that VCL has seen already.
+    pub(super) fn legacy_prepare(&mut self) -> Step {
+        self.log.timestamp("Start", self.started);
+        logged::log_request(&mut self.log, BEREQ, &self.bereq);
+        self.bereq_original.copy_from(&self.bereq);
+        Step::Send
+    }
+
+    /// Which rules of lifetimes the dialect relies on; `None` = those that the operator chose.
+    pub(super) fn legacy_policy(&self) -> Option<HttpPolicy> {
+        match self.vcl.generation {
+            Generation::V1 | Generation::V20 | Generation::V21 => Some(HttpPolicy::Varnish2),
+            Generation::V3 => Some(HttpPolicy::Varnish3),
+            Generation::V4 => None,
+        }
+    }
+
+    /// What the dialect makes of a response before vcl_fetch: it comes whole unless VCL wants it streamed, and its status
+    /// says whether it is cacheable.
+    pub(super) fn legacy_lifetime(&mut self) {
+        let status = self.beresp.status();
+        self.verdict.do_stream = false;
+        self.verdict.is_cacheable = is_cacheable_of_old(status)
+            && match self.vcl.generation {
+                Generation::V1 => self.verdict.ttl > 0.0,
+                Generation::V21 => self.mode != FetchMode::Pass,
+                Generation::V20 | Generation::V3 | Generation::V4 => true,
+            };
+        if let Some(client) = &mut self.client {
+            client.response_status = status;
+        }
+    }
+
+    /// vcl_fetch said deliver. Only 2.1 minds what it calls cacheable; before, `deliver` and `insert` meant the cache. What has
+    /// no ttl has no grace either.
+    pub(super) fn legacy_deliver(&mut self) {
+        if self.verdict.origin + self.verdict.ttl <= self.now() {
+            self.verdict.ttl = 0.0;
+            self.verdict.grace = 0.0;
+            self.verdict.keep = 0.0;
+        }
+        if self.vcl.generation == Generation::V21 && !self.verdict.is_cacheable {
+            self.uncacheable = true;
+            self.verdict.is_unremembered = true;
+        }
+    }
+
+    /// vcl_fetch said pass, without a duration: remembered for as long as the response would have lived, in 2.x for
+    /// `default_ttl` at least.
+    pub(super) fn legacy_pass(&mut self) {
+        self.verdict.grace = 0.0;
+        self.verdict.keep = 0.0;
+        match self.vcl.generation {
+            Generation::V20 | Generation::V21 => {
+                let age = self.now() - self.verdict.origin;
+                self.verdict.ttl = self.verdict.ttl.max(self.parameters.default_ttl + age);
+            }
+            Generation::V1 | Generation::V3 | Generation::V4 => {}
+        }
+        self.verdict.is_unremembered = self.vcl.generation == Generation::V21 && !self.verdict.is_cacheable;
+    }
+
+    /// vcl_fetch said restart or error: it is the client's request that obeys, and there is no object.
+    pub(super) fn order_client(&mut self, answer: FetchAnswer) -> Step {
+        if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
+            self.release_connection();
+        } else {
+            self.close_connection(super::connection::reason::REQUESTED);
+        }
+        if self.vcl.is_legacy() {
+            self.answer = answer;
+        }
+        Step::Fail
+    }
+
+    /// What `error` in vcl_fetch asks for; without a status it is the origin's.
+    pub(super) fn synth_answer(&self, arguments: &ActionArguments) -> FetchAnswer {
+        let status = arguments.status.unwrap_or_else(|| self.beresp.status());
+        FetchAnswer::Synth { status, reason: self.scratch.get(arguments.reason).to_vec() }
+    }
+
+    /// There is no usable response: the client hears of it through vcl_error.
+    pub(super) fn legacy_error(&mut self) -> Step {
+        if self.error_status == 0 {
+            self.context.count(Main::FetchFailed);
+        }
+        self.timestamp("Error");
+        let status = if self.error_status == 0 { 503 } else { self.error_status };
+        if let Some(client) = &mut self.client {
+            client.response_status = status;
+        }
+        self.answer = FetchAnswer::Synth { status, reason: std::mem::take(&mut self.error_reason) };
+        Step::Fail
+    }
+
+    /// The error of a fetch whose backend is in trouble over this request. Directors have left it out; this is for one that
+    /// was named itself.
+    pub(super) fn refused_by_saint_mode(&self) -> Option<String> {
+        let backend = self.backend.as_ref().filter(|backend| self.vcl.is_legacy() && backend.is_healthy())?;
+        let notes = Notes::new();
+        if self.vcl.directors.is_healthy_for(self.used_backend()?, &self.resolve_at(self.now(), &notes)) {
+            return None;
+        }
+        backend.count(Vbe::Unhealthy, 1);
+        self.context.count(Main::BackendUnhealthy);
+        Some(OpenError::Unhealthy(backend.name().to_owned()).text())
+    }
+
+    /// `set beresp.saintmode`: the backend counts as sick for this request for so many seconds.
+    fn set_saint_mode(&mut self, seconds: f64) {
+        if self.mode != FetchMode::Pass
+            && seconds > 0.0
+            && let Some(backend) = &self.backend
+        {
+            backend.troubles().add(&self.digest, self.vcl_now + seconds, self.vcl_now);
+        }
+    }
+
+    /// A variable of the client's request, as vcl_fetch reads it.
+    pub(super) fn read_of_client(&self, var: Var, scratch: &mut Scratch) -> Value {
+        let Some(client) = &self.client else { return Value::Void };
+        let cap = |cap: Option<f64>| Value::Duration(cap.unwrap_or(-1.0));
+        match var {
+            Var::ReqMethod => Value::Text(scratch.put(client.message.method())),
+            Var::ReqUrl => Value::Text(scratch.put(client.message.target())),
+            Var::ReqProto => Value::Text(scratch.put(client.message.protocol())),
+            Var::ReqBackendHint => Value::Backend(client.director),
+            Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&client.message)),
+            Var::ReqEsi => Value::Bool(client.is_esi_allowed),
+            Var::ReqGrace => {
+                let default = self.parameters.default_grace;
+                Value::Duration(grace_shown(client.grace_cap, self.vcl.generation, default))
+            }
+            Var::ReqTtl => cap(client.ttl_cap),
+            Var::ReqHash => Value::Blob(scratch.put(&self.digest)),
+            Var::ReqHashAlwaysMiss => Value::Bool(client.always_miss),
+            Var::ReqHashIgnoreBusy => Value::Bool(client.ignore_busy),
+            Var::ReqIsHitmiss => Value::Bool(self.is_hit_for_miss),
+            Var::ReqIsHitpass => Value::Bool(self.is_hit_for_pass),
+            Var::ReqRestarts => Value::Int(i64::try_from(client.restarts).unwrap_or(i64::MAX)),
+            Var::ReqTime => Value::Time(client.received_at),
+            Var::ReqXid => shared::number_text(scratch, format_args!("{}", client.vxid)),
+            Var::ReqEsiLevel | Var::ObjHits => Value::Int(0),
+            Var::ObjLastuse => Value::Duration(0.0),
+            Var::ObjHash => shared::hexadecimal(&self.digest, scratch),
+            Var::Cacheable => Value::Bool(self.verdict.is_cacheable),
+            // The compiler lets nothing else of a request or object be read in vcl_fetch.
+            _ => Value::Void,
+        }
+    }
+
+    /// Sets a variable of the client's request in vcl_fetch.
+    ///
+    /// # Errors
+    /// For a method, URL or protocol that would be empty.
+    pub(super) fn write_of_client(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
+        let generation = self.vcl.generation;
+        let flag = value == Value::Bool(true);
+        match var {
+            Var::Cacheable => {
+                self.verdict.is_cacheable = flag;
+                return Ok(());
+            }
+            Var::Saintmode => {
+                self.set_saint_mode(shared::seconds(value));
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(client) = &mut self.client else { return Ok(()) };
+        match var {
+            Var::ReqMethod => {
+                let bytes = shared::not_empty(value, "req.method", scratch)?;
+                client.message.set_method(bytes);
+                self.log.record(REQ.method, bytes);
+            }
+            Var::ReqUrl => {
+                let bytes = shared::not_empty(value, "req.url", scratch)?;
+                client.message.set_target(bytes);
+                self.log.record(REQ.url, bytes);
+            }
+            Var::ReqProto => {
+                let bytes = shared::not_empty(value, "req.proto", scratch)?;
+                client.message.set_protocol(bytes);
+                self.log.record(REQ.protocol, bytes);
+            }
+            Var::ReqBackendHint => {
+                if let Value::Backend(director) = value {
+                    client.director = director;
+                }
+            }
+            Var::ClientIdentity => {
+                let identity = shared::bytes(value, scratch).to_vec();
+                self.client_identity = Some(identity.clone());
+                client.identity = Some(identity);
+            }
+            Var::ReqEsi => client.is_esi_allowed = flag,
+            Var::ReqGrace => client.grace_cap = cap(shared::seconds(value), generation),
+            Var::ReqTtl => client.ttl_cap = cap(shared::seconds(value), generation),
+            Var::ReqHashAlwaysMiss => client.always_miss = flag,
+            Var::ReqHashIgnoreBusy => client.ignore_busy = flag,
+            // The compiler lets nothing else be set in vcl_fetch.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `rollback` of the client's request.
+    ///
+    /// # Errors
+    /// When VCL cannot touch that here.
+    pub(super) fn roll_client_back(&mut self) -> Result<(), Failure> {
+        match &mut self.client {
+            Some(client) => {
+                client.message.copy_from(&client.original);
+                Ok(())
+            }
+            None => Err(Failure("std.rollback() works on req and bereq only".to_owned())),
+        }
+    }
+}
+
+/// Whether `set` of a header to something unset removes it: in 1.x and 2.x. Since 3.0 it leaves an empty one.
+#[must_use]
+pub(crate) fn unsets_by_set(generation: Generation) -> bool {
+    generation < Generation::V3
+}
+
+/// A cap of `req.ttl` or `req.grace` that VCL set: 3.0 took one of 0 back instead.
+#[must_use]
+pub(crate) fn cap(seconds: f64, generation: Generation) -> Option<f64> {
+    if generation == Generation::V3 && seconds <= 0.0 { None } else { Some(seconds.max(0.0)) }
+}
+
+/// What `req.grace` reads as: until 2.1 the default applies, in 3.0 an unset one is 0, since then it is negative.
+#[must_use]
+pub(crate) fn grace_shown(cap: Option<f64>, generation: Generation, default_grace: f64) -> f64 {
+    cap.unwrap_or(match generation {
+        Generation::V1 | Generation::V20 | Generation::V21 => default_grace,
+        Generation::V3 => 0.0,
+        Generation::V4 => -1.0,
+    })
+}
+
+/// How much of its grace an object may use for a request with that cap. 1.x knew no grace; in 2.x a request that does not ask
+/// for more gets `default_grace`.
+#[must_use]
+pub(crate) fn grace_granted(cap: Option<f64>, generation: Generation, default_grace: f64) -> Option<f64> {
+    match generation {
+        Generation::V1 => Some(0.0),
+        Generation::V20 | Generation::V21 => Some(cap.unwrap_or(default_grace)),
+        Generation::V3 | Generation::V4 => cap,
+    }
+}
+
+impl std::fmt::Debug for ClientRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientRequest").field("vxid", &self.vxid).finish_non_exhaustive()
+    }
+}

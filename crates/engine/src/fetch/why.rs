@@ -1,0 +1,46 @@
+//! Why: the reasons of the origin's side, recorded where the decision is taken.
+//!
+//! Next file: `surface::reason`, where each has its words.
+
+use super::Fetch;
+use crate::vcl_context::Decision;
+use surface::reason::{RECORD, Reason};
+use surface::tag::Tag;
+
+impl Fetch {
+    /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
+    pub(super) fn why(&mut self, reason: Reason, details: &str) {
+        if self.parameters.tells_reasons() {
+            let blank = if details.is_empty() { "" } else { " " };
+            self.log.record_fmt(Tag::Notice, format_args!("{RECORD}{}{blank}{details}", reason.row().word));
+        }
+    }
+
+    /// Notes what the method that ran last decided, and where it stands.
+    pub(super) fn why_vcl(&mut self, reason: Reason) {
+        if self.parameters.tells_reasons() {
+            let details = Decision::of(&self.machine, &self.vcl.program).to_string();
+            self.why(reason, &details);
+        }
+    }
+
+    /// Why the response is kept or not: told once it has been decided.
+    pub(super) fn why_stored(&mut self, is_full: bool) {
+        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
+        let is_pass = self.mode == super::FetchMode::Pass;
+        match (is_full, self.is_stored) {
+            (true, _) => self.why(Reason::NotStoredFull, ""),
+            (false, true) => {
+                let seconds = self.verdict.ttl;
+                self.why(Reason::Stored, &format!("seconds={seconds:.3}"));
+            }
+            (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
+            (false, false) if self.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
+            (false, false) if self.is_synthetic => self.why(Reason::NotStoredError, ""),
+            (false, false) if self.uncacheable => self.why_vcl(Reason::NotStoredByVcl),
+            (false, false) if !lives => self.why(Reason::NotStoredDead, ""),
+            // There was nobody to store it for: the promise to fetch is gone.
+            (false, false) => self.why(Reason::NotStoredPass, ""),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The old dialects (1.x to 3.0) on the client's side: what their VCL relies on where Varnish 4 did otherwise.
+//!
+//! - Every vcl_recv begins with the first backend; restarts are counted after it, and end in vcl_error.
+//! - The request to the origin is made before vcl_miss and vcl_pass, which may change it.
+//! - vcl_fetch works on the client's request: lent to the fetch, taken back with its answer (`fetch/legacy.rs`).
+//! - Nothing is refreshed in the background: a stale object is a miss, unless somebody fetches already or the backend is
+//!   sick for it (saint mode counts).
+//! - vcl_deliver runs for what vcl_error made.
+//! - vcl_hit may change how long an object lives.
+//!
+//! Each call stands behind a look at the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+
+use super::task::Task;
+use super::{Run, Step};
+use crate::fetch::FetchMode;
+use crate::fetch::legacy::{ClientRequest, PreparedRequest, grace_granted};
+use crate::logged::{self, RESP};
+use backend::{ClientName, Notes, ResolveContext};
+use cache::{Busy, Cache};
+use std::sync::Arc;
+use store::Object;
+use surface::close_reason::CloseReason;
+use surface::tag::Tag;
+use surface::vcl::{Action, Generation, Var};
+use surface::version;
+use tokio::io::{AsyncRead, AsyncWrite};
+use vcl_run::eval::ActionArguments;
+
+impl<S> Run<'_, S> {
+    /// The generation of the VCL that runs.
+    pub(super) fn generation(&self) -> Generation {
+        self.request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation)
+    }
+
+    /// Whether that is an old dialect.
+    pub(super) fn is_legacy(&self) -> bool {
+        self.generation().is_legacy()
+    }
+
+    /// Before every vcl_recv: what it chose in an earlier round is forgotten, `req.ttl` and `req.grace` excepted.
+    pub(super) fn begin_legacy_request(&mut self) {
+        let generation = self.generation();
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        if generation < Generation::V3 {
+            // They knew nothing of gzip: what to ask for and how to vary is VCL's business.
+            task.settings.gzip_support = false;
+        }
+        let (ttl_cap, grace_cap) = (task.ttl_cap, task.grace_cap);
+        task.forget_choices();
+        task.ttl_cap = ttl_cap;
+        task.grace_cap = grace_cap;
+        semantics::filter::collapse(&mut task.request, "Cache-Control");
+        task.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
+    }
+
+    /// Whether this round is one too many: vcl_recv has run, and is the last to be heard.
+    pub(super) fn is_restarted_too_often(&self) -> bool {
+        self.is_legacy() && self.request.task.restarts > 0 && self.has_no_restart_left()
+    }
+
+    /// Whether another restart would be in vain.
+    pub(super) fn has_no_restart_left(&self) -> bool {
+        let task = &self.request.task;
+        if self.is_legacy() {
+            task.restarts >= task.settings.max_restarts
+        } else {
+            task.restarts > task.settings.max_restarts
+        }
+    }
+
+    /// Whether vcl_deliver's restart is passed over, and the response sent.
+    pub(super) fn must_deliver(&self) -> bool {
+        self.is_legacy() && self.has_no_restart_left()
+    }
+
+    /// The status of an error that VCL gave none: the one set before, the origin's too.
+    pub(super) fn legacy_error_status(&self) -> u16 {
+        match self.request.task.error_status {
+            0 => 503,
+            status => status,
+        }
+    }
+
+    /// How much grace an object may have for this request.
+    pub(super) fn legacy_grace_cap(&self) -> Option<f64> {
+        let default = self.context.engine.parameters.load().default_grace;
+        grace_granted(self.request.task.grace_cap, self.generation(), default)
+    }
+
+    /// Whether the backend of this request cannot be asked for its object.
+    fn is_backend_sick(&self) -> bool {
+        let task = &self.request.task;
+        let Some((vcl, director)) = self.request.vcl.as_ref().zip(task.director) else { return true };
+        let notes = Notes::new();
+        let context = ResolveContext {
+            now: self.context.clock.now(),
+            random: &self.context.engine.random,
+            url: task.request.target(),
+            client: ClientName::default(),
+            digest: Some(&task.digest),
+            is_for_cache: true,
+            shard: None,
+            notes: &notes,
+        };
+        !vcl.directors.is_healthy_for(director, &context)
+    }
+
+    /// Lends what vcl_fetch may touch of the request. It stays here as it is until it comes back.
+    pub(super) fn lend_request(&mut self) -> Box<ClientRequest> {
+        let task = &mut self.request.task;
+        let mut client = Box::new(ClientRequest {
+            message: message::Message::new(),
+            original: message::Message::new(),
+            director: task.director,
+            identity: task.client_identity.clone(),
+            ttl_cap: task.ttl_cap,
+            grace_cap: task.grace_cap,
+            always_miss: task.always_miss,
+            ignore_busy: task.ignore_busy,
+            is_esi_allowed: task.is_esi_allowed,
+            restarts: task.restarts,
+            vxid: task.vxid,
+            received_at: task.received_at,
+            vmod_state: std::mem::take(&mut task.vmod_state),
+            response_status: 0,
+        });
+        client.message.copy_from(&task.request);
+        client.original.copy_from(&task.original);
+        client
+    }
+
+    /// Takes it back as vcl_fetch left it.
+    pub(super) fn take_request_back(&mut self, client: ClientRequest) {
+        let task = &mut self.request.task;
+        task.request = client.message;
+        task.director = client.director;
+        task.client_identity = client.identity;
+        task.ttl_cap = client.ttl_cap;
+        task.grace_cap = client.grace_cap;
+        task.always_miss = client.always_miss;
+        task.ignore_busy = client.ignore_busy;
+        task.is_esi_allowed = client.is_esi_allowed;
+        task.vmod_state = client.vmod_state;
+        task.error_status = client.response_status;
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+    /// Makes the request to the origin that vcl_miss or vcl_pass sees.
+    pub(super) fn prepare_legacy_request(&mut self, mode: FetchMode) {
+        let generation = self.generation();
+        if !generation.is_legacy() {
+            return;
+        }
+        let vxid = self.context.engine.vxids.next();
+        let task = &mut self.request.task;
+        let gzip_support = task.settings.gzip_support;
+        let address = self.session.client_address();
+        let prepared = PreparedRequest::new(vxid, mode, &task.request, generation, gzip_support, address);
+        task.prepared = Some(Box::new(prepared));
+    }
+
+    /// A stale object within grace. `fetch` is there when nobody fetches a new one yet: then this request does, and waits for
+    /// it, unless its backend is sick.
+    pub(super) fn found_in_grace(&mut self, object: Arc<Object>, fetch: Option<Busy>) -> Step {
+        match fetch {
+            Some(busy) if !self.is_backend_sick() => {
+                let task = &mut self.request.task;
+                task.busy = Some(busy);
+                task.stale = Some(object);
+                Step::Miss
+            }
+            Some(_) | None => self.found(object, true),
+        }
+    }
+
+    /// vcl_recv was the last to be heard: its own error counts, else one is made.
+    pub(super) fn refuse_restart(&mut self, action: Action, arguments: ActionArguments) -> Step {
+        if action == Action::Synth {
+            return self.synth_ruling(arguments);
+        }
+        self.log().record(Tag::VCLError, b"Too many restarts");
+        let status = self.legacy_error_status();
+        self.synthesise(status, b"")
+    }
+
+    /// After vcl_error: what every response has, then vcl_deliver (which 1.x did not ask about errors).
+    pub(super) fn finish_legacy_error(&mut self) -> Step {
+        let generation = self.generation();
+        let request = &mut *self.request;
+        let Task { response, vxid, error_status, .. } = &mut request.task;
+        let log = &mut request.log;
+        let mut number = itoa::Buffer::new();
+        logged::append(log, RESP, response, "X-Varnish", &[number.format(*vxid).as_bytes()]);
+        logged::append(log, RESP, response, "Age", &[b"0"]);
+        logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
+        *error_status = 0;
+        if generation == Generation::V1 { Step::Transmit } else { Step::Deliver }
+    }
+
+    /// vcl_deliver failed on an error: there is nothing left to show.
+    pub(super) async fn give_up_error(&mut self) -> Step {
+        self.request.task.close = Some(CloseReason::VclFailure);
+        self.send_minimal(500).await;
+        Step::Finish
+    }
+}
+
+/// Sets `obj.ttl`, `obj.grace` or `obj.keep` (or `obj.cacheable = false`, as no ttl) in vcl_hit, durably and for everybody.
+/// A ttl of 0 ends the object: in 3.0 for good, before with its grace left to it.
+pub(super) fn set_object_lifetime(
+    cache: &Cache,
+    object: &Arc<Object>,
+    (var, seconds): (Var, f64),
+    generation: Generation,
+    now: f64,
+) -> [f64; 3] {
+    let (mut ttl, mut grace, mut keep) = (object.ttl(), object.grace(), object.keep());
+    let age = now - object.origin();
+    match var {
+        Var::ObjGrace => grace = seconds.max(0.0),
+        Var::ObjKeep => keep = seconds.max(0.0),
+        _ if seconds > 0.0 => ttl = age + seconds,
+        _ if generation == Generation::V3 => (ttl, grace, keep) = (0.0, 0.0, 0.0),
+        // Over since a second, or half of a shorter life: still something that grace can follow.
+        _ => ttl = (age - 1.0).max(age / 2.0).max(0.0),
+    }
+    cache.set_lifetime(object, ttl, grace, keep);
+    [ttl, grace, keep]
+}

@@ -1,0 +1,159 @@
+//! Why: each decision leaves its reason, with the place in the VCL where there is one.
+
+use crate::support::{World, always, run, run_with};
+use std::rc::Rc;
+use std::time::Duration;
+use surface::parameter::{Parameters, debug};
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+/// The reasons recorded so far, in the order of the transactions' ends.
+fn reasons(world: &World) -> Vec<String> {
+    let lines = world.log();
+    lines.iter().filter_map(|line| line.split_once(" Notice why ")).map(|(_, reason)| reason.to_owned()).collect()
+}
+
+#[track_caller]
+fn expect(world: &World, expected: &[&str]) {
+    assert_eq!(reasons(world), expected, "{}", world.story());
+}
+
+#[test]
+fn first_request_misses_since_nothing_is_stored_and_the_response_is() {
+    run(async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        world.client().get("/", "").await;
+        world.client().get("/", "").await;
+        // Which transaction ends first depends on who reads how much.
+        let mut all = reasons(&world);
+        all.sort();
+        assert_eq!(all, ["miss-absent", "stored seconds=60.000"]);
+    });
+}
+
+#[test]
+fn cookie_passes_and_the_piece_of_the_builtin_that_said_so_is_named() {
+    run(async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        world.client().get("/", "Cookie: a=b\r\n").await;
+        let all = reasons(&world);
+        let pass = all.iter().find(|reason| reason.starts_with("pass ")).expect("a pass");
+        assert!(pass.starts_with("pass at=<builtin>:"), "{pass}");
+        assert!(pass.ends_with("in=vcl_recv>vcl_builtin_recv>vcl_req_cookie"), "{pass}");
+        assert!(all.contains(&"not-stored-pass".to_owned()), "{all:?}");
+    });
+}
+
+#[test]
+fn pass_by_the_users_vcl_is_named_by_file_and_line() {
+    run_with(
+        |_| {},
+        "sub vcl_recv {\n  if (req.url ~ \"^/admin\") {\n    return (pass);\n  }\n}\n",
+        async |world| {
+            world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+            world.client().get("/admin/x", "").await;
+            let all = reasons(&world);
+            let pass = all.iter().find(|reason| reason.starts_with("pass ")).expect("a pass");
+            assert!(pass.ends_with(" in=vcl_recv"), "{pass}");
+            assert!(pass.contains(":3 ") || pass.contains(":4 ") || pass.contains(":5 "), "{pass}");
+        },
+    );
+}
+
+#[test]
+fn uncacheable_response_says_which_check_and_later_requests_say_hit_for_miss() {
+    run(async |world| {
+        world.origin(always("Set-Cookie: a=b\r\nCache-Control: max-age=60\r\n", "hello"));
+        world.client().get("/", "").await;
+        world.client().get("/", "").await;
+        let all = reasons(&world);
+        let stored = all.iter().find(|reason| reason.starts_with("not-stored-vcl")).expect("not stored");
+        assert!(stored.contains("vcl_beresp_cookie"), "{stored}");
+        assert!(all.contains(&"hit-for-miss".to_owned()), "{all:?}");
+    });
+}
+
+#[test]
+fn other_variants_bans_expiry_and_force_are_told_apart() {
+    let vcl = "sub vcl_recv { if (req.http.Force) { set req.hash_always_miss = true; } }";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always("Cache-Control: max-age=10\r\nVary: X-Device\r\n", "hello"));
+            let get = async |world: &Rc<World>, headers: &str| {
+                world.client().get("/", headers).await;
+                sleep(Duration::from_millis(1)).await;
+            };
+            get(&world, "X-Device: phone\r\n").await;
+            get(&world, "X-Device: desk\r\n").await;
+            assert!(reasons(&world).contains(&"miss-vary headers=X-Device".to_owned()), "{}", world.story());
+            get(&world, "X-Device: desk\r\nForce: 1\r\n").await;
+            assert!(reasons(&world).contains(&"miss-forced".to_owned()), "{}", world.story());
+            sleep(Duration::from_secs(12)).await;
+            get(&world, "X-Device: desk\r\n").await;
+            let grace = reasons(&world).into_iter().find(|reason| reason.starts_with("hit-grace seconds=2."));
+            assert!(grace.is_some(), "{}", world.story());
+        },
+    );
+}
+
+#[test]
+fn origin_that_fails_is_named_by_what_failed() {
+    let silent = |parameters: &mut Parameters| parameters.first_byte_timeout = 1.0;
+    run_with(silent, "", async |world| {
+        world.origin(|stream| async move {
+            sleep(Duration::from_secs(100)).await;
+            drop(stream);
+        });
+        assert_eq!(world.client().get("/", "").await.status(), 503);
+        let all = reasons(&world);
+        assert!(all.contains(&"first-byte-timeout text=first byte timeout".to_owned()), "{all:?}");
+    });
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            let _ = stream.write_all(b"not HTTP at all\r\n\r\n").await;
+        });
+        assert_eq!(world.client().get("/", "").await.status(), 503);
+        let all = reasons(&world);
+        assert!(all.iter().any(|reason| reason.starts_with("response-garbled ")), "{all:?}");
+    });
+}
+
+#[test]
+fn scripts_that_count_records_see_none_of_it_and_operators_can_turn_it_off() {
+    let quiet: [fn(&mut Parameters); 2] =
+        [|parameters| parameters.debug |= debug::VTC_MODE, |parameters| parameters.vsl_reasons = false];
+    for change in quiet {
+        run_with(change, "", async |world| {
+            world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+            world.client().get("/", "Cookie: a=b\r\n").await;
+            expect(&world, &[]);
+        });
+    }
+}
+
+#[test]
+fn cache_status_carries_the_short_form_when_wanted() {
+    let wanted = |parameters: &mut Parameters| parameters.cache_status = true;
+    run_with(wanted, "", async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        let miss = world.client().get("/", "").await;
+        assert_eq!(
+            miss.header("cache-status"),
+            Some("copal; fwd=uri-miss; fwd-status=200; stored; detail=miss-absent"),
+            "{}",
+            miss.head
+        );
+        sleep(Duration::from_secs(10)).await;
+        let hit = world.client().get("/", "").await;
+        assert_eq!(hit.header("cache-status"), Some("copal; hit; ttl=50"), "{}", hit.head);
+        let pass = world.client().get("/", "Cookie: a=b\r\n").await;
+        assert_eq!(
+            pass.header("cache-status"),
+            Some("copal; fwd=bypass; fwd-status=200; detail=pass"),
+            "{}",
+            pass.head
+        );
+    });
+}

@@ -1,0 +1,293 @@
+//! The sockets of the CLI, TCP and Unix-domain, and the places of those who are connected.
+//!
+//! There are so many places. Whoever comes when all are taken gets that of the client that has waited longest without
+//! showing that it knows the secret; only when all have shown it, the newcomer is refused. So nobody who cannot command
+//! can keep out who can.
+
+use crate::arguments::CliAddress;
+use crate::listeners;
+use cli_proto::response::Response;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use surface::limits::CLI_CONNECTIONS_MAX;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Notify;
+
+/// Connections that the kernel holds for us.
+const BACKLOG: i32 = 10;
+/// Who may connect to a Unix-domain socket.
+const UNIX_MODE: u32 = 0o660;
+
+/// A bound `-T` socket.
+#[derive(Debug)]
+pub enum CliListener {
+    /// An address.
+    Tcp(std::net::TcpListener),
+    /// A path, which is removed with the socket.
+    Unix(std::os::unix::net::UnixListener, SocketFile),
+}
+
+/// The file of a Unix-domain socket; removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Opens every `-T` address; those of one argument that can't be had are left out as long as one can.
+///
+/// # Errors
+/// The message for the operator.
+pub fn listen(arguments: &[CliAddress]) -> Result<Vec<CliListener>, String> {
+    let mut all = Vec::new();
+    for argument in arguments {
+        if let Some(path) = &argument.path {
+            let listener = open_unix(path).map_err(|error| {
+                format!("-T {} could not be listened on: {}.", argument.text, crate::arguments::reason(&error))
+            })?;
+            all.push(listener);
+            continue;
+        }
+        let opened: Vec<_> = argument.addresses.iter().filter_map(|address| open(*address).ok()).collect();
+        if opened.is_empty() {
+            return Err(format!("-T {} could not be listened on.", argument.text));
+        }
+        all.extend(opened.into_iter().map(CliListener::Tcp));
+    }
+    // Stock tools know addresses only, and try them in order.
+    all.sort_by_key(|listener| matches!(listener, CliListener::Unix(..)));
+    Ok(all)
+}
+
+fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn open_unix(path: &Path) -> io::Result<CliListener> {
+    let socket = listeners::unix_socket(path, None, None, None)?;
+    let file = SocketFile(path.to_owned());
+    fs::set_permissions(path, fs::Permissions::from_mode(UNIX_MODE))?;
+    socket.listen(BACKLOG)?;
+    Ok(CliListener::Unix(socket.into(), file))
+}
+
+impl CliListener {
+    /// The line that tells tools where it is.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        match self {
+            CliListener::Tcp(listener) => {
+                listener.local_addr().ok().map(|address| format!("{} {}", address.ip(), address.port()))
+            }
+            CliListener::Unix(_, file) => Some(format!("{} -", file.0.display())),
+        }
+    }
+
+    /// On the event loop.
+    ///
+    /// # Errors
+    /// It can't be watched.
+    pub fn watch(self) -> io::Result<WatchedListener> {
+        Ok(match self {
+            CliListener::Tcp(listener) => WatchedListener::Tcp(TcpListener::from_std(listener)?),
+            CliListener::Unix(listener, file) => WatchedListener::Unix(UnixListener::from_std(listener)?, file),
+        })
+    }
+}
+
+/// A `-T` socket on the event loop.
+#[derive(Debug)]
+pub enum WatchedListener {
+    /// An address.
+    Tcp(TcpListener),
+    /// A path.
+    Unix(UnixListener, #[allow(dead_code)] SocketFile),
+}
+
+impl WatchedListener {
+    /// The next client.
+    ///
+    /// # Errors
+    /// As accept(2).
+    pub async fn accept(&self) -> io::Result<CliStream> {
+        Ok(match self {
+            WatchedListener::Tcp(listener) => CliStream::Tcp(listener.accept().await?.0),
+            WatchedListener::Unix(listener, file) => CliStream::Unix(listener.accept().await?.0, file.0.clone()),
+        })
+    }
+}
+
+/// Where a `-M` connection goes.
+#[derive(Debug)]
+pub enum CliTarget {
+    /// To an address.
+    Address(SocketAddr),
+    /// To a socket.
+    Path(PathBuf),
+}
+
+impl CliTarget {
+    /// All that an argument stands for.
+    #[must_use]
+    pub fn of(argument: &CliAddress) -> Vec<CliTarget> {
+        let addresses = argument.addresses.iter().copied().map(CliTarget::Address);
+        addresses.chain(argument.path.clone().map(CliTarget::Path)).collect()
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// As connect(2).
+    pub async fn connect(&self) -> io::Result<CliStream> {
+        Ok(match self {
+            CliTarget::Address(address) => CliStream::Tcp(TcpStream::connect(address).await?),
+            CliTarget::Path(path) => CliStream::Unix(UnixStream::connect(path).await?, path.clone()),
+        })
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub enum CliStream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over the socket at this path.
+    Unix(UnixStream, PathBuf),
+}
+
+impl CliStream {
+    /// Both ends, for messages.
+    #[must_use]
+    pub fn ends(&self) -> String {
+        match self {
+            CliStream::Unix(_, path) => format!("unix {}", path.display()),
+            CliStream::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
+                (Ok(ours), Ok(theirs)) => {
+                    format!("telnet {} {} {} {}", theirs.ip(), theirs.port(), ours.ip(), ours.port())
+                }
+                _ => "telnet".to_owned(),
+            },
+        }
+    }
+
+    /// Sends a last word, if that is possible without waiting, and closes.
+    pub fn refuse(self, response: &Response) {
+        let bytes = response.encode();
+        let _ = match &self {
+            CliStream::Tcp(stream) => stream.try_write(&bytes),
+            CliStream::Unix(stream, _) => stream.try_write(&bytes),
+        };
+    }
+
+    /// The two directions.
+    #[must_use]
+    pub fn split(self) -> (Box<dyn AsyncRead + Unpin>, Box<dyn AsyncWrite + Unpin>) {
+        match self {
+            CliStream::Tcp(stream) => {
+                let _ = stream.set_nodelay(true);
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            CliStream::Unix(stream, _) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+        }
+    }
+}
+
+/// The places.
+#[derive(Debug, Default)]
+pub struct Connections {
+    inner: Rc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    count: Cell<usize>,
+    next: Cell<u64>,
+    /// Who has not shown the secret yet, by age.
+    strangers: RefCell<VecDeque<(u64, Rc<Notify>)>>,
+}
+
+impl Connections {
+    /// A place for a new connection, if need be that of a stranger; `None` when all are taken by others.
+    #[must_use]
+    pub fn enter(&self) -> Option<Place> {
+        if self.inner.count.get() >= CLI_CONNECTIONS_MAX {
+            let (_, oldest) = self.inner.strangers.borrow_mut().pop_front()?;
+            oldest.notify_one();
+            // Its task gives the place back when it next runs.
+        }
+        let number = self.inner.next.replace(self.inner.next.get() + 1);
+        let displaced = Rc::new(Notify::new());
+        self.inner.strangers.borrow_mut().push_back((number, Rc::clone(&displaced)));
+        self.inner.count.set(self.inner.count.get() + 1);
+        Some(Place { inner: Rc::clone(&self.inner), number, displaced })
+    }
+}
+
+/// The place of one connection.
+#[derive(Debug)]
+pub struct Place {
+    inner: Rc<Inner>,
+    number: u64,
+    displaced: Rc<Notify>,
+}
+
+impl Place {
+    /// Its client has shown that it may command: nobody takes its place.
+    pub fn keep(&self) {
+        self.inner.strangers.borrow_mut().retain(|(number, _)| *number != self.number);
+    }
+
+    /// Waits until somebody else gets the place.
+    pub async fn displaced(&self) {
+        self.displaced.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.keep();
+        self.inner.count.set(self.inner.count.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newcomer_gets_the_place_of_the_oldest_stranger_and_of_nobody_else() {
+        let connections = Connections::default();
+        let mut places: Vec<Place> = (0..CLI_CONNECTIONS_MAX).map(|_| connections.enter().unwrap()).collect();
+        places[0].keep();
+        let newcomer = connections.enter().expect("a stranger gives way");
+        assert_eq!(connections.inner.strangers.borrow().front().map(|(number, _)| *number), Some(2));
+        drop(places.remove(1));
+        newcomer.keep();
+        places.iter().for_each(Place::keep);
+        assert!(connections.enter().is_none(), "all may command");
+        drop(places.pop());
+        assert!(connections.enter().is_some());
+    }
+}

@@ -1,0 +1,68 @@
+//! What systemd and the daemon have to say to each other: sockets passed at the start, readiness, the watchdog.
+//!
+//! Sockets are taken by a daemon in the foreground alone (`-F`, as units start it): they are meant for one process id.
+//! Each belongs to the `-a` with its address; without any `-a` those passed are all there is to listen on.
+//! Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
+
+use net::accept::inherited;
+use sd_notify::NotifyState;
+use socket2::Socket;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+/// A listening socket that systemd opened for us.
+#[derive(Debug)]
+pub struct PassedSocket {
+    /// `FileDescriptorName=` of the socket unit, or the unit's name.
+    pub name: String,
+    /// The socket.
+    pub socket: Socket,
+}
+
+/// The sockets passed to this process; call it once, before anything else opens or closes descriptors.
+#[must_use]
+pub fn passed_sockets() -> Vec<PassedSocket> {
+    let Ok(passed) = sd_notify::listen_fds_with_names() else { return Vec::new() };
+    passed
+        .filter_map(|(descriptor, name)| {
+            let socket = Socket::from(inherited(descriptor).ok()?);
+            let listens = socket.is_listener().unwrap_or(false);
+            // A worker must get no more than what it is given by number.
+            let ready = socket.set_cloexec(true).and_then(|()| socket.set_nonblocking(true));
+            (listens && ready.is_ok()).then_some(PassedSocket { name, socket })
+        })
+        .collect()
+}
+
+/// The descriptors of passed sockets.
+#[must_use]
+pub fn descriptors(passed: &[PassedSocket]) -> Vec<RawFd> {
+    passed.iter().map(|one| one.socket.as_raw_fd()).collect()
+}
+
+/// Tells systemd that clients are served. Without systemd nothing happens, here and below.
+pub fn ready() {
+    let pid = NotifyState::MainPid(std::process::id());
+    let _ = sd_notify::notify(&[NotifyState::Ready, pid, NotifyState::Status("serving")]);
+}
+
+/// Tells systemd that no worker serves, and why.
+pub fn waiting(why: &str) {
+    let _ = sd_notify::notify(&[NotifyState::Status(why)]);
+}
+
+/// Tells systemd that the end has begun.
+pub fn stopping() {
+    let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+}
+
+/// How often the watchdog wants a sign of life: half of its patience. `None` = there is no watchdog.
+#[must_use]
+pub fn watchdog_interval() -> Option<Duration> {
+    Some(sd_notify::watchdog_enabled()? / 2)
+}
+
+/// A sign of life for the watchdog.
+pub fn alive() {
+    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+}

@@ -1,0 +1,269 @@
+//! Names to addresses, for backends that are looked up while they are used.
+//!
+//! The system is asked on a blocking thread (hosts file, nsswitch, search domains, as operators know it), which tells no
+//! times to live; DNS is asked through hickory-resolver, with the servers of resolv.conf and the hosts file, read anew for
+//! every lookup so that changes count. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once, the blocked threads of lookups that
+//! nobody waits for any more included.
+
+use backend::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::RData;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use surface::limits::DYNAMIC_LOOKUPS_MAX;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long one server may take to answer.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often a server is asked again.
+const SERVER_ATTEMPTS: usize = 2;
+/// How long a lookup may take, all servers together.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Error numbers of getaddrinfo by their texts: the standard library tells the text alone.
+const SYSTEM_ERRORS: [(&str, i32); 5] = [
+    ("Name or service not known", libc::EAI_NONAME),
+    ("Temporary failure in name resolution", libc::EAI_AGAIN),
+    ("Non-recoverable failure in name resolution", libc::EAI_FAIL),
+    ("No address associated with hostname", libc::EAI_NODATA),
+    ("Servname not supported for ai_socktype", libc::EAI_SERVICE),
+];
+
+/// Looks names up for the event loop that made it.
+pub struct Resolver {
+    turns: Arc<Semaphore>,
+    /// Which servers to ask; `None` = those of resolv.conf.
+    servers: Option<ResolverConfig>,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Resolver { turns: Arc::new(Semaphore::new(DYNAMIC_LOOKUPS_MAX)), servers: None }
+    }
+}
+
+/// An error of ours, with a number of getaddrinfo.
+fn failure(code: i32, text: &str) -> ResolveError {
+    ResolveError { code, text: text.to_owned() }
+}
+
+fn system_failure(error: &io::Error) -> ResolveError {
+    let text = error.to_string();
+    let known = SYSTEM_ERRORS.iter().find(|(known, _)| text.contains(known));
+    match known {
+        Some((text, code)) => failure(*code, text),
+        None => failure(libc::EAI_SYSTEM, &text),
+    }
+}
+
+fn dns_failure(error: &NetError) -> ResolveError {
+    let code = match error {
+        error if error.is_nx_domain() => libc::EAI_NONAME,
+        error if error.is_no_records_found() => libc::EAI_NODATA,
+        NetError::Timeout => libc::EAI_AGAIN,
+        _ => libc::EAI_FAIL,
+    };
+    failure(code, &error.to_string())
+}
+
+/// A port in digits, or that of a service. Reads the services file.
+fn port_number(port: &str) -> Result<u16, ResolveError> {
+    let number = port.parse().ok().or_else(|| vmods::service_port(port));
+    number.ok_or_else(|| failure(libc::EAI_SERVICE, "Servname not supported for ai_socktype"))
+}
+
+/// Asks the system. Blocks.
+fn ask_system(host: &str, port: &str) -> Result<Answer<SocketAddr>, ResolveError> {
+    let port = port_number(port)?;
+    let found = (host, port).to_socket_addrs().map_err(|error| system_failure(&error))?;
+    Ok(Answer { list: found.collect(), ttl: None })
+}
+
+/// The shortest time to live of an answer, in seconds.
+fn ttl_of(lookup: &Lookup) -> Option<f64> {
+    lookup.answers().iter().map(|record| record.ttl).min().map(f64::from)
+}
+
+impl Resolver {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, ResolveError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        turn.map_err(|_| failure(libc::EAI_AGAIN, "No more lookups"))
+    }
+
+    fn dns(&self) -> Result<TokioResolver, ResolveError> {
+        let unusable = |error: &NetError| failure(libc::EAI_SYSTEM, &error.to_string());
+        let mut builder = match &self.servers {
+            Some(servers) => TokioResolver::builder_with_config(servers.clone(), TokioRuntimeProvider::default()),
+            None => TokioResolver::builder_tokio().map_err(|error| unusable(&error))?,
+        };
+        let options = builder.options_mut();
+        options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+        options.use_hosts_file = ResolveHosts::Always;
+        options.timeout = options.timeout.min(SERVER_TIMEOUT);
+        options.attempts = options.attempts.min(SERVER_ATTEMPTS);
+        // Who asks again wants to know what has changed.
+        options.cache_size = 0;
+        builder.build().map_err(|error| unusable(&error))
+    }
+
+    async fn ask_dns(&self, host: &str, port: &str) -> Result<Answer<SocketAddr>, ResolveError> {
+        let port = port_number(port)?;
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Ok(Answer { list: vec![SocketAddr::new(address, port)], ttl: None });
+        }
+        let found = self.dns()?.lookup_ip(host).await.map_err(|error| dns_failure(&error))?;
+        let list = found.iter().map(|address| SocketAddr::new(address, port)).collect();
+        Ok(Answer { list, ttl: ttl_of(found.as_lookup()) })
+    }
+
+    async fn ask_services(&self, service: &str) -> Result<Answer<Target>, ResolveError> {
+        let found = self.dns()?.srv_lookup(service).await.map_err(|error| dns_failure(&error))?;
+        let targets = found.answers().iter().filter_map(|record| match &record.data {
+            RData::SRV(target) => Some(Target {
+                priority: target.priority,
+                weight: target.weight,
+                port: target.port,
+                host: target.target.to_ascii().trim_end_matches('.').to_owned(),
+            }),
+            _ => None,
+        });
+        // A target of nothing but the root says that there is no such service (RFC 2782).
+        let list = targets.filter(|target| !target.host.is_empty()).collect();
+        Ok(Answer { list, ttl: ttl_of(&found) })
+    }
+}
+
+/// Bounds a lookup.
+async fn within<T>(lookup: impl Future<Output = Result<Answer<T>, ResolveError>>) -> Result<Answer<T>, ResolveError> {
+    match tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await {
+        Ok(answer) => answer,
+        Err(_) => Err(failure(libc::EAI_AGAIN, "Timeout")),
+    }
+}
+
+impl Resolve for Resolver {
+    fn addresses<'a>(&'a self, source: Source, host: &'a str, port: &'a str) -> Resolving<'a, SocketAddr> {
+        Box::pin(async move {
+            let turn = self.turn().await?;
+            match source {
+                Source::Dns => within(self.ask_dns(host, port)).await,
+                Source::System => {
+                    let (host, port) = (host.to_owned(), port.to_owned());
+                    let asked = tokio::task::spawn_blocking(move || {
+                        // The thread is taken until the system answers, whoever waits for that.
+                        let _turn = turn;
+                        ask_system(&host, &port)
+                    });
+                    within(async {
+                        asked.await.unwrap_or_else(|error| Err(failure(libc::EAI_SYSTEM, &error.to_string())))
+                    })
+                    .await
+                }
+            }
+        })
+    }
+
+    fn targets<'a>(&'a self, service: &'a str) -> Resolving<'a, Target> {
+        Box::pin(async move {
+            let _turn = self.turn().await?;
+            within(self.ask_services(service)).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
+    use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
+    use hickory_resolver::proto::rr::rdata::{A, SRV};
+    use hickory_resolver::proto::rr::{Name, Record, RecordType};
+    use tokio::net::UdpSocket;
+
+    /// A DNS server that knows `www.test.`, its address changing with every question, and one service.
+    async fn serve(socket: UdpSocket) {
+        let mut bytes = [0; 1500];
+        let mut questions = 0;
+        while let Ok((len, from)) = socket.recv_from(&mut bytes).await {
+            let question = Message::from_vec(&bytes[..len]).unwrap();
+            let query = question.queries[0].clone();
+            let mut answer = Message::new(question.metadata.id, MessageType::Response, question.metadata.op_code);
+            answer.add_query(query.clone());
+            let name = query.name().to_ascii();
+            match (name.as_str(), query.query_type()) {
+                ("www.test.", RecordType::A) => {
+                    questions += 1;
+                    let address = RData::A(A::new(192, 0, 2, questions));
+                    answer.add_answer(Record::from_rdata(query.name().clone(), 7, address));
+                }
+                ("_web._tcp.test.", RecordType::SRV) => {
+                    for (priority, host) in [(20, "b.test."), (10, "a.test.")] {
+                        let target = SRV::new(priority, 5, 8080, Name::from_ascii(host).unwrap());
+                        answer.add_answer(Record::from_rdata(query.name().clone(), 9, RData::SRV(target)));
+                    }
+                }
+                ("www.test.", _) => {}
+                _ => answer.metadata.response_code = ResponseCode::NXDomain,
+            }
+            socket.send_to(&answer.to_vec().unwrap(), from).await.unwrap();
+        }
+    }
+
+    fn asking(port: u16) -> Resolver {
+        let mut connection = ConnectionConfig::udp();
+        connection.port = port;
+        let mut server = NameServerConfig::udp([127, 0, 0, 1].into());
+        server.connections = vec![connection];
+        Resolver { servers: Some(ResolverConfig::from_parts(None, Vec::new(), vec![server])), ..Resolver::default() }
+    }
+
+    #[tokio::test]
+    async fn dns_tells_addresses_targets_and_how_long_they_hold() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let resolver = asking(socket.local_addr().unwrap().port());
+        tokio::spawn(serve(socket));
+        for number in 1..3u8 {
+            let answer = resolver.addresses(Source::Dns, "www.test.", "http").await.unwrap();
+            assert_eq!(answer.list, [SocketAddr::from(([192, 0, 2, number], 80))], "asked anew every time");
+            assert_eq!(answer.ttl, Some(7.0));
+        }
+        let answer = resolver.targets("_web._tcp.test.").await.unwrap();
+        assert_eq!(answer.ttl, Some(9.0));
+        let hosts: Vec<(u16, u16, &str)> =
+            answer.list.iter().map(|target| (target.priority, target.port, target.host.as_str())).collect();
+        assert_eq!(hosts, [(20, 8080, "b.test"), (10, 8080, "a.test")]);
+        let failure = resolver.addresses(Source::Dns, "nowhere.test.", "80").await.unwrap_err();
+        assert_eq!(failure.code, libc::EAI_NONAME);
+        let failure = resolver.targets("_none._tcp.test.").await.unwrap_err();
+        assert_eq!(failure.code, libc::EAI_NONAME);
+    }
+
+    #[tokio::test]
+    async fn numbers_need_nobody_and_a_strange_port_is_an_error() {
+        let resolver = asking(1);
+        for (source, host) in [(Source::Dns, "192.0.2.1"), (Source::Dns, "2001:db8::1"), (Source::System, "127.0.0.1")]
+        {
+            let answer = resolver.addresses(source, host, "8080").await.unwrap();
+            assert_eq!(answer.list, [SocketAddr::new(host.parse().unwrap(), 8080)]);
+        }
+        for source in [Source::Dns, Source::System] {
+            let failure = resolver.addresses(source, "192.0.2.1", "no such service").await.unwrap_err();
+            assert_eq!(failure.code, libc::EAI_SERVICE);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_hosts_file_counts_for_both_sources() {
+        let resolver = asking(1);
+        for source in [Source::Dns, Source::System] {
+            let answer = resolver.addresses(source, "localhost", "80").await.unwrap();
+            assert!(answer.list.iter().all(|address| address.ip().is_loopback()), "{answer:?}");
+            assert!(!answer.list.is_empty());
+        }
+    }
+}

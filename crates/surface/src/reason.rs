@@ -1,0 +1,168 @@
+//! Why: what made a request a hit, a miss, a pass or an error, as a closed list.
+//!
+//! A reason is recorded where the decision is taken (`Notice` records that begin with [`RECORD`]); `copal why` puts it in
+//! plain words, `Cache-Status` (RFC 9211) carries the short form. Nothing is guessed from the log afterwards.
+//! A record reads `why <word> [<name>=<value> …]`; values run to the next ` name=` of [`DETAILS`]. Next file: `tag.rs`.
+
+/// What a record of this list begins with.
+pub const RECORD: &str = "why ";
+
+/// Names of the details that may follow a word.
+pub const DETAILS: &[&str] = &["at", "in", "headers", "seconds", "bans", "status", "text"];
+
+/// Whose decision it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer {
+    /// The lookup in the cache.
+    Lookup,
+    /// VCL, on the client's side.
+    Vcl,
+    /// What became of the origin's response.
+    Store,
+    /// The way to the origin, and the origin.
+    Origin,
+    /// The daemon itself.
+    Daemon,
+}
+
+/// One reason.
+#[derive(Debug)]
+pub struct ReasonRow {
+    /// The reason.
+    pub reason: Reason,
+    /// The word in records, and `detail` in `Cache-Status`.
+    pub word: &'static str,
+    /// Whose decision.
+    pub layer: Layer,
+    /// What `Cache-Status` says: `hit`, or why the request was forwarded. Empty = nothing.
+    pub cache_status: &'static str,
+    /// In plain words.
+    pub sentence: &'static str,
+    /// What to look at next; empty when nothing is wrong.
+    pub advice: &'static str,
+}
+
+macro_rules! reasons {
+    ($($name:ident, $word:literal, $layer:ident, $status:literal, $sentence:literal, $advice:literal;)*) => {
+        /// Why a decision was taken.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Reason {
+            $(#[doc = $sentence] $name,)*
+        }
+
+        /// Every reason, in the order of [`Reason`].
+        pub static REASONS: &[ReasonRow] = &[
+            $(ReasonRow {
+                reason: Reason::$name,
+                word: $word,
+                layer: Layer::$layer,
+                cache_status: $status,
+                sentence: $sentence,
+                advice: $advice,
+            },)*
+        ];
+    };
+}
+
+reasons! {
+    Hit, "hit", Lookup, "hit", "A fresh copy was in the cache.", "";
+    HitGrace, "hit-grace", Lookup, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
+    HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
+        "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
+    HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
+    MissAbsent, "miss-absent", Lookup, "fwd=uri-miss", "Nothing is stored for this URL and host: never fetched, expired, purged or evicted.", "";
+    MissVary, "miss-vary", Lookup, "fwd=vary-miss", "Something is stored for this URL and host, but for other request headers.",
+        "send fewer variants to the cache: normalise these headers in vcl_recv, or make the origin vary on less";
+    MissExpired, "miss-expired", Lookup, "fwd=stale", "The stored copy is past its TTL and its grace time.",
+        "a longer TTL or grace (beresp.ttl, beresp.grace) would have served it";
+    MissBanned, "miss-banned", Lookup, "fwd=miss", "The stored copy was removed by a ban.", "ban.list shows the bans";
+    MissForced, "miss-forced", Lookup, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
+    MissIgnoredBusy, "miss-ignored-busy", Lookup, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
+    PassByVcl, "pass", Vcl, "fwd=bypass", "VCL said return (pass).", "";
+    PipeByVcl, "pipe", Vcl, "fwd=bypass", "VCL said return (pipe): bytes go to the origin untouched, and nothing is cached.", "";
+    PurgeByVcl, "purge", Vcl, "", "VCL said return (purge).", "";
+    SynthByVcl, "synth", Vcl, "", "VCL made the answer: return (synth).", "";
+    RestartByVcl, "restart", Vcl, "", "VCL said return (restart): the request begins anew.", "";
+    RetryByVcl, "retry", Vcl, "", "VCL said return (retry): the fetch begins anew.", "";
+    VclFailed, "vcl-failed", Vcl, "", "VCL failed.", "the VCL_Error record of this request says what failed";
+    Stored, "stored", Store, "", "The response was stored.", "";
+    NotStoredByVcl, "not-stored-vcl", Store, "", "VCL made the response uncacheable.", "";
+    NotStoredPass, "not-stored-pass", Store, "", "The request was passed, so the response is for this client alone.", "";
+    NotStoredDead, "not-stored-ttl", Store, "", "The response has no time to live, no grace and no keep.",
+        "see the TTL record: which header or default gave that TTL";
+    NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
+    NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
+        "give the storage more room (-s), or keep large responses out of it";
+    NotStoredError, "not-stored-error", Store, "", "The answer was made here because the origin failed, and is not kept.", "";
+    NoBackend, "no-backend", Origin, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
+    BackendSick, "backend-sick", Origin, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";
+    BackendBusy, "backend-busy", Origin, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
+    BackendHeldDown, "backend-held-down", Origin, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
+    ConnectFailed, "connect-failed", Origin, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
+    ProxyHeaderFailed, "proxy-header-failed", Origin, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
+    RequestNotSent, "request-not-sent", Origin, "", "The origin closed the connection while the request was sent.", "the origin's error log";
+    ClientBodyLost, "client-body-lost", Origin, "", "The client's body did not arrive whole.", "";
+    FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log, or parameter first_byte_timeout";
+    BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log, or parameter between_bytes_timeout";
+    OriginClosed, "origin-closed", Origin, "", "The origin closed the connection without a whole answer.", "the origin's error log: it may have crashed";
+    ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
+    ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
+    ResponseNotConditional, "response-304-unasked", Origin, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
+    BodyBroken, "body-broken", Origin, "", "The body of the response is broken or ended too soon.", "the origin's error log";
+    BodyNotProcessed, "body-not-processed", Origin, "", "The body of the response could not be processed (gzip).", "is the origin's Content-Encoding true?";
+    StorageRefused, "storage-refused", Origin, "", "There was no room for the body of the response.", "give the storage more room (-s)";
+    ErrorByVcl, "error-by-vcl", Origin, "", "VCL refused the fetch: return (error) or return (abandon).", "";
+    TooManyRetries, "too-many-retries", Origin, "", "The fetch was retried too often.", "parameter max_retries";
+    TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
+    BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.", "";
+    InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
+}
+
+impl Reason {
+    /// The reason's row.
+    #[must_use]
+    pub fn row(self) -> &'static ReasonRow {
+        &REASONS[self as usize]
+    }
+
+    /// The reason of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Reason> {
+        REASONS.iter().find(|row| row.word == word).map(|row| row.reason)
+    }
+}
+
+/// What the pieces of the built-in VCL decide by, for those who ask why.
+pub static BUILTIN_PIECES: &[(&str, &str)] = &[
+    ("vcl_req_host", "the Host header is missing"),
+    ("vcl_req_method", "only GET and HEAD are looked up in the cache, and unknown methods are piped"),
+    ("vcl_req_authorization", "the request has an Authorization header"),
+    ("vcl_req_cookie", "the request has a Cookie header"),
+    ("vcl_beresp_stale", "the response has no time to live"),
+    ("vcl_beresp_cookie", "the response sets a cookie (Set-Cookie)"),
+    ("vcl_beresp_control", "Cache-Control or Surrogate-Control of the response forbids storing it"),
+    ("vcl_beresp_vary", "the response varies on everything (Vary: *)"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_found_again() {
+        for row in REASONS {
+            assert_eq!(Reason::from_word(row.word), Some(row.reason), "{}", row.word);
+            assert!(row.word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
+            assert!(row.sentence.ends_with('.'), "{}", row.word);
+        }
+        assert_eq!(Reason::from_word("because"), None);
+    }
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_enumeration() {
+        for row in REASONS {
+            assert_eq!(row.reason.row().word, row.word);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What methods, actions and statements are, in a line or two: what `copal vcl explain` says of them.
+
+use super::{Action, Method};
+
+impl Method {
+    /// When it runs and what it decides.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Method::Recv => {
+                "A request has been read. Decides what becomes of it: cached, passed, piped, answered at once."
+            }
+            Method::Pipe => {
+                "The connection is about to become a pipe between client and origin; bereq is what the origin gets first."
+            }
+            Method::Pass => "The request goes to the origin and its answer to the client, past the cache.",
+            Method::Hash => "Puts together the key under which the cache is searched, with hash_data().",
+            Method::Purge => "What was under the key has been purged.",
+            Method::Miss => "The cache has nothing that fits; the origin is about to be asked.",
+            Method::Hit => "The cache has an answer: obj.",
+            Method::Deliver => "The answer is about to be sent to the client: resp.",
+            Method::Synth => "An answer is being made here, without an origin: resp and its body.",
+            Method::BackendFetch => "The request to the origin is about to be sent: bereq.",
+            Method::BackendResponse => "The origin's headers have come: beresp. Decides how long the answer is kept.",
+            Method::BackendError => "The origin could not be reached or did not answer; an answer is being made here.",
+            Method::Init => "The VCL has been loaded, and serves nothing yet. Objects are made here, with new.",
+            Method::Fini => "The VCL is about to be discarded; nothing uses it any more.",
+        }
+    }
+}
+
+impl Action {
+    /// What is done when a subroutine returns it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Action::Fail => "Gives up: a request ends in 503, a fetch fails, the load of a VCL is refused.",
+            Action::Synth => "Goes on in vcl_synth with a status and a reason: return (synth(404, \"Not here\"));",
+            Action::Restart => "Begins anew in vcl_recv with the request as it is now, at most max_restarts times.",
+            Action::Pass => {
+                "Past the cache, to the origin. In vcl_backend_response the key is remembered as one to pass: return (pass(2m));"
+            }
+            Action::Pipe => "Joins the connections of client and origin and looks at nothing more.",
+            Action::Hash => "Looks in the cache: on to vcl_hash, then vcl_hit or vcl_miss.",
+            Action::Purge => "Drops everything that is cached under the key, then goes on in vcl_purge.",
+            Action::Vcl => "Goes on in the vcl_recv of another VCL, by its label: return (vcl(label));",
+            Action::Fetch => "Asks the origin.",
+            Action::Lookup => "Looks in the cache under the key.",
+            Action::Deliver => {
+                "Goes on with what there is: to the client, or, in vcl_backend_response, into the cache."
+            }
+            Action::Abandon => "Gives the fetch up; its client gets 503, or the stale object if there was one.",
+            Action::Error => "Goes on in vcl_backend_error with a status (503 unless said) and a reason.",
+            Action::Retry => "Asks the origin again, from vcl_backend_fetch on, at most max_retries times.",
+            Action::Ok => "All is well.",
+        }
+    }
+}
+
+/// A word that begins a statement or declaration, or a function of the language.
+#[derive(Clone, Copy, Debug)]
+pub struct WordRow {
+    /// The word.
+    pub name: &'static str,
+    /// How it is written.
+    pub form: &'static str,
+    /// What it does.
+    pub text: &'static str,
+}
+
+const fn word(name: &'static str, form: &'static str, text: &'static str) -> WordRow {
+    WordRow { name, form, text }
+}
+
+/// Words of VCL 4.
+pub static WORDS: &[WordRow] = &[
+    word(
+        "acl",
+        "acl name [+log] [-pedantic] { [!] \"address or host\"[/bits]; ... }",
+        "A list of addresses, to be matched with an IP: client.ip ~ name. The most specific entry decides.",
+    ),
+    word(
+        "backend",
+        "backend name { .host = \"...\"; .port = \"...\"; ... }",
+        "An origin. The first, or the one named default, gets what the VCL sends nowhere else.",
+    ),
+    word(
+        "ban",
+        "ban(\"req.url ~ ^/news && obj.http.x == y\");",
+        "Every object that matches, and is in the cache now, is not served again. std.ban() says whether it worked.",
+    ),
+    word("call", "call name;", "Runs a subroutine and comes back, unless it returns an action."),
+    word("hash_data", "hash_data(text);", "Adds to the key; only in vcl_hash."),
+    word("if", "if (condition) { ... } elseif (condition) { ... } else { ... }", "Also elsif, elif and else if."),
+    word("import", "import name [as other];", "Makes the functions of a VMOD available below this place."),
+    word(
+        "include",
+        "include [+glob] \"path\";",
+        "Puts the text of another file in this place, between declarations or statements.",
+    ),
+    word("new", "new name = vmod.class(...);", "Makes an object that lives as long as the VCL; only in vcl_init."),
+    word(
+        "probe",
+        "probe name { .url = \"/\"; .interval = 5s; ... }",
+        "How a backend is asked whether it is well. The one named default is that of all backends without another.",
+    ),
+    word(
+        "regsub",
+        "regsub(text, \"pattern\", \"replacement\")",
+        "The text with the first match replaced; \\0 is what matched, \\1 to \\9 its groups.",
+    ),
+    word(
+        "regsuball",
+        "regsuball(text, \"pattern\", \"replacement\")",
+        "The text with every match replaced; \\0 is what matched, \\1 to \\9 its groups.",
+    ),
+    word(
+        "return",
+        "return (action);",
+        "Ends the method and says how to go on. Without an action it ends a subroutine of your own.",
+    ),
+    word("set", "set variable = value;", "Also += for text, and += -= *= /= for numbers, durations and times."),
+    word(
+        "sub",
+        "sub name { ... }",
+        "A subroutine. Those of the language may be written several times; the pieces run one after the other.",
+    ),
+    word(
+        "synthetic",
+        "synthetic(text);",
+        "The body of an answer that is made here; only in vcl_synth and vcl_backend_error. resp.body and beresp.body do the same.",
+    ),
+    word("unset", "unset variable;", "Removes a header, or a body."),
+    word("vcl", "vcl 4.1;", "The version of the language, first in the file."),
+];

@@ -1,0 +1,232 @@
+//! The connection of `varnishadm` to a server's CLI: finding it, knowing the secret, one reply a command.
+//!
+//! Where the server listens and which secret it wants is looked up in its shared memory unless `-T` (and `-S`) say so.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cli_proto::client::{ClientEvent, ClientSession, answer_line};
+use cli_proto::response::Response;
+use shm::read::vsm::Vsm;
+
+use super::{Failure, UNREACHABLE};
+use crate::follow::reason;
+use crate::patience::Patience;
+
+/// Longest reply in bytes.
+const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
+
+/// An authenticated connection to a CLI.
+pub(super) struct Connection {
+    stream: Stream,
+    session: ClientSession,
+    /// What the server greeted with.
+    pub banner: String,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn set_timeout(&self, limit: Option<Duration>) {
+        let _ = match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(limit),
+            Stream::Unix(stream) => stream.set_read_timeout(limit),
+        };
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Unix(stream) => stream.read(bytes),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+}
+
+impl Connection {
+    /// Connects to the server of that name; its CLI addresses and secret are found in its shared memory.
+    pub fn by_name(name: Option<&OsStr>, secret: Option<&OsStr>, patience: Patience) -> Result<Connection, Failure> {
+        let Some(mut vsm) = patience.attach(name) else {
+            return Err((UNREACHABLE, "Could not get hold of varnishd, is it running?".to_owned()));
+        };
+        let mut addresses = Vec::new();
+        patience.wait_for(|| {
+            vsm.poll();
+            addresses = listed_addresses(&vsm);
+            !addresses.is_empty()
+        });
+        if addresses.is_empty() {
+            return Err((UNREACHABLE, "No -T arg in shared memory: see also -T option.".to_owned()));
+        }
+        let listed = vsm.text("Arg", "-S").ok().filter(|path| !path.is_empty()).map(PathBuf::from);
+        let secret = secret.map(PathBuf::from).or(listed);
+        let mut failure = None;
+        for address in addresses {
+            match Connection::open(&address, secret.as_deref(), patience) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or((UNREACHABLE, "Connection failed".to_owned())))
+    }
+
+    /// Connects to `address` (`host:port`, `host port` or the path of a socket) and authenticates.
+    pub fn open(address: &str, secret: Option<&Path>, patience: Patience) -> Result<Connection, Failure> {
+        let limit = patience.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|d| !d.is_zero());
+        let stream = connect(address, limit)
+            .map_err(|error| (UNREACHABLE, format!("Connection failed ({address}): {}", reason(&error))))?;
+        let session = ClientSession::new(REPLY_BYTES_MAX);
+        let mut connection = Connection { stream, session, banner: String::new() };
+        // The time to find the server is bounded; the time a command takes is the server's affair.
+        connection.stream.set_timeout(limit);
+        connection.authenticate(secret)?;
+        connection.stream.set_timeout(None);
+        Ok(connection)
+    }
+
+    /// Bounds the time that a reply may take; after one that took longer the connection is of no use.
+    pub fn limit_replies(&mut self, limit: Option<Duration>) {
+        self.stream.set_timeout(limit);
+    }
+
+    fn authenticate(&mut self, secret: Option<&Path>) -> Result<(), Failure> {
+        let mut answered = None;
+        loop {
+            match self.event()? {
+                ClientEvent::Challenge(challenge) => {
+                    let Some(path) = secret else {
+                        return Err((
+                            UNREACHABLE,
+                            "Authentication required: which file is the secret? (-S)".to_owned(),
+                        ));
+                    };
+                    let content = std::fs::read(path).map_err(|error| {
+                        (UNREACHABLE, format!("Cannot open \"{}\": {}", path.display(), reason(&error)))
+                    })?;
+                    self.send(answer_line(&challenge, &content).as_bytes())?;
+                    answered = Some(path);
+                }
+                ClientEvent::Ready(banner) => {
+                    self.banner = banner;
+                    return Ok(());
+                }
+                ClientEvent::Rejected(response) | ClientEvent::Reply(response) => {
+                    let text = response.body.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let message = match answered {
+                        Some(path) if text.is_empty() => format!("the secret in \"{}\" is wrong", path.display()),
+                        _ => text,
+                    };
+                    return Err((UNREACHABLE, format!("Rejected {}: {message}", response.status)));
+                }
+            }
+        }
+    }
+
+    /// Sends whole lines.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream
+            .write_all(bytes)
+            .map_err(|error| (UNREACHABLE, format!("Write error CLI socket: {}", reason(&error))))
+    }
+
+    /// Waits for the next reply.
+    pub fn reply(&mut self) -> Result<Response, Failure> {
+        match self.event()? {
+            ClientEvent::Reply(response) | ClientEvent::Rejected(response) => Ok(response),
+            ClientEvent::Challenge(_) | ClientEvent::Ready(_) => {
+                Err((UNREACHABLE, "The CLI server does not follow the protocol".to_owned()))
+            }
+        }
+    }
+
+    fn event(&mut self) -> Result<ClientEvent, Failure> {
+        let mut bytes = [0; 8192];
+        loop {
+            match self.session.next() {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(_) => return Err((UNREACHABLE, "The CLI server does not follow the protocol".to_owned())),
+            }
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err((UNREACHABLE, "CLI connection closed by the server".to_owned())),
+                Ok(count) => self.session.push(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err((UNREACHABLE, "Read error CLI socket: no answer in time".to_owned()));
+                }
+                Err(error) => return Err((UNREACHABLE, format!("Read error CLI socket: {}", reason(&error)))),
+            }
+        }
+    }
+}
+
+/// `addr port` lines of the server's `-T` argument.
+fn listed_addresses(vsm: &Vsm) -> Vec<String> {
+    let text = vsm.text("Arg", "-T").unwrap_or_default();
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn connect(address: &str, limit: Option<Duration>) -> io::Result<Stream> {
+    if address.starts_with('/') {
+        let path = address.strip_suffix(" -").unwrap_or(address);
+        return UnixStream::connect(path).map(Stream::Unix);
+    }
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "not an address with a port");
+    for target in resolve(address)? {
+        let connected = match limit {
+            Some(limit) => TcpStream::connect_timeout(&target, limit),
+            None => TcpStream::connect(target),
+        };
+        match connected {
+            Ok(stream) => return Ok(Stream::Tcp(stream)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The socket addresses of `host:port`, `[host]:port`, `host port` or `:port`.
+fn resolve(address: &str) -> io::Result<Vec<std::net::SocketAddr>> {
+    let no_port = || io::Error::new(io::ErrorKind::InvalidInput, "no port in the address");
+    let (host, port) = match address.rsplit_once(' ') {
+        Some((host, port)) => (host.trim(), port),
+        None => address.rsplit_once(':').ok_or_else(no_port)?,
+    };
+    let port: u16 = port.parse().map_err(|_| no_port())?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let host = if host.is_empty() { "localhost" } else { host };
+    Ok((host, port).to_socket_addrs()?.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resolve;
+
+    #[test]
+    fn addresses_are_read_in_every_spelling() {
+        for (text, expected) in [
+            ("127.0.0.1:6082", "127.0.0.1:6082"),
+            ("127.0.0.1 6082", "127.0.0.1:6082"),
+            ("[::1]:6082", "[::1]:6082"),
+            ("::1 6082", "[::1]:6082"),
+        ] {
+            assert_eq!(resolve(text).unwrap()[0].to_string(), expected);
+        }
+        for text in ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", ""] {
+            assert!(resolve(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `varnishhist`: how long the last requests took, or how large they were, as a histogram.
+//!
+//! What is drawn: `histogram/profile.rs`; counting: `histogram/buckets.rs`; the picture: `histogram/draw.rs`; the
+//! screen: `live.rs`; finding and following the log: `follow.rs`. Without a terminal, `-d` and `-r` print the picture once.
+
+mod buckets;
+mod draw;
+mod profile;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use shm::read::group::{Grouping, Reason, Sides, Transaction};
+use shm::read::query::nth_field;
+use surface::tag::Tag;
+
+use crate::Streams;
+use crate::follow::{Follow, Sink};
+use crate::live::{Live, LogFacts, Response, View};
+use crate::options::{Given, OptionRow, Program, option};
+use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
+use crate::transactions::print::is_unsafe;
+use buckets::Buckets;
+use profile::{PROFILES, Profile, Side};
+
+const OPTIONS: &[OptionRow] = &[
+    option('B', "<factor>", "Bend time: 1 as it was, less slower, more faster"),
+    option('C', "", "Ignore case in regular expressions"),
+    option('d', "", "Draw the log as it is"),
+    option('g', "<request|vxid>", "How to group (default: vxid)"),
+    option('h', "", "This text"),
+    option('k', "<num>", "Stop reading after this many groups"),
+    option('L', "<limit>", "Incomplete transactions to keep"),
+    option('m', "<power>", "Lower edge, in powers of ten"),
+    option('M', "<power>", "Upper edge, in powers of ten"),
+    option('n', "<dir>", "Work directory of the server"),
+    option('p', "<period>", "Seconds between two drawings (default: 1)"),
+    option('P', "<profile>", "What to draw: a name, see below, or [cb:]tag:[prefix]:field_num[:min:max]"),
+    option('Q', "<file>", "File with a query"),
+    option('q', "<query>", "Query that a group must satisfy"),
+    option('r', "<filename>", "Read a log file"),
+    option('t', "<seconds|off>", "How long to wait for a server"),
+    option('T', "<seconds>", "How long to wait for the end of a transaction"),
+    option('V', "", "Version"),
+];
+
+const PROGRAM: Program =
+    Program { name: "varnishhist", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
+
+/// Seconds between two drawings: shortest and longest.
+const INTERVAL_SECONDS: (f64, f64) = (0.001, 1_000_000.0);
+/// Columns and lines of a picture that is printed.
+const PRINTED_SIZE: (u16, u16) = (80, 24);
+
+#[derive(Clone, Copy)]
+enum Action {
+    Help,
+    Power(u32),
+    Faster,
+    Slower,
+    BendFaster,
+    BendSlower,
+    Redraw,
+    Suspend,
+    Quit,
+}
+
+static KEYS: &[KeyRow<Action>] = &[
+    key_row(&[Key::Char('h'), Key::Char('?')], "<h> or <?>", Action::Help, &["Show or hide this page."]),
+    key_row(&[Key::Char('0')], "<0> to <9>", Action::Power(0), &["Draw every 1, 2, 4 … 512 seconds."]),
+    key_row(&[Key::Char('+')], "<+>", Action::Faster, &["Draw twice as often."]),
+    key_row(&[Key::Char('-')], "<->", Action::Slower, &["Draw half as often."]),
+    key_row(&[Key::Char('>')], "<>>", Action::BendFaster, &["Bend time: twice as fast."]),
+    key_row(&[Key::Char('<')], "<<>", Action::BendSlower, &["Bend time: half as fast."]),
+    key_row(&[Key::Control('l'), Key::Control('t')], "<CTRL-L> or <CTRL-T>", Action::Redraw, &["Draw anew."]),
+    key_row(&[Key::Control('z')], "<CTRL-Z>", Action::Suspend, &["Back to the shell for a while."]),
+    key_row(
+        &[Key::Char('q'), Key::Char('Q'), Key::Control('c'), Key::Control('q')],
+        "<q>, <CTRL-C> or <CTRL-Q>",
+        Action::Quit,
+        &["Quit."],
+    ),
+];
+
+/// Runs the tool; returns the exit status.
+pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
+    let mut given = match PROGRAM.parse(args, streams) {
+        Ok(given) => given,
+        Err(status) => {
+            if args.iter().any(|word| word == "-h" || word == "--help") {
+                let _ = streams.output.write_all(profile_help().as_bytes());
+            }
+            return status;
+        }
+    };
+    let is_terminal = streams.program && crate::screen::is_possible();
+    let printed = !is_terminal && (given.has('d') || given.has('r'));
+    if printed && !given.has('d') {
+        given.options.push(('d', OsString::new()));
+    }
+    let (mut follow, histogram) = match prepare(&given, is_terminal || printed) {
+        Ok(prepared) => prepared,
+        Err(message) => {
+            let _ = writeln!(streams.error, "{message}");
+            return 1;
+        }
+    };
+    if !printed {
+        return follow.run(&mut Live::new(histogram), b"", streams);
+    }
+    let mut printed = Printed { histogram, log: LogFacts::default() };
+    let status = follow.run(&mut printed, b"", streams);
+    if status == 0 { i32::from(printed.print(&mut *streams.output).is_err()) } else { status }
+}
+
+fn profile_help() -> String {
+    let rows = PROFILES.iter().map(|row| format!("  {:<15} {}\n", row.name, row.text));
+    format!("\nProfiles:\n{}", rows.collect::<String>())
+}
+
+fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Histogram), String> {
+    let mut profile = Profile::default();
+    let mut interval = 1.0;
+    let mut bend = None;
+    for (letter, argument) in &given.options {
+        let text = argument.to_string_lossy();
+        match letter {
+            'P' => profile = Profile::parse(&text)?,
+            'p' => interval = seconds(&text).ok_or(format!("-p: invalid '{text}'"))?,
+            'B' => bend = Some(factor(&text)?),
+            _ => {}
+        }
+    }
+    let power = |letter: char, default: i32| match given.last(letter).map(OsStr::to_string_lossy) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| format!("-{letter}: '{text}' is not a power of ten")),
+    };
+    profile = Profile { low: power('m', profile.low)?, high: power('M', profile.high)?, ..profile };
+    let profile = profile.check().map_err(|()| "-m, -M: the upper edge must be above the lower one".to_owned())?;
+    let mut follow =
+        Follow::from_options(given, &[Grouping::Vxid, Grouping::Request]).map_err(|message| {
+            match message.strip_prefix("Invalid grouping mode") {
+                Some(_) => format!("{message} (only vxid and request are supported)"),
+                None => message,
+            }
+        })?;
+    if !can_show {
+        return Err("varnishhist: the output is no terminal; -d draws the log as it is".to_owned());
+    }
+    let side = profile.side;
+    follow.sides =
+        Some(Sides { client: side != Side::Backend, backend: side == Side::Backend, esi: side == Side::Esi });
+    let histogram = Histogram {
+        buckets: Buckets::new(profile.low, profile.high),
+        profile,
+        interval_seconds: interval,
+        bend: bend.map(Bend::new),
+        log_seconds: 0.0,
+        help: Help::default(),
+    };
+    Ok((follow, histogram))
+}
+
+fn seconds(text: &str) -> Option<f64> {
+    let (shortest, longest) = INTERVAL_SECONDS;
+    text.parse().ok().filter(|seconds: &f64| (shortest..=longest).contains(seconds))
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().unwrap_or(0.0);
+    let reason = if factor < 0.0 {
+        "time does not run backwards"
+    } else if factor.is_finite() && factor > 0.0 {
+        return Ok(factor);
+    } else {
+        "time does not stand still"
+    };
+    Err(format!("-B: {reason} (invalid factor '{text}')"))
+}
+
+/// The histogram and what it is made of.
+struct Histogram {
+    profile: Profile,
+    buckets: Buckets,
+    interval_seconds: f64,
+    bend: Option<Bend>,
+    /// The latest time in the log.
+    log_seconds: f64,
+    help: Help,
+}
+
+/// Time, bent: since `started`, when the log's time was `log_start`, it runs faster by `factor`.
+struct Bend {
+    factor: f64,
+    started: Instant,
+    log_start: Option<f64>,
+}
+
+impl Bend {
+    fn new(factor: f64) -> Bend {
+        Bend { factor, started: Instant::now(), log_start: None }
+    }
+
+    /// How long to wait until the log's time is `log_seconds`.
+    fn delay(&mut self, log_seconds: f64) -> Option<Duration> {
+        let log_start = *self.log_start.get_or_insert(log_seconds);
+        let due = (log_seconds - log_start) / self.factor;
+        Duration::try_from_secs_f64(due).ok()?.checked_sub(self.started.elapsed())
+    }
+}
+
+impl Histogram {
+    /// Takes in one transaction; ESI's are not counted, nor those that start again.
+    fn take_transaction(&mut self, transaction: &Transaction) {
+        if transaction.reason == Reason::Esi {
+            return;
+        }
+        let (mut hit, mut found, mut time) = (false, None, None);
+        for record in transaction.records() {
+            let Some(tag) = record.tag() else { continue };
+            if tag.row().binary || is_unsafe(tag) {
+                continue;
+            }
+            match tag {
+                Tag::Hit => hit = true,
+                Tag::VCLReturn if matches!(record.text(), b"restart" | b"retry") => return,
+                Tag::Timestamp => time = nth_field(record.text(), 2),
+                _ => {}
+            }
+            found = self.profile.value(&record).or(found);
+        }
+        let Some(value) = found else { return };
+        self.buckets.count(value, hit);
+        let time = time.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        if let Some(time) = time.filter(|time: &f64| time.is_finite()) {
+            self.log_seconds = self.log_seconds.max(time);
+        }
+    }
+
+    fn draw(&self, log: &LogFacts, canvas: &mut Canvas) {
+        let bent = self.bend.as_ref().map(|bend| {
+            let time = DateTime::<Utc>::from_timestamp(self.log_seconds as i64, 0).unwrap_or_default();
+            (time.format("%a, %d %b %Y %H:%M:%S GMT").to_string(), bend.factor)
+        });
+        let head = draw::Head { interval_seconds: self.interval_seconds, bent, profile: &self.profile.name };
+        draw::histogram(&self.buckets, &head, log, canvas);
+    }
+
+    fn bend_by(&mut self, factor: f64) {
+        // The first touch starts to bend, at the time's own pace.
+        let factor = self.bend.as_ref().map_or(1.0, |bend| (bend.factor * factor).clamp(1e-9, 1e9));
+        let log_start = (self.log_seconds > 0.0).then_some(self.log_seconds);
+        self.bend = Some(Bend { log_start, ..Bend::new(factor) });
+    }
+}
+
+impl View for Histogram {
+    fn take(&mut self, group: &[Transaction]) -> Option<Duration> {
+        for transaction in group {
+            self.take_transaction(transaction);
+        }
+        let log_seconds = self.log_seconds;
+        self.bend.as_mut().filter(|_| log_seconds > 0.0)?.delay(log_seconds)
+    }
+
+    fn draw(&mut self, log: &LogFacts, canvas: &mut Canvas) {
+        if self.help.shown {
+            self.help.draw(&help_lines(KEYS), canvas, 0, canvas.height());
+        } else {
+            Histogram::draw(self, log, canvas);
+        }
+    }
+
+    fn press(&mut self, key: Key, lines: usize) -> Response {
+        let action = match key {
+            Key::Char(digit @ '0'..='9') => Action::Power(u32::from(digit) - u32::from('0')),
+            Key::Down if self.help.shown => {
+                self.help.scroll(1, lines, help_lines(KEYS).len());
+                return Response::Changed;
+            }
+            Key::Up if self.help.shown => {
+                self.help.scroll(-1, lines, help_lines(KEYS).len());
+                return Response::Changed;
+            }
+            key => match KeyRow::find(KEYS, key) {
+                Some(action) => action,
+                None => return Response::Unknown,
+            },
+        };
+        let (shortest, longest) = INTERVAL_SECONDS;
+        match action {
+            Action::Help => self.help.toggle(),
+            Action::Power(power) => self.interval_seconds = f64::from(1u32 << power.min(9)),
+            Action::Faster => self.interval_seconds = (self.interval_seconds / 2.0).max(shortest),
+            Action::Slower => self.interval_seconds = (self.interval_seconds * 2.0).min(longest),
+            Action::BendFaster => self.bend_by(2.0),
+            Action::BendSlower => self.bend_by(0.5),
+            Action::Redraw => return Response::Redraw,
+            Action::Suspend => return Response::Suspend,
+            Action::Quit => return Response::Quit,
+        }
+        Response::Changed
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.interval_seconds)
+    }
+}
+
+/// The histogram without a screen.
+struct Printed {
+    histogram: Histogram,
+    log: LogFacts,
+}
+
+impl Sink for Printed {
+    fn group(&mut self, group: &[Transaction], _output: &mut dyn Write) -> io::Result<()> {
+        for transaction in group {
+            self.histogram.take_transaction(transaction);
+        }
+        Ok(())
+    }
+}
+
+impl Printed {
+    fn print(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        self.log.ended = true;
+        let (columns, lines) = PRINTED_SIZE;
+        let mut cells = Buffer::empty(Rect::new(0, 0, columns, lines));
+        self.histogram.draw(&self.log, &mut Canvas::new(&mut cells));
+        for line in 0..lines {
+            let text: String = (0..columns).map(|column| cells[(column, line)].symbol()).collect();
+            writeln!(output, "{}", text.trim_end())?;
+        }
+        output.flush()
+    }
+}

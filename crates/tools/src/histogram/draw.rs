@@ -1,0 +1,127 @@
+//! How `varnishhist` looks: hits are `|`, everything else is `#`, the scale below is logarithmic.
+
+use super::buckets::Buckets;
+use crate::live::LogFacts;
+use crate::screen::{BOLD, Canvas, PLAIN};
+
+/// What one mark may stand for; beyond, any number does.
+const SCALES: &[u32] =
+    &[1, 2, 3, 4, 5, 10, 15, 20, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000];
+/// Lines between two numbers of the vertical scale.
+const LINES_PER_LABEL: usize = 5;
+/// Lines that bars can't have: the head, the axis, its labels.
+const OTHER_LINES: usize = 3;
+
+/// What the head says of the histogram itself.
+pub(super) struct Head<'a> {
+    /// Seconds between two drawings.
+    pub interval_seconds: f64,
+    /// The log's time as text, and the factor by which time is bent, if it is.
+    pub bent: Option<(String, f64)>,
+    /// What is drawn.
+    pub profile: &'a str,
+}
+
+/// Draws the whole.
+pub(super) fn histogram(buckets: &Buckets, head: &Head, log: &LogFacts, canvas: &mut Canvas) {
+    let (low, high) = buckets.powers();
+    let powers = (high - low).max(1) as usize;
+    let power_width = canvas.width() / powers;
+    let height = canvas.height();
+    let room = height.saturating_sub(OTHER_LINES);
+    let columns = buckets.columns(power_width * powers);
+    let tallest = columns.iter().map(|column| column.hits + column.others).max().unwrap_or(0).max(1);
+    let scale = scale(tallest, room);
+    let right = if log.ended { "EOF" } else { &log.identity };
+    canvas.put_before(canvas.width().saturating_sub(1), 0, right, PLAIN);
+    canvas.put(0, 0, &head_text(buckets, head, scale), PLAIN);
+    canvas.put(0, 1, &log.notice, BOLD);
+    if power_width == 0 || room == 0 {
+        return;
+    }
+    for line in (LINES_PER_LABEL..height - 2).step_by(LINES_PER_LABEL) {
+        canvas.put(0, height - 2 - line, &format!("{}_", line as u64 * u64::from(scale)), PLAIN);
+    }
+    let axis = format!("+{}", "-".repeat(power_width - 1)).repeat(powers);
+    canvas.put(0, height - 2, &axis, PLAIN);
+    for index in 0..powers {
+        canvas.put(power_width * index, height - 1, &format!("|1e{}", low + index as i32), PLAIN);
+    }
+    for (column, count) in columns.iter().enumerate() {
+        let others = (count.others / scale) as usize;
+        let all = ((count.others + count.hits) / scale) as usize;
+        for line in 0..all.min(room) {
+            canvas.put(column, height - OTHER_LINES - line, if line < others { "#" } else { "|" }, PLAIN);
+        }
+    }
+}
+
+fn head_text(buckets: &Buckets, head: &Head, scale: u32) -> String {
+    let mut text = format!("1:{scale}, n = {}, d = {}", buckets.len(), head.interval_seconds);
+    if let Some((time, factor)) = &head.bent {
+        text.push_str(&format!(" @ {time} x {factor}"));
+    }
+    text.push_str(&format!("  {}", head.profile));
+    text
+}
+
+/// What one mark stands for so that the tallest column has room.
+fn scale(tallest: u32, room: usize) -> u32 {
+    let fits = |scale: u32| (tallest / scale) as usize <= room;
+    SCALES.iter().copied().find(|scale| fits(*scale)).unwrap_or(tallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::drawn;
+
+    fn picture(width: u16, height: u16, values: &[(f64, bool)]) -> Vec<String> {
+        let mut buckets = Buckets::new(0, 2);
+        for (value, hit) in values {
+            buckets.count(*value, *hit);
+        }
+        let head = Head { interval_seconds: 1.0, bent: None, profile: "size" };
+        let log = LogFacts { identity: "host".to_owned(), ..LogFacts::default() };
+        drawn(width, height, |canvas| histogram(&buckets, &head, &log, canvas))
+    }
+
+    #[test]
+    fn hits_stand_on_misses() {
+        let lines = picture(40, 9, &[(1.0, true), (1.0, false), (1.0, true), (10.0, false), (99.0, true)]);
+        assert_eq!(
+            lines,
+            [
+                "1:1, n = 5, d = 1  size            host",
+                "",
+                "5_",
+                "",
+                "|",
+                "|",
+                "#                   #                  |",
+                "+-------------------+-------------------",
+                "|1e0                |1e1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tall_column_changes_the_scale() {
+        let values = vec![(5.0, false); 23];
+        let lines = picture(40, 8, &values);
+        assert!(lines[0].starts_with("1:4, n = 23, d = 1"), "{lines:?}");
+        let marks: usize = lines[1..6].iter().map(|line| line.matches('#').count()).sum();
+        assert_eq!(marks, 5);
+        assert_eq!(scale(5_000_000, 5), 5_000_000);
+        assert_eq!(scale(7, 0), 10);
+    }
+
+    #[test]
+    fn no_window_is_too_small() {
+        for width in 0..6 {
+            for height in 0..6 {
+                picture(width, height, &[(5.0, true)]);
+            }
+        }
+    }
+}

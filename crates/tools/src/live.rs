@@ -1,0 +1,158 @@
+//! A tool of the log on a full screen: reads while there is something to read, and looks at clock and keyboard in between.
+//!
+//! What it shows is a [`View`]; following the log is `follow.rs`'s business, the terminal `screen.rs`'s. When the log has
+//! ended, the last screen stays until the user has seen enough.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shm::read::group::Transaction;
+
+use crate::follow::{IDLE, LogState, Sink};
+use crate::screen::{Canvas, Happening, Key, Screen};
+use crate::signals::Signals;
+
+/// Groups with more to read between two looks at clock and keyboard.
+const TURNS_BETWEEN_LOOKS: u32 = 64;
+
+/// What a view has to say to a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Response {
+    /// Something looks different now.
+    Changed,
+    /// The key means nothing here.
+    Unknown,
+    /// Everything is to be drawn anew.
+    Redraw,
+    /// The user wants to go to the shell for a while.
+    Suspend,
+    /// The user has seen enough.
+    Quit,
+}
+
+/// What a view is told about the log.
+#[derive(Default)]
+pub(crate) struct LogFacts {
+    /// What the server is called; empty for a file.
+    pub identity: String,
+    /// What happened to the log lately.
+    pub notice: String,
+    /// No more will come.
+    pub ended: bool,
+}
+
+/// What a full-screen tool of the log shows.
+pub(crate) trait View {
+    /// Takes in a group. For the time that it answers nothing more is read: the view bends time.
+    fn take(&mut self, group: &[Transaction]) -> Option<Duration>;
+    /// Draws.
+    fn draw(&mut self, log: &LogFacts, canvas: &mut Canvas);
+    /// A key was pressed in a window of so many lines.
+    fn press(&mut self, key: Key, lines: usize) -> Response;
+    /// How often it is drawn.
+    fn interval(&self) -> Duration;
+    /// Time has passed since the last drawing by the clock, while the log went on.
+    fn pass(&mut self, _time: Duration) {}
+}
+
+/// A view on a screen.
+pub(crate) struct Live<V> {
+    view: V,
+    screen: Option<Screen>,
+    log: LogFacts,
+    drawn_at: Instant,
+    turns: u32,
+    has_quit: bool,
+}
+
+impl<V: View> Live<V> {
+    /// Shows `view`, once the log has been found.
+    pub fn new(view: V) -> Live<V> {
+        Live { view, screen: None, log: LogFacts::default(), drawn_at: Instant::now(), turns: 0, has_quit: false }
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        screen.draw(|canvas| self.view.draw(&self.log, canvas))
+    }
+
+    /// Waits for keys for at most `limit`, and draws when it is time.
+    fn attend(&mut self, limit: Duration) -> io::Result<()> {
+        let limit = limit.min(self.view.interval().saturating_sub(self.drawn_at.elapsed()));
+        let Some(screen) = &mut self.screen else { return Ok(()) };
+        match screen.wait(limit) {
+            Happening::Key(key) => {
+                match self.view.press(key, screen.height()) {
+                    Response::Changed => {}
+                    Response::Unknown => return screen.ring(),
+                    Response::Redraw => screen.forget(),
+                    Response::Suspend => screen.suspend()?,
+                    Response::Quit => self.has_quit = true,
+                }
+                self.draw()?;
+            }
+            Happening::Resized => self.draw()?,
+            Happening::Stop => self.has_quit = true,
+            Happening::Nothing => {}
+        }
+        let passed = self.drawn_at.elapsed();
+        if passed >= self.view.interval() {
+            if !self.log.ended {
+                self.view.pass(passed);
+            }
+            self.drawn_at = Instant::now();
+            self.draw()?;
+        }
+        Ok(())
+    }
+}
+
+impl<V: View> Sink for Live<V> {
+    fn group(&mut self, group: &[Transaction], _output: &mut dyn Write) -> io::Result<()> {
+        let Some(delay) = self.view.take(group) else { return Ok(()) };
+        let started = Instant::now();
+        while !self.has_quit && started.elapsed() < delay {
+            self.attend(delay.saturating_sub(started.elapsed()))?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, identity: &str, signals: &Arc<Signals>) -> io::Result<()> {
+        self.log.identity = identity.to_owned();
+        self.screen = Some(Screen::enter(signals)?);
+        self.draw()
+    }
+
+    fn turn(&mut self, state: LogState) -> io::Result<bool> {
+        if state == LogState::Reading && self.turns > 0 {
+            self.turns -= 1;
+            return Ok(!self.has_quit);
+        }
+        self.turns = TURNS_BETWEEN_LOOKS;
+        match state {
+            LogState::Reading => self.attend(Duration::ZERO)?,
+            LogState::Waiting => self.attend(IDLE)?,
+            LogState::Ended => {
+                self.log.ended = true;
+                self.draw()?;
+                while !self.has_quit {
+                    self.attend(Duration::MAX)?;
+                }
+            }
+        }
+        Ok(!self.has_quit)
+    }
+
+    fn notice(&mut self, text: &str, _error: &mut dyn Write) {
+        text.clone_into(&mut self.log.notice);
+    }
+
+    fn end(&mut self) {
+        self.screen = None;
+    }
+
+    fn starts_without_server(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,68 @@
+//! The loop of `varnishstat`'s screen: samples at intervals, keys in between. It outlives the server: while that is gone the
+//! status says so, and a new one is taken up by itself.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::samples::Samples;
+use super::view::{Action, KEYS, View};
+use super::{Report, draw};
+use crate::screen::{Happening, Key, KeyRow, Screen, help_lines};
+use crate::signals::Signals;
+
+/// How long it is waited at most before the screen is drawn again, so that messages go.
+const REDRAW: Duration = Duration::from_millis(500);
+
+/// Shows the counters until the user has seen enough.
+///
+/// # Errors
+/// What the terminal reports.
+pub(super) fn run(report: &mut Report, signals: &Arc<Signals>) -> io::Result<()> {
+    let mut screen = Screen::enter(signals)?;
+    let started = Instant::now();
+    let mut samples = Samples::new();
+    let mut view = View::new();
+    let mut sampled_at = None;
+    let mut level_is_due = report.includes;
+    loop {
+        let now = started.elapsed().as_secs_f64();
+        let visible = draw::visible_lines(screen.height());
+        let is_due = sampled_at.is_none_or(|at| !view.paused && now - at >= view.interval_seconds);
+        if is_due {
+            samples.take(report.look(), now);
+            if level_is_due && !samples.points.is_empty() {
+                view.show_all_levels_of(&samples.points);
+                level_is_due = false;
+            }
+            sampled_at = Some(now);
+        }
+        view.arrange(&samples, visible);
+        screen.draw(|canvas| draw::screen(&samples, &view, report.raw, now, canvas))?;
+        let left = sampled_at.map_or(0.0, |at| at + view.interval_seconds - now);
+        let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::ZERO);
+        match screen.wait(if view.paused { REDRAW } else { left.min(REDRAW) }) {
+            Happening::Stop => return Ok(()),
+            Happening::Resized | Happening::Nothing => {}
+            Happening::Key(key) => {
+                let now = started.elapsed().as_secs_f64();
+                if is_interrupt(key) || !view.type_key(key, &samples, visible, now) {
+                    match KeyRow::find(KEYS, key) {
+                        None => screen.ring()?,
+                        Some(Action::Quit) => return Ok(()),
+                        Some(Action::Suspend) => screen.suspend()?,
+                        Some(Action::Redraw) => screen.forget(),
+                        Some(Action::Raw) => report.raw = !report.raw,
+                        Some(Action::Sample) => sampled_at = None,
+                        Some(action) => view.act(action, &samples, visible, help_lines(KEYS).len(), now),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// True for the key that ends the program whatever it is doing.
+fn is_interrupt(key: Key) -> bool {
+    key == Key::Control('c')
+}

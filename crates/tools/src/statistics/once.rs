@@ -1,0 +1,85 @@
+//! `varnishstat` without a screen: the counters once, as a table, as JSON or as XML, or only their names.
+
+use std::io::{self, Write};
+
+use chrono::Local;
+use shm::read::counters::CounterValue;
+
+/// Narrowest column of names.
+const NAME_WIDTH: usize = 18;
+
+fn rate(value: u64, uptime: u64) -> String {
+    format!("{:.2}", if uptime == 0 { 0.0 } else { value as f64 / uptime as f64 })
+}
+
+/// Prints the counters as a table; `uptime` is that of the worker in seconds.
+pub(super) fn once(values: &[CounterValue], uptime: u64, output: &mut dyn Write) -> io::Result<()> {
+    let mut width = NAME_WIDTH;
+    for value in values {
+        if value.name.len() >= width {
+            width = value.name.len() + 1;
+        }
+        let average = if value.text.kind == "counter" { rate(value.value, uptime) } else { ".  ".to_owned() };
+        writeln!(output, "{:<width$}{:>12} {average:>12} {}", value.name, value.value, value.text.oneliner)?;
+    }
+    Ok(())
+}
+
+fn timestamp() -> String {
+    Local::now().format("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+/// Prints the counters as one JSON object.
+pub(super) fn json(values: &[CounterValue], output: &mut dyn Write) -> io::Result<()> {
+    write!(output, "{{\n  \"version\": 1,\n  \"timestamp\": \"{}\",\n  \"counters\": {{", timestamp())?;
+    for (index, value) in values.iter().enumerate() {
+        let separator = if index == 0 { "" } else { "," };
+        write!(
+            output,
+            "{separator}\n    {}: {{\n      \"description\": {},\n      \"flag\": \"{}\",\n      \"format\": \"{}\",\n      \
+             \"value\": {}\n    }}",
+            quoted(&value.name),
+            quoted(&value.text.oneliner),
+            value.text.kind_letter(),
+            value.text.format_letter(),
+            value.value
+        )?;
+    }
+    write!(output, "\n  }}\n}}\n")
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Prints the counters as XML.
+pub(super) fn xml(values: &[CounterValue], output: &mut dyn Write) -> io::Result<()> {
+    writeln!(output, "<?xml version=\"1.0\"?>\n<varnishstat timestamp=\"{}\">", timestamp())?;
+    for value in values {
+        writeln!(
+            output,
+            "\t<stat>\n\t\t<name>{}</name>\n\t\t<value>{}</value>\n\t\t<flag>{}</flag>\n\t\t<format>{}</format>\n\t\t\
+             <description>{}</description>\n\t</stat>",
+            escaped(&value.name),
+            value.value,
+            value.text.kind_letter(),
+            value.text.format_letter(),
+            escaped(&value.text.oneliner)
+        )?;
+    }
+    writeln!(output, "</varnishstat>")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Prints what may be selected.
+pub(super) fn list(values: &[CounterValue], output: &mut dyn Write) -> io::Result<()> {
+    writeln!(output, "Varnishstat -f option fields:")?;
+    writeln!(output, "{:<30} Description\n{:<30} -----------", "Field name", "----------")?;
+    for value in values {
+        writeln!(output, "{:<30} {}", value.name, value.text.oneliner)?;
+    }
+    Ok(())
+}

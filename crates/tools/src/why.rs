@@ -1,0 +1,253 @@
+//! `copal why`: what made a request a hit, a miss, a pass or an error, in plain words.
+//!
+//! The reasons were recorded where the decisions were taken (`surface::reason`); this tool finds the request in the log and
+//! says them, with what else the log knows of it: which line of VCL, how the TTL came about, what the origin did.
+//! From a request to what is told: `why/account.rs`; how that reads: `why/tell.rs`.
+
+mod account;
+mod tell;
+
+use crate::Streams;
+use crate::follow::{Follow, Sink};
+use crate::options::Given;
+use account::Account;
+use pattern::Flags;
+use shm::read::group::{Grouping, Kind, Transaction};
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+pub(crate) const HELP: &str = "\
+Usage: copal why [options] [URL | XID]
+
+Why a request was a hit, a miss, a pass or an error. Without URL and XID: every request.
+
+  URL             /path, or http://host/path; * stands for anything
+  XID             the number in X-Varnish, of a request or of a fetch
+
+  -f, --follow    explain requests as they come, instead of those still in the log
+  -k, --count N   only the last N (with --follow: the first N)
+      --json      one JSON object a line
+  -n DIR          work directory of the server
+  -r FILE         read a log file that varnishlog -w wrote
+  -t SECONDS      how long to wait for a server; off = for ever
+  -h, --help      this text
+
+Exit status: 0 something was explained, 1 there was no such request, 2 the command line is wrong or there is no server.
+";
+
+/// Exit status when nothing matched.
+const NOT_FOUND: i32 = 1;
+/// Exit status for a wrong command line.
+const USAGE_ERROR: i32 = 2;
+
+/// Which requests are asked about.
+enum Wanted {
+    All,
+    Xid(u32),
+    /// Host, if given, and path; `*` stands for anything.
+    Url(Option<String>, String),
+}
+
+impl Wanted {
+    fn parse(word: &str) -> Wanted {
+        if let Ok(number) = word.parse() {
+            return Wanted::Xid(number);
+        }
+        let (host, path) = match word.split_once("://") {
+            Some((_, rest)) => match rest.find('/') {
+                Some(slash) => (Some(rest[..slash].to_owned()), rest[slash..].to_owned()),
+                None => (Some(rest.to_owned()), "/".to_owned()),
+            },
+            None => (None, word.to_owned()),
+        };
+        Wanted::Url(host, path)
+    }
+
+    fn is(&self, account: &Account) -> bool {
+        match self {
+            Wanted::All => true,
+            Wanted::Xid(number) => account.xids().any(|xid| xid == *number),
+            Wanted::Url(host, path) => {
+                let matches =
+                    |wanted: &str, is: &str| pattern::matches(wanted.as_bytes(), is.as_bytes(), Flags::default());
+                host.as_ref().is_none_or(|host| matches(&host.to_ascii_lowercase(), &account.host.to_ascii_lowercase()))
+                    && (matches(path, &account.url) || matches(path, &account.received_url))
+            }
+        }
+    }
+}
+
+struct Options {
+    wanted: Wanted,
+    follow: bool,
+    count: Option<usize>,
+    json: bool,
+    given: Given,
+}
+
+fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
+    use lexopt::Arg::{Long, Short, Value};
+    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
+    let mut options = Options {
+        wanted: Wanted::All,
+        follow: false,
+        count: None,
+        json: false,
+        given: Given { options: vec![('g', "request".into())], rest: Vec::new() },
+    };
+    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Short('f') | Long("follow") => options.follow = true,
+            Long("json") => options.json = true,
+            Short('k') | Long("count") => {
+                let text = parser.value().map_err(|error| error.to_string())?;
+                let count = text.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0);
+                options.count = Some(count.ok_or_else(|| format!("-k: '{}' is no number", text.to_string_lossy()))?);
+            }
+            Short(letter @ ('n' | 'r' | 't')) => {
+                let value = parser.value().map_err(|error| error.to_string())?;
+                options.given.options.push((letter, value));
+            }
+            Value(word) => {
+                if !matches!(options.wanted, Wanted::All) {
+                    return Err(format!("one URL or XID at a time, not '{}' too", word.to_string_lossy()));
+                }
+                options.wanted = Wanted::parse(&word.to_string_lossy());
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    if !options.follow {
+        options.given.options.push(('d', OsString::new()));
+    }
+    Ok(Some(options))
+}
+
+/// Runs the tool; returns the exit status.
+pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
+    let options = match parse(args) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            let _ = streams.output.write_all(HELP.as_bytes());
+            return 0;
+        }
+        Err(text) => {
+            let _ = writeln!(streams.error, "copal why: {text}; see copal why --help");
+            return USAGE_ERROR;
+        }
+    };
+    let mut follow = match Follow::from_options(&options.given, &[Grouping::Request]) {
+        Ok(follow) => follow,
+        Err(text) => {
+            let _ = writeln!(streams.error, "copal why: {text}");
+            return USAGE_ERROR;
+        }
+    };
+    let mut finder = Finder { options, found: Vec::new(), told: 0 };
+    let status = follow.run(&mut finder, b"", streams);
+    if status != 0 && !finder.is_satisfied() {
+        return USAGE_ERROR;
+    }
+    let kept = finder.options.count.unwrap_or(usize::MAX);
+    let skipped = finder.found.len().saturating_sub(kept);
+    for account in &finder.found[skipped..] {
+        if finder.options.tell(account, streams.output).is_err() {
+            return USAGE_ERROR;
+        }
+        finder.told += 1;
+    }
+    if finder.told > 0 {
+        return 0;
+    }
+    let _ = writeln!(
+        streams.error,
+        "copal why: no such request in the log, which keeps the latest only (parameter vsl_space); make it now, or wait for \
+         it with --follow"
+    );
+    NOT_FOUND
+}
+
+impl Options {
+    fn tell(&self, account: &Account, output: &mut dyn Write) -> io::Result<()> {
+        if self.json {
+            writeln!(output, "{}", tell::json(account))
+        } else {
+            output.write_all(tell::plain(account).as_bytes())
+        }
+    }
+}
+
+/// Takes the groups of the log, one request each.
+struct Finder {
+    options: Options,
+    /// What is told at the end; nothing when requests are told as they come.
+    found: Vec<Account>,
+    told: usize,
+}
+
+impl Finder {
+    fn is_satisfied(&self) -> bool {
+        self.options.follow && self.options.count.is_some_and(|count| self.told >= count)
+    }
+}
+
+impl Sink for Finder {
+    fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
+        if !group.iter().any(|transaction| transaction.kind == Kind::Request) {
+            return Ok(());
+        }
+        let account = Account::of(group);
+        if !self.options.wanted.is(&account) {
+            return Ok(());
+        }
+        if !self.options.follow {
+            self.found.push(account);
+            return Ok(());
+        }
+        self.options.tell(&account, output)?;
+        output.flush()?;
+        self.told += 1;
+        if self.is_satisfied() {
+            // The end of the following, told as an output that is gone.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wants(word: &str) -> (Option<String>, String) {
+        match Wanted::parse(word) {
+            Wanted::Url(host, path) => (host, path),
+            Wanted::All | Wanted::Xid(_) => panic!("{word} is a URL"),
+        }
+    }
+
+    #[test]
+    fn numbers_are_xids_and_all_else_is_a_url() {
+        assert!(matches!(Wanted::parse("32770"), Wanted::Xid(32770)));
+        assert_eq!(wants("/a/b?c"), (None, "/a/b?c".into()));
+        assert_eq!(wants("http://example.com/a"), (Some("example.com".into()), "/a".into()));
+        assert_eq!(wants("https://example.com"), (Some("example.com".into()), "/".into()));
+    }
+
+    #[test]
+    fn wrong_command_lines_get_one_line() {
+        for (args, expected) in [
+            (vec!["-k", "x"], "-k: 'x' is no number"),
+            (vec!["/a", "/b"], "one URL or XID at a time"),
+            (vec!["--what"], "--what"),
+        ] {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let (mut output, mut error) = (Vec::new(), Vec::new());
+            let mut streams = Streams { input: &mut &b""[..], output: &mut output, error: &mut error, program: false };
+            assert_eq!(run(&args, &mut streams), USAGE_ERROR);
+            let said = String::from_utf8(error).unwrap();
+            assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! An explanation as text, and as JSON.
+
+use super::account::{Account, Decision, Step};
+use serde_json::{Value, json};
+use shm::read::group::Reason as Begun;
+use std::fmt::Write as _;
+use surface::reason::{BUILTIN_PIECES, Layer, Reason};
+
+/// The handling in a word, for the first line.
+fn handling(account: &Account) -> &'static str {
+    let mut decisions = account.steps.iter().filter(|step| !step.is_fetch).flat_map(|step| &step.decisions);
+    let last = decisions.rfind(|decision| decision.reason != Reason::RestartByVcl).map(|last| last.reason);
+    match last {
+        Some(Reason::HitGrace) => "hit (stale, in grace)",
+        Some(Reason::PassByVcl | Reason::HitForPass) => "pass",
+        Some(Reason::PipeByVcl) => "pipe",
+        Some(Reason::PurgeByVcl) => "purge",
+        Some(Reason::SynthByVcl) => "answer made by VCL",
+        Some(Reason::VclFailed | Reason::TooManyRestarts | Reason::InternalError | Reason::BadRequest) => "error",
+        Some(reason) if reason.row().layer == Layer::Lookup => "miss",
+        Some(_) => "error",
+        None if account.hit.is_some() => "hit",
+        None => "answer",
+    }
+}
+
+/// Plain words, some lines.
+pub(crate) fn plain(account: &Account) -> String {
+    let mut text = String::new();
+    let url = if account.url.is_empty() { &account.received_url } else { &account.url };
+    let xid = account.steps.first().map_or(0, |step| step.xid);
+    let _ = write!(text, "{} {}{url}: {}", account.method, account.host, handling(account));
+    if !account.status.is_empty() {
+        let _ = write!(text, ", status {} {}", account.status, account.phrase);
+    }
+    if let Some(seconds) = account.seconds {
+        let _ = write!(text, ", {:.1} ms", seconds * 1000.0);
+    }
+    let _ = writeln!(text, "  (XID {xid})");
+    if account.received_url != *url {
+        let _ = writeln!(text, "  asked for as {}", account.received_url);
+    }
+    for step in &account.steps {
+        tell_step(account, step, &mut text);
+    }
+    text.push('\n');
+    text
+}
+
+fn tell_step(account: &Account, step: &Step, text: &mut String) {
+    let indent = if step.is_fetch { "    " } else { "  " };
+    if step.is_fetch {
+        let what = match step.begun {
+            Begun::Bgfetch => "fetch in the background",
+            Begun::Pass => "fetch for this client alone",
+            Begun::Pipe => "pipe",
+            Begun::Restart | Begun::Unknown | Begun::Http1 | Begun::Rxreq | Begun::Esi | Begun::Fetch => "fetch",
+        };
+        let _ = write!(text, "  {what} (XID {})", step.xid);
+        let words: Vec<&str> = step.backend.split(' ').collect();
+        if let [_, name, address, port, ..] = words[..] {
+            let _ = write!(text, " from {name} ({address}:{port})");
+        }
+        if !step.status.is_empty() {
+            let _ = write!(text, ": status {}", step.status);
+        }
+        if let Some(seconds) = step.seconds {
+            let _ = write!(text, " after {:.1} ms", seconds * 1000.0);
+        }
+        text.push('\n');
+    } else if step.begun == Begun::Restart {
+        let _ = writeln!(text, "  after the restart (XID {}):", step.xid);
+    }
+    if let Some(seconds) = step.waited {
+        let _ = writeln!(text, "{indent}It waited {:.1} ms for another request's fetch.", seconds * 1000.0);
+    }
+    for decision in &step.decisions {
+        tell_decision(decision, indent, text);
+    }
+    if !step.is_fetch
+        && let Some(hit) = account.hit.as_deref().filter(|_| step.decisions.is_empty())
+    {
+        let _ = writeln!(text, "{indent}{}", Reason::Hit.row().sentence);
+        let words: Vec<&str> = hit.split(' ').collect();
+        if let [xid, ttl, ..] = words[..] {
+            let ttl = ttl.split('.').next().unwrap_or(ttl);
+            let _ = writeln!(text, "{indent}  fetched by XID {xid}, fresh for another {ttl} s");
+        }
+    }
+    let mut last = "";
+    for record in &step.ttl {
+        // What changes nothing is not worth a line.
+        let numbers = record.split_once(' ').map_or("", |(_, numbers)| numbers);
+        let numbers = numbers.match_indices(' ').nth(2).map_or(numbers, |(at, _)| &numbers[..at]);
+        if let Some(line) = lifetime(record).filter(|_| numbers != last) {
+            let _ = writeln!(text, "{indent}{line}");
+        }
+        last = numbers;
+    }
+    if step.is_fetch && !step.headers.is_empty() && !step.ttl.is_empty() {
+        let _ = writeln!(text, "{indent}  the origin said: {}", step.headers.join("; "));
+    }
+    let is_told = |error: &str| step.decisions.iter().any(|decision| decision.detail("text") == Some(error));
+    for (tag, error) in step.errors.iter().filter(|(_, error)| !is_told(error)) {
+        let _ = writeln!(text, "{indent}{}: {error}", tag.name());
+    }
+}
+
+fn tell_decision(decision: &Decision, indent: &str, text: &mut String) {
+    let row = decision.reason.row();
+    let _ = writeln!(text, "{indent}{}", row.sentence);
+    if let Some(place) = decision.detail("at") {
+        let _ = write!(text, "{indent}  at {place}");
+        if let Some(subs) = decision.detail("in") {
+            let _ = write!(text, ", in {}", subs.replace('>', " → "));
+        }
+        text.push('\n');
+        if let Some(line) = line_of(place) {
+            let _ = writeln!(text, "{indent}      {line}");
+        }
+    }
+    if let Some(cause) = piece(decision) {
+        let _ = writeln!(text, "{indent}  because {cause}");
+    }
+    for (name, value) in &decision.details {
+        let _ = match (name.as_str(), decision.reason) {
+            ("headers", _) => writeln!(text, "{indent}  it varies on {value}"),
+            ("seconds", Reason::MissExpired | Reason::HitGrace) => {
+                writeln!(text, "{indent}  it expired {value} s before")
+            }
+            ("bans", _) => writeln!(text, "{indent}  copies removed: {value}"),
+            ("text", _) => writeln!(text, "{indent}  it said: {value}"),
+            _ => Ok(()),
+        };
+    }
+    if !row.advice.is_empty() {
+        let _ = writeln!(text, "{indent}  next: {}", row.advice);
+    }
+}
+
+/// Why a piece of the built-in VCL decided so.
+fn piece(decision: &Decision) -> Option<&'static str> {
+    let subs = decision.detail("in")?;
+    subs.split('>').rev().find_map(|sub| BUILTIN_PIECES.iter().find(|(name, _)| *name == sub)).map(|(_, cause)| *cause)
+}
+
+/// The line of VCL at `file:line`, when the file can be read and is still what it was.
+fn line_of(place: &str) -> Option<String> {
+    let (file, number) = place.rsplit_once(':')?;
+    let number: usize = number.parse().ok()?;
+    let content = match file {
+        "<builtin>" => vcl::BUILTIN.to_owned(),
+        path if path.starts_with('/') => std::fs::read_to_string(path).ok()?,
+        _ => return None,
+    };
+    Some(content.lines().nth(number.checked_sub(1)?)?.trim().to_owned())
+}
+
+/// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl> <grace> …`.
+fn lifetime(record: &str) -> Option<String> {
+    let words: Vec<&str> = record.split(' ').collect();
+    let (who, ttl, grace, keep) = match words[..] {
+        [who, ttl, grace, keep, ..] => (who, ttl, grace, keep),
+        _ => return None,
+    };
+    let by = match who {
+        "RFC" => "from the response's headers and the defaults",
+        "VCL" => "set by VCL",
+        "HFP" => "of a hit-for-pass",
+        _ => return None,
+    };
+    Some(format!("TTL {ttl} s, grace {grace} s, keep {keep} s: {by}"))
+}
+
+/// The same as one JSON value.
+pub(crate) fn json(account: &Account) -> Value {
+    let steps: Vec<Value> = account
+        .steps
+        .iter()
+        .map(|step| {
+            let decisions: Vec<Value> = step
+                .decisions
+                .iter()
+                .map(|decision| {
+                    let row = decision.reason.row();
+                    let details: serde_json::Map<String, Value> =
+                        decision.details.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+                    json!({ "reason": row.word, "text": row.sentence, "because": piece(decision),
+                        "next": (!row.advice.is_empty()).then_some(row.advice), "details": details })
+                })
+                .collect();
+            let errors: Vec<Value> =
+                step.errors.iter().map(|(tag, text)| json!({ "tag": tag.name(), "text": text })).collect();
+            json!({ "xid": step.xid, "fetch": step.is_fetch, "decisions": decisions, "ttl": step.ttl, "errors": errors,
+                "status": (!step.status.is_empty()).then_some(&step.status), "waited": step.waited,
+                "backend": (!step.backend.is_empty()).then_some(&step.backend), "seconds": step.seconds })
+        })
+        .collect();
+    json!({ "method": account.method, "host": account.host, "url": account.url, "received_url": account.received_url,
+        "status": account.status, "handling": handling(account), "hit": account.hit, "seconds": account.seconds,
+        "steps": steps })
+}

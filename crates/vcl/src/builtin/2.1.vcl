@@ -1,0 +1,95 @@
+# What happens to requests that no other VCL decides about, in the way of Varnish 2.1.
+#
+# Each subroutine of the user runs first; when it returns no action, the one here goes on.
+
+# The backend is told who asked, once.
+sub vcl_recv {
+    if (req.restarts == 0) {
+        if (req.http.X-Forwarded-For) {
+            set req.http.X-Forwarded-For = req.http.X-Forwarded-For ", " client.ip;
+        } else {
+            set req.http.X-Forwarded-For = client.ip;
+        }
+    }
+    if (req.request != "GET" &&
+        req.request != "HEAD" &&
+        req.request != "PUT" &&
+        req.request != "POST" &&
+        req.request != "TRACE" &&
+        req.request != "OPTIONS" &&
+        req.request != "DELETE") {
+        # Not understood, so not looked into.
+        return (pipe);
+    }
+    if (req.request != "GET" && req.request != "HEAD") {
+        return (pass);
+    }
+    # What is for one user is not for others.
+    if (req.http.Authorization || req.http.Cookie) {
+        return (pass);
+    }
+    return (lookup);
+}
+
+sub vcl_pipe {
+    return (pipe);
+}
+
+sub vcl_pass {
+    return (pass);
+}
+
+sub vcl_hash {
+    set req.hash += req.url;
+    if (req.http.host) {
+        set req.hash += req.http.host;
+    } else {
+        set req.hash += server.ip;
+    }
+    return (hash);
+}
+
+sub vcl_hit {
+    if (!obj.cacheable) {
+        return (pass);
+    }
+    return (deliver);
+}
+
+sub vcl_miss {
+    return (fetch);
+}
+
+sub vcl_fetch {
+    if (!beresp.cacheable) {
+        return (pass);
+    }
+    if (beresp.http.Set-Cookie) {
+        return (pass);
+    }
+    return (deliver);
+}
+
+sub vcl_deliver {
+    return (deliver);
+}
+
+sub vcl_error {
+    set obj.http.Content-Type = "text/html; charset=utf-8";
+    synthetic {"<!DOCTYPE html>
+<html>
+  <head>
+    <title>"} obj.status " " obj.response {"</title>
+  </head>
+  <body>
+    <h1>Error "} obj.status " " obj.response {"</h1>
+    <p>"} obj.response {"</p>
+    <h3>Guru Meditation:</h3>
+    <p>XID: "} req.xid {"</p>
+    <hr>
+    <p>Varnish cache server</p>
+  </body>
+</html>
+"};
+    return (deliver);
+}

@@ -1,0 +1,102 @@
+//! How messages are shown: the text of CLI replies, the form for terminals.
+
+use super::{Diagnostic, Part, Place, Severity};
+use std::fmt::Write;
+use surface::diagnostic::Code;
+
+/// Most messages in the text form; the rest is counted.
+const SHOWN_MAX: usize = 20;
+
+/// `('file' Line 1 Pos 2)`, the line and the marker.
+pub(super) fn place_text(place: &Place) -> String {
+    let Place { file, line, column, end_line, end_column, excerpt, .. } = place;
+    if !place.range {
+        format!("('{file}' Line {line} Pos {column})\n{excerpt}")
+    } else if end_line == line {
+        format!("('{file}' Line {line} Pos {column}) -- (Pos {end_column})\n{excerpt}")
+    } else {
+        format!("('{file}' Line {line} Pos {column}) -- ('{file}' Line {end_line} Pos {end_column})\n{excerpt}")
+    }
+}
+
+/// The text form of one message: what users of Varnish know, the hint, and where to read on.
+pub(super) fn message_text(diagnostic: &Diagnostic) -> String {
+    let mut text = String::new();
+    for part in &diagnostic.parts {
+        match part {
+            Part::Text(words) => text.push_str(words),
+            Part::Place(place) => text.push_str(&place_text(place)),
+        }
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if let Some(hint) = &diagnostic.hint {
+        let _ = writeln!(text, "hint: {hint}");
+    }
+    let _ = writeln!(text, "explain: copal vcl explain {}", diagnostic.code.number());
+    if diagnostic.severity == Severity::Warning {
+        text.push_str("(That was just a warning)\n");
+    }
+    text
+}
+
+/// The text form of all errors.
+pub(crate) fn error_text(diagnostics: &[Diagnostic], hidden: usize) -> String {
+    let errors = || diagnostics.iter().filter(|message| message.severity == Severity::Error);
+    let hidden = hidden + errors().count().saturating_sub(SHOWN_MAX);
+    let mut texts: Vec<String> = errors().take(SHOWN_MAX).map(message_text).collect();
+    if hidden > 0 {
+        texts.push(format!("{hidden} more errors follow.\n"));
+    }
+    // What is wrong depends on what the text was taken for.
+    texts.extend(diagnostics.iter().filter(|message| message.code == Code::DialectAssumed).map(message_text));
+    texts.join("\n")
+}
+
+/// The text form of all warnings.
+pub(crate) fn warning_text(diagnostics: &[Diagnostic]) -> String {
+    let warnings = diagnostics.iter().filter(|message| message.severity == Severity::Warning);
+    warnings.take(SHOWN_MAX).map(message_text).collect()
+}
+
+/// The form for terminals: severity and code first, then the place, the line, and what there is to say.
+pub(super) fn pretty(diagnostic: &Diagnostic, colour: bool) -> String {
+    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
+    let (word, shade) = match diagnostic.severity {
+        Severity::Error => ("error", "1;31"),
+        Severity::Warning => ("warning", "1;33"),
+    };
+    let head = format!("{word}[{}]", diagnostic.code.number());
+    let mut out = format!("{}: {}\n", paint(shade, &head), printable(&diagnostic.message()));
+    if let Some(place) = diagnostic.place() {
+        pretty_place(place, "-->", shade, &paint, &mut out);
+    }
+    for (words, place) in diagnostic.related() {
+        let _ = writeln!(out, "  {}", printable(&words));
+        pretty_place(place, ":::", "1;34", &paint, &mut out);
+    }
+    if let Some(hint) = &diagnostic.hint {
+        let _ = writeln!(out, "  {} {}", paint("1;32", "hint:"), printable(hint));
+    }
+    out
+}
+
+fn pretty_place(place: &Place, arrow: &str, shade: &str, paint: &impl Fn(&str, &str) -> String, out: &mut String) {
+    let _ = writeln!(out, "  {} {}:{}:{}", paint("1;34", arrow), printable(&place.file), place.line, place.column);
+    let lines: Vec<&str> = place.excerpt.lines().collect();
+    for (index, pair) in lines.chunks(2).enumerate() {
+        let number = if index == 0 { place.line } else { place.end_line };
+        let [line, marker] = pair else { continue };
+        let marker = marker.replace('-', " ").replace('#', "^");
+        let _ = writeln!(out, "{} {line}", paint("1;34", &format!("{number:5} |")));
+        let _ = writeln!(out, "{} {}", paint("1;34", "      |"), paint(shade, marker.trim_end()));
+    }
+}
+
+/// Text without what would move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() && letter != '\n' && letter != '\t' { '?' } else { letter })
+        .collect()
+}

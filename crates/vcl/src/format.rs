@@ -1,0 +1,123 @@
+//! The printer behind `copal vcl fmt`: a text of any generation of the language in one style.
+//!
+//! What it keeps: every token in its order, every comment, the author's empty lines (several become one) and line ends at
+//! operators. What it decides: indentation, spaces, the place of braces, and where a condition that is too long goes on.
+//! *Invariants:* the tokens before and after are the same, and formatting the result changes nothing.
+//! A text with a syntax error is left alone. Names and types do not matter, nor what includes name: a piece of a
+//! configuration, even one that belongs into the middle of a sub, can be formatted.
+//! Next files: `format/trivia.rs`, `format/spacing.rs`, `format/layout.rs`.
+
+mod layout;
+mod spacing;
+pub(crate) mod trivia;
+
+use crate::diagnostic::{Diagnostics, Draft};
+use crate::dialect::{self, Dialect};
+use crate::lex::{LexError, lex};
+use crate::source::{Kind, Sign, Sources, Token};
+use crate::{CompileError, SourceText, parse};
+use surface::diagnostic::Code;
+use surface::limits::VCL_SOURCE_BYTES_MAX;
+
+/// The text in the style of `copal vcl fmt`. Takes any bytes.
+///
+/// # Errors
+/// With the messages when the text has a syntax error in every generation of the language.
+pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
+    if source.text.len() > VCL_SOURCE_BYTES_MAX {
+        let mut diagnostics = Diagnostics::default();
+        let text = format!("The VCL is larger than {VCL_SOURCE_BYTES_MAX} bytes.\n");
+        diagnostics.error(&Sources::default(), 0, Draft::new(Code::SourceTooLarge).text(text));
+        return Err(CompileError::new(diagnostics));
+    }
+    let mut sources = Sources::default();
+    let tokens = cut(&mut sources, source)?;
+    check_syntax(&mut sources, &tokens)?;
+    let text = sources.files[0].text.clone();
+    let formatted = layout::lay_out(&sources, &tokens, &text);
+    let mut again = Sources::default();
+    let formatted_tokens = cut(&mut again, &SourceText { name: source.name, text: &formatted })?;
+    let same = tokens.len() == formatted_tokens.len()
+        && tokens.iter().zip(&formatted_tokens).all(|(&old, &new)| sources.bytes(old) == again.bytes(new));
+    if same {
+        Ok(formatted)
+    } else {
+        Err(CompileError { text: CHANGED.to_owned(), diagnostics: Vec::new(), hidden: 0 })
+    }
+}
+
+/// The message of a result that would not be the same program.
+pub(crate) const CHANGED: &str = "The text cannot be formatted without changing what it says.\n";
+
+fn cut(sources: &mut Sources, source: &SourceText<'_>) -> Result<Vec<Token>, CompileError> {
+    let index = sources.add(source.name.to_owned(), source.text.to_vec(), None);
+    let mut errors = Vec::new();
+    let tokens = lex(sources, index, &mut errors);
+    if errors.is_empty() {
+        return Ok(tokens);
+    }
+    let mut diagnostics = Diagnostics::default();
+    for LexError { code, text, token, hint, .. } in errors {
+        let draft = Draft::new(code).text(format!("{text}\n")).at(token).maybe_hint(hint);
+        diagnostics.error(sources, 0, draft);
+    }
+    Err(CompileError::new(diagnostics))
+}
+
+/// Whether the tokens are a text, or a piece of one, in any dialect.
+fn check_syntax(sources: &mut Sources, tokens: &[Token]) -> Result<(), CompileError> {
+    let mut row = without_includes(sources, tokens);
+    let end = tokens.last().map_or(0, |token| token.end);
+    row.push(Token { kind: Kind::End, source: 0, start: end, end });
+    // The message is of the dialect in which the most can be read.
+    let mut furthest: Option<(u32, CompileError)> = None;
+    for dialect in dialect::ALL {
+        let Err(error) = parses(sources, &row, dialect) else { return Ok(()) };
+        let place = error.diagnostics.first().and_then(|message| message.place()).map_or(0, |place| place.start);
+        if furthest.as_ref().is_none_or(|(known, _)| *known < place) {
+            furthest = Some((place, error));
+        }
+    }
+    // Statements without a sub around them: to be included in one.
+    let index = sources.add(String::new(), b"sub piece { }".to_vec(), None);
+    let frame = lex(sources, index, &mut Vec::new());
+    let [head @ .., close] = &frame[..] else { return Ok(()) };
+    let mut wrapped = head.to_vec();
+    wrapped.extend_from_slice(&row[..row.len() - 1]);
+    wrapped.extend([*close, Token { kind: Kind::End, ..*close }]);
+    if dialect::ALL.iter().any(|dialect| parses(sources, &wrapped, dialect).is_ok()) {
+        return Ok(());
+    }
+    Err(furthest.map_or_else(|| CompileError::new(Diagnostics::default()), |(_, error)| error))
+}
+
+fn parses(sources: &Sources, row: &[Token], dialect: &'static Dialect) -> Result<(), CompileError> {
+    let mut diagnostics = Diagnostics::default();
+    let tree = parse::parse(sources, row, 0, dialect, &mut diagnostics);
+    if let Some(index) = tree.unexpected {
+        let token = row[(index as usize).min(row.len() - 1)];
+        let text = format!("Expected something else than {}\nat\n", sources.shown(token));
+        diagnostics.error(sources, u64::from(index), Draft::new(Code::Expected).text(text).at(token));
+    }
+    if diagnostics.has_errors() { Err(CompileError::new(diagnostics)) } else { Ok(()) }
+}
+
+/// The tokens without `include "…";`, which may stand anywhere.
+fn without_includes(sources: &Sources, tokens: &[Token]) -> Vec<Token> {
+    let mut kept: Vec<Token> = Vec::with_capacity(tokens.len() + 1);
+    let mut index = 0;
+    while let Some(&token) = tokens.get(index) {
+        let member = kept.last().is_some_and(|before| before.is(Sign::Dot));
+        if token.kind == Kind::Word && sources.bytes(token) == b"include" && !member {
+            let flag = if tokens.get(index + 1).is_some_and(|next| next.is(Sign::Plus)) { 2 } else { 0 };
+            let named = tokens.get(index + flag + 1).is_some_and(|next| next.kind == Kind::Text);
+            if named && tokens.get(index + flag + 2).is_some_and(|next| next.is(Sign::Semicolon)) {
+                index += flag + 3;
+                continue;
+            }
+        }
+        kept.push(token);
+        index += 1;
+    }
+    kept
+}

@@ -1,0 +1,541 @@
+//! Statements, and what ends a subroutine.
+
+use super::expression::quoted;
+use super::tables::{Fate, Times, Use, defaults};
+use super::writer::{Context, Found, NewName, Writer, generation_of, quoted_header};
+use crate::dialect::StatementWord;
+use crate::source::Sign;
+use crate::tree::{At, Block, Expression, ExpressionKind, Path, ReturnAction, Statement};
+use surface::vcl::legacy::Means;
+use surface::vcl::{Action, Generation, Method, Type, Var};
+
+/// The parameter `max_restarts`.
+pub(super) const RESTARTS_MAX: u32 = 4;
+
+impl Writer<'_> {
+    pub(super) fn block(&mut self, block: &Block, context: Context) {
+        for statement in &block.statements {
+            self.statement(statement, context);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, context: Context) {
+        match statement {
+            Statement::Set { target, operator, value } => self.set(target, *operator, value, context),
+            Statement::Unset { target } => self.unset(target.first().saturating_sub(1), target, context),
+            Statement::Call { callee } => {
+                if let ExpressionKind::Path(path) = &callee.kind {
+                    let name = (self.path_text(path).to_ascii_lowercase(), context);
+                    if let Some(new) = self.sub_names.get(&name).cloned() {
+                        self.edits.replace(callee.first, callee.last, new);
+                    }
+                }
+            }
+            Statement::Return { keyword, action } => {
+                if let Some(action) = action {
+                    self.end(*keyword, action, context);
+                }
+            }
+            Statement::If { branches, otherwise } => {
+                let keyword = branches.first().map_or(0, |(condition, _)| condition.first.saturating_sub(2));
+                if let ([(condition, block)], None) = (&branches[..], otherwise)
+                    && self.never_holds(condition, context)
+                {
+                    self.listed(keyword, "this can never be");
+                    return self.edits.rewrite(keyword, self.row.closing(block.open), "");
+                }
+                for (condition, block) in branches {
+                    self.expression(condition, context, keyword);
+                    self.block(block, context);
+                }
+                if let Some(block) = otherwise {
+                    self.block(block, context);
+                }
+            }
+            Statement::New { .. } => {}
+            Statement::Ban { value } => self.expression(value, context, value.first.saturating_sub(2)),
+            Statement::HashData { keyword, value } => self.expression(value, context, *keyword),
+            Statement::Synthetic { keyword, value } => self.synthetic(*keyword, value, context),
+            Statement::Error { keyword, status, reason } => {
+                self.error(*keyword, status.as_ref(), reason.as_ref(), context);
+            }
+            Statement::Purge { keyword } => {
+                let vmod = self.vmod("purge");
+                self.edits.replace(*keyword, *keyword, format!("{vmod}.hard()"));
+            }
+            Statement::OldBan { keyword, value } => self.old_ban(*keyword, value, context),
+            Statement::Esi { keyword } => self.edits.replace(*keyword, *keyword, "set beresp.do_esi = true"),
+            Statement::Rollback { keyword } => {
+                let text = self.rollback(*keyword, context);
+                self.edits.replace(*keyword, *keyword, text);
+            }
+            Statement::Log { keyword, value } => {
+                let vmod = self.vmod("std");
+                self.called(&format!("{vmod}.log"), *keyword, value, context);
+            }
+            Statement::Panic { keyword, value } => {
+                let vmod = self.vmod("std");
+                self.note(*keyword, "panic ends the request, not the server");
+                self.called(&format!("{vmod}.log"), *keyword, value, context);
+                let next = self.next_statement(*keyword);
+                self.edits.after(value.last, &format!("{next}return (fail)"));
+            }
+            Statement::Block(block) if self.row.is(block.open, Sign::BraceOpen) => self.block(block, context),
+            // `restart rollback;`
+            Statement::Block(block) => {
+                let rollback = self.rollback(block.open, context);
+                let next = self.next_statement(block.open);
+                let restart = self.restart(block.open, context);
+                let text = format!("{rollback}{next}{restart}");
+                self.edits.replace(block.open, block.open + 1, text);
+            }
+            Statement::Use { path, .. } => {
+                self.vmod_call(path);
+                self.arguments(&path.segments, context, path.first());
+            }
+        }
+    }
+
+    /// Whether a condition is `!obj.valid`: every object is.
+    fn never_holds(&self, condition: &Expression, context: Context) -> bool {
+        let ExpressionKind::Not(inner) = &condition.kind else { return false };
+        let ExpressionKind::Path(path) = &inner.kind else { return false };
+        self.variable(path, context.old, Use::Read).is_some_and(|found| found.means == Means::True)
+    }
+
+    fn rollback(&mut self, keyword: At, context: Context) -> String {
+        let vmod = self.vmod("std");
+        if context.is_fetch() {
+            self.note(keyword, "this rolls back what the backend was asked, not the client's request");
+            return format!("{vmod}.rollback(bereq)");
+        }
+        self.found.rolls_back = true;
+        format!("{vmod}.rollback(req){}call migrate_request", self.next_statement(keyword))
+    }
+
+    /// What stands between a statement and another that takes its place with it.
+    fn next_statement(&self, place: At) -> String {
+        let mut first = place;
+        while first > 0 && !self.row.begins_line(first) {
+            let before = first - 1;
+            if self.row.is(before, Sign::Semicolon) || self.row.is(before, Sign::BraceOpen) {
+                return "; ".to_owned();
+            }
+            first = before;
+        }
+        format!(";\n{}", self.row.indentation(place))
+    }
+
+    /// A word with a value behind it becomes a call.
+    fn called(&mut self, function: &str, keyword: At, value: &Expression, context: Context) {
+        self.expression(value, context, keyword);
+        let written = self.written(value.first, value.last);
+        self.edits.replace(keyword, value.last, [function.as_bytes(), b"(", &written, b")"].concat());
+    }
+
+    /// What was the page of an error is its body: a second one takes the place of the first.
+    fn synthetic(&mut self, keyword: At, value: &Expression, context: Context) {
+        self.expression(value, context, keyword);
+        if self.language.is_some() {
+            self.edits.replace(keyword, keyword, "set resp.body =");
+        }
+    }
+
+    fn set(&mut self, target: &Path, operator: At, value: &Expression, context: Context) {
+        let keyword = target.first().saturating_sub(1);
+        let Some(found) = self.variable(target, context.old, Use::Set) else { return };
+        self.expression(value, context, keyword);
+        if self.dialect.forms.bare_seconds && matches!(found.kind, Type::Duration | Type::Time) {
+            self.seconds(value);
+        }
+        if found.means == Means::Hash {
+            return self.hash(keyword, value, context);
+        }
+        self.remember(&found, context, Use::Set);
+        match self.new_name(&found, context, Use::Set) {
+            NewName::Name(name) | NewName::Value(name) => {
+                if name != self.path_text(target) {
+                    self.edits.replace(target.first(), target.last(), name.clone());
+                }
+                if found.header.is_some() && self.dialect.forms.percent_escapes && self.is_header(value, context) {
+                    return self.set_or_unset(keyword, &name, &found, value, context);
+                }
+                if let Some(object) = name.strip_suffix(".status").filter(|_| self.language.is_some()) {
+                    self.keep_reason(keyword, object, value.last, context);
+                }
+                self.carry(&found, value.last, context, false);
+            }
+            NewName::Nothing => {
+                let end = self.row.semicolon(value.last);
+                self.comment_out(keyword, end, "it has no effect any more");
+            }
+            NewName::Fate(row) => self.changed(keyword, operator, value, &found, row.fate, row.note, context),
+        }
+    }
+
+    /// Whether an expression is a header and nothing else.
+    fn is_header(&self, value: &Expression, context: Context) -> bool {
+        let ExpressionKind::Path(path) = &value.kind else { return false };
+        self.variable(path, context.old, Use::Read).is_some_and(|found| found.header.is_some())
+    }
+
+    /// Up to 2.1 a header that was set to nothing was gone.
+    fn set_or_unset(&mut self, keyword: At, name: &str, found: &Found, value: &Expression, context: Context) {
+        self.carry(found, value.last, context, false);
+        let statement = self.written(keyword, value.last);
+        let ExpressionKind::Path(path) = &value.kind else { return };
+        let source =
+            match self.variable(path, context.old, Use::Read).map(|found| self.new_name(&found, context, Use::Read)) {
+                Some(NewName::Name(source)) => source,
+                _ => return,
+            };
+        let end = self.row.semicolon(value.last);
+        let text =
+            [format!("if ({source}) {{ ").as_bytes(), &statement, format!("; }} else {{ unset {name}; }}").as_bytes()]
+                .concat();
+        self.edits.replace(keyword, end, text);
+    }
+
+    /// A status that was set left the reason alone.
+    fn keep_reason(&mut self, keyword: At, object: &str, last: At, context: Context) {
+        let next = self.next_statement(keyword);
+        let next = next.trim_start_matches(';');
+        let kept = if context.is_fetch() { "bereq.http.migrate-kept" } else { "req.http.migrate-kept" };
+        self.edits.before(keyword, &format!("set {kept} = {object}.reason;{next}"));
+        self.edits.after(last, &format!(";{next}set {object}.reason = {kept}"));
+        self.found.keeps_reason |= !context.is_fetch();
+    }
+
+    fn hash(&mut self, keyword: At, value: &Expression, context: Context) {
+        let end = self.row.semicolon(value.last);
+        if context.new != Method::Hash {
+            return self.comment_out(keyword, end, "the hash is made in vcl_hash alone");
+        }
+        let written = self.written(value.first, value.last);
+        self.edits.replace(keyword, value.last, [b"hash_data(", &written[..], b")"].concat());
+    }
+
+    /// Sets what is elsewhere now.
+    #[allow(clippy::too_many_arguments)]
+    fn changed(
+        &mut self,
+        keyword: At,
+        operator: At,
+        value: &Expression,
+        found: &Found,
+        fate: Fate,
+        note: &str,
+        context: Context,
+    ) {
+        let end = self.row.semicolon(value.last);
+        let written = self.written(value.first, value.last);
+        let name: Vec<u8> = match fate {
+            Fate::ToBackendFetch => self.carry_to_backend_fetch(found).into_bytes(),
+            Fate::ToDelivery => self.carry_to_delivery(found).into_bytes(),
+            Fate::Cacheable => {
+                let name = "bereq.http.migrate-cacheable";
+                let text: Vec<u8> = match &written[..] {
+                    b"true" => format!("set {name} = \"true\"").into_bytes(),
+                    b"false" => format!("unset {name}").into_bytes(),
+                    _ => [
+                        b"if (",
+                        &written[..],
+                        format!(") {{ set {name} = \"true\"; }} else {{ unset {name}; }}").as_bytes(),
+                    ]
+                    .concat(),
+                };
+                let last = if text.starts_with(b"if") { end } else { end - 1 };
+                return self.edits.replace(keyword, last, text);
+            }
+            Fate::Age(times) => {
+                let vmod = self.vmod("purge");
+                let value: &[u8] = &written;
+                let over = matches!(value, b"0s" | b"0");
+                let arguments = match times {
+                    // In 3.0 that was the end of the object.
+                    Times::Ttl if over && generation_of(self.dialect) == Generation::V3 => b"0s, 0s, 0s".to_vec(),
+                    Times::Ttl => value.to_vec(),
+                    Times::Grace => [b"obj.ttl, ", value].concat(),
+                    Times::Keep => [b"obj.ttl, -1s, ", value].concat(),
+                };
+                self.edits.replace(keyword, value_end(end), [vmod.as_bytes(), b".soft(", &arguments, b")"].concat());
+                return if over {
+                    self.listed(keyword, "all variants of the object end")
+                } else {
+                    self.note(keyword, note)
+                };
+            }
+            Fate::Esi => match context.new {
+                Method::Deliver | Method::Synth => b"resp.do_esi".to_vec(),
+                Method::BackendResponse if written == b"false" => b"beresp.do_esi".to_vec(),
+                Method::BackendResponse => return self.comment_out(keyword, end, "it was so already"),
+                _ => {
+                    self.found.sets_esi = true;
+                    b"req.http.migrate-esi".to_vec()
+                }
+            },
+            Fate::Storage => {
+                let literal = written.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+                let Some(literal) = literal.filter(|_| value.kind_is_text()) else {
+                    return self.comment_out(keyword, end, "a storage is named as storage.NAME");
+                };
+                let text = [b"set beresp.storage = storage.", literal].concat();
+                self.edits.replace(keyword, value_end(end), text);
+                return self.note(keyword, note);
+            }
+            Fate::Saint => {
+                self.found.blacklists = true;
+                let vmod = self.vmod("saintmode");
+                let text = [vmod.as_bytes(), b".blacklist(", &written[..], b")"].concat();
+                self.edits.replace(keyword, value_end(end), text);
+                return self.listed(keyword, note);
+            }
+            Fate::Value(_) | Fate::Gone | Fate::Restarts => {
+                let why = if note.is_empty() { "it has no effect any more" } else { note };
+                return self.comment_out(keyword, end, why);
+            }
+        };
+        let operator = self.row.text(operator).as_bytes().to_vec();
+        self.edits.replace(keyword, value_end(end), [b"set ", &name[..], b" ", &operator, b" ", &written].concat());
+        if !note.is_empty() {
+            self.note(keyword, note);
+        }
+    }
+
+    /// The header that brings a change of `bereq` to where there is one.
+    fn carry_to_backend_fetch(&mut self, found: &Found) -> String {
+        let what = match (found.means, &found.header) {
+            (Means::Variable(Var::BereqUrl), _) => "url".to_owned(),
+            (Means::Variable(Var::BereqMethod), _) => "method".to_owned(),
+            (Means::Variable(Var::BereqConnectTimeout), _) => "connect_timeout".to_owned(),
+            (Means::Variable(Var::BereqFirstByteTimeout), _) => "first_byte_timeout".to_owned(),
+            (Means::Variable(Var::BereqBetweenBytesTimeout), _) => "between_bytes_timeout".to_owned(),
+            (_, header) => format!("http.{}", header.as_deref().unwrap_or("")),
+        };
+        let header = carrier("bereq", &what);
+        self.found.to_backend_fetch.insert(what);
+        format!("req.http.{header}")
+    }
+
+    /// The header that brings a change of the object to the response.
+    fn carry_to_delivery(&mut self, found: &Found) -> String {
+        let header = found.header.clone().unwrap_or_default();
+        let name = carrier("obj", &format!("http.{header}"));
+        self.found.to_delivery.insert(header);
+        format!("req.http.{name}")
+    }
+
+    /// Behind a change of the request in `vcl_fetch`: what brings it to the client's side, if that reads it.
+    fn carry(&mut self, found: &Found, last: At, context: Context, unset: bool) {
+        let what = match (found.means, &found.header) {
+            (Means::Variable(Var::ReqHttp), Some(header)) => format!("http.{header}"),
+            (Means::Variable(Var::ReqUrl), _) => "url".to_owned(),
+            _ => return,
+        };
+        if matches!(context.old, Method::Miss | Method::Pass)
+            && self.known.read_in_fetch.contains(&what.to_ascii_lowercase())
+        {
+            self.listed(last, "bereq is made after this: the backend sees the change");
+        }
+        let Some(spelled) = self.carried.get(&what.to_ascii_lowercase()).cloned() else { return };
+        if !context.is_fetch() {
+            return;
+        }
+        let next = self.next_statement(last);
+        let header = carrier("req", &spelled);
+        let value = if unset { "\"\"".to_owned() } else { format!("bereq.{spelled}") };
+        // Behind the statement: its own semicolon closes this one.
+        self.edits.after(last, &format!("{next}set beresp.http.{header} = {value}"));
+        self.listed(
+            last,
+            &format!("vcl_fetch changes req.{what}: it reaches the client's side in a header of the response"),
+        );
+    }
+
+    fn unset(&mut self, keyword: At, target: &Path, context: Context) {
+        self.edits.replace(keyword, keyword, "unset");
+        let Some(found) = self.variable(target, context.old, Use::Unset) else { return };
+        let end = self.row.semicolon(target.last());
+        self.remember(&found, context, Use::Unset);
+        match self.new_name(&found, context, Use::Unset) {
+            NewName::Name(name) | NewName::Value(name) => {
+                if name != self.path_text(target) {
+                    self.edits.replace(target.first(), target.last(), name);
+                }
+                self.carry(&found, target.last(), context, true);
+            }
+            NewName::Fate(row) => {
+                let name = match row.fate {
+                    Fate::ToBackendFetch => self.carry_to_backend_fetch(&found),
+                    Fate::ToDelivery => self.carry_to_delivery(&found),
+                    _ => return self.comment_out(keyword, end, row.note),
+                };
+                self.edits.replace(keyword, value_end(end), format!("set {name} = \"\""));
+                if !row.note.is_empty() {
+                    self.note(keyword, row.note);
+                }
+            }
+            NewName::Nothing => self.comment_out(keyword, end, "it has no effect any more"),
+        }
+    }
+
+    /// `error 404 "reason";`
+    fn error(&mut self, keyword: At, status: Option<&Expression>, reason: Option<&Expression>, context: Context) {
+        let end = self.row.semicolon(keyword);
+        // Text where a status could be is the reason.
+        let text_alone = status.filter(|status| reason.is_none() && self.kind(status, context) != Type::Int);
+        let (status, reason) = if text_alone.is_some() { (None, status) } else { (status, reason) };
+        let mut part = |tree: &Expression| {
+            self.expression(tree, context, keyword);
+            self.written(tree.first, tree.last)
+        };
+        let status = status.map_or(b"503".to_vec(), &mut part);
+        let reason = reason.map(part);
+        let text = self.error_text(&status, reason.as_deref(), keyword, context);
+        self.edits.replace(keyword, value_end(end), text);
+    }
+
+    /// What ends a subroutine with an error.
+    fn error_text(&mut self, status: &[u8], reason: Option<&[u8]>, keyword: At, context: Context) -> Vec<u8> {
+        if context.new == Method::Synth {
+            // An error while the page of another was delivered changed nothing any more.
+            return b"return (deliver)".to_vec();
+        }
+        if !context.is_fetch() {
+            let reason = reason.map_or(Vec::new(), |reason| [b", ", reason].concat());
+            return [b"return (synth(", status, &reason, b"))"].concat();
+        }
+        self.found.errors_in_fetch = true;
+        self.listed(keyword, "an error in vcl_fetch is the client's: it reaches vcl_synth by way of vcl_deliver");
+        let next = self.next_statement(keyword).into_bytes();
+        let reason = reason.map_or(Vec::new(), |reason| [b"set beresp.http.migrate-reason = ", reason, &next].concat());
+        [b"set beresp.http.migrate-error = ", status, &next, &reason, b"call migrate_error"].concat()
+    }
+
+    fn restart(&mut self, keyword: At, context: Context) -> String {
+        self.found.restarts = true;
+        if context.is_fetch() {
+            self.found.restarts_in_fetch = true;
+            return "call migrate_restart".to_owned();
+        }
+        if context.new == Method::Synth {
+            // With no restart left, the page was delivered.
+            let next = self.next_statement(keyword);
+            let next = next.trim_start_matches(';');
+            let deliver = String::from_utf8_lossy(&self.deliver_page(keyword, context)).into_owned();
+            return format!("if (req.restarts < {RESTARTS_MAX}) {{ return (restart); }}{next}{deliver}");
+        }
+        "return (restart)".to_owned()
+    }
+
+    /// `return (deliver)` of a page of an error.
+    fn deliver_page(&mut self, keyword: At, context: Context) -> Vec<u8> {
+        let before = match &self.delivery {
+            Some(name) if context.old == Method::Synth => format!("call {name}{}", self.next_statement(keyword)),
+            _ => String::new(),
+        };
+        format!("{before}return (deliver)").into_bytes()
+    }
+
+    /// `return (word);` and `word;`
+    fn end(&mut self, keyword: At, action: &ReturnAction, context: Context) {
+        let word = self.row.text(action.name);
+        let Some(meaning) = self.dialect.legacy_action(context.old, word) else { return };
+        let end = self.row.semicolon(keyword);
+        let defaults = defaults(generation_of(self.dialect));
+        let text: Vec<u8> = match meaning {
+            Action::Synth => self.error_text(b"503", None, keyword, context),
+            Action::Restart => {
+                if context.is_fetch() {
+                    let text =
+                        "the client's request restarts by way of vcl_deliver, not the fetch (which would be retry)";
+                    self.listed(keyword, text);
+                }
+                self.restart(keyword, context).into_bytes()
+            }
+            Action::Pass if context.is_fetch() && defaults.pass_lives => {
+                self.found.passes_in_fetch = true;
+                b"call migrate_pass".to_vec()
+            }
+            Action::Pass if context.is_fetch() => b"return (pass(beresp.ttl))".to_vec(),
+            Action::Deliver if context.is_fetch() => {
+                self.found.delivers_in_fetch = true;
+                b"call migrate_deliver".to_vec()
+            }
+            Action::Deliver if context.old == Method::Synth => self.deliver_page(keyword, context),
+            Action::Ok => b"return (ok)".to_vec(),
+            other => {
+                // Only the word is another one.
+                if action.name != keyword {
+                    if other.name() != word {
+                        self.edits.replace(action.name, action.name, other.name());
+                    }
+                    return;
+                }
+                format!("return ({})", other.name()).into_bytes()
+            }
+        };
+        self.edits.replace(keyword, value_end(end), text);
+    }
+
+    /// Bans of 2.x in the words of `ban()`.
+    fn old_ban(&mut self, keyword: At, value: &Expression, context: Context) {
+        let word = self.row.text(keyword);
+        let meaning = self.dialect.statements.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
+        let ignores_case = self.dialect.forms.patterns_ignore_case;
+        let end = self.row.semicolon(value.last);
+        let written: Vec<u8> = match meaning.map(|(_, meaning)| *meaning) {
+            Some(StatementWord::BanUrl) => {
+                self.expression(value, context, keyword);
+                let start: &[u8] = if ignores_case { b"\"req.url ~ (?i)\" + " } else { b"\"req.url ~ \" + " };
+                [start, &self.written(value.first, value.last)].concat()
+            }
+            Some(StatementWord::PurgeHash) => {
+                self.expression(value, context, keyword);
+                self.note(keyword, "what was hashed is not kept as text: the ban looks at the URL alone");
+                let value = self.written(value.first, value.last);
+                [b"\"req.url ~ (?i)\" + regsub(", &value[..], b", \"#.*$\", \"\")"].concat()
+            }
+            _ => match self.written_ban(value, context, keyword) {
+                Some(text) => text,
+                None => {
+                    self.expression(value, context, keyword);
+                    self.written(value.first, value.last)
+                }
+            },
+        };
+        self.edits.replace(keyword, value_end(end), [b"ban(", &written[..], b")"].concat());
+    }
+
+    /// `req.url == "…" && obj.http.x ~ "…"`: the left sides and the operators are text, the right sides values.
+    fn written_ban(&mut self, value: &Expression, context: Context, keyword: At) -> Option<Vec<u8>> {
+        let tests = match &value.kind {
+            ExpressionKind::And(tests) => tests.as_slice(),
+            _ => std::slice::from_ref(value),
+        };
+        let mut parts = Vec::new();
+        for (index, test) in tests.iter().enumerate() {
+            let ExpressionKind::Compare(sides, operator) = &test.kind else { return None };
+            let ExpressionKind::Path(path) = &sides.0.kind else { return None };
+            let joint = if index > 0 { " && " } else { "" };
+            let text = format!("{joint}{} {} ", self.path_text(path), self.row.text(*operator));
+            parts.push(quoted(text.as_bytes()));
+            self.expression(&sides.1, context, keyword);
+            parts.push(self.written(sides.1.first, sides.1.last));
+        }
+        Some(parts.join(&b" + "[..]))
+    }
+}
+
+/// The last token before the semicolon of a statement.
+fn value_end(semicolon: At) -> At {
+    semicolon.saturating_sub(1)
+}
+
+/// The name of a header that brings something from one side to the other. `what` is `http.Name` or a property.
+pub(super) fn carrier(from: &str, what: &str) -> String {
+    match what.strip_prefix("http.") {
+        Some(header) => quoted_header(&format!("migrate-{from}-{header}")),
+        None => format!("migrate-{from}_{what}"),
+    }
+}

@@ -1,0 +1,234 @@
+//! What the words of old dialects become in VCL 4.1, beside the tables of what they mean (`surface::vcl::legacy`).
+//!
+//! A variable that is the same in VCL 4.1 needs no row: its name is that of the variable that the old name means. Rows are
+//! for what is elsewhere now, because `vcl_fetch` ran for the client and `vcl_backend_response` does not, and for what is no
+//! more. The first row that fits counts.
+
+use surface::vcl::{Generation, Var, at};
+
+/// The variable that takes the place of another on the backend's side.
+pub(super) static BACKEND_SIDE: &[(Var, Var)] = &[
+    (Var::ReqMethod, Var::BereqMethod),
+    (Var::ReqUrl, Var::BereqUrl),
+    (Var::ReqProto, Var::BereqProto),
+    (Var::ReqHttp, Var::BereqHttp),
+    (Var::ReqBackendHint, Var::BereqBackend),
+    (Var::ReqXid, Var::BereqXid),
+    (Var::ReqIsHitmiss, Var::BereqIsHitmiss),
+    (Var::ReqIsHitpass, Var::BereqIsHitpass),
+];
+
+/// How a variable is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    Read,
+    Set,
+    Unset,
+}
+
+/// What becomes of a variable that has no counterpart where it is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// This is read instead. `{std}` is the name of the std VMOD.
+    Value(&'static str),
+    /// The statement goes, as it has no effect any more.
+    Gone,
+    /// A change of `bereq` before there is one: carried to `vcl_backend_fetch` in a header.
+    ToBackendFetch,
+    /// A change of the object in the cache: `purge.soft()` with this argument; the others leave things as they are.
+    Age(Times),
+    /// A header of the object in the cache: set for this response alone.
+    ToDelivery,
+    /// `beresp.cacheable`: a header of `bereq`, there when it is true.
+    Cacheable,
+    /// `req.esi`: heeded in `vcl_deliver`.
+    Esi,
+    /// `req.restarts` on the backend's side: told in a header.
+    Restarts,
+    /// `beresp.storage` by name.
+    Storage,
+    /// `beresp.saintmode`: a call of the saintmode VMOD, which is then around each backend.
+    Saint,
+}
+
+/// Which time of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Times {
+    Ttl,
+    Grace,
+    Keep,
+}
+
+/// A row: the variable, the methods (of VCL 4.1) and uses it is about, and what becomes of it.
+#[derive(Debug)]
+pub(super) struct FateRow {
+    pub(super) var: Var,
+    pub(super) at: u16,
+    pub(super) uses: &'static [Use],
+    pub(super) fate: Fate,
+    /// What the author should know; empty when nothing changes.
+    pub(super) note: &'static str,
+}
+
+const fn row(var: Var, at: u16, uses: &'static [Use], fate: Fate, note: &'static str) -> FateRow {
+    FateRow { var, at, uses, fate, note }
+}
+
+const READ: &[Use] = &[Use::Read];
+const CHANGE: &[Use] = &[Use::Set, Use::Unset];
+const ANY: &[Use] = &[Use::Read, Use::Set, Use::Unset];
+const BEFORE_FETCH: u16 = at::MISS | at::PASS;
+const PROTO: &str = "the protocol cannot be set in VCL 4.1";
+const LATER: &str = "there is no bereq here: it is changed in vcl_backend_fetch";
+const CLIENT_ONLY: &str = "the client's side decides this, before the fetch: it has no effect here";
+const AGED: &str = "all variants of the object are aged, and lives only become shorter";
+
+pub(super) static FATES: &[FateRow] = &[
+    row(Var::BereqHttp, BEFORE_FETCH, ANY, Fate::ToBackendFetch, ""),
+    row(Var::BereqUrl, BEFORE_FETCH, ANY, Fate::ToBackendFetch, ""),
+    row(Var::BereqMethod, BEFORE_FETCH, ANY, Fate::ToBackendFetch, ""),
+    row(Var::BereqProto, at::ALL, CHANGE, Fate::Gone, PROTO),
+    row(Var::BereqProto, BEFORE_FETCH, READ, Fate::Value("\"HTTP/1.1\""), ""),
+    row(Var::BereqConnectTimeout, BEFORE_FETCH, CHANGE, Fate::ToBackendFetch, ""),
+    row(Var::BereqFirstByteTimeout, BEFORE_FETCH, CHANGE, Fate::ToBackendFetch, ""),
+    row(Var::BereqBetweenBytesTimeout, BEFORE_FETCH, CHANGE, Fate::ToBackendFetch, ""),
+    row(Var::BereqConnectTimeout, BEFORE_FETCH, READ, Fate::Value("0s"), LATER),
+    row(Var::BereqFirstByteTimeout, BEFORE_FETCH, READ, Fate::Value("0s"), LATER),
+    row(Var::BereqBetweenBytesTimeout, BEFORE_FETCH, READ, Fate::Value("0s"), LATER),
+    row(Var::ReqProto, at::ALL, CHANGE, Fate::Gone, PROTO),
+    row(Var::BerespProto, at::ALL, CHANGE, Fate::Gone, PROTO),
+    row(Var::RespProto, at::ALL, CHANGE, Fate::Gone, PROTO),
+    row(Var::ObjTtl, at::HIT, CHANGE, Fate::Age(Times::Ttl), AGED),
+    row(Var::ObjGrace, at::HIT, CHANGE, Fate::Age(Times::Grace), AGED),
+    row(Var::ObjKeep, at::HIT, CHANGE, Fate::Age(Times::Keep), AGED),
+    row(Var::ObjHttp, at::HIT, CHANGE, Fate::ToDelivery, "the object itself cannot be changed: only this response is"),
+    row(Var::ObjHits, at::SYNTH | at::BACKEND_RESPONSE, READ, Fate::Value("0"), ""),
+    row(Var::ObjLastuse, at::ALL, READ, Fate::Value("0s"), "nothing tells when an object was last used"),
+    row(
+        Var::ObjHash,
+        at::HIT | at::MISS | at::DELIVER,
+        READ,
+        Fate::Value("req.hash"),
+        "the hash reads otherwise in VCL 4",
+    ),
+    row(Var::ObjHash, at::BACKEND_RESPONSE, READ, Fate::Value("bereq.hash"), "the hash reads otherwise in VCL 4"),
+    row(Var::ObjHash, at::ALL, READ, Fate::Value("\"\""), "there is no hash here in VCL 4"),
+    row(Var::Cacheable, at::BACKEND_RESPONSE, ANY, Fate::Cacheable, ""),
+    row(Var::Cacheable, at::ALL, READ, Fate::Value("true"), ""),
+    row(Var::Cacheable, at::ALL, CHANGE, Fate::Gone, "what was found in the cache was cacheable"),
+    row(Var::Saintmode, at::ALL, CHANGE, Fate::Saint, "saint mode is a VMOD now, around each backend"),
+    row(Var::ReqEsi, at::ALL, ANY, Fate::Esi, ""),
+    row(Var::ReqRestarts, at::BACKEND, READ, Fate::Restarts, ""),
+    row(Var::ReqGrace, at::BACKEND, CHANGE, Fate::Gone, CLIENT_ONLY),
+    row(Var::ReqTtl, at::BACKEND, CHANGE, Fate::Gone, CLIENT_ONLY),
+    row(Var::ReqHashAlwaysMiss, at::BACKEND, CHANGE, Fate::Gone, CLIENT_ONLY),
+    row(Var::ReqHashIgnoreBusy, at::BACKEND, CHANGE, Fate::Gone, CLIENT_ONLY),
+    row(Var::ClientIdentity, at::BACKEND, CHANGE, Fate::Gone, CLIENT_ONLY),
+    row(Var::ReqGrace, at::BACKEND, READ, Fate::Value("0s"), "this is known on the client's side only"),
+    row(Var::ReqTtl, at::BACKEND, READ, Fate::Value("0s"), "this is known on the client's side only"),
+    row(
+        Var::ReqCanGzip,
+        at::BACKEND,
+        READ,
+        Fate::Value("(bereq.http.Accept-Encoding ~ \"gzip\")"),
+        "bereq.http.Accept-Encoding is what the backend was asked for, not what the client said",
+    ),
+    row(
+        Var::ReqEsiLevel,
+        at::BACKEND,
+        READ,
+        Fate::Value("0"),
+        "the depth of includes is known on the client's side only",
+    ),
+    row(
+        Var::BerespBackendIp,
+        at::ALL,
+        READ,
+        Fate::Value("{std}.ip(\"0.0.0.0\", \"0.0.0.0\")"),
+        "the address of a backend is no variable of VCL 4.1; its name is: beresp.backend.name",
+    ),
+    row(Var::BerespStorageHint, at::ALL, ANY, Fate::Storage, "the storage must be one of those named with -s"),
+];
+
+/// Headers of the request that are others in `bereq`, and why.
+pub(super) static CHANGED_HEADERS: &[(&str, &str)] = &[
+    ("accept-encoding", "bereq.http.Accept-Encoding is what the backend was asked for, not what the client said"),
+    ("range", "a fetch for the cache asks for the whole: bereq has no Range"),
+    ("if-none-match", "a fetch for the cache has no conditions of the client: bereq has no If-None-Match"),
+    ("if-modified-since", "a fetch for the cache has no conditions of the client: bereq has no If-Modified-Since"),
+    ("connection", "bereq has no headers of the client's connection"),
+    ("keep-alive", "bereq has no headers of the client's connection"),
+    ("te", "bereq has no headers of the client's connection"),
+    ("upgrade", "bereq has no headers of the client's connection"),
+];
+
+/// Attributes that are durations, of backends and probes.
+pub(super) static DURATION_FIELDS: &[&str] =
+    &["connect_timeout", "first_byte_timeout", "between_bytes_timeout", "timeout", "interval"];
+
+/// What a generation did by itself that VCL 4.1 does otherwise.
+pub(super) struct Defaults {
+    /// The address of the client is appended to X-Forwarded-For by the built-in vcl_recv, if it is reached; otherwise by the
+    /// core, when the backend is asked.
+    pub(super) forwards_in_vcl: bool,
+    /// Stale objects are not served at all.
+    pub(super) no_grace: bool,
+    /// A request that asks for no other grace has `default_grace`.
+    pub(super) grace_by_default: bool,
+    /// Every status gets a time to live.
+    pub(super) every_status_lives: bool,
+    /// What `pass` in `vcl_fetch` remembers lives for `default_ttl` at least.
+    pub(super) pass_lives: bool,
+    /// What is not cacheable is not stored by `deliver` either.
+    pub(super) deliver_heeds_cacheable: bool,
+    /// There is `beresp.cacheable`.
+    pub(super) has_cacheable: bool,
+    /// Nothing is asked for the page of an error.
+    pub(super) fixed_error_page: bool,
+}
+
+/// The row of a generation.
+pub(super) fn defaults(generation: Generation) -> &'static Defaults {
+    match generation {
+        Generation::V1 => &Defaults {
+            forwards_in_vcl: false,
+            no_grace: true,
+            grace_by_default: false,
+            every_status_lives: true,
+            pass_lives: false,
+            deliver_heeds_cacheable: false,
+            has_cacheable: true,
+            fixed_error_page: true,
+        },
+        Generation::V20 => &Defaults {
+            forwards_in_vcl: false,
+            no_grace: false,
+            grace_by_default: true,
+            every_status_lives: true,
+            pass_lives: true,
+            deliver_heeds_cacheable: false,
+            has_cacheable: true,
+            fixed_error_page: false,
+        },
+        Generation::V21 => &Defaults {
+            forwards_in_vcl: true,
+            no_grace: false,
+            grace_by_default: true,
+            every_status_lives: true,
+            pass_lives: true,
+            deliver_heeds_cacheable: true,
+            has_cacheable: true,
+            fixed_error_page: false,
+        },
+        Generation::V3 | Generation::V4 => &Defaults {
+            forwards_in_vcl: true,
+            no_grace: false,
+            grace_by_default: false,
+            every_status_lives: false,
+            pass_lives: false,
+            deliver_heeds_cacheable: false,
+            has_cacheable: false,
+            fixed_error_page: false,
+        },
+    }
+}

@@ -1,0 +1,181 @@
+//! What only the old dialects write: bare actions, `error`, bans in other words, directors as blocks.
+
+use super::{Broken, Parsed, Parser};
+use crate::diagnostic::Draft;
+use crate::dialect::StatementWord;
+use crate::source::{Kind, Sign};
+use crate::tree::{
+    At, Block, Director, DirectorMember, Expression, ExpressionKind, Field, FieldValue, ReturnAction, Statement,
+};
+use surface::diagnostic::Code;
+
+impl Parser<'_> {
+    /// A statement whose first word is of an old dialect; that word has been stepped over.
+    pub(super) fn legacy_statement(&mut self, keyword: At, word: StatementWord) -> Parsed<Statement> {
+        let statement = match word {
+            StatementWord::Action => bare_action(keyword),
+            StatementWord::Restart if self.peek_word() == Some("rollback") => {
+                let rollback = self.advance();
+                let statements = vec![Statement::Rollback { keyword: rollback }, bare_action(keyword)];
+                Statement::Block(Block { open: keyword, statements })
+            }
+            StatementWord::Restart => bare_action(keyword),
+            StatementWord::MustReturn => {
+                let word = self.sources.text(self.token_at(keyword)).to_owned();
+                self.next = keyword;
+                let text = format!("Please change \"{word}\" to \"return({word})\".");
+                let token = self.peek();
+                let draft = Draft::new(Code::BareAction).text(format!("{text}\n")).at(token);
+                let broken = self.error(keyword, draft.suggest(token, token, format!("return ({word})")));
+                self.advance();
+                return Err(broken);
+            }
+            StatementWord::Error => self.error_statement(keyword)?,
+            StatementWord::SyntheticText => Statement::Synthetic { keyword, value: self.expression()? },
+            StatementWord::Purge => Statement::Purge { keyword },
+            StatementWord::PurgeBan | StatementWord::BanUrl | StatementWord::PurgeHash => {
+                return Ok(Statement::OldBan { keyword, value: self.in_parentheses()? });
+            }
+            StatementWord::Esi => Statement::Esi { keyword },
+            StatementWord::Rollback => Statement::Rollback { keyword },
+            StatementWord::Log => Statement::Log { keyword, value: self.expression()? },
+            StatementWord::Panic => Statement::Panic { keyword, value: self.expression()? },
+            _ => return Err(Broken),
+        };
+        self.end_statement()?;
+        Ok(statement)
+    }
+
+    /// What follows `error`: a status, a reason, both or neither.
+    fn error_statement(&mut self, keyword: At) -> Parsed<Statement> {
+        let (mut status, mut reason) = (None, None);
+        if self.is_next(Sign::ParenOpen) {
+            self.advance();
+            status = Some(self.expression()?);
+            if !self.unexpected && self.accept(Sign::Comma) {
+                reason = Some(self.expression()?);
+            }
+            if !self.unexpected {
+                self.expect(Sign::ParenClose, "')'")?;
+            }
+        } else if !self.is_next(Sign::Semicolon) && self.peek().kind != Kind::Text {
+            status = Some(self.status()?);
+        }
+        if reason.is_none() && !self.unexpected && !self.is_next(Sign::Semicolon) {
+            reason = Some(self.expression()?);
+        }
+        Ok(Statement::Error { keyword, status, reason })
+    }
+
+    /// A status: what follows a number is not its unit but the reason.
+    fn status(&mut self) -> Parsed<Expression> {
+        if self.peek().kind == Kind::Integer {
+            let first = self.advance();
+            return Ok(Expression { first, last: first, kind: ExpressionKind::Number(None) });
+        }
+        self.primary()
+    }
+
+    /// Whether an operand comes that can only be text behind other text: a string, a variable, a function.
+    pub(super) fn begins_text(&self) -> bool {
+        let after = self.token_at(self.next + 1);
+        match self.peek().kind {
+            Kind::Text => true,
+            // A word alone is where the next statement begins, after a forgotten semicolon.
+            Kind::Word => after.is(Sign::Dot) || after.is(Sign::ParenOpen) || self.peek_word() == Some("now"),
+            _ => false,
+        }
+    }
+
+    /// `set backend.host = "…";`
+    pub(super) fn set_field(&mut self) -> Parsed<Field> {
+        self.advance();
+        if self.peek_word() != Some("backend") || !self.token_at(self.next + 1).is(Sign::Dot) {
+            return Err(self.expected_with("'backend'", Some("an attribute is set so: set backend.host = \"...\";")));
+        }
+        self.next += 2;
+        self.field_after_dot()
+    }
+
+    /// `director name policy { … }`
+    pub(super) fn director(&mut self) -> Parsed<Director> {
+        let keyword = self.advance();
+        let name = self.name()?;
+        let mut director = Director { keyword, name, policy: self.next, fields: Vec::new(), members: Vec::new() };
+        match self.director_body(&mut director) {
+            Ok(()) => Ok(director),
+            Err(broken) => {
+                self.damage(name);
+                Err(broken)
+            }
+        }
+    }
+
+    fn director_body(&mut self, director: &mut Director) -> Parsed<()> {
+        let policy = self.expect_word()?;
+        let policy = self.sources.text(self.token_at(policy));
+        let known = self.dialect.directors.iter().find(|(word, _)| *word == policy);
+        self.expect(Sign::BraceOpen, "'{'")?;
+        if known.is_none_or(|(_, policy)| !policy.has_members()) {
+            // What stands in it is another matter; the checker refuses it by its policy.
+            return self.skip_block();
+        }
+        while !self.accept(Sign::BraceClose) {
+            if self.accept(Sign::Dot) {
+                let field = self.field_after_dot()?;
+                director.fields.push(field);
+                continue;
+            }
+            if !self.is_next(Sign::BraceOpen) {
+                let help = "the members stand in braces: { .backend = name; }";
+                return Err(self.expected_with("'{'", Some(help)));
+            }
+            let open = self.next;
+            let fields = self.deeper(Self::fields)?;
+            director.members.push(DirectorMember { open, fields });
+        }
+        Ok(())
+    }
+
+    /// Goes on behind the `}` that ends the block that has begun.
+    fn skip_block(&mut self) -> Parsed<()> {
+        let mut open = 1usize;
+        while open > 0 {
+            match self.peek().kind {
+                Kind::End => return Err(self.expected("'}'")),
+                Kind::Sign(Sign::BraceOpen) => open += 1,
+                Kind::Sign(Sign::BraceClose) => open -= 1,
+                _ => {}
+            }
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// `name = value;`, of an attribute.
+    pub(super) fn field_after_dot(&mut self) -> Parsed<Field> {
+        let name = self.expect_word()?;
+        self.expect(Sign::Assign, "'='")?;
+        if self.is_next(Sign::BraceOpen) {
+            let inner = self.deeper(Self::fields)?;
+            // The braces may be followed by a semicolon.
+            self.accept(Sign::Semicolon);
+            return Ok(Field { name, value: FieldValue::Fields(inner) });
+        }
+        let first = self.next;
+        while !matches!(self.peek().kind, Kind::End | Kind::Sign(Sign::Semicolon | Sign::BraceOpen | Sign::BraceClose))
+        {
+            self.advance();
+        }
+        // What the value should be, and whether a semicolon ends it, is the checker's to say.
+        let field = Field { name, value: FieldValue::Tokens(first, self.next) };
+        self.accept(Sign::Semicolon);
+        Ok(field)
+    }
+}
+
+/// `pass;`, which says what `return (pass);` does.
+fn bare_action(keyword: At) -> Statement {
+    let action = ReturnAction { name: keyword, arguments: None, next: keyword + 1 };
+    Statement::Return { keyword, action: Some(action) }
+}

@@ -1,0 +1,303 @@
+//! debug: what Varnish's own test cases need of the VMOD of that name.
+//!
+//! Functions that look into the insides of the C program have no row in the table, so the compiler says that they don't
+//! exist. Addresses in Debug records are made up: they tell the things of a task apart, no more.
+//! Next files: `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`.
+
+pub(crate) mod acl;
+pub(crate) mod dynamic;
+pub(crate) mod object;
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use crate::{done, header};
+use backend::Notes;
+use std::net::{IpAddr, SocketAddr};
+use surface::parameter::Parameters;
+use surface::tag::Tag;
+use vcl_run::host::{Called, Failure};
+use vcl_run::value::{Scratch, Text, Value};
+
+/// Where a text is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In the task.
+    Task,
+    /// In the client request.
+    Top,
+    /// In the task, for `debug.priv_task_with_option()`.
+    Option,
+}
+
+/// What debug keeps for a task.
+#[derive(Debug, Default)]
+pub(crate) struct DebugState {
+    /// Texts by place and, those of objects, by the object's number.
+    texts: Vec<(Place, Option<u32>, Vec<u8>)>,
+    /// `debug.store_ip()`
+    pub(crate) address: Option<(IpAddr, u16)>,
+}
+
+impl DebugState {
+    fn text(&self, place: Place, object: Option<u32>) -> Option<&[u8]> {
+        let kept = self.texts.iter().find(|(at, of, _)| (*at, *of) == (place, object));
+        kept.map(|(_, _, text)| text.as_slice())
+    }
+
+    fn set_text(&mut self, place: Place, object: Option<u32>, text: Vec<u8>) {
+        match self.texts.iter_mut().find(|(at, of, _)| (*at, *of) == (place, object)) {
+            Some((_, _, kept)) => *kept = text,
+            None => self.texts.push((place, object, text)),
+        }
+    }
+
+    /// The task is over: each text that was kept says so.
+    pub(crate) fn leave(&mut self, notes: &Notes) {
+        for (place, object, text) in self.texts.drain(..) {
+            let what = match (place, object) {
+                (Place::Task, None) => "priv_task_fini",
+                (Place::Task, Some(_)) => "obj_priv_task_fini",
+                (Place::Top, None) => "priv_top_fini",
+                (Place::Top, Some(_)) => "obj_priv_top_fini",
+                (Place::Option, _) => continue,
+            };
+            notes.task_debug(format!("{what}({:#x})", address_of(&text)));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.texts.clear();
+        self.address = None;
+    }
+}
+
+/// An address for records.
+fn address_of(text: &[u8]) -> usize {
+    0x1000 + text.len()
+}
+
+/// `nuke_limit` of 42 is the wish that no VCL with debug can be loaded.
+pub(crate) fn before_load(parameters: &Parameters) -> Result<(), Failure> {
+    match parameters.nuke_limit {
+        42 => Err(Failure("nuke_limit is not the answer.".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// `debug.author()`
+pub(crate) fn author(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let name = match scratch.get(arguments.text(0)) {
+        b"des" => "Dag-Erling",
+        b"kristian" => "Kristian",
+        b"mithrandir" => "Tollef",
+        _ => "Poul-Henning",
+    };
+    Value::Text(scratch.put(name.as_bytes()))
+}
+
+fn shown(scratch: &mut Scratch, text: Option<&[u8]>) -> Value {
+    Value::Text(text.map_or(Text::UNSET, |text| scratch.put(text)))
+}
+
+/// `debug.test_priv_task()`
+pub(crate) fn task_text(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let more = scratch.get(arguments.text(0)).to_vec();
+    let kept = context.task().debug.text(Place::Task, None).map(<[u8]>::to_vec);
+    let (text, what) = match (kept, more.is_empty()) {
+        (kept, true) => (kept, "exists"),
+        (None, false) => (Some(more), "new"),
+        (Some(kept), false) => (Some([&kept[..], b" ", &more].concat()), "update"),
+    };
+    let address = text.as_deref().map_or(0, address_of);
+    context.log(Tag::Debug, format!("test_priv_task(0x1000) = {address:#x} ({what})").as_bytes());
+    let value = shown(scratch, text.as_deref());
+    if let Some(text) = text {
+        context.task().debug.set_text(Place::Task, None, text);
+    }
+    value
+}
+
+/// `debug.test_priv_top()`, `debug.priv_task_with_option()`: the first text stays.
+pub(crate) fn first_text(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+    place: Place,
+) -> Value {
+    if arguments.is_given(0) && context.task().debug.text(place, None).is_none() {
+        let text = scratch.get(arguments.text(0)).to_vec();
+        context.task().debug.set_text(place, None, text);
+    }
+    let text = context.task().debug.text(place, None).map(<[u8]>::to_vec);
+    shown(scratch, text.as_deref())
+}
+
+/// `debug.rot52()`
+pub(crate) fn rot52(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let place = arguments.http(0).and_then(|http| context.message_mut(http).map(|message| (http, message)));
+    let Some((http, message)) = place else {
+        return Err(Failure("debug.rot52(): these headers cannot be changed here".to_owned()));
+    };
+    message.append(b"Encrypted", b"ROT52");
+    context.log(header::tags(http).0, b"Encrypted: ROT52");
+    done(Value::Void)
+}
+
+/// `debug.argtest()`
+pub(crate) fn argtest(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let text = |place| String::from_utf8_lossy(scratch.get(arguments.text(place))).into_owned();
+    let given = arguments.is_given(5);
+    let last = if given { text(5) } else { "<undef>".to_owned() };
+    let joined = format!(
+        "{} {} {} {} {} {} {last}",
+        text(0),
+        general(arguments.real(1)),
+        text(2),
+        text(3),
+        arguments.int(4),
+        i32::from(given)
+    );
+    Value::Text(scratch.put(joined.as_bytes()))
+}
+
+/// A number as C's `%g` writes it: six significant digits, no zeros at the end.
+fn general(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return format!("{number}");
+    }
+    let scientific = format!("{number:.5e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trimmed = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..6).contains(&exponent) {
+        return trimmed(&format!("{number:.*}", usize::try_from(5 - exponent).unwrap_or(0)));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+}
+
+/// `debug.test_probe()`
+pub(crate) fn test_probe(arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let (probe, same) = (arguments.value(0), arguments.value(1));
+    if same != Value::Absent && same != probe {
+        return Err(Failure("debug.test_probe(): these are two probes".to_owned()));
+    }
+    done(Value::Void)
+}
+
+/// `debug.concatenate()`, `debug.collect()`: pieces arrive joined; all of them unset make an empty string.
+pub(crate) fn joined(arguments: Arguments<'_>) -> Value {
+    let text = arguments.text(0);
+    Value::Text(if text.is_set() { text } else { Text::EMPTY })
+}
+
+/// `debug.sethdr()`
+pub(crate) fn set_header(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let cannot = || Failure("debug.sethdr(): header argument can not be used here".to_owned());
+    let (http, name) = arguments.header(0, context.program(), scratch).ok_or_else(cannot)?;
+    let value = scratch.get(arguments.text(1)).to_vec();
+    if !is_valid_value(&value) {
+        return Err(Failure(format!("Bad header {name}: {}", String::from_utf8_lossy(&value))));
+    }
+    context.message_mut(http).ok_or_else(cannot)?.set(&name, &value);
+    context.log(header::tags(http).0, &[name.as_bytes(), b": ", &value].concat());
+    done(Value::Void)
+}
+
+fn is_valid_value(value: &[u8]) -> bool {
+    value.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t')
+}
+
+/// `debug.validhdr()`
+pub(crate) fn valid_header(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    Value::Bool(is_valid_value(scratch.get(arguments.text(0))))
+}
+
+/// `debug.return_strands()`
+pub(crate) fn return_strands(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+    let text = arguments.text(0);
+    context.log(Tag::Debug, scratch.get(text));
+    Value::Text(text)
+}
+
+/// `debug.sndbuf()`
+pub(crate) fn send_buffer(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
+    let Some((sockets, descriptor)) = context.client_socket() else {
+        return Err(Failure("debug.sndbuf() called outside a transaction.".to_owned()));
+    };
+    let wish = arguments.int(0).clamp(0, i64::from(i32::MAX)) as u32;
+    let (before, after) = sockets
+        .set_send_buffer(descriptor, wish)
+        .map_err(|error| Failure(format!("debug.sndbuf(): the send buffer cannot be set: {error}")))?;
+    let text = format!("SO_SNDBUF fd={descriptor} old={before} new={wish} actual={after}");
+    context.log(Tag::Debug, text.as_bytes());
+    done(Value::Void)
+}
+
+/// `debug.store_ip()`
+pub(crate) fn store_ip(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Value {
+    context.task().debug.address = arguments.ip(0);
+    Value::Void
+}
+
+/// `debug.client_ip()`, `debug.client_port()`
+pub(crate) fn client(
+    context: &mut dyn VmodContext,
+    scratch: &mut Scratch,
+    part: impl Fn(SocketAddr) -> String,
+) -> Value {
+    let text = context.connection().map(|connection| part(connection.client));
+    shown(scratch, text.as_deref().map(str::as_bytes))
+}
+
+/// `debug.re_quote()`: between `\Q` and `\E`, with care for an `\E` in the text.
+pub(crate) fn quote(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+    let text = scratch.get(arguments.text(0)).to_vec();
+    let mut out = Vec::with_capacity(text.len() + 4);
+    let mut rest = &text[..];
+    while let Some(end) = rest.windows(2).position(|pair| pair == b"\\E") {
+        out.extend_from_slice(&[b"\\Q", &rest[..end], b"\\\\EE"].concat());
+        rest = &rest[end + 2..];
+    }
+    if !rest.is_empty() {
+        out.extend_from_slice(&[b"\\Q", rest, b"\\E"].concat());
+    }
+    Value::Text(scratch.put(&out))
+}
+
+/// A subroutine given as a value.
+pub(crate) fn sub(value: Value) -> Result<u32, Failure> {
+    match value {
+        Value::Sub(sub) => Ok(sub),
+        _ => Err(Failure("debug: there is no subroutine".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_c_does() {
+        for (number, expected) in [
+            (2.0, "2"),
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (100_000.0, "100000"),
+            (1_000_000.0, "1e+06"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (2.345_678_9, "2.34568"),
+            (-0.25, "-0.25"),
+        ] {
+            assert_eq!(general(number), expected);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! dynamic: backends by name. The names and their lookups are in `backend::names`; here are the VCL methods.
+//!
+//! A name is looked up in the background from the first call on. On the backend side `.backend()` waits for the first
+//! lookup, so that what follows it in VCL sees the backends; on the client's side it does not: a fetch waits when it
+//! resolves the director, a hit never. A `resolver` asks DNS itself, everything else the system.
+//! Compat: libvmod-dynamic, without the limits of Varnish 7.6 and the fine settings of getdns.
+
+use crate::arguments::Arguments;
+use crate::context::{Finish, VmodContext};
+use crate::directors::name_of;
+use crate::done;
+use backend::names::maker::Maker;
+use backend::names::resolve::Source;
+use backend::names::settings::{Settings, TtlFrom, Via};
+use std::sync::Arc;
+use surface::tag::Tag;
+use surface::vcl::{HttpObject, Method};
+use vcl_run::host::{Called, Failure};
+use vcl_run::program::Endpoint;
+use vcl_run::value::{DirectorId, Scratch, Value};
+
+/// What `.use()` gives begins with this; how many lookups at once follows.
+const RESOLVER_MARK: &[u8] = b"dynamic.resolver ";
+
+/// What a resolver object keeps: the blob that `.use()` gives.
+struct Mark(Vec<u8>);
+
+/// The text of an argument; `None` when it was left out or is unset.
+fn text_at(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Option<String> {
+    let text = arguments.text(place);
+    text.is_set().then(|| String::from_utf8_lossy(scratch.get(text)).into_owned())
+}
+
+/// A timeout; `None` for none of its own.
+fn timeout_at(arguments: Arguments<'_>, place: usize) -> Option<f64> {
+    Some(arguments.real(place)).filter(|seconds| *seconds > 0.0)
+}
+
+/// The constructor of `dynamic.director`.
+pub(crate) fn create(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let fault = |text: &str| Failure(format!("dynamic.director(): {text}"));
+    let settings = settings(context, instance, arguments, scratch).map_err(|text| fault(&text))?;
+    match instance {
+        Some(instance) if context.directors().names().make(instance, settings) => done(Value::Void),
+        _ => Err(fault("cannot be made twice")),
+    }
+}
+
+fn settings(
+    context: &dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Settings, String> {
+    let port = text_at(arguments, 0, scratch).filter(|port| !port.is_empty()).ok_or("port may not be empty")?;
+    let positive = |place, name: &str| match arguments.real(place) {
+        seconds if seconds > 0.0 => Ok(seconds),
+        _ => Err(format!("{name} may not be 0s or less")),
+    };
+    let blob = scratch.get(arguments.text(13));
+    let parallel = blob.strip_prefix(RESOLVER_MARK).and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
+    let source = match parallel {
+        Some(_) => Source::Dns,
+        None if blob.is_empty() => Source::System,
+        None => return Err("invalid resolver argument".to_owned()),
+    };
+    let ttl_from = TtlFrom::parse(scratch.get(arguments.text(14)));
+    if source == Source::System && ttl_from != TtlFrom::Configuration {
+        return Err(format!("ttl_from = {} only valid with resolver", ttl_from.word()));
+    }
+    let via = match arguments.backend(16) {
+        None => None,
+        Some(id) => {
+            let backend = context.directors().any_backend(id).ok_or("via must be a backend")?;
+            let endpoint = backend.definition().endpoint.clone();
+            Some(Via { name: backend.name().to_owned(), endpoint }).filter(|via| via.endpoint != Endpoint::None)
+        }
+    };
+    let program = context.program();
+    let probe = match arguments.value(3) {
+        Value::Probe(Some(index)) => program.program().probes.get(index as usize).cloned(),
+        _ => None,
+    };
+    let allowed = match arguments.value(4) {
+        Value::Acl(Some(index)) => program.acl(index).cloned().map(Arc::new),
+        _ => None,
+    };
+    let share = scratch.get(arguments.text(2));
+    Ok(Settings {
+        name: name_of(context, instance),
+        port,
+        host_header: text_at(arguments, 1, scratch).filter(|header| !header.is_empty()),
+        is_shared_by_host: share == b"HOST" || (share != b"DIRECTOR" && via.is_some()),
+        probe,
+        allowed,
+        ttl: positive(5, "ttl")?,
+        connect_timeout: timeout_at(arguments, 6),
+        first_byte_timeout: timeout_at(arguments, 7),
+        between_bytes_timeout: timeout_at(arguments, 8),
+        domain_usage_timeout: positive(9, "domain_usage_timeout")?,
+        first_lookup_timeout: positive(10, "first_lookup_timeout")?,
+        max_connections: u32::try_from(arguments.int(11)).map_err(|_| "max_connections may not be negative")?,
+        proxy_header: match arguments.int(12) {
+            version @ 0..=2 => version as u8,
+            _ => return Err("proxy_header must be 0, 1 or 2".to_owned()),
+        },
+        source,
+        parallel,
+        ttl_from,
+        retry_after: arguments.real(15),
+        via,
+        keep: match arguments.int(17) {
+            keep @ 0.. => u32::try_from(keep).unwrap_or(u32::MAX),
+            _ => return Err("keep may not be negative".to_owned()),
+        },
+        authority: text_at(arguments, 18, scratch),
+    })
+}
+
+/// The object, by the number of its instance.
+fn maker_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<Arc<Maker>> {
+    context.directors().names().maker(instance?)
+}
+
+/// Whether the call waits for a first lookup: on the backend side and in vcl_pipe, where a fetch follows.
+fn waits(context: &dyn VmodContext) -> bool {
+    let is_before_fetch = match context.method() {
+        Method::Pipe | Method::BackendFetch | Method::BackendResponse | Method::BackendError => true,
+        Method::Recv
+        | Method::Pass
+        | Method::Hash
+        | Method::Purge
+        | Method::Miss
+        | Method::Hit
+        | Method::Deliver
+        | Method::Synth
+        | Method::Init
+        | Method::Fini => false,
+    };
+    is_before_fetch && context.can_wait()
+}
+
+/// Hands out a name, once its first lookup is done where that is waited for.
+fn hand_out(
+    context: &mut dyn VmodContext,
+    id: DirectorId,
+    is_new: bool,
+    ready: impl Future<Output = ()> + 'static,
+) -> Result<Called, Failure> {
+    if !is_new || !waits(context) {
+        return done(Value::Backend(Some(id)));
+    }
+    context.wait(Box::pin(async move {
+        ready.await;
+        let finish: Finish = Box::new(move |_, _| Ok(Value::Backend(Some(id))));
+        finish
+    }));
+    Ok(Called::Wait)
+}
+
+/// The `Host` header of the request to the origin, else of the client's.
+fn host_header(context: &dyn VmodContext) -> Option<String> {
+    [HttpObject::Bereq, HttpObject::Req].into_iter().find_map(|http| {
+        let host = context.message(http)?.get("Host")?;
+        (!host.is_empty()).then(|| String::from_utf8_lossy(host).into_owned())
+    })
+}
+
+/// `.backend()`
+pub(crate) fn backend(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let given = text_at(arguments, 0, scratch).filter(|host| !host.is_empty());
+    let Some((maker, host)) = maker_of(context, instance).zip(given.or_else(|| host_header(context))) else {
+        return done(Value::Backend(None));
+    };
+    let port = text_at(arguments, 1, scratch).filter(|port| !port.is_empty());
+    let authority = text_at(arguments, 2, scratch);
+    let names = Arc::clone(context.directors().names());
+    let Some(domain) = maker.domain(&names, &host, port.as_deref(), authority.as_deref(), context.now()) else {
+        context.log(Tag::VCLError, b"dynamic: host or port is too long to be looked up");
+        return done(Value::Backend(None));
+    };
+    let (id, is_new) = (domain.id(), domain.is_new());
+    hand_out(context, id, is_new, async move { domain.ready().await })
+}
+
+/// `.service()`
+pub(crate) fn service(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let Some(maker) = maker_of(context, instance) else { return done(Value::Backend(None)) };
+    if maker.settings().source == Source::System {
+        return Err(Failure(format!("{}.service(): only valid with resolver", name_of(context, instance))));
+    }
+    let name = text_at(arguments, 0, scratch).unwrap_or_default();
+    let names = Arc::clone(context.directors().names());
+    let Some(service) = maker.service(&names, &name, context.now()) else {
+        context.log(Tag::VCLError, b"dynamic: service is empty or too long to be looked up");
+        return done(Value::Backend(None));
+    };
+    let (id, is_new) = (service.id(), service.is_new());
+    hand_out(context, id, is_new, async move { service.ready().await })
+}
+
+/// `.debug()`
+pub(crate) fn debug(context: &mut dyn VmodContext, instance: Option<u32>, arguments: Arguments<'_>) -> Value {
+    if let Some(maker) = maker_of(context, instance) {
+        maker.set_debugged(arguments.bool(0));
+    }
+    Value::Void
+}
+
+/// The constructor of `dynamic.resolver`.
+pub(crate) fn create_resolver(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+) -> Result<Called, Failure> {
+    let fault = |text: &str| Err(Failure(format!("dynamic.resolver(): {text}")));
+    if !arguments.bool(0) {
+        return fault("which servers to ask can only be taken from the system (set_from_os)");
+    }
+    let parallel = match usize::try_from(arguments.int(1)) {
+        Ok(parallel @ 1..) => parallel,
+        Ok(0) | Err(_) => return fault("parallel must be at least 1"),
+    };
+    let mut mark = RESOLVER_MARK.to_vec();
+    mark.extend_from_slice(parallel.to_string().as_bytes());
+    context.instances().keep_object(instance, Mark(mark));
+    done(Value::Void)
+}
+
+/// `.use()`
+pub(crate) fn use_resolver(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
+    let mark = context.instances().object::<Mark>(instance).map_or(&b""[..], |mark| &mark.0);
+    Value::Blob(scratch.put(mark))
+}

@@ -1,0 +1,224 @@
+//! header: headers that occur more than once, line by line.
+//!
+//! Regular expressions are held against values without the blanks around them, save in `regsub`, which takes whole lines.
+//! Compat: as varnish-modules 0.20 for Varnish 7.1: a line added or changed leaves its log record, a line removed leaves
+//! none, and an empty value matches nothing. What would break the message apart (control characters, a line without a
+//! name) fails the task instead.
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use crate::done;
+use message::Message;
+use surface::tag::Tag;
+use surface::vcl::HttpObject;
+use vcl_run::host::{Called, Failure};
+use vcl_run::regex::{MatchError, Regex};
+use vcl_run::value::{Scratch, Text, Value};
+
+/// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish keeps the length in one signed byte.
+const NAME_BYTES_MAX: usize = 126;
+
+/// The records of a header line set and of one removed.
+pub(crate) fn tags(http: HttpObject) -> (Tag, Tag) {
+    match http {
+        HttpObject::Req | HttpObject::ReqTop => (Tag::ReqHeader, Tag::ReqUnset),
+        HttpObject::Resp => (Tag::RespHeader, Tag::RespUnset),
+        HttpObject::Obj => (Tag::ObjHeader, Tag::ObjUnset),
+        HttpObject::Bereq => (Tag::BereqHeader, Tag::BereqUnset),
+        HttpObject::Beresp => (Tag::BerespHeader, Tag::BerespUnset),
+    }
+}
+
+fn cannot(function: &str) -> Failure {
+    Failure(format!("header.{function}(): these headers cannot be changed here"))
+}
+
+/// A place that may be changed.
+fn place(
+    function: &str,
+    at: usize,
+    context: &dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<(HttpObject, String), Failure> {
+    let (http, name) = arguments.header(at, context.program(), scratch).ok_or_else(|| cannot(function))?;
+    if name.is_empty() {
+        return Err(Failure(format!("header.{function}(): the header has no name")));
+    }
+    Ok((http, name))
+}
+
+fn regex<'a>(context: &'a dyn VmodContext, arguments: Arguments<'_>, at: usize) -> Result<&'a Regex, Failure> {
+    let regex = arguments.regex(at).and_then(|index| context.program().regex(index));
+    regex.ok_or_else(|| Failure("header: there is no regular expression".to_owned()))
+}
+
+fn gave_up(error: &MatchError) -> Failure {
+    Failure(format!("Regexp matching failed: {}", error.0))
+}
+
+/// Adds lines and their records.
+fn add(
+    function: &str,
+    context: &mut dyn VmodContext,
+    http: HttpObject,
+    name: &str,
+    values: &[Vec<u8>],
+    scratch: &Scratch,
+) -> Result<(), Failure> {
+    let limit_bytes = context.task().room_bytes(scratch);
+    let message = context.message_mut(http).ok_or_else(|| cannot(function))?;
+    let more: usize = values.iter().map(|value| name.len() + 2 + value.len()).sum();
+    if message.memory_bytes() + more > limit_bytes {
+        return Err(out_of_memory(function));
+    }
+    for value in values {
+        check(name.as_bytes(), value)?;
+        message.append(name.as_bytes(), value);
+    }
+    for value in values {
+        context.log(tags(http).0, &[name.as_bytes(), b": ", value].concat());
+    }
+    Ok(())
+}
+
+fn out_of_memory(function: &str) -> Failure {
+    Failure(format!("header.{function}(): Out of request memory (parameter request_memory_max)"))
+}
+
+/// Refuses what would not stay one header line.
+fn check(name: &[u8], value: &[u8]) -> Result<(), Failure> {
+    let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
+    if name.iter().chain(value).any(is_control) {
+        let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+        return Err(Failure(format!("Bad header {name}: {value}")));
+    }
+    Ok(())
+}
+
+/// `header.append()`
+pub(crate) fn append(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let (http, name) = place("append", 0, context, arguments, scratch)?;
+    let value = scratch.get(arguments.text(1)).to_vec();
+    add("append", context, http, &name, &[value], scratch)?;
+    done(Value::Void)
+}
+
+/// `header.copy()`: every line of the first as a line of the second.
+pub(crate) fn copy(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let Some((from, name)) = arguments.header(0, context.program(), scratch) else { return Err(cannot("copy")) };
+    let (to, new_name) = place("copy", 1, context, arguments, scratch)?;
+    let values = |message: &Message| message.get_all(&name).map(<[u8]>::to_vec).collect();
+    let values: Vec<Vec<u8>> = context.message(from).map_or(Vec::new(), values);
+    add("copy", context, to, &new_name, &values, scratch)?;
+    done(Value::Void)
+}
+
+/// The values of a header, in order, with whether each matches.
+fn matched(
+    context: &dyn VmodContext,
+    http: HttpObject,
+    name: &str,
+    regex: &Regex,
+) -> Result<Vec<(Vec<u8>, bool)>, Failure> {
+    let Some(message) = context.message(http) else { return Ok(Vec::new()) };
+    message
+        .get_all(name)
+        .map(|value| match value {
+            b"" => Ok((Vec::new(), false)),
+            value => regex.is_match(value).map(|is_match| (value.to_vec(), is_match)),
+        })
+        .collect::<Result<_, MatchError>>()
+        .map_err(|error| gave_up(&error))
+}
+
+/// `header.get()`: the first value that matches.
+pub(crate) fn get(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Result<Called, Failure> {
+    let Some((http, name)) = arguments.header(0, context.program(), scratch) else {
+        return done(Value::Text(Text::UNSET));
+    };
+    let values = matched(context, http, &name, regex(context, arguments, 1)?)?;
+    let found = values.into_iter().find(|(_, is_match)| *is_match);
+    done(Value::Text(found.map_or(Text::UNSET, |(value, _)| scratch.put(&value))))
+}
+
+/// `header.remove()`: the lines whose values match.
+pub(crate) fn remove(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let (http, name) = place("remove", 0, context, arguments, scratch)?;
+    let mut goes = matched(context, http, &name, regex(context, arguments, 1)?)?.into_iter();
+    let message = context.message_mut(http).ok_or_else(|| cannot("remove"))?;
+    message.retain(|header| !header.is(&name) || !goes.next().is_some_and(|(_, is_match)| is_match));
+    done(Value::Void)
+}
+
+/// `header.regsub()`: every whole line that matches is replaced, in its place.
+pub(crate) fn regsub(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let Some(http) = arguments.http(0) else { return Err(cannot("regsub")) };
+    let replacement = scratch.get(arguments.text(2));
+    let all = arguments.bool(3);
+    let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut more = 0;
+    let regex = regex(context, arguments, 1)?;
+    let message = context.message(http).ok_or_else(|| cannot("regsub"))?;
+    for (index, header) in message.headers().enumerate() {
+        let mut line = Vec::new();
+        let found = if all {
+            regex.substitute_all(header.line(), replacement, &mut line)
+        } else {
+            regex.substitute(header.line(), replacement, &mut line)
+        };
+        if !found.map_err(|error| gave_up(&error))? || line == header.line() {
+            continue;
+        }
+        more += line.len();
+        if message.memory_bytes() + more > scratch.limit_bytes() {
+            return Err(out_of_memory("regsub"));
+        }
+        changes.push((index, header.line().to_vec(), line));
+    }
+    for (index, old, line) in changes {
+        let Some(colon) = line.iter().position(|byte| *byte == b':').filter(|colon| (1..=0xff00).contains(colon))
+        else {
+            return Err(Failure(format!("header.regsub(): {:?} is no header line", String::from_utf8_lossy(&line))));
+        };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        check(name, value)?;
+        let message = context.message_mut(http).ok_or_else(|| cannot("regsub"))?;
+        message.replace(index, name, value);
+        context.log(tags(http).1, &old);
+        context.log(tags(http).0, &[name, b": ", value].concat());
+    }
+    done(Value::Void)
+}
+
+/// `header.dyn()`: a header whose name is made at run time; what follows a colon is left out.
+pub(crate) fn dynamic(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let Some(http) = arguments.http(0) else { return Err(cannot("dyn")) };
+    let text = scratch.get(arguments.text(1));
+    let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+    let name = text[..end].to_vec();
+    if name.len() > NAME_BYTES_MAX || !name.iter().all(u8::is_ascii_graphic) {
+        return Err(Failure(format!("header.dyn(): {:?} is no header name", String::from_utf8_lossy(&name))));
+    }
+    done(Value::NamedHeader(http, scratch.put(&name)))
+}

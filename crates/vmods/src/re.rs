@@ -1,0 +1,327 @@
+//! re: regular expressions whose groups can be asked for after a match.
+//!
+//! An object holds an expression; each task remembers for each object its last match, the functions without an object share
+//! one more. Compat: as libvmod-re: the texts of records, the ten groups, the fallback after a match that failed; a wrong
+//! pattern leaves a record with each match and matches nothing, `.failed()` and `.error()` tell of one in vcl_init.
+//! What a task remembers is bounded by `request_memory_max`, the work of a match by the parameters `pcre2_match_limit` and
+//! `pcre2_depth_limit` or by what the call says.
+
+use crate::arguments::Arguments;
+use crate::context::VmodContext;
+use crate::done;
+use surface::tag::Tag;
+use vcl_run::host::{Called, Failure};
+use vcl_run::regex::{PatternError, Regex, RegexLimits};
+use vcl_run::value::{Scratch, Value};
+
+/// Groups that can be asked for, group 0 (all of the match) included.
+const GROUPS_MAX: usize = 11;
+
+/// The version that `re.version()` tells.
+const VERSION: &[u8] = b"1.0";
+
+/// A regex object.
+#[derive(Debug)]
+struct Expression {
+    pattern: String,
+    limits: RegexLimits,
+    /// Else what is wrong with it.
+    regex: Result<Regex, String>,
+}
+
+/// The last match of one object in a task.
+#[derive(Debug)]
+struct Capture {
+    instance: Option<u32>,
+    /// `None` when it failed.
+    found: Option<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    /// The groups one after another.
+    text: Vec<u8>,
+    /// Where each group ends in `text`, and whether it took part.
+    groups: Vec<(usize, bool)>,
+    /// Names of groups.
+    names: Vec<(String, usize)>,
+}
+
+impl Found {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.names.iter().map(|(name, _)| name.len() + size_of::<(String, usize)>()).sum::<usize>()
+    }
+
+    /// The text of a group that took part.
+    fn group(&self, number: usize) -> Option<&[u8]> {
+        let (end, took_part) = *self.groups.get(number)?;
+        let start = number.checked_sub(1).and_then(|before| self.groups.get(before)).map_or(0, |(end, _)| *end);
+        self.text.get(start..end).filter(|_| took_part)
+    }
+}
+
+/// The last matches of a task.
+#[derive(Debug, Default)]
+pub(crate) struct Captures(Vec<Capture>);
+
+impl Captures {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn of(&self, instance: Option<u32>) -> Option<&Capture> {
+        self.0.iter().find(|capture| capture.instance == instance)
+    }
+
+    fn forget(&mut self, instance: Option<u32>) {
+        self.0.retain(|capture| capture.instance != instance);
+    }
+
+    fn keep(&mut self, instance: Option<u32>, found: Option<Found>, limit_bytes: usize) -> Result<(), Failure> {
+        self.forget(instance);
+        let held = |capture: &Capture| capture.found.as_ref().map_or(0, Found::bytes);
+        let bytes: usize = self.0.iter().map(held).sum::<usize>() + found.as_ref().map_or(0, Found::bytes);
+        if bytes > limit_bytes {
+            return Err(Failure("vmod re: Out of request memory (parameter request_memory_max)".to_owned()));
+        }
+        self.0.push(Capture { instance, found });
+        Ok(())
+    }
+}
+
+fn described(error: &PatternError) -> String {
+    format!("{error} (position {})", error.offset.unwrap_or(0))
+}
+
+/// The limits that a call gives in two places, else those of the VCL.
+fn limits(standard: RegexLimits, arguments: Arguments<'_>, place: usize) -> RegexLimits {
+    let given = |place: usize, standard: u32| match arguments.value(place) {
+        Value::Int(limit) => u32::try_from(limit.max(0)).unwrap_or(u32::MAX),
+        _ => standard,
+    };
+    RegexLimits { matches: given(place, standard.matches), depth: given(place + 1, standard.depth), ..standard }
+}
+
+/// `new x = re.regex()`
+pub(crate) fn create(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Value {
+    let pattern = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+    let limits = limits(context.program().regex_limits(), arguments, 1);
+    let regex = Regex::new(&pattern, limits).map_err(|error| described(&error));
+    context.instances().keep_object(instance, Expression { pattern, limits, regex });
+    Value::Void
+}
+
+/// What is wrong with the expression that an object was made with.
+fn fault(context: &dyn VmodContext, instance: Option<u32>) -> Option<&str> {
+    context.instances().object::<Expression>(instance)?.regex.as_ref().err().map(String::as_str)
+}
+
+/// `.failed()`
+pub(crate) fn failed(context: &mut dyn VmodContext, instance: Option<u32>) -> Value {
+    Value::Bool(fault(context, instance).is_some())
+}
+
+/// `.error()`: empty when nothing is wrong.
+pub(crate) fn error(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
+    Value::Text(scratch.put(fault(context, instance).unwrap_or("").as_bytes()))
+}
+
+/// `.match()`
+pub(crate) fn matches(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let subject = scratch.get(arguments.text(0));
+    let Some(expression) = context.instances().object::<Expression>(instance) else { return done(Value::Bool(false)) };
+    let limits = limits(expression.limits, arguments, 1);
+    let outcome = match &expression.regex {
+        Ok(regex) if limits == expression.limits => search(regex, subject),
+        Ok(_) => search(&Regex::deferred(&expression.pattern, limits), subject),
+        Err(error) => Err(format!("vmod re: error compiling regex: {error}")),
+    };
+    settle(context, instance, outcome, scratch)
+}
+
+/// `.match_dyn()`, `re.match_dyn()`. After a wrong expression there is no last match.
+pub(crate) fn matches_dynamic(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let pattern = String::from_utf8_lossy(scratch.get(arguments.text(0)));
+    let limits = limits(context.program().regex_limits(), arguments, 2);
+    let fault = match Regex::new(&pattern, limits) {
+        _ if !arguments.text(0).is_set() => "vmod re: the regex is NULL".to_owned(),
+        Ok(regex) => {
+            let outcome = search(&regex, scratch.get(arguments.text(1)));
+            return settle(context, instance, outcome, scratch);
+        }
+        Err(error) => format!("vmod re: error compiling regex \"{pattern}\": {}", described(&error)),
+    };
+    context.log(Tag::VCLError, fault.as_bytes());
+    context.task().captures.forget(instance);
+    done(Value::Bool(false))
+}
+
+/// Looks for the expression; whether there are more groups than can be asked for, too.
+fn search(regex: &Regex, subject: &[u8]) -> Result<Option<(Found, bool)>, String> {
+    let gave_up = |text: &str| format!("vmod re: regex match failed: {text}");
+    let compiled = regex.compiled().map_err(|error| gave_up(&error.0))?;
+    let mut locations = compiled.capture_locations();
+    if compiled.captures_read(&mut locations, subject).map_err(|error| gave_up(&error.to_string()))?.is_none() {
+        return Ok(None);
+    }
+    let mut found = Found { text: Vec::new(), groups: Vec::new(), names: Vec::new() };
+    for number in 0..locations.len().min(GROUPS_MAX) {
+        let place = locations.get(number);
+        // `\K` can put the start behind the end.
+        found.text.extend_from_slice(place.and_then(|(start, end)| subject.get(start..end)).unwrap_or(b""));
+        found.groups.push((found.text.len(), place.is_some()));
+    }
+    let names = compiled.capture_names().iter().enumerate().take(GROUPS_MAX);
+    found.names = names.filter_map(|(number, name)| Some((name.clone()?, number))).collect();
+    let has_more = (GROUPS_MAX..locations.len()).any(|number| locations.get(number).is_some());
+    Ok(Some((found, has_more)))
+}
+
+fn settle(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    outcome: Result<Option<(Found, bool)>, String>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let found = match outcome {
+        Ok(Some((found, has_more))) => {
+            if has_more {
+                let text = format!("vmod re: capturing substrings exceed max {}", GROUPS_MAX - 1);
+                context.log(Tag::VCLError, text.as_bytes());
+            }
+            Some(found)
+        }
+        Ok(None) => None,
+        Err(text) => {
+            context.log(Tag::VCLError, text.as_bytes());
+            None
+        }
+    };
+    let is_match = found.is_some();
+    let task = context.task();
+    let limit_bytes = task.room_bytes(scratch);
+    task.captures.keep(instance, found, limit_bytes)?;
+    done(Value::Bool(is_match))
+}
+
+/// `.backref()`, `re.backref()`
+pub(crate) fn backref(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Value {
+    let number = usize::try_from(arguments.int(0)).unwrap_or(usize::MAX);
+    if number >= GROUPS_MAX {
+        let text = format!("vmod re: backref {} out of range", arguments.int(0));
+        context.log(Tag::VCLError, text.as_bytes());
+        return Value::Text(arguments.text(1));
+    }
+    group(context, instance, "backref", arguments, scratch, |_| Some(number))
+}
+
+/// `.namedref()`, `re.namedref()`
+pub(crate) fn namedref(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Value {
+    let wanted = scratch.get(arguments.text(0)).to_vec();
+    group(context, instance, "namedref", arguments, scratch, |found| {
+        found.names.iter().find(|(name, _)| name.as_bytes() == wanted).map(|(_, number)| *number)
+    })
+}
+
+/// The text of a group of the last match, else the fallback.
+fn group(
+    context: &mut dyn VmodContext,
+    instance: Option<u32>,
+    function: &str,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+    number: impl FnOnce(&Found) -> Option<usize>,
+) -> Value {
+    let fallback = Value::Text(arguments.text(1));
+    let Some(capture) = context.task().captures.of(instance) else {
+        context.log(Tag::VCLError, format!("vmod re: {function} called without prior match").as_bytes());
+        return fallback;
+    };
+    let Some(found) = &capture.found else { return fallback };
+    match number(found).map(|number| found.group(number)) {
+        Some(Some(text)) => Value::Text(scratch.put(text)),
+        Some(None) => fallback,
+        None => {
+            let name = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+            context.log(Tag::VCLError, format!("vmod re: there is no group named {name:?}").as_bytes());
+            fallback
+        }
+    }
+}
+
+/// `re.version()`
+pub(crate) fn version(scratch: &mut Scratch) -> Value {
+    Value::Text(scratch.put(VERSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &str, subject: &str) -> Option<(Vec<Option<String>>, bool)> {
+        let regex = Regex::new(pattern, RegexLimits::default()).unwrap();
+        let (found, has_more) = search(&regex, subject.as_bytes()).unwrap()?;
+        let text = |number| found.group(number).map(|text| String::from_utf8_lossy(text).into_owned());
+        Some(((0..found.groups.len()).map(text).collect(), has_more))
+    }
+
+    #[test]
+    fn groups_that_took_no_part_differ_from_empty_ones() {
+        let (groups, has_more) = found("(b)(x)?()(c)", "abcd").unwrap();
+        let groups: Vec<Option<&str>> = groups.iter().map(Option::as_deref).collect();
+        assert_eq!(groups, [Some("bc"), Some("b"), None, Some(""), Some("c")]);
+        assert!(!has_more);
+        assert_eq!(found("x", "abc"), None);
+    }
+
+    #[test]
+    fn only_ten_groups_can_be_asked_for() {
+        let (groups, has_more) = found(&"(.)".repeat(12), "abcdefghijklm").unwrap();
+        assert_eq!((groups.len(), has_more), (11, true));
+        assert_eq!(groups[10].as_deref(), Some("j"));
+    }
+
+    #[test]
+    fn a_runaway_match_is_given_up() {
+        let regex = Regex::new("^(a+)+$", RegexLimits::default()).unwrap();
+        let subject = [[b'a'; 60].as_slice(), b"b"].concat();
+        assert!(search(&regex, &subject).unwrap_err().contains("match limit exceeded"));
+    }
+
+    #[test]
+    fn what_a_task_remembers_is_bounded() {
+        let found = |bytes: usize| Some(Found { text: vec![0; bytes], groups: vec![(bytes, true)], names: Vec::new() });
+        let mut captures = Captures::default();
+        for _ in 0..10 {
+            captures.keep(Some(1), found(600), 1000).unwrap();
+        }
+        assert!(captures.keep(Some(2), found(600), 1000).is_err());
+        captures.keep(Some(1), None, 1000).unwrap();
+        captures.keep(Some(2), found(600), 1000).unwrap();
+    }
+}

@@ -1,0 +1,29 @@
+//! What must hold of any script's text; called by the fuzzer and, over its corpus, by the tests.
+
+use crate::macros::Macros;
+use crate::words::{Script, WORDS_MAX};
+
+/// Cuts a text into commands, and its blocks again; expands the macros in every word. Nothing may panic or go on for ever,
+/// and every word must say a line of the text.
+pub fn exercise(text: &[u8]) {
+    let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
+    let macros = Macros::new([("a".to_owned(), "b c".to_owned())]);
+    for command in Script::new(text, 1) {
+        match command {
+            Ok(command) => {
+                assert!(!command.words.is_empty() && command.words.len() <= WORDS_MAX);
+                assert!(command.line >= 1 && command.line <= lines);
+                for word in &command.words {
+                    assert!(word.line >= command.line && word.line <= lines);
+                    let _ = macros.expand(&word.bytes, true);
+                    let _ = macros.expand(&word.bytes, false);
+                    // A block is a script itself.
+                    for inner in Script::new(&word.bytes, word.line).flatten() {
+                        assert!(inner.line >= word.line);
+                    }
+                }
+            }
+            Err(error) => assert!(error.line >= 1 && error.line <= lines && !error.message.is_empty()),
+        }
+    }
+}

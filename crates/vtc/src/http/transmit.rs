@@ -1,0 +1,282 @@
+//! What is sent: requests, responses and chunks, put together from the words of a command.
+
+use body::Gzip;
+use rand::Rng;
+
+use super::{Http, deflate};
+use crate::specification::Arguments;
+use crate::test::Outcome;
+
+/// Most bytes of one generated body, chunk or header.
+const GENERATED_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a patterned chunk that are sent at a time; a multiple of the pattern.
+const PATTERN_STEP_BYTES: usize = 16 << 10;
+
+/// A message that is being put together.
+struct Draft {
+    bytes: Vec<u8>,
+    body: Option<Vec<u8>>,
+    has_own_body: bool,
+    has_length: bool,
+    has_host: bool,
+}
+
+impl Http {
+    pub(super) fn send_request(&mut self, arguments: &mut Arguments) -> Outcome {
+        let (mut method, mut url, mut protocol) = (b"GET".to_vec(), b"/".to_vec(), b"HTTP/1.1".to_vec());
+        self.head_was_asked_for = false;
+        while let Some(option) = arguments.peek() {
+            match option.text().as_str() {
+                "-url" => url = value(arguments)?,
+                "-proto" => protocol = value(arguments)?,
+                "-method" | "-req" => {
+                    method = value(arguments)?;
+                    self.head_was_asked_for = method == b"HEAD";
+                }
+                "-up" => return Err(self.skip_http2("txreq -up")),
+                _ => break,
+            }
+        }
+        let first = [&method[..], b" ", &url, b" ", &protocol, b"\r\n"].concat();
+        let adds_host = protocol == b"HTTP/1.1";
+        let draft = Draft { bytes: first, body: None, has_own_body: false, has_length: true, has_host: !adds_host };
+        self.send_message("txreq", draft, arguments)
+    }
+
+    pub(super) fn send_response(&mut self, arguments: &mut Arguments) -> Outcome {
+        let (mut protocol, mut status, mut reason) = (b"HTTP/1.1".to_vec(), b"200".to_vec(), b"OK".to_vec());
+        while let Some(option) = arguments.peek() {
+            match option.text().as_str() {
+                "-proto" => protocol = value(arguments)?,
+                "-status" => status = value(arguments)?,
+                "-reason" => reason = value(arguments)?,
+                _ => break,
+            }
+        }
+        let first = [&protocol[..], b" ", &status, b" ", &reason, b"\r\n"].concat();
+        // Says that it has no body unless told otherwise.
+        let body = Some(Vec::new());
+        let draft = Draft { bytes: first, body, has_own_body: false, has_length: true, has_host: true };
+        self.send_message("txresp", draft, arguments)
+    }
+
+    fn send_message(&mut self, name: &str, mut draft: Draft, arguments: &mut Arguments) -> Outcome {
+        self.add_headers(&mut draft, arguments)?;
+        self.add_body(&mut draft, arguments)?;
+        if let Some(word) = arguments.next() {
+            return Err(self.journal.fail(format!("Unknown http {name} spec: {}", word.text())));
+        }
+        let mut bytes = draft.bytes;
+        if !draft.has_host {
+            bytes.extend_from_slice(b"Host: ");
+            bytes.extend(self.journal.test.macros.get("localhost").unwrap_or_else(|| b"127.0.0.1".to_vec()));
+            bytes.extend_from_slice(b"\r\n");
+        }
+        if let Some(body) = draft.body.as_ref().filter(|_| draft.has_length) {
+            bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend(draft.body.unwrap_or_default());
+        self.journal.dump(4, name, &bytes);
+        self.send(&bytes)
+    }
+
+    fn add_headers(&mut self, draft: &mut Draft, arguments: &mut Arguments) -> Outcome {
+        while let Some(option) = arguments.peek() {
+            match option.text().as_str() {
+                "-nolen" => {
+                    arguments.next();
+                    draft.has_length = false;
+                }
+                "-nohost" => {
+                    arguments.next();
+                    draft.has_host = true;
+                }
+                "-hdr" => {
+                    let line = value(arguments)?;
+                    draft.has_host |= line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"Host:"));
+                    draft.bytes.extend(line);
+                    draft.bytes.extend_from_slice(b"\r\n");
+                }
+                "-hdrlen" => {
+                    draft.bytes.extend(value(arguments)?);
+                    draft.bytes.extend_from_slice(b": ");
+                    let length = self.length(arguments)?;
+                    draft.bytes.extend((0..length).rev().map(|left| b'0' + (left % 10) as u8));
+                    draft.bytes.extend_from_slice(b"\r\n");
+                }
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_body(&mut self, draft: &mut Draft, arguments: &mut Arguments) -> Outcome {
+        while let Some(option) = arguments.peek() {
+            let option = option.text();
+            let body = match option.as_str() {
+                "-gzipresidual" => {
+                    arguments.next();
+                    let residual = arguments.number("the residual")?;
+                    if residual > 7 {
+                        return Err(self.journal.fail(format!("-gzipresidual is 0 to 7, not {residual}")));
+                    }
+                    self.gzip_residual = usize::try_from(residual).ok();
+                    continue;
+                }
+                "-gziplevel" => {
+                    arguments.next();
+                    self.gzip_level = u32::try_from(arguments.number("the level")?).unwrap_or(9).min(9);
+                    continue;
+                }
+                "-body" => with_nuls(&value(arguments)?),
+                "-bodyfrom" => {
+                    let path = String::from_utf8_lossy(&value(arguments)?).into_owned();
+                    std::fs::read(&path)
+                        .map_err(|error| self.journal.fail(format!("-bodyfrom: cannot read {path}: {error}")))?
+                }
+                "-bodylen" => {
+                    arguments.next();
+                    synthetic_body(self.length_above_zero(arguments)?, None)
+                }
+                "-gziplen" => {
+                    arguments.next();
+                    let plain = synthetic_body(self.length_above_zero(arguments)?, Some(&mut rand::thread_rng()));
+                    self.gzip(draft, &plain)?
+                }
+                "-gzipbody" => {
+                    let plain = value(arguments)?;
+                    self.gzip(draft, &plain)?
+                }
+                _ => break,
+            };
+            if std::mem::replace(&mut draft.has_own_body, true) {
+                return Err(self.journal.fail(format!("{option}: the message has a body already")));
+            }
+            draft.body = Some(body);
+        }
+        Ok(())
+    }
+
+    fn length(&self, arguments: &mut Arguments) -> Outcome<usize> {
+        let length = arguments.number("the length")?;
+        if length > GENERATED_BYTES_MAX {
+            return Err(self.journal.fail(format!("a length of more than {GENERATED_BYTES_MAX} bytes: {length}")));
+        }
+        Ok(usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    fn length_above_zero(&self, arguments: &mut Arguments) -> Outcome<usize> {
+        let length = self.length(arguments)?;
+        if length == 0 { Err(self.journal.fail("the length must be more than 0")) } else { Ok(length) }
+    }
+
+    fn gzip(&mut self, draft: &mut Draft, plain: &[u8]) -> Outcome<Vec<u8>> {
+        draft.bytes.extend_from_slice(b"Content-Encoding: gzip\r\n");
+        let mut machine = Gzip::new(self.gzip_level);
+        let mut packed = Vec::new();
+        let done = machine.push(plain, &mut packed).and_then(|()| machine.finish(&mut packed));
+        if let Err(error) = done {
+            self.fault(format!("Gzip error: {}", error.text()))?;
+        }
+        if let Some(stopping) = self.gzip_residual.and_then(|residual| deflate::stopping_at(&packed, residual)) {
+            packed = stopping;
+        }
+        if let Some(found) = deflate::positions(&packed) {
+            for (name, bit) in [("startbit", found.start), ("lastbit", found.last), ("stopbit", found.stop)] {
+                self.journal.log(4, format!("{name} = {bit} {}/{}", bit / 8, bit % 8));
+            }
+        }
+        self.body_length = packed.len().to_string();
+        self.journal.log(3, format!("new bodylen {}", packed.len()));
+        self.journal.dump(4, "body", &packed);
+        Ok(packed)
+    }
+
+    pub(super) fn send_chunk(&mut self, bytes: &[u8]) -> Outcome {
+        let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+        chunk.extend_from_slice(bytes);
+        chunk.extend_from_slice(b"\r\n");
+        self.journal.dump(4, "chunked", &chunk);
+        self.send(&chunk)
+    }
+
+    /// A chunk of `01234567…`; without length, the last one.
+    pub(super) fn send_patterned_chunk(&mut self, length: u64) -> Outcome {
+        if length == 0 {
+            self.journal.dump(4, "chunked", b"0\r\n\r\n");
+            return self.send(b"0\r\n\r\n");
+        }
+        let pattern: Vec<u8> = (0..PATTERN_STEP_BYTES).map(|index| b'0' + (index % 8) as u8).collect();
+        let head = format!("{length:x}\r\n").into_bytes();
+        self.journal.dump(4, "chunked", &head);
+        if length < PATTERN_STEP_BYTES as u64 {
+            return self.send(&[&head, &pattern[..length as usize], b"\r\n"].concat());
+        }
+        self.send(&head)?;
+        let mut left = length;
+        while left > 0 {
+            let step = left.min(PATTERN_STEP_BYTES as u64);
+            self.send(&pattern[..step as usize])?;
+            left -= step;
+        }
+        self.send(b"\r\n")
+    }
+}
+
+/// The word behind an option.
+fn value(arguments: &mut Arguments) -> Outcome<Vec<u8>> {
+    let option = arguments.next().map(|word| word.text()).unwrap_or_default();
+    arguments.need(&format!("what follows {option}")).map(|word| word.bytes)
+}
+
+/// `\0` in a body stands for a NUL: no other way of writing one gets that far.
+fn with_nuls(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.iter().peekable();
+    while let Some(byte) = rest.next() {
+        let is_nul = *byte == b'\\' && rest.next_if_eq(&&b'0').is_some();
+        bytes.push(if is_nul { 0 } else { *byte });
+    }
+    bytes
+}
+
+/// A body of lines of 64 bytes: a pattern that differs from line to line, or noise.
+fn synthetic_body(length: usize, mut noise: Option<&mut dyn rand::RngCore>) -> Vec<u8> {
+    // The printable characters between `!` and `}`.
+    let printable = |number: usize| b'!' + (number % 93) as u8;
+    let mut body: Vec<u8> = (0..length)
+        .map(|index| match (index % 64, &mut noise) {
+            (63, _) => b'\n',
+            (_, Some(noise)) => noise.gen_range(b' '..b' ' + 95),
+            (column, None) => printable(index / 64 + column),
+        })
+        .collect();
+    if let Some(last) = body.last_mut() {
+        *last = b'\n';
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synthetic_bodies_are_lines_that_shift() {
+        let body = synthetic_body(130, None);
+        assert_eq!(
+            (body[0], body[1], body[63], body[64], body[128], body[129]),
+            (b'!', b'"', b'\n', b'"', b'#', b'\n')
+        );
+        assert_eq!(synthetic_body(1, None), b"\n");
+        let noise = synthetic_body(1000, Some(&mut rand::thread_rng()));
+        assert!(noise.iter().all(|byte| *byte == b'\n' || (b' '..=b'~').contains(byte)));
+        assert_eq!(noise[63], b'\n');
+    }
+
+    #[test]
+    fn a_nul_is_written_with_a_backslash() {
+        assert_eq!(with_nuls(b"a\\0b\\1\\"), b"a\0b\\1\\");
+    }
+}

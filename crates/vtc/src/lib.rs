@@ -1,0 +1,69 @@
+//! `copal test`, also as `varnishtest`: runs test scripts (`.vtc`), each of them a story of clients, servers and a daemon.
+//!
+//! ```text
+//! runner (runner.rs): one process ──starts──► one process a script (script.rs), in its own folder
+//!   -j at a time, time limit, report            parser words.rs, walk specification.rs
+//!   takes down what a script leaves behind      client server varnish logexpect process tunnel barrier syslog haproxy shell
+//! ```
+//!
+//! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that a script means the same
+//! to both. *Invariants:* the daemon is seen only from outside (command line, CLI, sockets, shared memory); a script ends,
+//! at its time limit if not before, and nothing that it started lives on.
+//! Read next: `words.rs`, `specification.rs`, `script.rs`.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod address;
+mod barrier;
+mod client;
+pub mod exercise;
+mod feature;
+mod haproxy;
+mod http;
+mod journal;
+mod logexpect;
+mod macros;
+mod matching;
+mod options;
+mod process;
+mod proxy_header;
+mod report;
+mod rounds;
+mod runner;
+mod script;
+mod server;
+mod settings;
+mod shell;
+mod specification;
+mod syslog;
+mod test;
+mod threads;
+mod tunnel;
+mod varnish;
+mod words;
+
+use std::ffi::OsString;
+
+/// This very program, even when its file has been replaced meanwhile.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+/// First argument of a process that runs one script.
+const SCRIPT_ARGUMENT: &str = "--run-script";
+
+/// Runs scripts. `arguments` are those behind the program's name. Returns the exit status: 0 all passed (or some were
+/// skipped), 1 some failed although the run went on, 2 one failed or the command line is wrong, 77 all were skipped.
+#[must_use]
+pub fn run(arguments: &[OsString]) -> i32 {
+    let first = arguments.first().and_then(|argument| argument.to_str());
+    match (first, arguments.get(1)) {
+        (Some(process::terminal::ARGUMENT), _) => process::terminal::lead(&arguments[1..]),
+        (Some(SCRIPT_ARGUMENT), Some(settings)) => match serde_json::from_str(&settings.to_string_lossy()) {
+            Ok(settings) => script::run(settings),
+            Err(error) => {
+                eprintln!("{SCRIPT_ARGUMENT}: only the test runner starts this ({error})");
+                script::FAILED
+            }
+        },
+        _ => runner::run(arguments),
+    }
+}

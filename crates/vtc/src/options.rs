@@ -1,0 +1,232 @@
+//! The command line: one table feeds parsing and help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use surface::test_script;
+
+/// One option.
+struct OptionRow {
+    letter: char,
+    argument: &'static str,
+    text: &'static str,
+}
+
+const fn option(letter: char, argument: &'static str, text: &'static str) -> OptionRow {
+    OptionRow { letter, argument, text }
+}
+
+const OPTIONS: &[OptionRow] = &[
+    option('b', "size", "Most bytes of a test's log that are kept (default: 1M)"),
+    option('C', "", "Taken and ignored: cleaning up needs no process of its own"),
+    option('D', "name=val", "Define macro (varnishd=PATH: the daemon to test)"),
+    option('h', "", "This text; --help-commands and --help-features list what scripts can say"),
+    option('i', "", "Find the daemon and its tools in the build tree around"),
+    option('j', "jobs", "Run this many tests at a time"),
+    option('k', "", "Go on when a test fails"),
+    option('L', "", "Always leave the tests' folders (vtc.*)"),
+    option('l', "", "Leave a test's folder when it fails"),
+    option('n', "iterations", "Run every test this many times"),
+    option('p', "name=val", "Give every daemon a parameter"),
+    option('q', "", "Report failures only"),
+    option('t', "duration", "End a test after this many seconds (default: 60)"),
+    option('v', "", "Report the whole log of every test"),
+    option('W', "", "Have the daemon log its locks (debug bit witness)"),
+];
+
+/// Which folders are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// None.
+    Nothing,
+    /// Those of tests that failed.
+    Failed,
+    /// All.
+    Everything,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Most bytes of a log that are kept.
+    pub log_bytes_max: usize,
+    /// Macros by name.
+    pub macros: Vec<(String, String)>,
+    /// Whether a build tree is tested.
+    pub in_build_tree: bool,
+    /// Tests at a time.
+    pub jobs: usize,
+    /// Whether to go on behind a failure.
+    pub goes_on: bool,
+    /// Which folders are left.
+    pub leave: Leave,
+    /// Times that each test runs.
+    pub iterations: u32,
+    /// Parameters for every daemon.
+    pub parameters: Vec<String>,
+    /// 0 failures only, 1 a line a test, 2 all logs.
+    pub verbosity: u8,
+    /// Seconds that a test may take.
+    pub seconds_max: u64,
+    /// The scripts.
+    pub scripts: Vec<PathBuf>,
+}
+
+/// What the command line comes to.
+#[derive(Debug)]
+pub enum Parsed {
+    /// Run scripts.
+    Run(Box<Options>),
+    /// Print this and end well.
+    Print(String),
+}
+
+/// Reads the command line; `seconds_max` is the time limit unless it says otherwise.
+///
+/// # Errors
+/// What is wrong with it, and the exit status.
+pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String, i32)> {
+    let mut options = Options {
+        log_bytes_max: 1 << 20,
+        macros: Vec::new(),
+        in_build_tree: false,
+        jobs: 1,
+        goes_on: false,
+        leave: Leave::Nothing,
+        iterations: 1,
+        parameters: Vec::new(),
+        verbosity: 1,
+        seconds_max,
+        scripts: Vec::new(),
+    };
+    let mut parser = lexopt::Parser::from_args(arguments.iter().cloned());
+    let usage = |what: String| (format!("{what}\n{}", help()), 1);
+    loop {
+        let letter = match parser.next() {
+            Ok(None) => break,
+            Ok(Some(lexopt::Arg::Value(script))) => {
+                options.scripts.push(script.into());
+                continue;
+            }
+            // Compat: with the stock runner -h is as wrong as any other letter, and its status 1.
+            Ok(Some(lexopt::Arg::Short('h'))) => return Err((help(), 1)),
+            Ok(Some(lexopt::Arg::Long("help"))) => return Ok(Parsed::Print(help())),
+            Ok(Some(lexopt::Arg::Long("help-commands"))) => return Ok(Parsed::Print(commands())),
+            Ok(Some(lexopt::Arg::Long("help-features"))) => return Ok(Parsed::Print(features())),
+            Ok(Some(lexopt::Arg::Short(letter))) => letter,
+            Ok(Some(lexopt::Arg::Long(name))) => return Err(usage(format!("invalid option -- '--{name}'"))),
+            Err(error) => return Err(usage(error.to_string())),
+        };
+        let Some(row) = OPTIONS.iter().find(|row| row.letter == letter) else {
+            return Err(usage(format!("invalid option -- '{letter}'")));
+        };
+        let mut argument = String::new();
+        if !row.argument.is_empty() {
+            let given = parser.value().map_err(|_| usage(format!("option requires an argument -- '{letter}'")))?;
+            argument = given.to_string_lossy().into_owned();
+        }
+        let wrong = || (format!("Cannot parse {letter} opt '{argument}'"), 2);
+        let number = || argument.parse::<u64>().map_err(|_| wrong());
+        match letter {
+            'b' => options.log_bytes_max = bytes(&argument).ok_or_else(wrong)?,
+            'D' => {
+                let (name, text) = argument.split_once('=').ok_or_else(wrong)?;
+                options.macros.push((name.to_owned(), text.to_owned()));
+            }
+            'i' => options.in_build_tree = true,
+            'j' => options.jobs = usize::try_from(number()?).unwrap_or(usize::MAX).max(1),
+            'k' => options.goes_on = !options.goes_on,
+            'L' => options.leave = Leave::Everything,
+            'l' => options.leave = Leave::Failed,
+            'n' => options.iterations = u32::try_from(number()?).map_err(|_| wrong())?.max(1),
+            'p' => options.parameters.push(argument),
+            'q' => options.verbosity = options.verbosity.saturating_sub(1),
+            't' => options.seconds_max = number()?,
+            'v' => options.verbosity = (options.verbosity + 1).min(2),
+            'W' => options.parameters.push("debug=+witness".to_owned()),
+            _ => {}
+        }
+    }
+    if options.scripts.is_empty() {
+        return Err(usage("no script was named".to_owned()));
+    }
+    Ok(Parsed::Run(Box::new(options)))
+}
+
+/// A size such as `64k` or `1M`.
+fn bytes(text: &str) -> Option<usize> {
+    let digits = text.trim_end_matches(['b', 'B']);
+    let (digits, shift) = match digits.char_indices().last()? {
+        (at, 'k' | 'K') => (&digits[..at], 10),
+        (at, 'm' | 'M') => (&digits[..at], 20),
+        (at, 'g' | 'G') => (&digits[..at], 30),
+        _ => (digits, 0),
+    };
+    let number: usize = digits.parse().ok()?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes <= u32::MAX as usize)
+}
+
+fn help() -> String {
+    let mut text = "usage: copal test [options] file ... (or: varnishtest [options] file ...)\n".to_owned();
+    for row in OPTIONS {
+        let flag = if row.argument.is_empty() {
+            format!("-{}", row.letter)
+        } else {
+            format!("-{} {}", row.letter, row.argument)
+        };
+        text += &format!("    {flag:<16} # {}\n", row.text);
+    }
+    text + "\
+The daemon is the varnishd beside this program, else the one in PATH, else this program itself.
+exit status: 0 passed, 1 failed (with -k), 2 failed, 77 skipped
+"
+}
+
+fn commands() -> String {
+    let mut text = String::new();
+    let mut place = None;
+    for row in test_script::COMMANDS {
+        if place != Some(row.place) {
+            text += &format!("{}:\n", row.place.text());
+            place = Some(row.place);
+        }
+        text += &format!("    {:<16} {}\n", row.name, row.text);
+    }
+    text
+}
+
+fn features() -> String {
+    test_script::FEATURES.iter().map(|row| format!("{:<20} {}\n", row.name, row.text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Result<Parsed, (String, i32)> {
+        parse(&line.iter().map(OsString::from).collect::<Vec<_>>(), 60)
+    }
+
+    #[test]
+    fn options_are_those_of_the_stock_runner() {
+        let line =
+            ["-b", "64k", "-C", "-D", "a=b=c", "-j4", "-k", "-l", "-n", "3", "-p", "x=y", "-q", "-t", "9", "a.vtc"];
+        let Ok(Parsed::Run(options)) = parsed(&line) else { panic!() };
+        assert_eq!((options.log_bytes_max, options.jobs, options.iterations, options.seconds_max), (65536, 4, 3, 9));
+        assert_eq!(options.macros, [("a".to_owned(), "b=c".to_owned())]);
+        assert_eq!((options.goes_on, options.leave, options.verbosity), (true, Leave::Failed, 0));
+        assert_eq!((options.parameters, options.scripts), (vec!["x=y".to_owned()], vec![PathBuf::from("a.vtc")]));
+    }
+
+    #[test]
+    fn a_wrong_line_is_told_how_one_looks() {
+        assert_eq!(parsed(&[]).unwrap_err().1, 1);
+        assert_eq!(parsed(&["-Z", "a.vtc"]).unwrap_err().1, 1);
+        assert_eq!(parsed(&["-D", "x", "a.vtc"]).unwrap_err(), ("Cannot parse D opt 'x'".to_owned(), 2));
+        assert_eq!(parsed(&["-b", "lots", "a.vtc"]).unwrap_err().1, 2);
+        assert!(parsed(&["-h"]).unwrap_err().0.starts_with("usage: "));
+        for flag in ["--help", "--help-commands", "--help-features"] {
+            assert!(matches!(parsed(&[flag]), Ok(Parsed::Print(text)) if text.len() > 100), "{flag}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! How often clients and servers go through their block, and on which connections: `-repeat`, `-keepalive`, `-rcvbuf`.
+
+use crate::journal::Journal;
+use crate::specification::Arguments;
+use crate::test::Outcome;
+
+/// How often, and on which connections.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    /// Times that the block is carried out.
+    pub repeat: u64,
+    /// All on one connection.
+    pub keepalive: bool,
+    /// Size of the receive buffer, in bytes; `None` for the system's choice.
+    pub receive_buffer_bytes: Option<usize>,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Rounds { repeat: 1, keepalive: false, receive_buffer_bytes: None }
+    }
+}
+
+impl Rounds {
+    /// Takes an option; false when it is not one of these.
+    ///
+    /// # Errors
+    /// Its argument is missing or wrong.
+    pub fn option(&mut self, option: &str, arguments: &mut Arguments) -> Outcome<bool> {
+        match option {
+            "-repeat" => self.repeat = arguments.number("the count")?,
+            "-keepalive" => self.keepalive = true,
+            "-rcvbuf" => self.receive_buffer_bytes = usize::try_from(arguments.number("the size")?).ok(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Logs the start.
+    pub fn announce(&self, journal: &Journal, address: &str) {
+        let how = if self.keepalive { " using keepalive" } else { "" };
+        journal.log(2, format!("Started on {address} ({} iterations{how})", self.repeat));
+    }
+}

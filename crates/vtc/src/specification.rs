@@ -1,0 +1,244 @@
+//! Runs a script, or the script within a block: command after command, for whoever it is about.
+//!
+//! What a command means is the [`Actor`]'s affair (a client, a server, a tunnel, the test itself); the commands that are
+//! understood everywhere are here: `barrier`, `delay`, `loop`, `shell`, `include`, `filewrite`.
+//!
+//! *Invariant:* when a test has failed or come to its end, no further command is started.
+
+use std::io::Write;
+use std::time::Duration;
+
+use surface::test_script;
+
+use crate::journal::{Journal, Place};
+use crate::test::{Cancel, Outcome};
+use crate::words::{Command, Script, Word};
+use crate::{barrier, shell};
+
+/// Deepest nesting of `loop` and `include`.
+const NESTING_MAX: u32 = 64;
+/// Largest file that may be included, in bytes.
+const INCLUDE_BYTES_MAX: u64 = 16 << 20;
+
+/// Who carries out the commands of a script.
+pub trait Actor {
+    /// Carries out a command; false when there is no such command here.
+    ///
+    /// # Errors
+    /// The test has failed, or is over.
+    fn command(&mut self, journal: &Journal, name: &str, arguments: &mut Arguments) -> Outcome<bool>;
+
+    /// Stops this actor's thread.
+    fn cancel(&self) -> &Cancel;
+}
+
+/// The words behind a command's name.
+pub struct Arguments {
+    words: std::vec::IntoIter<Word>,
+    journal: Journal,
+    name: String,
+}
+
+impl Arguments {
+    /// The next word, if there is one.
+    pub fn next(&mut self) -> Option<Word> {
+        self.words.next()
+    }
+
+    /// The next word without taking it.
+    pub fn peek(&self) -> Option<&Word> {
+        self.words.as_slice().first()
+    }
+
+    /// The next word, which must be there; `what` says what it is.
+    ///
+    /// # Errors
+    /// It is not there: the test fails.
+    pub fn need(&mut self, what: &str) -> Outcome<Word> {
+        self.next().ok_or_else(|| self.journal.fail(format!("{}: {what} is missing", self.name)))
+    }
+
+    /// [`Arguments::need`] as text.
+    ///
+    /// # Errors
+    /// It is not there: the test fails.
+    pub fn text(&mut self, what: &str) -> Outcome<String> {
+        self.need(what).map(|word| word.text())
+    }
+
+    /// A whole number, decimal or with `0x` or `0` in front.
+    ///
+    /// # Errors
+    /// It is not there, or is none: the test fails.
+    pub fn number(&mut self, what: &str) -> Outcome<u64> {
+        let text = self.text(what)?;
+        parse_number(&text)
+            .ok_or_else(|| self.journal.fail(format!("{}: {what} is no whole number: '{text}'", self.name)))
+    }
+
+    /// A time in seconds, with or without a fraction.
+    ///
+    /// # Errors
+    /// It is not there, or is none: the test fails.
+    pub fn seconds(&mut self, what: &str) -> Outcome<Duration> {
+        let text = self.text(what)?;
+        let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        seconds.ok_or_else(|| self.journal.fail(format!("{}: {what} is no time in seconds: '{text}'", self.name)))
+    }
+
+    /// Nothing may be left.
+    ///
+    /// # Errors
+    /// Something is: the test fails.
+    pub fn end(&mut self) -> Outcome {
+        match self.next() {
+            None => Ok(()),
+            Some(word) => Err(self.journal.fail(format!("{}: unexpected word '{}'", self.name, word.text()))),
+        }
+    }
+}
+
+/// A whole number as C's strtoul reads it with base 0, but nothing may follow it.
+pub fn parse_number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_prefix('+').unwrap_or(text);
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    match text.strip_prefix('0') {
+        Some(digits) if !digits.is_empty() => u64::from_str_radix(digits, 8).ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+/// Runs a script; returns early, and well, when the test comes to its end.
+///
+/// # Errors
+/// A command has failed, or the thread is to stop.
+pub fn run(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn Actor) -> Outcome {
+    run_nested(journal, text, first_line, actor, 0)
+}
+
+fn run_nested(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn Actor, depth: u32) -> Outcome {
+    if depth > NESTING_MAX {
+        return Err(journal.fail(format!("more than {NESTING_MAX} scripts within each other")));
+    }
+    let outer = journal.place();
+    for cut in Script::new(text, first_line) {
+        if journal.test.is_stopping() {
+            return Err(journal.test.stop_reason());
+        }
+        if journal.test.is_over() {
+            break;
+        }
+        let Command { mut words, line, source } = cut.map_err(|error| {
+            journal.set_place(Place { line: error.line, source: String::new() });
+            journal.fail(format!("Syntax error: {}", error.message))
+        })?;
+        let cut_source: String = source.chars().take(60).collect();
+        let dots = if cut_source.len() < source.len() { "..." } else { "" };
+        journal.log(2, format!("=== {cut_source}{dots}"));
+        journal.set_place(Place { line, source });
+        for word in &mut words {
+            word.bytes = journal.expand(&word.bytes)?;
+        }
+        let name = words.remove(0).text();
+        let mut arguments = Arguments { words: words.into_iter(), journal: journal.clone(), name: name.clone() };
+        if name == "loop" {
+            let count = arguments.number("the count")?;
+            let block = arguments.need("the block")?;
+            arguments.end()?;
+            for round in 0..count {
+                if journal.test.is_over() {
+                    break;
+                }
+                journal.log(4, format!("Loop #{round}"));
+                run_nested(journal, &block.bytes, block.line, actor, depth + 1)?;
+            }
+        } else if name == "include" {
+            include(journal, &mut arguments, actor, depth)?;
+        } else if !actor.command(journal, &name, &mut arguments)? && !everywhere(journal, &name, &mut arguments, actor)?
+        {
+            return Err(unknown(journal, &name));
+        }
+    }
+    journal.set_place(outer);
+    Ok(())
+}
+
+/// The commands that are understood everywhere; false when it is none of them.
+fn everywhere(journal: &Journal, name: &str, arguments: &mut Arguments, actor: &dyn Actor) -> Outcome<bool> {
+    match name {
+        "barrier" => barrier::command(journal, arguments, actor.cancel())?,
+        "delay" => {
+            let time = arguments.seconds("the time")?;
+            arguments.end()?;
+            journal.log(3, format!("delaying {} second(s)", time.as_secs_f64()));
+            actor.cancel().sleep(time)?;
+        }
+        "shell" => shell::command(journal, arguments, actor.cancel())?,
+        "filewrite" => file_write(journal, arguments)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn include(journal: &Journal, arguments: &mut Arguments, actor: &mut dyn Actor, depth: u32) -> Outcome {
+    let mut name = Some(arguments.text("the file")?);
+    while let Some(path) = name {
+        let failed = |reason: &str| Err(journal.fail(format!("include: cannot read {path}: {reason}")));
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.len() > INCLUDE_BYTES_MAX => return failed("it is too large"),
+            Ok(metadata) if !metadata.is_file() => return failed("it is no file"),
+            Ok(_) => {}
+            Err(error) => return failed(&error.to_string()),
+        }
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) => return failed(&error.to_string()),
+        };
+        journal.log(3, format!("include {path}"));
+        run_nested(journal, &text, 1, actor, depth + 1)?;
+        name = arguments.next().map(|word| word.text());
+    }
+    Ok(())
+}
+
+fn file_write(journal: &Journal, arguments: &mut Arguments) -> Outcome {
+    let mut path = arguments.text("the file")?;
+    let append = path == "-a";
+    if append {
+        path = arguments.text("the file")?;
+    }
+    let mut bytes = Vec::new();
+    while let Some(word) = arguments.next() {
+        bytes.extend_from_slice(&word.bytes);
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).write(true).append(append).truncate(!append);
+    let written = options.open(&path).and_then(|mut file| file.write_all(&bytes));
+    written.map_err(|error| journal.fail(format!("filewrite: cannot write {path}: {error}")))
+}
+
+/// Says that there is no such command here, and whether there is one elsewhere.
+fn unknown(journal: &Journal, name: &str) -> crate::test::Stop {
+    let elsewhere = test_script::COMMANDS.iter().find(|row| row.name == name);
+    let hint = elsewhere.map_or(String::new(), |row| format!(" (there is one in {})", row.place.text()));
+    journal.fail(format!("Unknown command: \"{name}\"{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        assert_eq!(parse_number("10"), Some(10));
+        assert_eq!(parse_number("0x40"), Some(64));
+        assert_eq!(parse_number("010"), Some(8));
+        assert_eq!(parse_number("0"), Some(0));
+        for wrong in ["", "x", "1x", "-1", "0x"] {
+            assert_eq!(parse_number(wrong), None, "{wrong}");
+        }
+    }
+}

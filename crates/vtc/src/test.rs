@@ -1,0 +1,266 @@
+//! One test under way: what all its threads share, and how they are stopped.
+//!
+//! ```text
+//! running ──(the script's end)──► ending ──► over
+//!    │ a command fails: failed, everybody is woken
+//!    └ a feature lacks: skipped, everybody is woken
+//! ```
+//!
+//! Every wait in this crate (for a socket, a child, a barrier, a while) also waits for the [`Cancel`] of its thread. There is
+//! no other way to stop a thread, and none is left behind.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::journal::Log;
+use crate::macros::Macros;
+use crate::settings::Settings;
+
+/// Why a thread does not go on. What there is to say has been logged already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The test has failed.
+    Failed,
+    /// The test is skipped, or this thread was told to end.
+    Ended,
+}
+
+/// The course of things in a thread.
+pub type Outcome<T = ()> = Result<T, Stop>;
+
+const RUNNING: u8 = 0;
+const ENDING: u8 = 1;
+const SKIPPED: u8 = 2;
+
+/// What the threads of one test share.
+pub struct Test {
+    /// Where everybody logs.
+    pub log: Log,
+    /// The macros.
+    pub macros: Macros,
+    /// What the test was started with.
+    pub settings: Settings,
+    environment: Mutex<Vec<(String, String)>>,
+    course: AtomicU8,
+    failed: AtomicBool,
+    keeps_unknown_macros: AtomicBool,
+    cancels: Mutex<Vec<Weak<Cancel>>>,
+    /// Wakes those who wait for a condition: barriers, tunnels.
+    pub changed: Condvar,
+    /// Goes with `changed`.
+    pub monitor: Mutex<()>,
+    /// The barriers by name.
+    pub barriers: Mutex<Vec<Arc<crate::barrier::Barrier>>>,
+}
+
+impl Test {
+    /// A test that is about to run.
+    #[must_use]
+    pub fn new(settings: Settings, log: Log) -> Arc<Test> {
+        let macros = Macros::new(settings.macros.iter().cloned());
+        Arc::new(Test {
+            log,
+            macros,
+            settings,
+            environment: Mutex::default(),
+            course: AtomicU8::new(RUNNING),
+            failed: AtomicBool::new(false),
+            keeps_unknown_macros: AtomicBool::new(false),
+            cancels: Mutex::default(),
+            changed: Condvar::new(),
+            monitor: Mutex::new(()),
+            barriers: Mutex::default(),
+        })
+    }
+
+    /// Fails the test and wakes everybody.
+    pub fn fail(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// Skips the rest of the test and wakes everybody.
+    pub fn skip(&self) {
+        self.course.store(SKIPPED, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// The script has come to its end: threads finish the command that they are at.
+    pub fn end(&self) {
+        let _ = self.course.compare_exchange(RUNNING, ENDING, Ordering::SeqCst, Ordering::SeqCst);
+        drop(self.lock_monitor());
+        self.changed.notify_all();
+    }
+
+    /// True when no further command is to be started.
+    pub fn is_over(&self) -> bool {
+        self.is_stopping() || self.course.load(Ordering::SeqCst) != RUNNING
+    }
+
+    /// True when the test has failed or is skipped.
+    pub fn is_stopping(&self) -> bool {
+        self.has_failed() || self.is_skipped()
+    }
+
+    /// True when the test has failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// True when the test is skipped.
+    pub fn is_skipped(&self) -> bool {
+        self.course.load(Ordering::SeqCst) == SKIPPED
+    }
+
+    /// Why threads stop.
+    pub fn stop_reason(&self) -> Stop {
+        if self.has_failed() { Stop::Failed } else { Stop::Ended }
+    }
+
+    /// From now on `${…}` that is no macro stays as it is.
+    pub fn keep_unknown_macros(&self) {
+        self.keeps_unknown_macros.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether `${…}` that is no macro stays as it is.
+    pub fn keeps_unknown_macros(&self) -> bool {
+        self.keeps_unknown_macros.load(Ordering::SeqCst)
+    }
+
+    /// Sets a variable for the processes that are started from now on.
+    pub fn set_variable(&self, name: &str, value: &str) {
+        let mut environment = self.environment.lock().unwrap_or_else(PoisonError::into_inner);
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// A variable as the started processes see it.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let environment = self.environment.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        set.or_else(|| std::env::var(name).ok())
+    }
+
+    /// A shell that will run `line` with the test's variables, its input empty.
+    pub fn shell(&self, line: &[u8]) -> std::process::Command {
+        use std::os::unix::ffi::OsStrExt;
+        let mut command = std::process::Command::new("/bin/sh");
+        command.arg("-c").arg(std::ffi::OsStr::from_bytes(line)).stdin(std::process::Stdio::null());
+        self.with_variables(command)
+    }
+
+    /// A command with the test's variables.
+    pub fn with_variables(&self, mut command: std::process::Command) -> std::process::Command {
+        let environment = self.environment.lock().unwrap_or_else(PoisonError::into_inner);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// The lock that goes with `changed`.
+    pub fn lock_monitor(&self) -> MutexGuard<'_, ()> {
+        self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_all(&self) {
+        let cancels = std::mem::take(&mut *self.cancels.lock().unwrap_or_else(PoisonError::into_inner));
+        for cancel in cancels.iter().filter_map(Weak::upgrade) {
+            cancel.set();
+        }
+        drop(self.lock_monitor());
+        self.changed.notify_all();
+    }
+
+    /// A new thread's cancel.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn cancel(&self) -> std::io::Result<Arc<Cancel>> {
+        let event = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let cancel = Arc::new(Cancel { event, is_set: AtomicBool::new(false) });
+        self.cancels.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&cancel));
+        if self.is_stopping() {
+            cancel.set();
+        }
+        Ok(cancel)
+    }
+}
+
+/// What stops one thread, wherever it waits.
+pub struct Cancel {
+    event: EventFd,
+    is_set: AtomicBool,
+}
+
+/// What a wait came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// There is something to do, or the other side has gone.
+    Ready,
+    /// Time is up.
+    TimedOut,
+}
+
+impl Cancel {
+    /// Stops the thread.
+    pub fn set(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        let _ = self.event.write(1);
+    }
+
+    /// Whether the thread is to stop.
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::SeqCst)
+    }
+
+    /// Waits until one of the descriptors can be read (or written), at most this long.
+    ///
+    /// # Errors
+    /// The thread is to stop.
+    pub fn wait(&self, wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> Outcome<Waited> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if self.is_set() {
+                return Err(Stop::Ended);
+            }
+            let mut polled: Vec<PollFd> = wanted.iter().map(|(fd, flags)| PollFd::new(*fd, *flags)).collect();
+            polled.push(PollFd::new(self.event.as_fd(), PollFlags::POLLIN));
+            let left = match deadline {
+                None => PollTimeout::NONE,
+                // Rounded up, so that the last wait is not one of no time.
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            match nix::poll::poll(&mut polled, left) {
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return Ok(Waited::Ready),
+                Ok(0) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => return Ok(Waited::TimedOut),
+                Ok(_) if self.is_set() => return Err(Stop::Ended),
+                Ok(0) => {}
+                Ok(_) => return Ok(Waited::Ready),
+            }
+        }
+    }
+
+    /// Waits until the descriptor can be read.
+    ///
+    /// # Errors
+    /// The thread is to stop.
+    pub fn readable(&self, fd: BorrowedFd<'_>, timeout: Option<Duration>) -> Outcome<Waited> {
+        self.wait(&[(fd, PollFlags::POLLIN)], timeout)
+    }
+
+    /// Sleeps.
+    ///
+    /// # Errors
+    /// The thread is to stop.
+    pub fn sleep(&self, time: Duration) -> Outcome {
+        self.wait(&[], Some(time)).map(|_| ())
+    }
+}

@@ -1,0 +1,165 @@
+//! The fence around the worker: what a process that was taken over could still do to the machine.
+//!
+//! Two fences, each raised where the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
+//! makes: starting programs, tracing and looking into other processes, mounting, loading code into the kernel, changing
+//! users or clocks. Landlock refuses writing anywhere but below the work directory, and executing anything.
+//! Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read any file
+//! that the worker's user may (`std.fileread`). Next file: `configure.rs`.
+
+use landlock::{ABI, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use std::path::Path;
+
+/// Newest version of Landlock whose rights are known here; older kernels get what they have.
+const LANDLOCK: ABI = ABI::V5;
+/// The one place outside of the work directory where a program writes without meaning it.
+const SINK: &str = "/dev/null";
+
+/// System calls of a process that does something other than serve.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_personality,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setgroups,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_capset,
+    libc::SYS_mknodat,
+];
+
+/// What stands after [`raise`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fence {
+    /// System calls are refused.
+    pub has_seccomp: bool,
+    /// Writing and executing is refused.
+    pub has_landlock: bool,
+    /// Why one of them does not stand; not said of a kernel without Landlock.
+    pub remarks: Vec<String>,
+}
+
+/// Raises the fence around the calling thread and all it will start. The process must have given up new privileges.
+#[must_use]
+pub fn raise(work_directory: &Path) -> Fence {
+    let mut fence = Fence::default();
+    match landlock(work_directory) {
+        Ok(stands) => fence.has_landlock = stands,
+        Err(error) => fence.remarks.push(format!("landlock: {error}")),
+    }
+    match seccomp() {
+        Ok(()) => fence.has_seccomp = true,
+        Err(error) => fence.remarks.push(format!("seccomp: {error}")),
+    }
+    fence
+}
+
+/// Whether the kernel has Landlock, which then stands.
+fn landlock(work_directory: &Path) -> Result<bool, landlock::RulesetError> {
+    let writing = AccessFs::from_write(LANDLOCK);
+    let fenced: BitFlags<AccessFs> = writing | AccessFs::Execute;
+    let status = Ruleset::default()
+        .handle_access(fenced)?
+        .create()?
+        .add_rules(path_beneath_rules([work_directory, Path::new(SINK)], writing))?
+        .restrict_self()?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
+}
+
+fn seccomp() -> Result<(), String> {
+    let architecture = std::env::consts::ARCH.try_into().map_err(|error| format!("{error:?}"))?;
+    // No condition on the arguments: the call is refused whatever they are.
+    let rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let refusal = SeccompAction::Errno(libc::EPERM as u32);
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, refusal, architecture).map_err(|error| error.to_string())?;
+    let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
+    seccompiler::apply_filter(&program).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use std::process::Command;
+
+    /// Runs in a process of its own, since a fence cannot be taken down.
+    #[test]
+    #[ignore = "run by the test below, in a process of its own"]
+    fn inside_the_fence() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        nix::sys::prctl::set_no_new_privs().unwrap();
+        let fence = raise(folder.path());
+        let others = std::thread::spawn(|| Command::new("/bin/true").status());
+        let refused = Command::new("/bin/true").status().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied, "{fence:?}");
+        assert!(others.join().unwrap().is_err());
+        assert!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).is_err());
+        assert!(nix::sys::ptrace::traceme().is_err());
+        std::fs::write(folder.path().join("log"), "allowed").unwrap();
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("log")).unwrap(), "allowed");
+        let elsewhere = std::fs::write(outside.path().join("file"), "refused");
+        assert_eq!(elsewhere.is_err(), fence.has_landlock, "{fence:?}");
+        println!("fence: {fence:?}");
+    }
+
+    #[test]
+    fn fenced_process_serves_but_starts_nothing_and_writes_nowhere_else() {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "fence::tests::inside_the_fence"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        if said.contains("has_seccomp: false") {
+            println!("skipped: needs a kernel with seccomp");
+            return;
+        }
+        assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("fence: "), "{said}");
+    }
+}
