@@ -16,6 +16,7 @@ pub mod group;
 pub mod query;
 pub mod record;
 pub mod ring;
+pub mod select;
 pub mod tags;
 pub mod vsm;
 

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shm::read::Next;
-use shm::read::group::{Grouper, Grouping, Sides, Transaction};
+use shm::read::group::{Grouper, Grouping, Transaction};
 use shm::read::query::Query;
+use shm::read::select::{Selection, Sides};
 use shm::read::vsm::{Vsm, work_directory};
 
 use crate::Streams;
@@ -358,6 +359,17 @@ fn failed(message: String) -> Ended {
 
 const GROUPINGS: [(&str, Grouping); 4] =
     [("raw", Grouping::Raw), ("vxid", Grouping::Vxid), ("request", Grouping::Request), ("session", Grouping::Session)];
+
+/// `-i`, `-I`, `-x` and `-X` in their order; a `-C` counts for what follows it. The error is a message.
+pub(crate) fn selection(given: &Given) -> Result<Selection, String> {
+    let mut selection = Selection::default();
+    let mut caseless = false;
+    for (letter, argument) in &given.options {
+        caseless |= *letter == 'C';
+        selection.add(*letter, &argument.to_string_lossy(), caseless)?;
+    }
+    Ok(selection)
+}
 
 /// A grouping by its name, in any case, or by as much of its start as is unambiguous.
 fn grouping(text: &str, allowed: &[Grouping]) -> Result<Grouping, String> {

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use shm::read::group::{Grouping, Reason, Sides, Transaction};
+use shm::read::group::{Grouping, Reason, Transaction};
 use shm::read::query::nth_field;
+use shm::read::select::Sides;
 use surface::tag::Tag;
 
 use crate::Streams;

@@ -13,7 +13,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 
-use shm::read::group::{Grouping, Kind, Reason, Sides, Transaction};
+use shm::read::group::{Grouping, Kind, Transaction};
+use shm::read::select::Sides;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, reason};
@@ -128,12 +129,7 @@ impl Sink for Report {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
         for transaction in group {
             // A group is reported whole; the sides choose among single transactions only.
-            let wanted = self.whole_groups
-                || match transaction.kind {
-                    Kind::Request => self.sides.client && (self.sides.esi || transaction.reason != Reason::Esi),
-                    Kind::BackendRequest => self.sides.backend,
-                    Kind::Session | Kind::Unknown | Kind::Raw => false,
-                };
+            let wanted = self.whole_groups || transaction.kind != Kind::Raw && self.sides.shows(transaction);
             if !wanted {
                 continue;
             }

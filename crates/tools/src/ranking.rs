@@ -11,16 +11,16 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use shm::read::group::{Grouping, Sides, Transaction};
+use shm::read::group::{Grouping, Transaction};
 use shm::read::record::Record;
+use shm::read::select::{Selection, Sides};
 
 use crate::Streams;
-use crate::follow::{Follow, Sink};
+use crate::follow::{Follow, Sink, selection};
 use crate::live::{Live, LogFacts, Response, View};
 use crate::options::{Given, OptionRow, Program, option};
 use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
 use crate::transactions::print::is_unsafe;
-use crate::transactions::select::Selection;
 use table::Table;
 
 const OPTIONS: &[OptionRow] = &[
@@ -142,7 +142,7 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Ranking), String> {
     let follow = Follow::from_options(given, &all)?;
     let ranking = Ranking {
         table: Table::new(f64::from(period)),
-        selection: Selection::from_options(given)?,
+        selection: selection(given)?,
         sides: follow.sides,
         first_field: given.has('f'),
     };
@@ -172,8 +172,7 @@ impl Ranking {
 
     fn take_record(&mut self, record: &Record) {
         let Some(tag) = record.tag() else { return };
-        let is_wanted = |sides: Sides| sides.client && record.id.is_client() || sides.backend && record.id.is_backend();
-        let sided = self.sides.is_none_or(is_wanted);
+        let sided = self.sides.is_none_or(|sides| sides.shows_record(record));
         // What a peer sent as it was, and bytes that are no text, are not ranked.
         if tag.row().binary || is_unsafe(tag) || !sided || !self.selection.shows(record) {
             return;

@@ -5,20 +5,19 @@
 
 mod object;
 pub(crate) mod print;
-pub(crate) mod select;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 
 use shm::read::file::{FILE_HEAD, write_records};
-use shm::read::group::{Grouping, Transaction};
+use shm::read::group::{Grouping, Kind, Transaction};
 use shm::read::record::Record;
+use shm::read::select::{Selection, Sides};
 use surface::tag::Tag;
 
 use crate::Streams;
-use crate::follow::{Follow, Sink};
+use crate::follow::{Follow, Sink, selection};
 use crate::options::{OptionRow, Program, option, word_option};
-use select::{Selection, Shown};
 
 const OPTIONS: &[OptionRow] = &[
     option('a', "", "Append to the output file"),
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     };
     let all = [Grouping::Raw, Grouping::Vxid, Grouping::Request, Grouping::Session];
     let prepared = Follow::from_options(&given, &all).and_then(|follow| {
-        let mut selection = Selection::from_options(&given)?;
+        let mut selection = selection(&given)?;
         if follow.grouping == Grouping::Raw && given.has('R') && selection.is_restricted() {
             return Err("-R may not be used with -i, -I, -x or -X in -g raw".to_owned());
         }
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             return 1;
         }
     };
-    let sides = Shown(follow.sides);
+    let sides = follow.sides;
     let head: &'static [u8] = if form == Form::Binary { FILE_HEAD } else { b"" };
     let whole_groups = matches!(follow.grouping, Grouping::Request | Grouping::Session);
     let mut report = Report { selection, sides, verbose: given.has('v'), form, whole_groups, text: Vec::new() };
@@ -105,7 +104,10 @@ enum Form {
 
 struct Report {
     selection: Selection,
-    sides: Shown,
+    /// What `-b`, `-c` and `-E` leave to be shown; none of them leaves everything.
+    ///
+    /// Compat: with both `-b` and `-c` the stock 7.1 program shows headers without records; here both sides are shown.
+    sides: Option<Sides>,
     verbose: bool,
     form: Form,
     whole_groups: bool,
@@ -114,13 +116,15 @@ struct Report {
 
 impl Report {
     fn shows(&self, transaction: &Transaction, record: &Record) -> bool {
-        self.sides.shows_record(transaction, record) && self.selection.shows(record)
+        // A raw transaction is a single record, with a side of its own.
+        let sided = transaction.kind != Kind::Raw || self.sides.is_none_or(|sides| sides.shows_record(record));
+        sided && self.selection.shows(record)
     }
 }
 
 impl Sink for Report {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
-        let shown = group.iter().filter(|transaction| self.sides.shows(transaction));
+        let shown = group.iter().filter(|transaction| self.sides.is_none_or(|sides| sides.shows(transaction)));
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         match self.form {

@@ -20,12 +20,13 @@ use std::thread::JoinHandle;
 
 use shm::read::group::Grouping;
 use shm::read::query::Query;
+use shm::read::select::{Selection, Sides};
 
 use crate::journal::Journal;
 use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome};
 use crate::threads;
-use follow::{Follower, Selection};
+use follow::Follower;
 use steps::Step;
 
 /// Seconds that a transaction may take to end.
@@ -45,6 +46,7 @@ pub struct Logexpect {
     caseless: bool,
     transaction_seconds: f64,
     incomplete_max: usize,
+    sides: Option<Sides>,
     selection: Selection,
     steps: Vec<Step>,
     running: Option<(JoinHandle<Outcome>, Arc<Cancel>)>,
@@ -64,6 +66,7 @@ impl Logexpect {
             caseless: false,
             transaction_seconds: TRANSACTION_SECONDS,
             incomplete_max: INCOMPLETE_MAX,
+            sides: None,
             selection: Selection::default(),
             steps: Vec::new(),
             running: None,
@@ -103,13 +106,20 @@ impl Logexpect {
                 "-m" => self.logs_misses = !self.logs_misses,
                 "-err" => self.must_fail = !self.must_fail,
                 "-C" => self.caseless = true,
-                "-b" | "-c" | "-E" => self.selection.add_side(&option),
+                "-b" | "-c" | "-E" => {
+                    let none = Sides { client: false, backend: false, esi: false };
+                    let sides = self.sides.get_or_insert(none);
+                    sides.backend |= option == "-b";
+                    sides.client |= option != "-b";
+                    sides.esi |= option == "-E";
+                }
                 "-L" => self.incomplete_max = usize::try_from(arguments.number("the limit")?).unwrap_or(usize::MAX),
                 "-T" => self.transaction_seconds = arguments.seconds("the time")?.as_secs_f64(),
                 "-i" | "-I" | "-x" | "-X" => {
                     let text = arguments.text("what to select")?;
-                    let added = self.selection.add(&option, &text, self.caseless);
-                    added.map_err(|reason| self.journal.fail(format!("{option}: {reason}")))?;
+                    let letter = option.chars().last().unwrap_or_default();
+                    let added = self.selection.add(letter, &text, self.caseless);
+                    added.map_err(|message| self.journal.fail(message))?;
                 }
                 "-start" => self.start()?,
                 "-run" => {
@@ -144,6 +154,7 @@ impl Logexpect {
             grouping: self.grouping,
             query,
             query_text: self.query.clone(),
+            sides: self.sides,
             selection: self.selection.clone(),
             transaction_seconds: self.transaction_seconds,
             incomplete_max: self.incomplete_max,

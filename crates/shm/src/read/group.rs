@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use surface::tag::Tag;
 
 use super::record::{Record, Records, append_text, first_vxid};
+use super::select::Sides;
 use crate::log::{LogId, VXID_BITS};
 
 /// How records are grouped.
@@ -26,18 +27,6 @@ pub enum Grouping {
     Request,
     /// A session with all its requests.
     Session,
-}
-
-/// Which transactions are of interest. In `vxid` grouping the others are not even collected; in the modes that show whole
-/// trees this has no effect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sides {
-    /// Client requests.
-    pub client: bool,
-    /// Backend requests.
-    pub backend: bool,
-    /// Sub-requests of ESI too.
-    pub esi: bool,
 }
 
 /// What a transaction is.

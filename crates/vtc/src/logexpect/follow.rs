@@ -5,12 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pcre2::bytes::{Regex, RegexBuilder};
-use shm::read::group::{Grouper, Grouping, Kind, Reason, Transaction};
+use shm::read::group::{Grouper, Grouping, Transaction};
 use shm::read::query::Query;
 use shm::read::record::Record;
 use shm::read::ring::{RingCursor, Start};
-use shm::read::tags::{TagListError, TagSet};
+use shm::read::select::{Selection, Sides};
 use shm::read::vsm::Vsm;
 use shm::read::{Cursor, Next};
 use surface::tag::{TAGS, Tag};
@@ -46,92 +45,6 @@ pub(super) fn attach(journal: &Journal, folder: &Path, from_head: bool) -> Outco
     Ok(Source { vsm, serial, cursor })
 }
 
-/// Which records are looked at: `-b -c -E`, `-i -I -x -X`, as varnishlog has them.
-#[derive(Clone)]
-pub(super) struct Selection {
-    backend: bool,
-    client: bool,
-    esi: bool,
-    tags: TagSet,
-    include: Vec<(TagSet, Regex)>,
-    exclude: Vec<(TagSet, Regex)>,
-    is_restricted: bool,
-}
-
-impl Default for Selection {
-    fn default() -> Self {
-        Selection {
-            backend: false,
-            client: false,
-            esi: false,
-            tags: TagSet::all(),
-            include: Vec::new(),
-            exclude: Vec::new(),
-            is_restricted: false,
-        }
-    }
-}
-
-impl Selection {
-    /// Adds an option.
-    pub fn add(&mut self, option: &str, text: &str, caseless: bool) -> Result<(), String> {
-        if !self.is_restricted && matches!(option, "-i" | "-I") {
-            self.tags = TagSet::EMPTY;
-        }
-        self.is_restricted = true;
-        match option {
-            "-i" => self.tags.insert(tags(text)?),
-            "-x" => self.tags.remove(tags(text)?),
-            "-I" => self.include.push(pattern(text, caseless)?),
-            _ => self.exclude.push(pattern(text, caseless)?),
-        }
-        Ok(())
-    }
-
-    /// Adds a side: backend transactions, client transactions, those of ESI too.
-    pub fn add_side(&mut self, option: &str) {
-        self.backend |= option == "-b";
-        self.client |= option != "-b";
-        self.esi |= option == "-E";
-    }
-
-    fn shows_transaction(&self, transaction: &Transaction) -> bool {
-        if !self.client && !self.backend {
-            return true;
-        }
-        match transaction.kind {
-            Kind::Request => self.client && (self.esi || transaction.reason != Reason::Esi),
-            Kind::BackendRequest => self.backend,
-            Kind::Raw => true,
-            Kind::Session | Kind::Unknown => false,
-        }
-    }
-
-    fn shows(&self, record: &Record) -> bool {
-        let matches = |(tags, regex): &(TagSet, Regex)| {
-            tags.contains(record.number) && regex.is_match(record.data()).unwrap_or(false)
-        };
-        self.include.iter().any(matches) || self.tags.contains(record.number) && !self.exclude.iter().any(matches)
-    }
-}
-
-fn tags(list: &str) -> Result<TagSet, String> {
-    TagSet::parse_list(list).map_err(|error| match error {
-        TagListError::None => format!("\"{list}\" matches zero tags"),
-        TagListError::Several => format!("\"{list}\" is ambiguous"),
-        TagListError::Syntax => format!("Syntax error in \"{list}\""),
-    })
-}
-
-fn pattern(text: &str, caseless: bool) -> Result<(TagSet, Regex), String> {
-    let (tags, regex) = match text.split_once(':') {
-        Some((list, regex)) => (tags(list)?, regex),
-        None => (TagSet::all(), text),
-    };
-    let built = RegexBuilder::new().caseless(caseless).jit_if_available(true).build(regex);
-    Ok((tags, built.map_err(|error| shm::read::query::regex_error(&error))?))
-}
-
 /// What the thread needs.
 pub(super) struct Follower {
     pub journal: Journal,
@@ -139,6 +52,7 @@ pub(super) struct Follower {
     pub grouping: Grouping,
     pub query: Option<Query>,
     pub query_text: Option<String>,
+    pub sides: Option<Sides>,
     pub selection: Selection,
     pub transaction_seconds: f64,
     pub incomplete_max: usize,
@@ -182,7 +96,7 @@ impl Follower {
                 if self.query.as_ref().is_some_and(|query| !query.matches(&group)) {
                     continue;
                 }
-                let shown = group.iter().filter(|transaction| self.selection.shows_transaction(transaction));
+                let shown = group.iter().filter(|transaction| self.sides.is_none_or(|sides| sides.shows(transaction)));
                 for record in shown.flat_map(Transaction::records) {
                     if walk.is_done() || !self.selection.shows(&record) || record.tag() == Some(Tag::Witness) {
                         continue;
