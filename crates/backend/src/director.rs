@@ -4,6 +4,7 @@
 //! nest. Choosing never blocks: the list of members is replaced whole when VCL changes it, and a chooser works on the list
 //! it got. Next file: `directors.rs`, the table of a loaded VCL.
 
+pub mod dns;
 pub mod dynamic;
 pub mod fallback;
 pub mod hash;
@@ -12,9 +13,11 @@ pub mod random;
 pub mod round_robin;
 pub mod saint;
 pub mod shard;
+pub mod trail;
 
 use crate::directors::Directors;
 use crate::random::TestableRandom;
+use dns::Dns;
 use dynamic::Dynamic;
 use fallback::Fallback;
 use hash::Hash;
@@ -50,6 +53,8 @@ pub struct ResolveContext<'a> {
     pub random: &'a TestableRandom,
     /// The request's URL.
     pub url: &'a [u8],
+    /// Its `Host`; `None` = it has none.
+    pub host: Option<&'a [u8]>,
     /// The client.
     pub client: ClientName<'a>,
     /// The request's hash, once it is known.
@@ -175,21 +180,32 @@ impl Members {
     fn choose_by_weight(&self, directors: &Directors, context: &ResolveContext<'_>, share: f64) -> Option<DirectorId> {
         let list = self.list();
         let healthy = || list.iter().filter(|member| directors.is_healthy_for(member.director, context));
-        let total: f64 = healthy().map(|member| member.weight).sum();
-        let mut rest = share * total;
-        let mut chosen = None;
-        for member in healthy() {
-            if member.weight <= 0.0 {
-                continue;
-            }
-            chosen = Some(member.director);
-            rest -= member.weight;
-            if rest < 0.0 {
-                break;
-            }
-        }
-        chosen
+        at_share(healthy, share)
     }
+
+    /// The same among all members, whatever their health.
+    fn choose_among_all(&self, share: f64) -> Option<DirectorId> {
+        let list = self.list();
+        at_share(|| list.iter(), share)
+    }
+}
+
+/// The first of some members behind which their weights add up to more than `share` of the total.
+fn at_share<'a, I: Iterator<Item = &'a Member>>(members: impl Fn() -> I, share: f64) -> Option<DirectorId> {
+    let total: f64 = members().map(|member| member.weight).sum();
+    let mut rest = share * total;
+    let mut chosen = None;
+    for member in members() {
+        if member.weight <= 0.0 {
+            continue;
+        }
+        chosen = Some(member.director);
+        rest -= member.weight;
+        if rest < 0.0 {
+            break;
+        }
+    }
+    chosen
 }
 
 /// A director of one kind.
@@ -209,6 +225,8 @@ pub enum DirectorKind {
     LeastConnections(LeastConnections),
     /// saintmode.saintmode
     Saint(Saint),
+    /// `director … dns` of the old dialects
+    Dns(Dns),
     /// debug.dyn and debug.dyn_uds
     Dynamic(Dynamic),
     /// debug.director: fails whoever asks it.
@@ -227,6 +245,7 @@ impl DirectorKind {
             DirectorKind::Shard(_) => "shard",
             DirectorKind::LeastConnections(_) => "least-conn",
             DirectorKind::Saint(_) => "saintmode",
+            DirectorKind::Dns(_) => "dns",
             DirectorKind::Dynamic(_) => "backend",
             DirectorKind::Failing => "debug.director",
         }
@@ -243,6 +262,7 @@ impl DirectorKind {
             DirectorKind::Shard(director) => director.members(),
             DirectorKind::LeastConnections(director) => director.members.list(),
             DirectorKind::Saint(director) => director.members(),
+            DirectorKind::Dns(director) => director.members(),
             DirectorKind::Dynamic(_) | DirectorKind::Failing => Arc::from([]),
         }
     }
@@ -262,6 +282,7 @@ impl DirectorKind {
             DirectorKind::Shard(director) => director.resolve(own, directors, context),
             DirectorKind::LeastConnections(director) => director.choose(directors, context),
             DirectorKind::Saint(director) => director.choose(own, directors, context),
+            DirectorKind::Dns(director) => director.domain(directors.names(), context).map(|domain| domain.id()),
             // The one is taken for its backend before, the other has none.
             DirectorKind::Dynamic(_) | DirectorKind::Failing => None,
         }
@@ -275,9 +296,13 @@ impl DirectorKind {
             DirectorKind::Random(director) => director.members.add(member),
             DirectorKind::Hash(director) => director.members.add(member),
             DirectorKind::LeastConnections(director) => director.members.add(member),
-            // The members of the first change by Directors::reconfigure_shard, that of the second never; the others
+            // The members of the first change by Directors::reconfigure_shard, those of the next two never; the others
             // have none.
-            DirectorKind::Shard(_) | DirectorKind::Saint(_) | DirectorKind::Dynamic(_) | DirectorKind::Failing => {}
+            DirectorKind::Shard(_)
+            | DirectorKind::Saint(_)
+            | DirectorKind::Dns(_)
+            | DirectorKind::Dynamic(_)
+            | DirectorKind::Failing => {}
         }
     }
 
@@ -297,7 +322,11 @@ impl DirectorKind {
             DirectorKind::LeastConnections(director) => {
                 director.members.remove(member);
             }
-            DirectorKind::Shard(_) | DirectorKind::Saint(_) | DirectorKind::Dynamic(_) | DirectorKind::Failing => {}
+            DirectorKind::Shard(_)
+            | DirectorKind::Saint(_)
+            | DirectorKind::Dns(_)
+            | DirectorKind::Dynamic(_)
+            | DirectorKind::Failing => {}
         }
     }
 }

@@ -8,6 +8,7 @@
 //! [`DIRECTOR_DEPTH_MAX`] is refused as well; should one come about from below, it resolves to nothing and is sick.
 
 use crate::backend::Backend;
+use crate::director::dns::Dns;
 use crate::director::dynamic::{Dynamic, GENERATION_MAX};
 use crate::director::shard::Change;
 use crate::director::{DirectorKind, Member, Notes, ResolveContext};
@@ -18,6 +19,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use surface::limits::{DIRECTOR_DEPTH_MAX, SAINTMODE_THRESHOLD};
+use surface::vcl::Generation;
 use vcl_run::program::{Endpoint, Program};
 use vcl_run::value::DirectorId;
 
@@ -88,8 +90,7 @@ pub struct Directors {
     backends: Vec<Arc<Backend>>,
     entries: Vec<Entry>,
     default: Option<DirectorId>,
-    /// `beresp.saintmode` is heeded.
-    has_saint_mode: bool,
+    generation: Generation,
     names: Arc<Names>,
 }
 
@@ -134,14 +135,28 @@ impl Directors {
             .into_iter()
             .map(|(_, name)| Entry { name, health: Health::new(now), kind: OnceLock::new() })
             .collect();
-        Directors {
+        let directors = Directors {
             vcl_name: vcl.to_owned(),
             backends,
             entries,
             default: program.default_backend.map(DirectorId),
-            has_saint_mode: program.generation().is_legacy(),
+            generation: program.generation(),
             names: Arc::new(Names::new(vcl)),
+        };
+        for block in &program.blocks {
+            let definition = program.instances.get(block.instance as usize);
+            let Some((definition, names)) = definition.zip(block.names.as_ref()) else { continue };
+            let dns = Dns::new(&directors.names, block.instance, &definition.name, names, &directors.backends);
+            if let Some((index, dns)) = definition.director.zip(dns) {
+                directors.create(directors.object_id(index), DirectorKind::Dns(dns));
+            }
         }
+        directors
+    }
+
+    /// The generation of the VCL. Of the old ones `beresp.saintmode` is heeded.
+    pub(crate) fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// Name of the VCL.
@@ -377,7 +392,7 @@ impl Directors {
         self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).into_owned()))
     }
 
-    fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
+    pub(crate) fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
         let mut id = named;
         for _ in 0..=DIRECTOR_DEPTH_MAX + 1 {
             if let Some(backend) = self.any_backend(id) {
@@ -386,37 +401,55 @@ impl Directors {
             id = match self.names.get(id) {
                 None => self.director(id)?.choose(id, self, context)?,
                 Some(Item::Backend(backend)) => return Some(backend),
-                Some(Item::Domain(domain)) => return domain.choose(|backend| backend.is_healthy()),
+                Some(Item::Domain(domain)) => return domain.choose(|backend| self.is_usable(backend, context)),
                 Some(Item::Service(service)) => {
-                    return service.choose(context.random.next_fraction())?.choose(|backend| backend.is_healthy());
+                    let domain = service.choose(context.random.next_fraction())?;
+                    return domain.choose(|backend| self.is_usable(backend, context));
                 }
             };
         }
         None
     }
 
-    /// Waits for the first lookups of the names that a director may lead to, each for its `first_lookup_timeout` at most.
-    /// Returns at once where nothing is looked up.
-    pub async fn ready(&self, id: DirectorId) {
-        if !self.names.has_makers() {
-            return;
-        }
+    /// The names that a director may lead to this request and whose first lookup is still to come: a fetch waits for each
+    /// ([`Item::ready`]) before it resolves the director. Empty where nothing is looked up.
+    #[must_use]
+    pub fn first_lookups(&self, id: DirectorId, context: &ResolveContext<'_>) -> Vec<Item> {
         let mut unknown = Vec::new();
-        self.collect_new(id, 0, &mut unknown);
-        for item in unknown {
-            item.ready().await;
+        if self.names.has_makers() {
+            self.collect_new(id, context, 0, &mut unknown);
         }
+        unknown
     }
 
     /// Every name that a director leads to and whose first lookup is still to come.
-    fn collect_new(&self, id: DirectorId, depth: usize, into: &mut Vec<Item>) {
+    fn collect_new(&self, id: DirectorId, context: &ResolveContext<'_>, depth: usize, into: &mut Vec<Item>) {
         if let Some(item) = self.names.get(id).filter(Item::is_new) {
             into.push(item);
-        } else if let Some(kind) = self.director(id).filter(|_| depth <= DIRECTOR_DEPTH_MAX) {
-            for member in kind.members().iter() {
-                self.collect_new(member.director, depth + 1, into);
-            }
+            return;
         }
+        match self.director(id).filter(|_| depth <= DIRECTOR_DEPTH_MAX) {
+            Some(DirectorKind::Dns(dns)) => {
+                let domain = dns.domain(&self.names, context).filter(|domain| domain.is_new());
+                into.extend(domain.map(Item::Domain));
+            }
+            Some(kind) => {
+                for member in kind.members().iter() {
+                    self.collect_new(member.director, context, depth + 1, into);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Whether a backend that was looked up can be used for this request.
+    fn is_usable(&self, backend: &Backend, context: &ResolveContext<'_>) -> bool {
+        backend.is_healthy() && !is_troubled(backend, self.digest_of_saints(context), context.now)
+    }
+
+    /// The digest that backends must not be in trouble over, where the VCL has saint mode.
+    fn digest_of_saints<'a>(&self, context: &ResolveContext<'a>) -> Option<&'a [u8; 32]> {
+        context.digest.filter(|_| self.generation.is_legacy() && context.is_for_cache)
     }
 
     /// Follows directors to a backend, and names that by its id (`.resolve()` in VCL).
@@ -436,7 +469,7 @@ impl Directors {
     pub fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
         let purpose = Purpose {
             now: context.now,
-            saint: context.digest.filter(|_| self.has_saint_mode && context.is_for_cache),
+            saint: self.digest_of_saints(context),
             digest: context.fetched_digest(),
             notes: Some(context.notes),
         };
@@ -462,12 +495,7 @@ impl Directors {
     /// Whether it can be used and since when. Without a purpose no saint mode counts.
     fn state(&self, id: DirectorId, purpose: Option<Purpose<'_>>, depth: usize) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
-            let is_troubled = purpose.is_some_and(|purpose| {
-                // What the operator calls healthy is no matter for saints.
-                purpose.saint.is_some()
-                    && backend.health().overridden() != Some(true)
-                    && backend.troubles().concern(purpose.saint, purpose.now, SAINTMODE_THRESHOLD).is_some()
-            });
+            let is_troubled = purpose.is_some_and(|purpose| is_troubled(backend, purpose.saint, purpose.now));
             return (backend.is_healthy() && !is_troubled, backend.health().changed());
         }
         if let Some(item) = self.names.get(id) {
@@ -488,7 +516,9 @@ impl Directors {
         depth: usize,
     ) -> (bool, f64) {
         match kind {
-            DirectorKind::Hash(_) | DirectorKind::Failing => return (true, own_change),
+            // Where a text falls is not known before it is given, nor which host will be asked for.
+            DirectorKind::Hash(hash) if !hash.hashes_by_itself() => return (true, own_change),
+            DirectorKind::Dns(_) | DirectorKind::Failing => return (true, own_change),
             DirectorKind::Dynamic(dynamic) => {
                 return dynamic.backend().map_or((false, own_change), |backend| {
                     (backend.is_healthy(), own_change.max(backend.health().changed()))
@@ -530,6 +560,13 @@ impl Directors {
             None => self.names.get(id).map_or((false, 0.0), |item| item.unforced_state()),
         }
     }
+}
+
+/// Whether a backend is in trouble over a digest. What the operator calls healthy is no matter for saints.
+fn is_troubled(backend: &Backend, saint: Option<&[u8; 32]>, now: f64) -> bool {
+    saint.is_some()
+        && backend.health().overridden() != Some(true)
+        && backend.troubles().concern(saint, now, SAINTMODE_THRESHOLD).is_some()
 }
 
 impl fmt::Debug for Directors {

@@ -51,7 +51,7 @@ impl<'a> Item<'a> {
     fn is_judged(&self) -> bool {
         match (self.backend(), self.director()) {
             (Some(backend), _) => backend.probe().is_some(),
-            (None, Some(DirectorKind::Hash(_))) => false,
+            (None, Some(DirectorKind::Hash(_) | DirectorKind::Dns(_))) => false,
             (None, Some(_)) => true,
             (None, None) => self.named().is_some(),
         }

@@ -87,8 +87,8 @@ impl Item {
         }
     }
 
-    /// Waits for the first lookup.
-    pub(crate) async fn ready(&self) {
+    /// Waits for the first lookup, `first_lookup_timeout` at most.
+    pub async fn ready(&self) {
         match self {
             Item::Backend(_) => {}
             Item::Domain(domain) => domain.ready().await,

@@ -35,6 +35,7 @@ use crate::loaded_vcl::LoadedVcl;
 use crate::request_body::RequestBody;
 use crate::session::caught::caught;
 use backend::Backend;
+use backend::director::trail::Trail;
 use cache::Busy;
 use connection::OriginConnection;
 use http1::BodyLength;
@@ -286,6 +287,10 @@ pub(crate) struct Fetch {
     director: Option<DirectorId>,
     /// `beresp.backend`, once resolved.
     backend: Option<Arc<Backend>>,
+    /// Of an old dialect: the way through directors to it, which goes on when it gives no connection.
+    trail: Trail,
+    /// `Host` is that of the backend's definition.
+    has_backend_host: bool,
     /// `beresp.backend.ip`.
     backend_address: Option<SocketAddr>,
     /// `bereq.connect_timeout`, seconds; 0 = unset.
@@ -385,6 +390,8 @@ impl Fetch {
             body: order.body,
             is_body_begun: false,
             backend: None,
+            trail: Trail::default(),
+            has_backend_host: false,
             backend_address: None,
             connect_timeout: 0.0,
             first_byte_timeout: 0.0,

@@ -2,6 +2,7 @@
 
 mod articles;
 mod directors;
+mod dns;
 mod errors;
 mod fetches;
 mod lookups;

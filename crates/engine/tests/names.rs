@@ -1,74 +1,9 @@
 //! Backends by name (dynamic), through VCL: who waits for a lookup, who does not, and what a change of addresses does.
 
-use crate::support::{World, always, run};
-use backend::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
-use backend::names::run::Surroundings;
-use engine::context::Clock;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
+use crate::support::{always, look_up, run};
 use std::time::Duration;
 use surface::counter::Main;
 use tokio::time::{Instant, sleep};
-
-/// Answers from a table, after a second.
-#[derive(Default)]
-struct Table {
-    addresses: RefCell<HashMap<String, &'static str>>,
-    asked: Cell<usize>,
-}
-
-fn unknown<T>() -> Result<Answer<T>, ResolveError> {
-    Err(ResolveError { code: -2, text: "Name or service not known".to_owned() })
-}
-
-impl Resolve for Table {
-    fn addresses<'a>(&'a self, _source: Source, host: &'a str, port: &'a str) -> Resolving<'a, SocketAddr> {
-        Box::pin(async move {
-            self.asked.set(self.asked.get() + 1);
-            sleep(Duration::from_secs(1)).await;
-            let Some(address) = self.addresses.borrow().get(host).copied() else { return unknown() };
-            let port = if port == "http" { 80 } else { port.parse().unwrap() };
-            Ok(Answer { list: vec![SocketAddr::new(address.parse().unwrap(), port)], ttl: None })
-        })
-    }
-
-    fn targets<'a>(&'a self, _service: &'a str) -> Resolving<'a, Target> {
-        Box::pin(async move { unknown() })
-    }
-}
-
-struct Around(Clock);
-
-impl Surroundings for Around {
-    fn now(&self) -> f64 {
-        self.0.now()
-    }
-
-    fn prefers_v6(&self) -> bool {
-        false
-    }
-
-    fn appeared(&self, _backend: &Arc<backend::Backend>) {}
-
-    fn vanished(&self, _backend: &Arc<backend::Backend>) {}
-}
-
-/// Looks up the names of the active VCL.
-fn look_up(world: &World) -> Rc<Table> {
-    let table = Rc::new(Table::default());
-    let active = world.engine.vcl.load().active.clone().unwrap();
-    tokio::task::spawn_local(backend::names::run::run(
-        Arc::clone(active.directors.names()),
-        Rc::clone(&table) as Rc<dyn Resolve>,
-        Rc::clone(&world.context.dial),
-        Rc::new(Around(world.context.clock.clone())),
-        world.engine.ring.clone(),
-    ));
-    table
-}
 
 const BY_HOST: &str = "vcl 4.1; import dynamic; backend nobody none;
     sub vcl_init { new d = dynamic.director(ttl = 10s, keep = 0); }
@@ -80,7 +15,7 @@ fn a_fetch_waits_for_the_first_lookup_and_a_hit_for_none() {
     run(async |world| {
         world.load("names", BY_HOST);
         let table = look_up(&world);
-        table.addresses.borrow_mut().insert("www".to_owned(), "10.0.0.1");
+        table.set("www", &["10.0.0.1"]);
         world.origin(always("Cache-Control: max-age=60\r\n", "text"));
         let mut client = world.client();
         let start = Instant::now();
@@ -101,11 +36,11 @@ fn new_addresses_serve_what_is_fetched_after_the_next_lookup() {
     run(async |world| {
         world.load("names", BY_HOST);
         let table = look_up(&world);
-        table.addresses.borrow_mut().insert("www".to_owned(), "10.0.0.1");
+        table.set("www", &["10.0.0.1"]);
         world.origin_at("10.0.0.1:80", always("", "one"));
         world.origin_at("10.0.0.2:80", always("", "two"));
         assert_eq!(world.client().get("/1", "name: www\r\n").await.text(), "one");
-        table.addresses.borrow_mut().insert("www".to_owned(), "10.0.0.2");
+        table.set("www", &["10.0.0.2"]);
         sleep(Duration::from_secs(9)).await;
         assert_eq!(world.client().get("/2", "name: www\r\n").await.text(), "one", "the answer holds for ten seconds");
         sleep(Duration::from_secs(3)).await;
@@ -139,7 +74,7 @@ fn vcl_on_the_backend_side_waits_by_itself() {
              }",
         );
         let table = look_up(&world);
-        table.addresses.borrow_mut().insert("example.com".to_owned(), "10.0.0.1");
+        table.set("example.com", &["10.0.0.1"]);
         world.origin(always("", "text"));
         assert_eq!(world.client().get("/", "").await.text(), "text");
         world.expect_log("VCL_Log healthy true at d(10.0.0.1:80)");
@@ -156,7 +91,7 @@ fn a_pipe_waits_too() {
              sub vcl_recv { set req.backend_hint = d.backend(\"www\"); return (pipe); }",
         );
         let table = look_up(&world);
-        table.addresses.borrow_mut().insert("www".to_owned(), "10.0.0.1");
+        table.set("www", &["10.0.0.1"]);
         world.origin(always("Connection: close\r\n", "through"));
         let answer = world.client().get("/", "Connection: close\r\n").await;
         assert_eq!(answer.text(), "through", "{}", world.story());

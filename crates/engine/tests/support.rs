@@ -7,8 +7,10 @@
 
 mod client;
 mod origin;
+mod resolver;
 mod world;
 
 pub use client::{Client, Response};
 pub use origin::{OriginRequest, OriginStream, always, serve_each};
+pub use resolver::{Table, look_up};
 pub use world::{ORIGIN, START, World, run, run_with};

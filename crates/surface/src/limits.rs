@@ -8,6 +8,8 @@ pub const VCL_SOURCE_BYTES_MAX: usize = 128 << 20;
 pub const VCL_CALL_DEPTH_MAX: usize = 64;
 /// Deepest chain of directors followed to find a backend.
 pub const DIRECTOR_DEPTH_MAX: usize = 16;
+/// How often a fetch of an old dialect goes on to another member of a director when one gives no connection.
+pub const DIRECTOR_TRIES_MAX: usize = 100;
 /// Most requests (by digest) that one backend is held for sick for at once (saint mode).
 pub const BACKEND_TROUBLES_MAX: usize = 1000;
 /// With trouble over so many digests at once a backend is sick for all of them (saint mode of the old dialects).

@@ -149,6 +149,32 @@ pub struct InstanceDefinition {
     pub director: Option<u32>,
 }
 
+/// What a `director` block of the old dialects says besides which members it has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectorBlock {
+    /// The director: index into [`Program::instances`].
+    pub instance: u32,
+    /// `.retries`: how often a member is chosen until one gives a connection; `None` = as often as there are members.
+    pub retries: Option<u32>,
+    /// What makes it a dns director.
+    pub names: Option<NamesBlock>,
+}
+
+/// A `director … dns` block of the old dialects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamesBlock {
+    /// `.suffix`: follows the host that is asked for.
+    pub suffix: String,
+    /// `.ttl`: seconds for which an answer holds.
+    pub ttl: f64,
+    /// `.list`: networks whose addresses may be backends.
+    pub list: Vec<AclEntry>,
+    /// What those backends have in common. Has neither name nor address.
+    pub common: BackendDefinition,
+    /// Members with a definition of their own: indices into [`Program::backends`].
+    pub members: Vec<u32>,
+}
+
 /// A compiled VCL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
@@ -166,6 +192,8 @@ pub struct Program {
     pub acls: Vec<AclDefinition>,
     /// Objects of vcl_init, in order of `new`.
     pub instances: Vec<InstanceDefinition>,
+    /// What `director` blocks of the old dialects say.
+    pub blocks: Vec<DirectorBlock>,
     /// Labels named in `return(vcl(label))`, by index of the action's argument.
     pub labels: Vec<String>,
     /// Names of VMODs imported.
@@ -191,6 +219,12 @@ impl Program {
     #[must_use]
     pub fn generation(&self) -> Generation {
         Generation::of_syntax(self.syntax)
+    }
+
+    /// What the `director` block of an object says; `None` when no block made it.
+    #[must_use]
+    pub fn block(&self, instance: u32) -> Option<&DirectorBlock> {
+        self.blocks.iter().find(|block| block.instance == instance)
     }
 
     /// Where the statement stands whose last instruction is this one; `None` when it ends no method.

@@ -34,7 +34,8 @@ use surface::diagnostic::Code;
 use surface::vcl::{Action, METHODS, Method};
 use surface::vmod::FUNCTIONS;
 use vcl_run::program::{
-    AclDefinition, BackendDefinition, InstanceDefinition, ProbeDefinition, Program, Source, SubDefinition,
+    AclDefinition, BackendDefinition, DirectorBlock, InstanceDefinition, ProbeDefinition, Program, Source,
+    SubDefinition,
 };
 
 /// An error that has been reported.
@@ -168,6 +169,7 @@ struct Checker<'a> {
     default_director: Option<u32>,
     /// What `director` blocks declare, to be made in vcl_init.
     declared_directors: Vec<legacy::Declared>,
+    blocks: Vec<DirectorBlock>,
     /// The pieces of subroutines for a method.
     pieces_under: HashMap<(u32, Method), u32>,
     emitter: Emitter,
@@ -211,6 +213,7 @@ pub(crate) fn check(
         default_probe: None,
         default_director: None,
         declared_directors: Vec::new(),
+        blocks: Vec::new(),
         pieces_under: HashMap::new(),
         emitter: Emitter::default(),
         current: 0,
@@ -394,6 +397,7 @@ impl<'a> Checker<'a> {
             probes: self.probes,
             acls: self.acls,
             instances: self.instances.into_iter().map(|instance| instance.definition).collect(),
+            blocks: self.blocks,
             labels: self.labels,
             vmods: self.vmods,
             subs: self

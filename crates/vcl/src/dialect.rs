@@ -131,15 +131,8 @@ pub(crate) enum DirectorPolicy {
     Fallback,
     Hash,
     Client,
-    /// There is no such director here.
+    /// By looking the host up.
     Dns,
-}
-
-impl DirectorPolicy {
-    /// Whether its block is a list of members.
-    pub(crate) fn has_members(self) -> bool {
-        self != DirectorPolicy::Dns
-    }
 }
 
 /// The rows of a variable of an old dialect, by its name in small letters.

@@ -14,6 +14,7 @@ mod declaration;
 mod edit;
 mod expression;
 mod frame;
+mod names;
 mod statement;
 mod tables;
 mod writer;
@@ -210,7 +211,8 @@ impl<'a> Migration<'a> {
                     let word = row.text(director.policy);
                     let policy = self.loaded.dialect.directors.iter().find(|(known, _)| *known == word);
                     if let Some(&(_, policy)) = policy {
-                        directors.insert(name.clone(), Director { policy });
+                        let suffix = Writer::suffix_of(&row, director);
+                        directors.insert(name.clone(), Director { policy, suffix });
                     }
                 }
                 _ => {}
@@ -245,6 +247,7 @@ impl<'a> Migration<'a> {
             notes: Vec::new(),
             noted: HashSet::new(),
             new_acls: Vec::new(),
+            has_none_backend: false,
             acl_names: HashMap::new(),
             edits: Edits::default(),
         }
@@ -465,7 +468,10 @@ impl<'a> Migration<'a> {
             }
         }
         let (name, is_director) = default?;
-        Some((writer.backend_value(name).unwrap_or_else(|| name.to_owned()), is_director || writer.known.blacklists))
+        Some((
+            writer.backend_value(name, "req").unwrap_or_else(|| name.to_owned()),
+            is_director || writer.known.blacklists,
+        ))
     }
 
     fn assemble(

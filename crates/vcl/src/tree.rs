@@ -73,7 +73,19 @@ pub(crate) struct Director {
     pub(crate) policy: At,
     /// What is set for all members: `.retries = 5;`
     pub(crate) fields: Vec<Field>,
+    /// `.list` of a dns director.
+    pub(crate) list: Option<DirectorList>,
     pub(crate) members: Vec<DirectorMember>,
+}
+
+/// `.list = { .port = "80"; "192.0.2.0"/24; }`
+#[derive(Debug)]
+pub(crate) struct DirectorList {
+    /// The word `list`.
+    pub(crate) name: At,
+    /// What the backends have in common.
+    pub(crate) fields: Vec<Field>,
+    pub(crate) entries: Vec<AclEntry>,
 }
 
 /// `{ .backend = name; .weight = 1; }`

@@ -27,19 +27,25 @@ pub(crate) fn fallback(arguments: Arguments<'_>) -> DirectorKind {
     DirectorKind::Fallback(Fallback::new(arguments.bool(0)))
 }
 
-pub(crate) fn random() -> DirectorKind {
-    DirectorKind::Random(Random::default())
+pub(crate) fn random(context: &dyn VmodContext, instance: Option<u32>) -> DirectorKind {
+    DirectorKind::Random(Random::with_retries(retries(context, instance)))
+}
+
+/// `.retries` of the `director` block that the object is.
+fn retries(context: &dyn VmodContext, instance: Option<u32>) -> Option<u32> {
+    context.program().program().block(instance?)?.retries
 }
 
 /// In the old dialects, where a `director` block and not VCL makes it, it hashes by itself; its class says what.
 pub(crate) fn hash(context: &dyn VmodContext, instance: Option<u32>) -> DirectorKind {
     let definition = instance.and_then(|instance| context.instances().definition(instance));
     let is_legacy = context.program().program().generation().is_legacy();
-    DirectorKind::Hash(Hash::by(match definition {
+    let key = match definition {
         Some(definition) if definition.class == "client" => HashKey::Client,
         _ if is_legacy => HashKey::Digest,
         _ => HashKey::Given,
-    }))
+    };
+    DirectorKind::Hash(Hash::by(key, retries(context, instance)))
 }
 
 pub(crate) fn least_connections() -> DirectorKind {

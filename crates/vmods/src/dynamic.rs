@@ -11,7 +11,7 @@ use crate::directors::name_of;
 use crate::done;
 use backend::names::maker::Maker;
 use backend::names::resolve::Source;
-use backend::names::settings::{Settings, TtlFrom, Via};
+use backend::names::settings::{Settings, Speaker, TtlFrom, Via};
 use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
@@ -119,6 +119,8 @@ fn settings(
             _ => return Err("keep may not be negative".to_owned()),
         },
         authority: text_at(arguments, 18, scratch),
+        speaker: Speaker::Vmod,
+        fixed: Vec::new(),
     })
 }
 

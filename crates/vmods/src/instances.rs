@@ -49,7 +49,9 @@ impl Instances {
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         let is_missing = |(definition, made): &(&InstanceDefinition, &AtomicBool)| {
-            !made.load(Relaxed) && (definition.vmod.as_str(), definition.class.as_str()) != ("debug", "obj_opt")
+            // The latter is made of its block, before any VCL runs.
+            let needs_none = [("debug", "obj_opt"), ("directors", "dns")];
+            !made.load(Relaxed) && !needs_none.contains(&(definition.vmod.as_str(), definition.class.as_str()))
         };
         self.definitions.iter().zip(&self.made).find(is_missing).map(|(definition, _)| definition.name.as_str())
     }

@@ -138,7 +138,10 @@ fn dispatch(
 
         Function::RoundRobin => directors::create(context, instance, directors::round_robin()),
         Function::Fallback => directors::create(context, instance, directors::fallback(arguments)),
-        Function::Random => directors::create(context, instance, directors::random()),
+        Function::Random => {
+            let kind = directors::random(context, instance);
+            directors::create(context, instance, kind)
+        }
         Function::Hash => {
             let kind = directors::hash(context, instance);
             directors::create(context, instance, kind)

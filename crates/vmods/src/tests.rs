@@ -88,6 +88,7 @@ fn program(classes: &[(&str, &str)]) -> Program {
         probes: Vec::new(),
         acls: Vec::new(),
         instances,
+        blocks: Vec::new(),
         labels: Vec::new(),
         vmods: Vec::new(),
         subs: METHODS
@@ -205,6 +206,7 @@ impl VmodContext for Engine {
             now: 1000.0,
             random: &self.random,
             url: self.request.target(),
+            host: self.request.get("Host"),
             client: ClientName::default(),
             digest: Some(self.digest.as_ref().unwrap_or(&[9; 32])),
             is_for_cache: false,

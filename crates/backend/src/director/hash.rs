@@ -23,18 +23,33 @@ pub enum HashKey {
 pub struct Hash {
     pub(crate) members: Members,
     key: HashKey,
+    retries: Option<u32>,
 }
 
 impl Hash {
-    /// A director without members.
+    /// A director without members. `retries` as with [`super::random::Random::with_retries`].
     #[must_use]
-    pub fn by(key: HashKey) -> Hash {
-        Hash { members: Members::default(), key }
+    pub fn by(key: HashKey, retries: Option<u32>) -> Hash {
+        Hash { members: Members::default(), key, retries }
+    }
+
+    /// Whether it is a director of an old dialect, which needs no text.
+    pub(crate) fn hashes_by_itself(&self) -> bool {
+        self.key != HashKey::Given
+    }
+
+    pub(crate) fn retries(&self) -> Option<usize> {
+        self.retries.map(|retries| retries as usize)
     }
 
     /// The member that what the director hashes by itself falls to. A client falls to the member that Varnish 2.1 and 3.0
     /// chose. Compat: v00028 of 3.0.
     pub(crate) fn choose_when_used(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        self.members.choose_by_weight(directors, context, self.share(context)?)
+    }
+
+    /// Where in [0, 1) what the director hashes by itself falls; `None` when it hashes nothing by itself.
+    pub(crate) fn share(&self, context: &ResolveContext<'_>) -> Option<f64> {
         let digest: [u8; 32] = match self.key {
             HashKey::Given => return None,
             HashKey::Digest => *context.digest?,
@@ -45,7 +60,7 @@ impl Hash {
             },
         };
         let start = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
-        self.members.choose_by_weight(directors, context, f64::from(start) / 4_294_967_296.0)
+        Some(f64::from(start) / 4_294_967_296.0)
     }
 
     /// The member that the text falls to.

@@ -8,9 +8,21 @@ use vcl_run::value::DirectorId;
 #[derive(Debug, Default)]
 pub struct Random {
     pub(crate) members: Members,
+    retries: Option<u32>,
 }
 
 impl Random {
+    /// A director without members. `retries`: how often a fetch of an old dialect chooses, [`super::trail`]; `None` = as often
+    /// as there are members.
+    #[must_use]
+    pub fn with_retries(retries: Option<u32>) -> Random {
+        Random { members: Members::default(), retries }
+    }
+
+    pub(crate) fn retries(&self) -> Option<usize> {
+        self.retries.map(|retries| retries as usize)
+    }
+
     pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
         self.members.choose_by_weight(directors, context, context.random.next_fraction())
     }

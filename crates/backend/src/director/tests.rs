@@ -41,6 +41,7 @@ pub(crate) fn empty_program() -> Program {
         probes: Vec::new(),
         acls: Vec::new(),
         instances: Vec::new(),
+        blocks: Vec::new(),
         labels: Vec::new(),
         vmods: Vec::new(),
         subs: Vec::new(),
@@ -80,6 +81,7 @@ fn choose(directors: &Directors, id: DirectorId, random: &TestableRandom) -> Str
         now: 400.0,
         random,
         url: b"/",
+        host: None,
         client: ClientName::default(),
         digest: None,
         is_for_cache: false,
@@ -202,6 +204,7 @@ fn hash_keeps_a_text_at_its_member() {
         now: 1.0,
         random: &random,
         url: b"/",
+        host: None,
         client: ClientName::default(),
         digest: None,
         is_for_cache: false,
@@ -277,6 +280,7 @@ fn a_backend_without_address_counts_as_none() {
         now: 1.0,
         random: &random,
         url: b"/",
+        host: None,
         client: ClientName::default(),
         digest: None,
         is_for_cache: false,
@@ -300,6 +304,7 @@ fn a_backend_in_trouble_is_left_out_for_that_digest_where_the_dialect_has_saint_
         now: 400.0,
         random: &random,
         url: b"/",
+        host: None,
         client: ClientName::default(),
         digest: Some(digest),
         is_for_cache,
@@ -373,7 +378,7 @@ fn generations_begin_again_without_touching_other_ids() {
 #[test]
 fn hash_directors_of_the_old_dialects_choose_when_they_are_used() {
     let directors = table(8, 4);
-    let by = |number, key| make(&directors, number, DirectorKind::Hash(Hash::by(key)), &backends(8));
+    let by = |number, key| make(&directors, number, DirectorKind::Hash(Hash::by(key, None)), &backends(8));
     let (given, digest, client) = (by(0, HashKey::Given), by(1, HashKey::Digest), by(2, HashKey::Client));
     let random = TestableRandom::new(1);
     let notes = Notes::new();
@@ -383,6 +388,7 @@ fn hash_directors_of_the_old_dialects_choose_when_they_are_used() {
             now: 1.0,
             random: &random,
             url: b"/",
+            host: None,
             client,
             digest: Some(&digest),
             is_for_cache: false,
@@ -404,7 +410,7 @@ fn hash_directors_of_the_old_dialects_choose_when_they_are_used() {
     let address = |text: &str| ClientName { identity: None, address: Some(text.parse().unwrap()) };
     assert_eq!(chosen(client, 1, address("192.0.2.7")), chosen(client, 1, named(b"192.0.2.7")));
 
-    let pair = make(&directors, 3, DirectorKind::Hash(Hash::by(HashKey::Client)), &backends(2));
+    let pair = make(&directors, 3, DirectorKind::Hash(Hash::by(HashKey::Client, None)), &backends(2));
     let of_pair: Vec<_> = [&b"127.0.0.1"[..], b"foo", b"baz"].map(|name| chosen(pair, 1, named(name))).into();
     assert_eq!(of_pair, [Some("b1".to_owned()), Some("b0".to_owned()), Some("b1".to_owned())], "as in 3.0");
 }

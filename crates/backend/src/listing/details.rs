@@ -50,6 +50,7 @@ fn members_text(item: &Item<'_>, director: &DirectorKind, rows: &mut Vec<Vec<Str
         DirectorKind::Hash(_)
         | DirectorKind::Shard(_)
         | DirectorKind::Saint(_)
+        | DirectorKind::Dns(_)
         | DirectorKind::Dynamic(_)
         | DirectorKind::Failing => return,
     };
@@ -69,6 +70,7 @@ fn members_text(item: &Item<'_>, director: &DirectorKind, rows: &mut Vec<Vec<Str
             | DirectorKind::Hash(_)
             | DirectorKind::Shard(_)
             | DirectorKind::Saint(_)
+            | DirectorKind::Dns(_)
             | DirectorKind::Dynamic(_)
             | DirectorKind::Failing => "-".to_owned(),
         };
@@ -127,6 +129,7 @@ fn members_json(item: &Item<'_>, director: &DirectorKind, out: &mut String) {
         DirectorKind::Hash(_)
         | DirectorKind::Shard(_)
         | DirectorKind::Saint(_)
+        | DirectorKind::Dns(_)
         | DirectorKind::Dynamic(_)
         | DirectorKind::Failing => return,
     }
@@ -147,6 +150,7 @@ fn members_json(item: &Item<'_>, director: &DirectorKind, out: &mut String) {
                 | DirectorKind::Hash(_)
                 | DirectorKind::Shard(_)
                 | DirectorKind::Saint(_)
+                | DirectorKind::Dns(_)
                 | DirectorKind::Dynamic(_)
                 | DirectorKind::Failing => {}
             }

@@ -6,7 +6,7 @@
 
 use crate::backend::Backend;
 use crate::health::Health;
-use crate::names::settings::Settings;
+use crate::names::settings::{Settings, Speaker};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -195,7 +195,7 @@ impl Domain {
         with(&mut self.state.lock().references)
     }
 
-    /// The next backend in turn that `is_healthy`; when none is, the one whose turn it is.
+    /// The next backend in turn that `is_healthy`; when none is, the one whose turn it is, and none in a `dns` director.
     pub(crate) fn choose(&self, is_healthy: impl Fn(&Arc<Backend>) -> bool) -> Option<Arc<Backend>> {
         if self.life.stage() == Stage::GivenUp {
             return None;
@@ -207,7 +207,11 @@ impl Domain {
             return None;
         }
         let turns = (1..=current.len()).map(|step| (state.turn + step) % current.len());
-        let turn = turns.clone().find(|turn| is_healthy(&current[*turn].backend)).or_else(|| turns.clone().next())?;
+        let whose_turn = || match self.settings.speaker {
+            Speaker::Vmod => turns.clone().next(),
+            Speaker::Block => None,
+        };
+        let turn = turns.clone().find(|turn| is_healthy(&current[*turn].backend)).or_else(whose_turn)?;
         state.turn = turn;
         Some(Arc::clone(&current[turn].backend))
     }

@@ -9,7 +9,7 @@ use crate::names::{Item, Names};
 use crate::proxy_header;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use surface::limits::{DYNAMIC_ADDRESSES_MAX, DYNAMIC_NAME_BYTES_MAX};
@@ -25,7 +25,7 @@ type BackendKey = (Option<String>, SocketAddr, String);
 struct Made {
     id: DirectorId,
     backend: Arc<Backend>,
-    /// Domains that refer to it.
+    /// How many domains refer to it.
     references: usize,
 }
 
@@ -188,6 +188,9 @@ impl Maker {
             }
             references.iter_mut().for_each(|reference| reference.missing = reference.missing.saturating_add(1));
             for address in addresses.iter().take(DYNAMIC_ADDRESSES_MAX) {
+                if self.refer_to_fixed(references, address.ip()) {
+                    continue;
+                }
                 if !self.settings.allows(address.ip()) {
                     changes.refused.push(*address);
                     continue;
@@ -207,6 +210,21 @@ impl Maker {
             });
         });
         changes
+    }
+
+    /// Takes in the backends of their own that are at an address; says whether there are any.
+    fn refer_to_fixed(&self, references: &mut Vec<Reference>, address: IpAddr) -> bool {
+        let mut is_any = false;
+        for fixed in self.settings.fixed.iter().filter(|fixed| fixed.is_at(address)) {
+            is_any = true;
+            match references.iter_mut().find(|reference| reference.id == fixed.id) {
+                Some(reference) => reference.missing = 0,
+                None => {
+                    references.push(Reference { id: fixed.id, backend: Arc::clone(&fixed.backend), missing: 0 });
+                }
+            }
+        }
+        is_any
     }
 
     /// Gives a domain up, and all its backends.

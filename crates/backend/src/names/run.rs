@@ -172,8 +172,8 @@ impl Background {
     }
 
     fn log_of(&self, settings: &Settings, tag: Tag, name: &str, text: &str) {
-        let (vcl, object) = (self.names.vcl_name(), &settings.name);
-        self.ring.write_fmt(tag, LogId::NONE, format_args!("vmod-dynamic: {vcl} {object} {name} {text}"));
+        let (speaker, vcl, object) = (settings.speaker.name(), self.names.vcl_name(), &settings.name);
+        self.ring.write_fmt(tag, LogId::NONE, format_args!("{speaker}: {vcl} {object} {name} {text}"));
     }
 
     fn log(&self, domain: &Domain, tag: Tag, text: &str) {
@@ -193,12 +193,12 @@ impl Background {
     }
 
     /// The record of one stage of a lookup: the moment, and the seconds since the lookup and the stage before began.
-    fn timestamp(&self, name: &str, event: &str, now: f64, since_start: f64, since_last: f64) {
-        let vcl = self.names.vcl_name();
+    fn timestamp(&self, of: (&Settings, &str), event: &str, now: f64, since_start: f64, since_last: f64) {
+        let (speaker, name, vcl) = (of.0.speaker.name(), of.1, self.names.vcl_name());
         self.ring.write_fmt(
             Tag::Timestamp,
             LogId::NONE,
-            format_args!("vmod-dynamic {vcl}.{name} {event}: {now:.6} {since_start:.6} {since_last:.6}"),
+            format_args!("{speaker} {vcl}.{name} {event}: {now:.6} {since_start:.6} {since_last:.6}"),
         );
     }
 
@@ -223,7 +223,7 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
     let name = format!("{}:{}", domain.host, domain.port);
     loop {
         let (start, began) = (background.around.now(), Instant::now());
-        background.timestamp(domain.name(), "Lookup", start, 0.0, 0.0);
+        background.timestamp((&settings, domain.name()), "Lookup", start, 0.0, 0.0);
         let answer = tokio::select! {
             answer = async {
                 let _turn = maker.turn().await;
@@ -232,13 +232,13 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
             () = domain.life.given_up() => break,
         };
         let lasted = began.elapsed().as_secs_f64();
-        background.timestamp(domain.name(), "Results", start + lasted, lasted, lasted);
+        background.timestamp((&settings, domain.name()), "Results", start + lasted, lasted, lasted);
         let interval = match answer {
             Ok(answer) => {
                 let changes = maker.update(&background.names, &domain, &answer.list);
                 background.log_changes(&maker, &domain, &changes);
                 background.timestamp(
-                    domain.name(),
+                    (&settings, domain.name()),
                     "Update",
                     background.around.now(),
                     began.elapsed().as_secs_f64(),
@@ -257,7 +257,7 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
             break;
         }
     }
-    background.timestamp(domain.name(), "Done", background.around.now(), 0.0, 0.0);
+    background.timestamp((&settings, domain.name()), "Done", background.around.now(), 0.0, 0.0);
     background.names.work.notify_one();
     domain.id()
 }
@@ -267,7 +267,7 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
     let settings = Arc::clone(&service.settings);
     loop {
         let (start, began) = (background.around.now(), Instant::now());
-        background.timestamp(service.name(), "Lookup", start, 0.0, 0.0);
+        background.timestamp((&settings, service.name()), "Lookup", start, 0.0, 0.0);
         let answer = tokio::select! {
             answer = async {
                 let _turn = maker.turn().await;
@@ -276,12 +276,12 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
             () = service.life.given_up() => break,
         };
         let lasted = began.elapsed().as_secs_f64();
-        background.timestamp(service.name(), "Results", start + lasted, lasted, lasted);
+        background.timestamp((&settings, service.name()), "Results", start + lasted, lasted, lasted);
         let interval = match answer {
             Ok(answer) => {
                 maker.set_targets(&background.names, &service, &answer.list);
                 background.timestamp(
-                    service.name(),
+                    (&settings, service.name()),
                     "Update",
                     background.around.now(),
                     began.elapsed().as_secs_f64(),
@@ -300,6 +300,6 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
             break;
         }
     }
-    background.timestamp(service.name(), "Done", background.around.now(), 0.0, 0.0);
+    background.timestamp((&settings, service.name()), "Done", background.around.now(), 0.0, 0.0);
     service.id()
 }

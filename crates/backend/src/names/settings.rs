@@ -1,10 +1,12 @@
-//! What a `dynamic.director` object was made with.
+//! What a `dynamic.director` object, or the `dns` director of an old dialect, was made with.
 
+use crate::backend::Backend;
 use crate::names::resolve::Source;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use vcl_run::acl::AclIndex;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
+use vcl_run::value::DirectorId;
 
 /// Shortest time between two lookups of a name, seconds, whatever anybody says.
 pub const LOOKUP_INTERVAL_MIN: f64 = 0.1;
@@ -57,6 +59,45 @@ pub struct Via {
     pub endpoint: Endpoint,
 }
 
+/// Who looks names up, for the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaker {
+    /// The VMOD.
+    Vmod,
+    /// A `director … dns` block.
+    Block,
+}
+
+impl Speaker {
+    /// The name in the log.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Speaker::Vmod => "vmod-dynamic",
+            Speaker::Block => "dns-director",
+        }
+    }
+}
+
+/// A backend with a definition of its own, which is used where its address is found.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// Its id.
+    pub id: DirectorId,
+    /// It.
+    pub backend: Arc<Backend>,
+}
+
+impl Fixed {
+    /// Whether it is at that address, whatever the port.
+    pub(crate) fn is_at(&self, address: IpAddr) -> bool {
+        let is_it = |own: &Option<SocketAddr>| own.is_some_and(|own| own.ip() == address);
+        match &self.backend.definition().endpoint {
+            Endpoint::Ip { v4, v6 } => is_it(v4) || is_it(v6),
+            Endpoint::Unix(_) | Endpoint::None => false,
+        }
+    }
+}
+
 /// What a `dynamic.director` object was made with. Times in seconds.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -102,9 +143,43 @@ pub struct Settings {
     pub keep: u32,
     /// The name in the PROXY header for `via`, unless `.backend()` gives one; empty = none.
     pub authority: Option<String>,
+    /// Who speaks in the log.
+    pub speaker: Speaker,
+    /// Of a `dns` director: backends that are used at their addresses.
+    pub fixed: Vec<Fixed>,
 }
 
 impl Settings {
+    /// What an object of that name is made with that says nothing else.
+    #[must_use]
+    pub fn of(name: &str) -> Settings {
+        Settings {
+            name: name.to_owned(),
+            port: "http".to_owned(),
+            host_header: None,
+            is_shared_by_host: false,
+            probe: None,
+            allowed: None,
+            ttl: 3600.0,
+            connect_timeout: None,
+            first_byte_timeout: None,
+            between_bytes_timeout: None,
+            domain_usage_timeout: 7200.0,
+            first_lookup_timeout: 10.0,
+            max_connections: 0,
+            proxy_header: 0,
+            source: Source::System,
+            parallel: None,
+            ttl_from: TtlFrom::Configuration,
+            retry_after: 30.0,
+            via: None,
+            keep: 0,
+            authority: None,
+            speaker: Speaker::Vmod,
+            fixed: Vec::new(),
+        }
+    }
+
     /// When to look up again after an answer with that time to live: seconds from now.
     pub(crate) fn interval(&self, answered: Option<f64>) -> f64 {
         let seconds = match (self.ttl_from, answered.filter(|ttl| *ttl > 0.0)) {

@@ -107,29 +107,7 @@ struct Scene {
 }
 
 fn settings() -> Settings {
-    Settings {
-        name: "d".to_owned(),
-        port: "http".to_owned(),
-        host_header: None,
-        is_shared_by_host: false,
-        probe: None,
-        allowed: None,
-        ttl: 60.0,
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        domain_usage_timeout: 7200.0,
-        first_lookup_timeout: 10.0,
-        max_connections: 0,
-        proxy_header: 0,
-        source: Source::System,
-        parallel: None,
-        ttl_from: TtlFrom::Configuration,
-        retry_after: 30.0,
-        via: None,
-        keep: 0,
-        authority: None,
-    }
+    Settings { ttl: 60.0, ..Settings::of("d") }
 }
 
 impl Scene {
@@ -182,19 +160,30 @@ impl Scene {
         maker.domain(self.names(), host, None, None, self.around.now()).unwrap().id()
     }
 
-    fn resolve(&self, id: DirectorId) -> Result<Arc<Backend>, NoBackend> {
+    async fn ready(&self, id: DirectorId) {
         let notes = Notes::new();
-        let context = ResolveContext {
+        for name in self.directors.first_lookups(id, &self.context(&notes)) {
+            name.ready().await;
+        }
+    }
+
+    fn context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        ResolveContext {
             now: self.around.now(),
             random: &self.random,
             url: b"/",
+            host: None,
             digest: None,
             is_for_cache: false,
             shard: None,
             client: crate::director::ClientName::default(),
-            notes: &notes,
-        };
-        self.directors.resolve(Some(id), &context)
+            notes,
+        }
+    }
+
+    fn resolve(&self, id: DirectorId) -> Result<Arc<Backend>, NoBackend> {
+        let notes = Notes::new();
+        self.directors.resolve(Some(id), &self.context(&notes))
     }
 
     /// The names of the next so many choices.
@@ -236,14 +225,14 @@ fn a_first_request_waits_for_the_first_lookup_and_later_ones_take_turns() {
         let id = scene.domain("www.example");
         assert!(id.0 >= FIRST_ID);
         assert_eq!(scene.resolve(id).unwrap_err().text(), "Director d(www.example:http) returned no backend");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert_eq!(scene.around.start.elapsed().as_secs_f64(), 2.0);
         let mut choices = scene.choices(id, 6);
         choices.sort();
         assert_eq!(choices[..2], ["d(192.0.2.1:http)"; 2]);
         assert_eq!(choices[4..], ["d(2001:db8::1:http)"; 2]);
         assert_eq!(scene.table.asked.get(), 1);
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert_eq!(scene.domain("www.example"), id, "the same name is the same director");
     });
 }
@@ -253,7 +242,7 @@ fn addresses_come_and_go_and_keep_their_backends_meanwhile() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         seconds(0.1).await;
         assert_eq!(scene.sorted_events(), ["+d(192.0.2.1:http)", "+d(192.0.2.2:http)"]);
         let kept = scene.names().backends()[1].clone();
@@ -276,7 +265,7 @@ fn an_address_that_is_not_in_the_answer_is_kept_for_a_few_lookups_but_not_used()
     tell(Settings { keep: 2, ..settings() }, async |scene| {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         let first = scene.names().backends()[0].clone();
         scene.table.set("a", &["192.0.2.2:80"]);
         seconds(121.0).await;
@@ -294,7 +283,7 @@ fn an_address_that_is_not_in_the_answer_is_kept_for_a_few_lookups_but_not_used()
 fn a_failed_lookup_is_told_and_tried_again_and_changes_nothing() {
     tell(settings(), async |scene| {
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert!(scene.resolve(id).is_err());
         assert_eq!(
             scene.log("getaddrinfo"),
@@ -323,7 +312,7 @@ fn a_lookup_that_takes_too_long_costs_the_first_request_and_no_more() {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.delay.set(25.0);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert_eq!(scene.around.start.elapsed().as_secs_f64(), 10.0);
         assert!(scene.resolve(id).is_err());
         seconds(16.0).await;
@@ -340,7 +329,7 @@ fn names_share_backends_unless_told_otherwise() {
             for host in ["a", "b"] {
                 scene.table.set(host, &["192.0.2.1:80", "192.0.2.1:80"]);
                 let id = scene.domain(host);
-                scene.directors.ready(id).await;
+                scene.ready(id).await;
             }
             let names: Vec<String> = scene.names().backends().iter().map(|one| one.name().to_owned()).collect();
             assert_eq!(names, expected);
@@ -381,7 +370,7 @@ fn only_allowed_addresses_become_backends() {
     tell(Settings { allowed, ..settings() }, async |scene| {
         scene.table.set("a", &["198.51.100.1:80", "192.0.2.1:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert_eq!(scene.choices(id, 2), ["d(192.0.2.1:http)"; 2]);
         assert_eq!(scene.log("whitelist"), ["vmod-dynamic: vcl1 d a:http whitelist mismatch 198.51.100.1:80"]);
     });
@@ -393,8 +382,8 @@ fn a_name_that_nobody_uses_is_forgotten_and_its_id_is_never_another_name() {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.set("b", &["192.0.2.2:80"]);
         let (a, b) = (scene.domain("a"), scene.domain("b"));
-        scene.directors.ready(a).await;
-        scene.directors.ready(b).await;
+        scene.ready(a).await;
+        scene.ready(b).await;
         seconds(90.0).await;
         scene.domain("b");
         seconds(20.0).await;
@@ -407,7 +396,7 @@ fn a_name_that_nobody_uses_is_forgotten_and_its_id_is_never_another_name() {
         let asked = scene.table.asked.get();
         let again = scene.domain("a");
         assert_ne!(again, a);
-        scene.directors.ready(again).await;
+        scene.ready(again).await;
         assert!(scene.resolve(again).is_ok() && scene.resolve(a).is_err());
         assert_eq!(scene.table.asked.get(), asked + 1);
         assert_eq!(scene.directors.name(a), "");
@@ -425,7 +414,7 @@ fn of_too_many_names_the_one_unused_for_longest_makes_room() {
         scene.table.set("h1", &["192.0.2.1:80"]);
         let first = made(0);
         let second = made(1);
-        scene.directors.ready(second).await;
+        scene.ready(second).await;
         assert!(scene.resolve(second).is_ok());
         for number in 2..DYNAMIC_DOMAINS_MAX {
             made(number);
@@ -450,7 +439,7 @@ fn an_answer_counts_up_to_a_limit() {
             .collect();
         scene.table.addresses.borrow_mut().insert("a".to_owned(), many);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert_eq!(scene.names().backends().len(), DYNAMIC_ADDRESSES_MAX);
     });
 }
@@ -461,7 +450,7 @@ fn a_resolver_asks_for_as_many_names_at_once_as_it_was_told() {
         scene.table.delay.set(1.0);
         let ids: Vec<DirectorId> = (0..6).map(|number| scene.domain(&format!("h{number}"))).collect();
         for id in ids {
-            scene.directors.ready(id).await;
+            scene.ready(id).await;
         }
         assert_eq!((scene.table.most_at_once.get(), scene.table.asked.get()), (2, 6));
     });
@@ -472,7 +461,7 @@ fn what_was_found_outlives_a_pause_of_the_lookups() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         seconds(0.1).await;
         scene.stop();
         scene.table.set("a", &["192.0.2.2:80"]);
@@ -498,7 +487,7 @@ fn directors_before_a_name_wait_for_it_too() {
         let member = crate::director::Member { director: scene.domain("a"), weight: 1.0 };
         scene.directors.add_member(fallback, member).unwrap();
         assert!(scene.resolve(fallback).is_err());
-        scene.directors.ready(fallback).await;
+        scene.ready(fallback).await;
         assert_eq!(scene.resolve(fallback).unwrap().name(), "d(192.0.2.1:http)");
         assert!(scene.directors.is_healthy(fallback));
     });
@@ -509,7 +498,7 @@ fn the_operator_can_take_a_name_out() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         assert!(scene.directors.is_healthy(id));
         listing::set_health("vcl1.d(192.0.2.1*", "sick", &[&scene.directors], Some("vcl1"), 1001.0).unwrap();
         assert_eq!(scene.choices(id, 3), ["d(192.0.2.2:http)"; 3], "the healthy one has all turns");
@@ -526,7 +515,7 @@ fn names_and_their_backends_are_listed() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         let list = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             listing::backend_list(&words, false, &[&scene.directors], Some("vcl1"), 1001.0).unwrap()
@@ -552,7 +541,7 @@ fn a_connection_by_way_of_another_backend_says_where_to() {
     tell(Settings { via, ..settings() }, async |scene| {
         scene.table.set("www.example", &["192.0.2.1:443"]);
         let id = scene.domain("www.example");
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         let backend = scene.resolve(id).unwrap();
         assert_eq!(backend.name(), "d(192.0.2.1:http/www.example)");
         assert_eq!(backend.definition().endpoint, endpoint);
@@ -577,7 +566,7 @@ fn a_service_leads_to_its_targets_by_priority_and_weight() {
         );
         let maker = scene.names().maker(0).unwrap();
         let id = maker.service(scene.names(), "_web._tcp.example", 1000.0).unwrap().id();
-        scene.directors.ready(id).await;
+        scene.ready(id).await;
         let choices = scene.choices(id, 4000);
         let count = |name: &str| choices.iter().filter(|choice| *choice == name).count();
         assert!((2850..3150).contains(&count("d(192.0.2.1:81)")), "{}", count("d(192.0.2.1:81)"));

@@ -129,6 +129,7 @@ impl Fetch {
             now,
             random: &self.context.engine.random,
             url: self.bereq.target(),
+            host: self.bereq.get("Host"),
             client: ClientName { identity: self.client_identity.as_deref(), address: Some(self.peer.client.ip()) },
             digest: Some(&self.digest),
             is_for_cache: self.mode != FetchMode::Pass,

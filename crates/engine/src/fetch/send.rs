@@ -8,6 +8,7 @@ use super::connection::{OriginConnection, limit, reason};
 use super::{Fetch, Step};
 use crate::logged::{self, BEREQ};
 use crate::request_body::RequestBody;
+use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
 use http1::LAST_CHUNK;
 use std::rc::Rc;
@@ -43,16 +44,20 @@ impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
         if !self.wants_fresh {
             self.timestamp("Fetch");
-            if let Some(director) = self.director {
-                Arc::clone(&self.vcl).directors.ready(director).await;
-            }
+            self.await_first_lookups().await;
+            self.trail = Trail::default();
             if let Err((reason, text)) = self.resolve() {
                 self.log_fetch_error(reason, &text);
                 self.timestamp("Beresp");
                 return Step::Error;
             }
         }
-        if let Err((reason, text)) = self.connect().await {
+        while let Err((reason, text)) = self.connect().await {
+            if self.vcl.is_legacy() && self.resolve().is_ok() {
+                // The director has another.
+                self.log.record(Tag::FetchError, text.as_bytes());
+                continue;
+            }
             self.log_fetch_error(reason, &text);
             self.timestamp("Beresp");
             return Step::Error;
@@ -67,15 +72,37 @@ impl Fetch {
         }
     }
 
-    /// Follows directors to a backend.
+    /// Waits until the names that the director leads to have been looked up once.
+    async fn await_first_lookups(&self) {
+        let Some(director) = self.director else { return };
+        let names = {
+            let notes = Notes::new();
+            self.vcl.directors.first_lookups(director, &self.resolve_at(self.now(), &notes))
+        };
+        for name in names {
+            name.ready().await;
+        }
+    }
+
+    /// Follows directors to a backend; in the old dialects to the next, when one gave no connection.
     fn resolve(&mut self) -> Result<(), (Reason, String)> {
         let notes = Notes::new();
-        let resolved = self.vcl.directors.resolve(self.director, &self.resolve_at(self.now(), &notes));
+        let mut trail = std::mem::take(&mut self.trail);
+        let context = self.resolve_at(self.now(), &notes);
+        let resolved = match self.vcl.is_legacy() {
+            true => trail.next(&self.vcl.directors, self.director, &context),
+            false => self.vcl.directors.resolve(self.director, &context),
+        };
+        self.trail = trail;
         crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
         let backend = resolved.map_err(|none| (Reason::NoBackend, none.text()))?;
         let host = &backend.definition().host_header;
+        if self.has_backend_host {
+            logged::unset(&mut self.log, BEREQ, &mut self.bereq, "Host");
+        }
         if !self.bereq.has("Host") && !host.is_empty() {
             logged::append(&mut self.log, BEREQ, &mut self.bereq, "Host", &[host.as_bytes()]);
+            self.has_backend_host = self.vcl.is_legacy();
         }
         self.backend = Some(backend);
         self.refused_by_saint_mode().map_or(Ok(()), |text| Err((Reason::BackendSick, text)))

@@ -203,6 +203,7 @@ impl VmodContext for Housekeeping<'_> {
             now: self.now,
             random: &self.engine.random,
             url: b"",
+            host: None,
             client: ClientName::default(),
             digest: None,
             is_for_cache: false,

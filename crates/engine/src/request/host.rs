@@ -182,6 +182,7 @@ impl ClientHost<'_> {
             now: self.now,
             random: &self.context.engine.random,
             url: self.task.request.target(),
+            host: self.task.prepared.as_ref().map_or(&self.task.request, |prepared| &prepared.bereq).get("Host"),
             client: ClientName {
                 identity: self.task.client_identity.as_deref(),
                 address: Some(self.session.peer.client.ip()),

@@ -97,6 +97,7 @@ impl<S> Run<'_, S> {
             now: self.context.clock.now(),
             random: &self.context.engine.random,
             url: task.request.target(),
+            host: task.request.get("Host"),
             client: ClientName::default(),
             digest: Some(&task.digest),
             is_for_cache: true,

@@ -9,6 +9,7 @@ use crate::fetch::legacy::forwards_address;
 use crate::logged::{self, BEREQ};
 use crate::session::duration;
 use crate::vcl_context;
+use backend::director::trail::Trail;
 use backend::{Backend, ClientName, Connection as Origin, Notes, OpenRequest, ResolveContext};
 use http1::write_request_head;
 use message::Message;
@@ -142,14 +143,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &*self.request;
         let engine = &self.context.engine;
         let Some(vcl) = &request.vcl else { return Err("No backend".to_owned()) };
-        if let Some(director) = pipe.director {
-            vcl.directors.ready(director).await;
-        }
         let notes = Notes::new();
         let resolve = ResolveContext {
             now: self.context.clock.now(),
             random: &engine.random,
             url: request.task.request.target(),
+            host: pipe.bereq.get("Host"),
             client: ClientName {
                 identity: request.task.client_identity.as_deref(),
                 address: Some(self.session.peer.client.ip()),
@@ -159,23 +158,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             shard: Some(request.task.vmod_state.shard_parameters()),
             notes: &notes,
         };
-        let resolved = vcl.directors.resolve(pipe.director, &resolve);
-        vcl_context::log_notes(engine, &mut pipe.log, &notes);
-        let backend: Arc<Backend> = resolved.map_err(|error| error.text())?;
+        for name in pipe.director.map_or_else(Vec::new, |id| vcl.directors.first_lookups(id, &resolve)) {
+            name.ready().await;
+        }
+        let mut trail = Trail::default();
         let clock = || self.context.clock.now();
         let parameters = engine.parameters.load_full();
-        let wish = OpenRequest {
-            backend: &backend,
-            pool: &self.context.pool,
-            dial: &*self.context.dial,
-            parameters: &parameters,
-            counters: &self.context.counters,
-            clock: &clock,
-            connect_timeout: pipe.connect_timeout,
-            fresh: false,
-            client: Some((self.session.peer.client, self.session.peer.server)),
+        let mut failed = None;
+        let origin = loop {
+            let resolved = match vcl.is_legacy() {
+                true => trail.next(&vcl.directors, pipe.director, &resolve),
+                false => vcl.directors.resolve(pipe.director, &resolve),
+            };
+            vcl_context::log_notes(engine, &mut pipe.log, &notes);
+            // Who has no other to offer fails with the one it had.
+            let backend: Arc<Backend> = resolved.map_err(|error| failed.take().unwrap_or_else(|| error.text()))?;
+            let wish = OpenRequest {
+                backend: &backend,
+                pool: &self.context.pool,
+                dial: &*self.context.dial,
+                parameters: &parameters,
+                counters: &self.context.counters,
+                clock: &clock,
+                connect_timeout: pipe.connect_timeout,
+                fresh: false,
+                client: Some((self.session.peer.client, self.session.peer.server)),
+            };
+            match backend::open(&wish).await {
+                Ok(origin) => break origin,
+                Err(error) if vcl.is_legacy() => {
+                    if let Some(before) = failed.replace(error.text()) {
+                        pipe.log.record(Tag::FetchError, before.as_bytes());
+                    }
+                }
+                Err(error) => return Err(error.text()),
+            }
         };
-        let origin = backend::open(&wish).await.map_err(|error| error.text())?;
         pipe.log.timestamp("Connected", self.context.clock.now());
         pipe.log.record(Tag::BackendOpen, origin.open_record().as_bytes());
         Ok(origin)

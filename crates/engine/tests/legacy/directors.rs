@@ -125,3 +125,144 @@ sub vcl_fetch { return (hit_for_pass); }"#;
         assert_eq!(answers(&world, "/", "", 2).await, ["one", "one"], "{}", world.story());
     });
 }
+
+/// Origins at one address only, that of `well`: connections to the others are refused.
+fn run_one_of_three<F: Future<Output = ()>>(vcl: &str, well: &'static str, story: impl FnOnce(Rc<World>) -> F) {
+    run_with(
+        |_| {},
+        &format!("{THREE}{vcl}"),
+        |world| async move {
+            world.origin_at(well, noting(&super::Asked::default(), |_| page("200 OK", "", "well")));
+            story(world).await;
+        },
+    );
+}
+
+const PASSES: &str = "
+sub vcl_recv { set req.backend = d; return (pass); }
+sub vcl_fetch { return (hit_for_pass); }";
+
+#[test]
+fn a_member_that_cannot_be_reached_is_followed_by_the_next() {
+    for policy in ["round-robin", "fallback"] {
+        let vcl = format!(
+            "director d {policy} {{ {{ .backend = one; }} {{ .backend = two; }} {{ .backend = three; }} }}{PASSES}"
+        );
+        run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
+            assert_eq!(answers(&world, "/", "", 1).await, ["well"], "{}", world.story());
+            world.expect_log("FetchError backend one: fail errno 111 (Connection refused)");
+            world.expect_log("FetchError backend two: fail errno 111 (Connection refused)");
+        });
+    }
+}
+
+#[test]
+fn a_fetch_fails_with_the_last_member_when_none_can_be_reached() {
+    let vcl = format!("director d fallback {{ {{ .backend = one; }} {{ .backend = two; }} }}{PASSES}");
+    run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
+        assert_eq!(world.client().get("/", "").await.status(), 503);
+        let failed = world.log().into_iter().filter(|line| line.contains("FetchError")).collect::<Vec<_>>();
+        assert_eq!(failed.len(), 2, "{failed:?}");
+    });
+}
+
+/// How many of forty requests found the one member of four that can be reached, and how often a connection was tried.
+fn forty(policy: &str, retries: &str) -> (usize, usize) {
+    let found = Rc::new(std::cell::Cell::new((0, 0)));
+    let told = Rc::clone(&found);
+    let vcl = format!(
+        "director d {policy} {{ {retries} {{ .backend = one; .weight = 1; }} {{ .backend = two; .weight = 1; }}
+         {{ .backend = three; .weight = 1; }} {{ .backend = {{ .host = \"10.0.0.4\"; .port = \"80\"; }} .weight = 1; }} }}
+         sub vcl_recv {{ set req.backend = d; set client.identity = req.url; return (lookup); }}
+         sub vcl_fetch {{ return (hit_for_pass); }}"
+    );
+    run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
+        let mut well = 0;
+        for number in 0..40 {
+            // No failure is remembered from one request to the next.
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            well += usize::from(world.client().get(&format!("/{number}"), "").await.status() == 200);
+        }
+        told.set((well, world.log().iter().filter(|line| line.contains("FetchError")).count()));
+    });
+    found.get()
+}
+
+#[test]
+fn retries_say_how_often_a_member_is_chosen() {
+    for policy in ["random", "client", "hash"] {
+        let (once, _) = forty(policy, ".retries = 1;");
+        assert!((3..=18).contains(&once), "{policy}: one of four, by luck: {once}");
+        let (unsaid, _) = forty(policy, "");
+        assert!((20..40).contains(&unsaid), "{policy}: four times, as there are four members: {unsaid}");
+        let (often, tried) = forty(policy, ".retries = 50;");
+        assert_eq!(often, 40, "{policy}");
+        assert!(tried > 60, "{policy}: {tried}");
+        assert_eq!(forty(policy, ".retries = 0;").0, 0, "{policy}");
+    }
+}
+
+#[test]
+fn more_tries_than_anybody_needs_are_not_made() {
+    let vcl = format!("director d random {{ .retries = 100000; {{ .backend = one; .weight = 1; }} }}{PASSES}");
+    run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
+        assert_eq!(world.client().get("/", "").await.status(), 503);
+        let failed = world.log().iter().filter(|line| line.contains("FetchError")).count();
+        assert_eq!(failed, surface::limits::DIRECTOR_TRIES_MAX);
+    });
+}
+
+#[test]
+fn a_director_of_directors_goes_on_when_one_of_them_has_no_more() {
+    let vcl = format!(
+        "director inner random {{ .retries = 2; {{ .backend = one; .weight = 1; }} }}
+         director d fallback {{ {{ .backend = inner; }} {{ .backend = two; }} {{ .backend = three; }} }}{PASSES}"
+    );
+    run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
+        assert_eq!(answers(&world, "/", "", 1).await, ["well"], "{}", world.story());
+        let failed = world.log().into_iter().filter(|line| line.contains("FetchError")).collect::<Vec<_>>();
+        assert_eq!(failed.len(), 3, "{failed:?}");
+    });
+}
+
+#[test]
+fn the_host_is_that_of_the_member_that_is_asked() {
+    let vcl = format!(
+        "director d fallback {{ {{ .backend = one; }} {{ .backend = three; }} }}
+         sub vcl_miss {{ unset bereq.http.Host; }} sub vcl_pass {{ unset bereq.http.Host; }}{PASSES}"
+    );
+    let asked = super::Asked::default();
+    let noted = Rc::clone(&asked);
+    run_one_of_three(&vcl, "10.0.0.9:80", |world| async move {
+        world.origin_at("10.0.0.3:80", noting(&asked, |_| page("200 OK", "", "three")));
+        assert_eq!(answers(&world, "/", "", 1).await, ["three"], "{}", world.story());
+    });
+    assert_eq!(noted.borrow()[0].header("host"), Some("10.0.0.3"), "{:?}", noted.borrow()[0]);
+}
+
+#[test]
+fn a_pipe_goes_to_the_member_that_can_be_reached() {
+    let vcl = "director d round-robin { { .backend = one; } { .backend = three; } }
+        sub vcl_recv { set req.backend = d; return (pipe); } sub vcl_fetch { return (hit_for_pass); }";
+    run_one_of_three(vcl, "10.0.0.3:80", |world| async move {
+        assert_eq!(answers(&world, "/", "Connection: close\r\n", 1).await, ["well"], "{}", world.story());
+    });
+}
+
+#[test]
+fn a_director_is_healthy_while_a_member_is_whatever_it_chooses_by() {
+    for policy in ["client", "hash", "random"] {
+        let vcl = format!(
+            "director d {policy} {{ {{ .backend = one; .weight = 1; }} }}
+             sub vcl_recv {{ set req.backend = d; if (!req.backend.healthy) {{ error 500 \"sick\"; }} return (pass); }}
+             sub vcl_fetch {{ return (hit_for_pass); }}"
+        );
+        run_three(&vcl, |world| async move {
+            assert_eq!(world.client().get("/", "").await.status(), 200, "{policy}");
+            let active = world.engine.vcl.load().active.clone().unwrap();
+            let one = active.directors.lookup("one").unwrap();
+            active.directors.own_health(one).unwrap().set_admin(backend::health::AdminHealth::Sick, 1.0);
+            assert_eq!(world.client().get("/", "").await.status(), 500, "{policy}");
+        });
+    }
+}

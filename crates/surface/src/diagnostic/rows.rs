@@ -1674,7 +1674,7 @@ sub vcl_recv {
         code: Code::DirectorPolicy,
         number: "V0808",
         title: r"A director of a kind that there is not",
-        explanation: r"A director block says behind its name how it chooses. VCL 2.0 has random and round-robin, 2.1 also hash and client, 3.0 also fallback. The dns director, which looked every host up, is not there.",
+        explanation: r"A director block says behind its name how it chooses. VCL 2.0 has random and round-robin, 2.1 also hash, client and dns (which looks hosts up), 3.0 also fallback.",
         bad: r#"backend one { .host = "192.0.2.1"; }
 director all rotating {
     { .backend = one; }

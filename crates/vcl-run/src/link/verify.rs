@@ -41,6 +41,15 @@ fn tables(program: &Program) -> Result<(), VerifyError> {
     if program.default_backend.is_some_and(|backend| backend as usize >= program.backends.len() + directors) {
         return Err(VerifyError("default backend out of range".into()));
     }
+    for block in &program.blocks {
+        if block.instance as usize >= program.instances.len() {
+            return Err(VerifyError("director block out of range".into()));
+        }
+        let members = block.names.iter().flat_map(|names| &names.members);
+        if members.into_iter().any(|&member| member as usize >= program.backends.len()) {
+            return Err(VerifyError("member of a director block out of range".into()));
+        }
+    }
     let sources = program.sources.len() as u32;
     if program.points.iter().any(|point| point.source >= sources) {
         return Err(VerifyError("point out of range".into()));

@@ -78,6 +78,22 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// The networks of a dns director's list.
+    pub(super) fn networks(&mut self, entries: &[EntryTree]) -> Vec<AclEntry> {
+        let flags = Flags { log: false, pedantic: true };
+        let (mut known, mut found) = (Known::new(), Vec::with_capacity(entries.len()));
+        for entry in entries {
+            if self.string(entry.host).parse::<IpAddr>().is_err() {
+                let draft = self.draft_at(Code::FieldValue, "Incomplete IP supplied:", entry.host);
+                self.error(entry.host, draft.hint("the list is of addresses and networks: \"192.0.2.0\"/24;"));
+                continue;
+            }
+            // A wrong one is reported and left out.
+            let _ = self.acl_entry(entry, &flags, &mut known, &mut found);
+        }
+        found
+    }
+
     fn acl_entry(
         &mut self,
         tree: &EntryTree,
@@ -133,7 +149,10 @@ impl Checker<'_> {
                 let message = format!("Non-zero bits in masked part, (maybe use {network}/{bits} ?)");
                 let draft = self.draft_at(Code::AclHostBits, &message, tree.host);
                 if flags.pedantic {
-                    let draft = draft.hint("or declare the acl with -pedantic, which clears these bits");
+                    let draft = match self.dialect.habits.acl_pedantic {
+                        true => draft.hint("or declare the acl with -pedantic, which clears these bits"),
+                        false => draft,
+                    };
                     return Err(self.error(tree.host, draft));
                 }
                 self.warning(tree.host, draft);

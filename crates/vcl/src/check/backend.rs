@@ -25,6 +25,9 @@ const BACKEND_FIELDS: &[&str] = &[
     "proxy_header",
     "preamble",
 ];
+/// Those that the list of a dns director has.
+const COMMON_FIELDS: &[&str] =
+    &["port", "host_header", "connect_timeout", "first_byte_timeout", "between_bytes_timeout", "max_connections"];
 const PROBE_FIELDS: &[&str] =
     &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold"];
 
@@ -117,6 +120,33 @@ impl Checker<'_> {
             proxy_header: set.proxy_header,
             preamble: set.preamble,
             probe,
+        })
+    }
+
+    /// What the backends of a dns director's list have in common.
+    pub(super) fn common_fields(&mut self, fields: &[Field]) -> Checked<BackendDefinition> {
+        self.no_duplicates(fields, COMMON_FIELDS, self.dialect.ignored_backend_fields)?;
+        let mut set = BackendFields::default();
+        for field in fields {
+            self.backend_field(field, &mut set)?;
+        }
+        let port = match &set.port {
+            Some((port, place)) => {
+                if let Err(reason) = self.port(port) {
+                    return Err(self.error_at(Code::BackendUnresolved, &reason, *place));
+                }
+                port.clone()
+            }
+            None => String::new(),
+        };
+        Ok(BackendDefinition {
+            port,
+            host_header: set.host_header.unwrap_or_default(),
+            connect_timeout: set.connect_timeout,
+            first_byte_timeout: set.first_byte_timeout,
+            between_bytes_timeout: set.between_bytes_timeout,
+            max_connections: set.max_connections,
+            ..none_backend(String::new())
         })
     }
 
@@ -423,14 +453,14 @@ impl Checker<'_> {
         Err(self.expected("';'", value.next))
     }
 
-    fn string_field(&mut self, field: &Field) -> Checked<(String, At)> {
+    pub(super) fn string_field(&mut self, field: &Field) -> Checked<(String, At)> {
         let mut value = self.field_value(field)?;
         let place = self.take_kind(&mut value, Kind::Text, "CSTR")?;
         self.finish(&value)?;
         Ok((self.string(place), place))
     }
 
-    fn string(&self, place: At) -> String {
+    pub(super) fn string(&self, place: At) -> String {
         String::from_utf8_lossy(self.loaded.sources.content(self.token(place))).into_owned()
     }
 
@@ -457,7 +487,7 @@ impl Checker<'_> {
         Ok((self.text(place).parse().unwrap_or(u32::MAX), place))
     }
 
-    fn duration_field(&mut self, field: &Field) -> Checked<f64> {
+    pub(super) fn duration_field(&mut self, field: &Field) -> Checked<f64> {
         let mut value = self.field_value(field)?;
         if value.next >= value.end || !matches!(self.token(value.next).kind, Kind::Integer | Kind::Real) {
             return Err(self.expected("CNUM", value.next));

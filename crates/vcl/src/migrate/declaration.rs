@@ -142,19 +142,23 @@ impl Writer<'_> {
         let word = self.row.text(director.policy).to_owned();
         let policy = self.dialect.directors.iter().find(|(known, _)| *known == word).map(|&(_, policy)| policy);
         let mut text = self.comments(open, close);
-        let Some(policy) = policy.filter(|policy| policy.has_members()) else {
+        let Some(policy) = policy else {
             self.listed(director.keyword, "there is no director of this kind: name its backends one by one");
             let _ = write!(text, "# migrate: there is no director of the kind {word}\nbackend {name} none;");
             return self.edits.rewrite(director.keyword, close, text);
         };
-        let vmod = self.vmod("directors");
         let (class, weighs) = match policy {
             DirectorPolicy::RoundRobin => ("round_robin", false),
             DirectorPolicy::Random => ("random", true),
             DirectorPolicy::Fallback => ("fallback", false),
             DirectorPolicy::Client => ("hash", true),
-            DirectorPolicy::Hash | DirectorPolicy::Dns => ("shard", true),
+            DirectorPolicy::Hash => ("shard", true),
+            DirectorPolicy::Dns => {
+                text += &self.names_director(director, &name);
+                return self.edits.rewrite(director.keyword, close, text);
+            }
         };
+        let vmod = self.vmod("directors");
         if class == "shard" {
             let note = "requests are spread over the backends by what vcl_hash hashes, but not as before";
             self.listed(director.keyword, note);
@@ -169,7 +173,13 @@ impl Writer<'_> {
                     (FieldValue::Tokens(first, end), "weight") => weight = self.row.flat(*first, end.saturating_sub(1)),
                     (FieldValue::Tokens(first, _), "backend") => {
                         let word = self.row.text(*first);
-                        backend = self.backend_value(word).unwrap_or_else(|| word.to_owned());
+                        if self.looks_up(word) {
+                            let note = format!("{word} looks a host up, and can be no member of another director");
+                            self.listed(*first, &note);
+                            let _ = writeln!(text, "# migrate: {note}");
+                            continue;
+                        }
+                        backend = self.backend_value(word, "req").unwrap_or_else(|| word.to_owned());
                     }
                     (FieldValue::Fields(inner), "backend") => {
                         backend = format!("{}_{number}", old_name.replace('-', "_"));
@@ -183,6 +193,9 @@ impl Writer<'_> {
                     _ => {}
                 }
             }
+            if backend.is_empty() {
+                continue;
+            }
             let weight = match (weighs, class) {
                 (false, _) => String::new(),
                 (true, "shard") if weight == "1" => String::new(),
@@ -194,8 +207,10 @@ impl Writer<'_> {
         if class == "shard" {
             let _ = writeln!(init, "    {name}.reconfigure();");
         }
-        if director.fields.iter().any(|field| self.row.text(field.name) == "retries") {
-            self.listed(director.keyword, ".retries is gone: a director looks at all of its healthy backends");
+        if director.members.len() > 1 || director.fields.iter().any(|field| self.row.text(field.name) == "retries") {
+            let note = "a member that gives no connection is not followed by another any more: return (retry) in \
+                        vcl_backend_error asks the director again, after errors of every kind";
+            self.listed(director.keyword, note);
         }
         text += &init;
         text.push('}');

@@ -168,7 +168,8 @@ impl Writer<'_> {
         }
         let Some(found) = self.variable(path, context.old, Use::Read) else {
             if let [segment] = &path.segments[..]
-                && let Some(value) = self.backend_value(self.row.text(segment.name))
+                && let Some(value) =
+                    self.backend_value(self.row.text(segment.name), if context.is_fetch() { "bereq" } else { "req" })
             {
                 self.edits.replace(path.first(), path.last(), value);
             }

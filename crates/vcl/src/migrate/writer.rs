@@ -95,6 +95,8 @@ impl Knowledge {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Director {
     pub(super) policy: DirectorPolicy,
+    /// The text of `.suffix`.
+    pub(super) suffix: Option<At>,
 }
 
 /// A variable, found.
@@ -144,6 +146,8 @@ pub(super) struct Writer<'a> {
     pub(super) new_acls: Vec<String>,
     /// Their names, by the string.
     pub(super) acl_names: HashMap<String, String>,
+    /// A backend was written for a text that has none.
+    pub(super) has_none_backend: bool,
     pub(super) edits: Edits,
 }
 
@@ -333,8 +337,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What stands for a director where a backend is wanted, and for a backend that saint mode is around.
-    pub(super) fn backend_value(&self, name: &str) -> Option<String> {
+    /// What stands for a director where a backend is wanted, and for a backend that saint mode is around. `http` is the
+    /// request at hand.
+    pub(super) fn backend_value(&self, name: &str, http: &str) -> Option<String> {
         if self.known.blacklists && self.backends.contains(&name.to_ascii_lowercase()) {
             return Some(format!("{name}_saint.backend()"));
         }
@@ -342,7 +347,7 @@ impl<'a> Writer<'a> {
         let name = self.director_name(name);
         Some(match director.policy {
             DirectorPolicy::Client => format!("{name}.backend(client.identity)"),
-            DirectorPolicy::Dns => name,
+            DirectorPolicy::Dns => self.name_asked_for(&name, director.suffix, http),
             _ => format!("{name}.backend()"),
         })
     }

@@ -2,10 +2,11 @@
 
 use super::{Broken, Parsed, Parser};
 use crate::diagnostic::Draft;
-use crate::dialect::StatementWord;
+use crate::dialect::{DirectorPolicy, StatementWord};
 use crate::source::{Kind, Sign};
 use crate::tree::{
-    At, Block, Director, DirectorMember, Expression, ExpressionKind, Field, FieldValue, ReturnAction, Statement,
+    AclEntry, At, Block, Director, DirectorList, DirectorMember, Expression, ExpressionKind, Field, FieldValue,
+    ReturnAction, Statement,
 };
 use surface::diagnostic::Code;
 
@@ -101,7 +102,8 @@ impl Parser<'_> {
     pub(super) fn director(&mut self) -> Parsed<Director> {
         let keyword = self.advance();
         let name = self.name()?;
-        let mut director = Director { keyword, name, policy: self.next, fields: Vec::new(), members: Vec::new() };
+        let mut director =
+            Director { keyword, name, policy: self.next, fields: Vec::new(), list: None, members: Vec::new() };
         match self.director_body(&mut director) {
             Ok(()) => Ok(director),
             Err(broken) => {
@@ -116,12 +118,22 @@ impl Parser<'_> {
         let policy = self.sources.text(self.token_at(policy));
         let known = self.dialect.directors.iter().find(|(word, _)| *word == policy);
         self.expect(Sign::BraceOpen, "'{'")?;
-        if known.is_none_or(|(_, policy)| !policy.has_members()) {
+        let Some(&(_, policy)) = known else {
             // What stands in it is another matter; the checker refuses it by its policy.
             return self.skip_block();
-        }
+        };
         while !self.accept(Sign::BraceClose) {
             if self.accept(Sign::Dot) {
+                if policy == DirectorPolicy::Dns && self.peek_word() == Some("list") {
+                    let list = self.deeper(Self::director_list)?;
+                    if director.list.is_some() {
+                        let text = "Field 'list' redefined at:\n";
+                        let draft = Draft::new(Code::FieldRepeated).text(text).at(self.token_at(list.name));
+                        self.error(list.name, draft);
+                    }
+                    director.list = Some(list);
+                    continue;
+                }
                 let field = self.field_after_dot()?;
                 director.fields.push(field);
                 continue;
@@ -135,6 +147,37 @@ impl Parser<'_> {
             director.members.push(DirectorMember { open, fields });
         }
         Ok(())
+    }
+
+    /// `list = { .port = "80"; "192.0.2.0"/24; }`
+    fn director_list(&mut self) -> Parsed<DirectorList> {
+        let name = self.advance();
+        self.expect(Sign::Assign, "'='")?;
+        self.expect(Sign::BraceOpen, "'{'")?;
+        let mut list = DirectorList { name, fields: Vec::new(), entries: Vec::new() };
+        while !self.accept(Sign::BraceClose) {
+            if self.accept(Sign::Dot) {
+                let field = self.field_after_dot()?;
+                list.fields.push(field);
+                continue;
+            }
+            if self.peek().kind != Kind::Text {
+                return Err(self.expected_with("CSTR", Some("networks are written so: \"192.0.2.0\"/24;")));
+            }
+            let host = self.advance();
+            let mut mask = None;
+            if self.is_next(Sign::Slash) {
+                let slash = self.advance();
+                if self.peek().kind != Kind::Integer {
+                    return Err(self.expected("CNUM"));
+                }
+                mask = Some((slash, self.advance()));
+            }
+            self.expect(Sign::Semicolon, "';'")?;
+            list.entries.push(AclEntry { negated: false, optional: false, host, mask });
+        }
+        self.accept(Sign::Semicolon);
+        Ok(list)
     }
 
     /// Goes on behind the `}` that ends the block that has begun.

@@ -130,6 +130,35 @@ sub vcl_recv { set req.backend = d; if (req.restarts > 0) { set req.backend = by
 }
 
 #[test]
+fn a_dns_director_becomes_a_dynamic_one() {
+    let text = r#"
+director d dns {
+    .list = { .port = "8080"; .connect_timeout = 2; "192.0.2.0"/24; "198.51.100.7"; }
+    .ttl = 5m;
+    .suffix = ".internal";
+}
+director e dns { .list = { "192.0.2.0"/24; } { .backend = default; } }
+director f fallback { { .backend = e; } { .backend = default; } }
+sub vcl_recv { set req.backend = d; if (req.url == "/e") { set req.backend = e; } elseif (req.url == "/f") { set req.backend = f; } }
+sub vcl_fetch { if (req.backend == d) { return (hit_for_pass); } }
+"#;
+    let found = migrated(&format!("{BACKEND}{text}"));
+    let new = text_of(&found);
+    for part in [
+        "import dynamic;\n",
+        "acl d_addresses {\n    \"192.0.2.0\"/24;\n    \"198.51.100.7\";\n}\nsub vcl_init {\n    new d = dynamic.director(port = \"8080\", whitelist = d_addresses, connect_timeout = 2s, ttl = 5m, retry_after = 5m);\n}",
+        "set req.backend_hint = d.backend(regsub(req.http.Host, \":.*$\", \"\") + \".internal\");",
+        "set req.backend_hint = e.backend(regsub(req.http.Host, \":.*$\", \"\"));",
+        "if (bereq.backend == d.backend(regsub(bereq.http.Host, \":.*$\", \"\") + \".internal\"))",
+        "    new f = directors.fallback();\n    f.add_backend(default);\n",
+    ] {
+        assert!(new.contains(part), "{part}\n{new}");
+    }
+    assert!(found.notes.iter().any(|note| note.text.contains("add those of the members")), "{:?}", found.notes);
+    assert!(found.notes.iter().any(|note| note.text.contains("can be no member")), "{:?}", found.notes);
+}
+
+#[test]
 fn what_cannot_carry_over_is_said_in_the_text_and_in_the_list() {
     let text = r#"
 sub vcl_fetch {

@@ -7,7 +7,10 @@ use crate::source::Kind;
 use crate::tree::{At, Backend, Director, Field, FieldValue};
 use surface::diagnostic::Code;
 use surface::vcl::Type;
-use vcl_run::program::{InstanceDefinition, Op};
+use vcl_run::program::{DirectorBlock, InstanceDefinition, NamesBlock, Op};
+
+/// For how many seconds an answer of a dns director holds that does not say it.
+const DNS_SECONDS: f64 = 60.0;
 
 /// A director as declared.
 #[derive(Debug)]
@@ -45,14 +48,7 @@ impl Checker<'_> {
             DirectorPolicy::Random => "random",
             DirectorPolicy::Fallback => "fallback",
             DirectorPolicy::Hash | DirectorPolicy::Client => "hash",
-            DirectorPolicy::Dns => {
-                let name = self.name_text(tree.name).to_ascii_lowercase();
-                self.damaged.insert(name);
-                let draft = self.draft_at(Code::DirectorPolicy, "There is no dns director.", tree.policy);
-                let help =
-                    "name the backends and a random director of them; in VCL 4 the dynamic VMOD looks names up again";
-                return Err(self.error(tree.policy, draft.hint(help)));
-            }
+            DirectorPolicy::Dns => "dns",
         };
         let index = self.instances.len() as u32;
         let name = self.declare(tree.name, Meaning::Instance(index), "Director", "director")?;
@@ -73,10 +69,15 @@ impl Checker<'_> {
             self.default_director = director;
             self.default_backend = None;
         }
-        for field in &tree.fields {
-            self.director_field(policy, field)?;
+        let mut block = DirectorBlock { instance: index, retries: None, names: None };
+        if policy == DirectorPolicy::Dns {
+            block.names = Some(self.names_block(tree)?);
+        } else {
+            for field in &tree.fields {
+                block.retries = Some(self.retries_field(policy, field)?);
+            }
         }
-        if tree.members.is_empty() {
+        if tree.members.is_empty() && tree.list.as_ref().is_none_or(|list| list.entries.is_empty()) {
             let text = format!("Director '{name}' has no members.");
             return Err(self.error_between(Code::DirectorMember, &text, tree.keyword, tree.policy));
         }
@@ -92,15 +93,51 @@ impl Checker<'_> {
             }
             self.call_context.pop();
         }
-        self.declared_directors.push(Declared { instance: index, class, members });
+        match &mut block.names {
+            Some(names) => {
+                let backends = members.iter().filter_map(|(member, _)| match member {
+                    Member::Backend(index) => Some(*index),
+                    Member::Director(_) => None,
+                });
+                names.members = backends.collect();
+            }
+            None => self.declared_directors.push(Declared { instance: index, class, members }),
+        }
+        self.blocks.push(block);
         Ok(())
     }
 
-    /// `.retries` of the random kinds; healthy members are chosen among in any case.
-    fn director_field(&mut self, policy: DirectorPolicy, field: &Field) -> Checked<()> {
+    /// What a dns director says, its members left out.
+    fn names_block(&mut self, tree: &Director) -> Checked<NamesBlock> {
+        let (mut suffix, mut ttl) = (String::new(), DNS_SECONDS);
+        for (index, field) in tree.fields.iter().enumerate() {
+            let name = self.text(field.name);
+            if tree.fields[..index.min(8)].iter().any(|before| self.text(before.name) == name) {
+                let text = format!("Field '{name}' redefined at:");
+                return Err(self.error_at(Code::FieldRepeated, &text, field.name));
+            }
+            match name {
+                "suffix" => suffix = self.string_field(field)?.0,
+                "ttl" => ttl = self.duration_field(field)?,
+                other => {
+                    let draft = self.draft_at(Code::UnknownField, &format!("Unknown field: '{other}' at"), field.name);
+                    return Err(self.error(field.name, draft.hint("the fields are .list, .suffix, .ttl")));
+                }
+            }
+        }
+        let (fields, entries) = match &tree.list {
+            Some(list) => (list.fields.as_slice(), list.entries.as_slice()),
+            None => (&[] as &[_], &[] as &[_]),
+        };
+        let common = self.common_fields(fields)?;
+        Ok(NamesBlock { suffix, ttl, list: self.networks(entries), common, members: Vec::new() })
+    }
+
+    /// `.retries` of the random kinds.
+    fn retries_field(&mut self, policy: DirectorPolicy, field: &Field) -> Checked<u32> {
         let weighs = matches!(policy, DirectorPolicy::Random | DirectorPolicy::Hash | DirectorPolicy::Client);
         if weighs && self.text(field.name) == "retries" {
-            return self.integer_field(field).map(|_| ());
+            return self.integer_field(field).map(|(retries, _)| retries);
         }
         let text = format!("Unknown field: '{}' at", self.text(field.name));
         Err(self.error_at(Code::UnknownField, &text, field.name))
@@ -168,6 +205,10 @@ impl Checker<'_> {
         let name = self.text(place);
         match self.use_symbol_of(name, &["backend", "instance"]) {
             Some(Meaning::Backend(index)) => Ok(Member::Backend(index)),
+            Some(Meaning::Instance(_)) if self.text(tree.policy) == "dns" => {
+                let draft = self.draft_at(Code::DirectorMember, "A dns director has backends only:", first);
+                Err(self.error(first, draft.hint("a director has no address that a name could have")))
+            }
             Some(Meaning::Instance(instance)) => Ok(Member::Director(instance)),
             Some(_) => Err(self.wrong_type(name, first, first, "backend")),
             None if self.is_damaged(name) => Err(super::super::Reported),

@@ -1,0 +1,88 @@
+//! Dns: the host that is asked for is looked up, and the backend at one of its addresses used. Of Varnish 2.1 and 3.0.
+//!
+//! Only addresses in the block's list, or of its members, are used; those of one host in turn, the sick ones left out. The
+//! names are looked up by [`crate::names`] like all others: again and again while anybody asks for them, not while a
+//! request waits. Only the first lookup of a name is waited for.
+//! Compat: Varnish 3.0.7. What is different: an answer is renewed before it is needed, not when; a lookup that fails later
+//! on leaves the addresses as they were; `.max_connections` of the list counts.
+
+use crate::backend::Backend;
+use crate::director::{Member, ResolveContext};
+use crate::names::Names;
+use crate::names::domain::Domain;
+use crate::names::maker::Maker;
+use crate::names::settings::{Fixed, Settings, Speaker};
+use std::sync::Arc;
+use vcl_run::acl::AclIndex;
+use vcl_run::program::{AclDefinition, NamesBlock};
+use vcl_run::value::DirectorId;
+
+/// Port of the backends of a list that does not say one.
+const PORT: &str = "80";
+/// A name that nobody has asked for in this time is forgotten, seconds, unless its answers hold for longer.
+const USAGE_SECONDS_MIN: f64 = 60.0;
+/// How long a request waits for the first lookup of a name, seconds.
+const FIRST_LOOKUP_SECONDS: f64 = 10.0;
+
+/// The director.
+#[derive(Debug)]
+pub struct Dns {
+    maker: Arc<Maker>,
+    suffix: String,
+    members: Arc<[Member]>,
+}
+
+impl Dns {
+    /// The director of a block; `backends` are those of the program.
+    pub(crate) fn new(
+        names: &Names,
+        instance: u32,
+        name: &str,
+        block: &NamesBlock,
+        backends: &[Arc<Backend>],
+    ) -> Option<Dns> {
+        let fixed: Vec<Fixed> = block
+            .members
+            .iter()
+            .filter_map(|&index| {
+                let backend = Arc::clone(backends.get(index as usize)?);
+                Some(Fixed { id: DirectorId(index), backend })
+            })
+            .collect();
+        let members = fixed.iter().map(|fixed| Member { director: fixed.id, weight: 1.0 }).collect();
+        names.make(instance, settings(name, block, fixed));
+        Some(Dns { maker: names.maker(instance)?, suffix: block.suffix.clone(), members })
+    }
+
+    pub(crate) fn members(&self) -> Arc<[Member]> {
+        Arc::clone(&self.members)
+    }
+
+    /// The name that this request asks for; `None` when it asks for none, or one too long to be looked up.
+    pub(crate) fn domain(&self, names: &Names, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
+        let host = context.host?.split(|byte| *byte == b':').next()?;
+        let host = format!("{}{}", String::from_utf8_lossy(host), self.suffix).to_ascii_lowercase();
+        self.maker.domain(names, &host, None, None, context.now)
+    }
+}
+
+fn settings(name: &str, block: &NamesBlock, fixed: Vec<Fixed>) -> Settings {
+    let common = &block.common;
+    let list = AclDefinition { name: name.to_owned(), log: false, entries: block.list.clone() };
+    Settings {
+        port: if common.port.is_empty() { PORT.to_owned() } else { common.port.clone() },
+        host_header: Some(common.host_header.clone()).filter(|header| !header.is_empty()),
+        allowed: Some(Arc::new(AclIndex::new(&list))),
+        ttl: block.ttl,
+        connect_timeout: common.connect_timeout,
+        first_byte_timeout: common.first_byte_timeout,
+        between_bytes_timeout: common.between_bytes_timeout,
+        domain_usage_timeout: block.ttl.max(USAGE_SECONDS_MIN),
+        first_lookup_timeout: FIRST_LOOKUP_SECONDS,
+        max_connections: common.max_connections,
+        retry_after: block.ttl,
+        speaker: Speaker::Block,
+        fixed,
+        ..Settings::of(name)
+    }
+}

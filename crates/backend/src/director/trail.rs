@@ -1,0 +1,168 @@
+//! The way of one fetch of an old dialect through directors: a member that gives no connection is followed by another.
+//!
+//! Each director on the way says for itself what comes next: a round-robin goes once round, a fallback down its list, a
+//! random one chooses again, `.retries` times in all (unless said, as often as it has members); so do hash and client, with
+//! a share that is made of the one before. When a director has no more to offer, the one it is a member of goes on.
+//! VCL 4 has no such thing: there, a fetch fails with its backend, and VCL may retry.
+//! *Limit:* [`DIRECTOR_TRIES_MAX`] steps a fetch. Compat: Varnish 2.0.6, 2.1.5 and 3.0.7.
+
+use crate::backend::Backend;
+use crate::director::{DirectorKind, ResolveContext};
+use crate::directors::{Directors, NoBackend};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use surface::limits::{DIRECTOR_DEPTH_MAX, DIRECTOR_TRIES_MAX};
+use surface::vcl::Generation;
+use vcl_run::value::DirectorId;
+
+/// Where a fetch is on its way. A new one begins at the director that is named.
+#[derive(Debug, Default)]
+pub struct Trail {
+    named: Option<DirectorId>,
+    /// From the director that was named to the one that goes on.
+    way: Vec<Station>,
+    steps: usize,
+}
+
+/// A director on the way.
+#[derive(Debug)]
+struct Station {
+    director: DirectorId,
+    /// How many more members may be chosen.
+    left: usize,
+    /// Where a fallback goes on.
+    place: usize,
+    /// What the next choice by weight goes by, once there was one.
+    share: Option<f64>,
+}
+
+impl Trail {
+    /// The next backend to try. `named` counts the first time only.
+    ///
+    /// # Errors
+    /// When none was named, or there is none left.
+    pub fn next(
+        &mut self,
+        directors: &Directors,
+        named: Option<DirectorId>,
+        context: &ResolveContext<'_>,
+    ) -> Result<Arc<Backend>, NoBackend> {
+        let known = match self.named {
+            Some(known) => known,
+            None => {
+                let named = named.filter(|id| directors.exists(*id)).ok_or(NoBackend::None)?;
+                self.named = Some(named);
+                if let Some(backend) = self.enter(named, directors, context) {
+                    return Ok(backend);
+                }
+                named
+            }
+        };
+        self.go_on(directors, context).ok_or_else(|| NoBackend::Exhausted(directors.name(known).into_owned()))
+    }
+
+    fn go_on(&mut self, directors: &Directors, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
+        while let Some(station) = self.way.last_mut() {
+            if self.steps >= DIRECTOR_TRIES_MAX {
+                return None;
+            }
+            self.steps += 1;
+            match station.choose(directors, context) {
+                None => {
+                    self.way.pop();
+                }
+                Some(member) => {
+                    if let Some(backend) = self.enter(member, directors, context) {
+                        return Some(backend);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Goes to what was chosen: a backend, unless it is a director that has several to offer.
+    fn enter(&mut self, id: DirectorId, directors: &Directors, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
+        let station = directors.director(id).and_then(|kind| Station::at(id, kind, directors, context));
+        match station.filter(|_| self.way.len() <= DIRECTOR_DEPTH_MAX) {
+            Some(station) => {
+                self.way.push(station);
+                None
+            }
+            None => directors.choose(id, context),
+        }
+    }
+}
+
+impl Station {
+    /// `None` for a director that offers one backend and no other.
+    fn at(
+        director: DirectorId,
+        kind: &DirectorKind,
+        directors: &Directors,
+        context: &ResolveContext<'_>,
+    ) -> Option<Station> {
+        let members = kind.members();
+        let left = match kind {
+            DirectorKind::RoundRobin(_) => {
+                members.iter().filter(|member| directors.is_healthy_for(member.director, context)).count()
+            }
+            DirectorKind::Fallback(_) => members.len(),
+            DirectorKind::Random(random) => random.retries().unwrap_or(members.len()),
+            // Before 3.0 the member that the share falls to among all comes before those among the healthy.
+            DirectorKind::Hash(hash) => {
+                hash.retries().unwrap_or(members.len()) + usize::from(directors.generation() < Generation::V3)
+            }
+            DirectorKind::Shard(_)
+            | DirectorKind::LeastConnections(_)
+            | DirectorKind::Saint(_)
+            | DirectorKind::Dns(_)
+            | DirectorKind::Dynamic(_)
+            | DirectorKind::Failing => return None,
+        };
+        Some(Station { director, left, place: 0, share: None })
+    }
+
+    /// The next member.
+    fn choose(&mut self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        let kind = directors.director(self.director)?;
+        self.left = self.left.checked_sub(1)?;
+        match kind {
+            DirectorKind::Fallback(fallback) => {
+                let list = fallback.members.list();
+                let healthy = |place: &usize| directors.is_healthy_for(list[*place].director, context);
+                let place = (self.place..list.len()).find(healthy)?;
+                self.place = place + 1;
+                Some(list[place].director)
+            }
+            DirectorKind::Random(random) => {
+                let share = self.share.map_or_else(|| context.random.next_fraction(), share_after);
+                self.share = Some(share);
+                random.members.choose_by_weight(directors, context, share)
+            }
+            DirectorKind::Hash(hash) => {
+                let is_first = self.share.is_none();
+                let share = match self.share {
+                    Some(share) if directors.generation() >= Generation::V3 => share_after(share),
+                    Some(share) => share,
+                    None => hash.share(context)?,
+                };
+                self.share = Some(share);
+                if is_first && directors.generation() < Generation::V3 {
+                    let first = hash.members.choose_among_all(share)?;
+                    if directors.is_healthy_for(first, context) {
+                        return Some(first);
+                    }
+                }
+                hash.members.choose_by_weight(directors, context, share)
+            }
+            _ => kind.choose(self.director, directors, context),
+        }
+    }
+}
+
+/// The share of another try: four bytes of the digest of the one before.
+fn share_after(share: f64) -> f64 {
+    let digest = Sha256::digest(share.to_le_bytes());
+    f64::from(u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])) / 4_294_967_296.0
+}

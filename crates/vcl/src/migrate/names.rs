@@ -1,0 +1,94 @@
+//! `director … dns { … }` becomes a `dynamic.director` with an acl of the addresses it may use.
+
+use super::writer::Writer;
+use crate::dialect::DirectorPolicy;
+use crate::tree::{At, Director, Field, FieldValue};
+use std::fmt::Write as _;
+
+/// For how long an answer held that said nothing else.
+const TTL: &str = "60s";
+/// The port of the backends of a list.
+const PORT: &str = "\"80\"";
+
+impl Writer<'_> {
+    /// The declarations that stand for the block.
+    pub(super) fn names_director(&mut self, director: &Director, name: &str) -> String {
+        let vmod = self.vmod("dynamic");
+        let mut acls = format!("acl {name}_addresses {{\n");
+        let mut arguments = format!("whitelist = {name}_addresses");
+        let mut port = PORT.to_owned();
+        let (fields, entries) = match &director.list {
+            Some(list) => (list.fields.as_slice(), list.entries.as_slice()),
+            None => (&[] as &[Field], &[] as &[_]),
+        };
+        for entry in entries {
+            let last = entry.mask.map_or(entry.host, |(_, mask)| mask);
+            let _ = writeln!(acls, "    {};", self.row.flat(entry.host, last));
+        }
+        acls.push_str("}\n");
+        for field in fields {
+            match (self.row.text(field.name), self.director_value(field)) {
+                ("port", Some(value)) => port = value,
+                ("saintmode_threshold", _) => self.listed(field.name, "saint mode is a VMOD now"),
+                (attribute, Some(value)) => {
+                    let _ = write!(arguments, ", {attribute} = {value}");
+                }
+                (_, None) => {}
+            }
+        }
+        let ttl = director.fields.iter().find(|field| self.row.text(field.name) == "ttl");
+        let ttl = ttl.and_then(|field| self.director_value(field)).unwrap_or_else(|| TTL.to_owned());
+        let note =
+            "the dynamic VMOD looks the host up: in the background, and by the Host of the moment when it is chosen";
+        self.listed(director.keyword, note);
+        let mut text = format!("# migrate: {note}\n");
+        if !director.members.is_empty() {
+            let note =
+                "only addresses in the list are used: add those of the members, which had definitions of their own";
+            self.listed(director.keyword, note);
+            let _ = writeln!(text, "# migrate: {note}");
+        }
+        if self.backends.is_empty() && !self.has_none_backend {
+            // VCL 4.1 wants one.
+            self.has_none_backend = true;
+            let _ = writeln!(text, "backend {name}_none none;");
+        }
+        let _ = write!(
+            text,
+            "{acls}sub vcl_init {{\n    new {name} = {vmod}.director(port = {port}, {arguments}, ttl = {ttl}, retry_after = {ttl});\n}}"
+        );
+        text
+    }
+
+    /// What an attribute is set to, with the unit it needs.
+    fn director_value(&self, field: &Field) -> Option<String> {
+        let FieldValue::Tokens(first, end) = field.value else { return None };
+        let value = self.row.flat(first, end.saturating_sub(1).max(first));
+        let counts_seconds = end == first + 1
+            && matches!(
+                self.row.text(field.name),
+                "ttl" | "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout"
+            );
+        Some(if counts_seconds { format!("{value}s") } else { value })
+    }
+
+    /// What stands for a dns director where a backend is wanted; `http` is the request whose Host counts.
+    pub(super) fn name_asked_for(&self, name: &str, suffix: Option<At>, http: &str) -> String {
+        let suffix = suffix.map_or(String::new(), |token| format!(" + {}", self.row.text(token)));
+        format!("{name}.backend(regsub({http}.http.Host, \":.*$\", \"\"){suffix})")
+    }
+
+    /// Where the text of `.suffix` stands.
+    pub(super) fn suffix_of(row: &super::edit::Row<'_>, director: &Director) -> Option<At> {
+        let suffix = director.fields.iter().find(|field| row.text(field.name) == "suffix")?;
+        match suffix.value {
+            FieldValue::Tokens(first, _) => Some(first),
+            FieldValue::Fields(_) => None,
+        }
+    }
+
+    /// Whether a director looks names up.
+    pub(super) fn looks_up(&self, name: &str) -> bool {
+        self.directors.get(&name.to_ascii_lowercase()).is_some_and(|known| known.policy == DirectorPolicy::Dns)
+    }
+}
