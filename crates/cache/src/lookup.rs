@@ -16,6 +16,7 @@ use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
 use shm::counters::MainCounters;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::counter::Main;
@@ -44,6 +45,9 @@ pub struct LookupRequest<'a> {
     pub gzip_support: bool,
     /// `vary_notice`: that many variants that did not match are worth a record; 0 = never.
     pub vary_notice: u64,
+    /// Where to put for how many seconds what is found was not used before. Uses are noted exactly then, not at
+    /// `lru_interval`.
+    pub unused_seconds: Option<&'a Cell<f64>>,
 }
 
 /// The answer.
@@ -163,16 +167,16 @@ impl Cache {
         if let Some(object) = fresh {
             let flags = object.flags();
             if flags.has(ObjectFlags::HIT_FOR_PASS) {
-                inner.used(&object, request.now, 0);
+                inner.used(&object, request, 0);
                 counters.add(Main::CacheHitpass, 1);
                 return Lookup::HitForPass(object);
             }
             if flags.has(ObjectFlags::HIT_FOR_MISS) {
-                inner.used(&object, request.now, 0);
+                inner.used(&object, request, 0);
                 counters.add(Main::CacheHitmiss, 1);
                 return Lookup::HitForMiss { busy: new_busy(shard, Some(&object)), marker: object };
             }
-            inner.used(&object, request.now, 1);
+            inner.used(&object, request, 1);
             return Lookup::Hit(object);
         }
         if let Some(marker) = stale.as_ref().filter(|stale| stale.flags().has(ObjectFlags::HIT_FOR_MISS)) {
@@ -189,7 +193,7 @@ impl Cache {
         };
         match (stale, in_grace, is_busy) {
             (Some(object), true, is_busy) => {
-                inner.used(&object, request.now, 1);
+                inner.used(&object, request, 1);
                 let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, object.vary().to_vec()));
                 Lookup::Grace { object, fetch }
             }
@@ -274,10 +278,20 @@ impl Inner {
     }
 
     /// Notes that a lookup found an object. The shard's lock is held.
-    fn used(&self, object: &Object, now: f64, hits: u32) {
+    fn used(&self, object: &Object, request: &LookupRequest<'_>, hits: u32) {
+        let now = self.use_units(request.now);
+        let units = match request.unused_seconds {
+            None => self.settings.lru_interval.get() * USE_UNITS,
+            Some(seconds) => {
+                // Units wrap, and clocks of event loops differ by a little.
+                let units = now.wrapping_sub(object.last_use()).cast_signed().max(0);
+                seconds.set(f64::from(units) / USE_UNITS);
+                0.0
+            }
+        };
         // Saturates; at least one unit, so that not every hit of one moment counts as a move.
-        let interval = ((self.settings.lru_interval.get() * USE_UNITS) as u32).max(1);
-        if object.touch(self.use_units(now), hits, interval) {
+        let interval = (units as u32).max(1);
+        if object.touch(now, hits, interval) {
             self.totals.add(Main::NLruMoved, 1);
         }
     }

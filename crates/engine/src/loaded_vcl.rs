@@ -99,6 +99,8 @@ pub struct LoadedVcl {
     pub directors: Directors,
     /// Whether it reads `resp.time`: for one that does not the clock is not read.
     pub(crate) reads_response_time: bool,
+    /// Whether it reads `obj.lastuse`, as the old dialects could: for one that does not uses are noted now and then.
+    pub(crate) reads_last_use: bool,
     /// Objects that VMODs keep for it.
     pub instances: Instances,
     life: Mutex<Life>,
@@ -130,6 +132,7 @@ impl LoadedVcl {
             name: name.to_owned(),
             instances: Instances::new(program.program()),
             reads_response_time: program.program().code.contains(&Op::Read(Var::RespTime)),
+            reads_last_use: program.program().code.contains(&Op::Read(Var::ObjLastuse)),
             generation: program.program().generation(),
             program: Arc::new(program),
             directors,

@@ -116,6 +116,7 @@ impl Bench {
             ignore_vary: false,
             gzip_support: true,
             vary_notice: 10,
+            unused_seconds: None,
         };
         change(&mut question);
         let mut log = |tag, payload: &[u8]| {

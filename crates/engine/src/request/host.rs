@@ -415,7 +415,10 @@ impl Host for ClientHost<'_> {
             | Var::ParamShortlived
             | Var::ParamTimeoutIdle => Value::Text(Text::UNSET),
             Var::Cacheable => Value::Bool(true),
-            Var::Saintmode | Var::ObjLastuse => Value::Duration(0.0),
+            Var::Saintmode => Value::Duration(0.0),
+            // What is delivered is used at that moment. Compat: vcl_deliver of 3.0.
+            Var::ObjLastuse if self.method == Method::Hit => Value::Duration(self.task.unused_seconds),
+            Var::ObjLastuse => Value::Duration(0.0),
             Var::ObjHash => vcl_context::hexadecimal(&self.task.digest, scratch),
         })
     }

@@ -6,6 +6,7 @@ use super::task::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
+use std::cell::Cell;
 use std::sync::Arc;
 use store::{BodyState, Object};
 use surface::counter::Main;
@@ -74,6 +75,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn ask(&mut self) -> Lookup {
         let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.grace_cap };
         let request = &mut *self.request;
+        let is_last_use_read = request.vcl.as_ref().is_some_and(|vcl| vcl.reads_last_use);
+        let unused_seconds = Cell::new(0.0);
         let task = &request.task;
         let log = &mut request.log;
         let question = LookupRequest {
@@ -87,11 +90,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             ignore_vary: task.ignore_vary,
             gzip_support: task.settings.gzip_support,
             vary_notice: task.settings.vary_notice,
+            unused_seconds: is_last_use_read.then_some(&unused_seconds),
         };
-        self.context
-            .engine
-            .cache
-            .lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload))
+        let cache = &self.context.engine.cache;
+        let answer = cache.lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload));
+        request.task.unused_seconds = unused_seconds.get();
+        answer
     }
 
     pub(super) fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {

@@ -269,6 +269,8 @@ pub(crate) struct Task {
     /// The digest at which the request waited, so that a second lookup says so.
     pub(crate) has_waited: bool,
 
+    /// For how many seconds the object found was not used before; only for a VCL that reads that.
+    pub(crate) unused_seconds: f64,
     /// Lookup found an object that is delivered.
     pub(crate) is_hit: bool,
     /// … that was stale.
@@ -342,6 +344,7 @@ impl Task {
             received_at: 0.0,
             previous: 0.0,
             responded_at: 0.0,
+            unused_seconds: 0.0,
             wants_continue: false,
             late_continue: false,
             body: ClientBody::None,

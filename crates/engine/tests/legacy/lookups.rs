@@ -239,3 +239,22 @@ fn what_has_no_ttl_is_not_served_in_grace_either() {
         assert_eq!(world.engine.cache.object_count(), 0);
     });
 }
+
+#[test]
+fn obj_lastuse_is_the_time_since_the_object_was_delivered() {
+    let vcl = "
+sub vcl_hit { set req.http.X-Unused = obj.lastuse; }
+sub vcl_fetch { set beresp.ttl = 1h; return (deliver); }
+sub vcl_deliver { set resp.http.X-Unused = req.http.X-Unused; set resp.http.X-Now = obj.lastuse; }";
+    run_old(vcl, |world| async move {
+        world.origin(noting(&Asked::default(), |_| page("200 OK", "", "page")));
+        world.client().get("/", "").await;
+        for (seconds, expected) in [(10, "10"), (3, "3"), (1, "1"), (0, "0")] {
+            sleep(Duration::from_secs(seconds)).await;
+            let response = world.client().get("/", "").await;
+            let unused: f64 = response.header("x-unused").unwrap().parse().unwrap();
+            assert_eq!(unused.round().to_string(), expected, "{}", world.story());
+            assert_eq!(response.header("x-now"), Some("0.000"), "it is used now");
+        }
+    });
+}
