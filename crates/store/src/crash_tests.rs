@@ -140,6 +140,51 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
 }
 
 #[test]
+fn a_kill_while_one_arena_changes_leaves_the_others_as_they_are() {
+    let stores = [small_store(16 << 10), small_store(24 << 10)];
+    let arenas = stores.each_ref().map(|store| Arc::clone(&store.inner));
+    let expected = Rc::new(RefCell::new([Expected::default(), Expected::default()]));
+    let hook = Rc::clone(&expected);
+    HOOK.set(Some(Box::new(move |_| {
+        let mut expected = hook.borrow_mut();
+        for (expected, arena) in expected.iter_mut().zip(&arenas) {
+            expected.points += 1;
+            check(expected, &arena.memory);
+        }
+    })));
+    let mut random = SmallRng::seed_from_u64(11);
+    let mut live: Vec<(usize, Arc<Object>)> = Vec::new();
+    for xid in 1..80u32 {
+        let doubt = |place: usize, doubt| expected.borrow_mut()[place].in_doubt = doubt;
+        if live.len() > 6 || (!live.is_empty() && random.gen_bool(0.4)) {
+            let (place, victim) = live.swap_remove(random.gen_range(0..live.len()));
+            doubt(place, Some((victim.xid(), body_of(&victim))));
+            victim.remove();
+            expected.borrow_mut()[place].bodies.remove(&victim.xid());
+            doubt(place, None);
+            continue;
+        }
+        let place = random.gen_range(0..stores.len());
+        let body = vec![xid as u8; random.gen_range(0..2000)];
+        let Ok(object) = stores[place].create(&attributes(xid, None), format!("head of {xid}").as_bytes()) else {
+            continue;
+        };
+        if object.append_stored(object.stored().unwrap(), &body).is_err() {
+            continue;
+        }
+        doubt(place, Some((xid, body.clone())));
+        object.finish();
+        object.enter_index();
+        expected.borrow_mut()[place].bodies.insert(xid, body);
+        doubt(place, None);
+        live.push((place, object));
+    }
+    HOOK.set(None);
+    assert!(expected.borrow()[0].points > 500, "{} crash points", expected.borrow()[0].points);
+    assert!(live.iter().any(|(place, _)| *place == 0) && live.iter().any(|(place, _)| *place == 1));
+}
+
+#[test]
 fn a_kill_during_recovery_leaves_what_the_next_recovery_needs() {
     let store = small_store(32 << 10);
     let mut objects = Vec::new();

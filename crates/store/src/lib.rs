@@ -2,8 +2,8 @@
 //!
 //! An object lives in a memory file that the manager holds open, addressed by offset, never by pointer. It counts as
 //! stored when its commit bits are set and its checksum holds; everything else in the file is thrown away by the scan that
-//! [`Store::open`] makes after a restart. One limit bounds the arena, Transient objects and the private memory that the
-//! index charges ([`Store::charge`]). This crate knows nothing of HTTP, of keys beyond their bytes, or of which object to
+//! [`Store::open`] makes after a restart. Each storage has an arena of its own. One limit bounds the arena, Transient
+//! objects in it and the private memory that the index charges ([`Store::charge`]). This crate knows nothing of HTTP, of keys beyond their bytes, or of which object to
 //! evict: it asks the evictor.
 //!
 //! *Invariants*: a kill at any instant leaves a heap that can be walked; what `remove` was called on never comes back;
@@ -34,4 +34,4 @@ pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 pub use journal::Journal;
 pub use object::Object;
 pub use reader::BodyReader;
-pub use storage::{Evictable, Recovered, Store, StoreFull, Usage};
+pub use storage::{Evictable, Recovered, Reservation, Store, StoreFull, Usage};

@@ -168,6 +168,12 @@ impl Object {
         }
     }
 
+    /// The index's number for the storage that it lies in ([`crate::Store::number`]); `None` = it passes by.
+    #[must_use]
+    pub fn store_number(&self) -> Option<u8> {
+        self.stored().map(|place| place.store.number())
+    }
+
     /// Whether this is a passing object.
     #[must_use]
     pub fn is_passing(&self) -> bool {

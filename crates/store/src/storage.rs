@@ -1,7 +1,7 @@
-//! [`Store`]: one arena, one limit, and who makes room.
+//! [`Store`]: one arena, one limit, and who makes room. There is one for each storage; they know nothing of each other.
 //!
 //! Held against the limit: all blocks of the arena (Transient objects among them), the private memory of every object's
-//! handle, and what the index charges. The arena's file is a quarter longer than the limit, so that room can be found
+//! handle, what the index charges, and what is held elsewhere in the storage's name ([`Reservation`]). The arena's file is a quarter longer than the limit, so that room can be found
 //! without moving anything; pages that the kernel holds are bounded too (`RESIDENT_SLACK`), by giving free ones back.
 //! *Locks*: the heap's mutex is never held while the evictor runs, which takes index locks and comes back to free blocks.
 //! Other kinds of storage (a file read through its descriptor) will be other implementations behind [`Store`]'s methods.
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What a scan of a used arena found.
 #[derive(Debug, Default)]
@@ -109,6 +109,8 @@ pub(crate) struct Inner {
     pub(crate) memory: Memory,
     pub(crate) geometry: Geometry,
     name: String,
+    /// The index's number for it.
+    number: AtomicU8,
     limit_bytes: u64,
     heap: Mutex<Heap>,
     private_bytes: AtomicI64,
@@ -137,6 +139,7 @@ impl Inner {
             memory,
             geometry: heap.geometry,
             name: name.to_owned(),
+            number: AtomicU8::new(0),
             limit_bytes,
             heap: Mutex::new(heap),
             private_bytes: AtomicI64::new(private),
@@ -151,8 +154,13 @@ impl Inner {
         if ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT) { &self.transient } else { &self.usage }
     }
 
+    /// Private memory that counts.
     fn private_bytes(&self) -> u64 {
-        self.private_bytes.load(Relaxed).max(0) as u64
+        (self.private_bytes.load(Relaxed).max(0) as u64).saturating_sub(PRIVATE_FREE_BYTES)
+    }
+
+    pub(crate) fn number(&self) -> u8 {
+        self.number.load(Relaxed)
     }
 
     pub(crate) fn charge(&self, bytes: i64) {
@@ -232,6 +240,31 @@ impl Inner {
         Ok(heap.take(&self.memory, block, head))
     }
 
+    /// Makes room for memory outside the arena, evicting as needed, and counts it.
+    fn reserve(&self, bytes: u64, is_transient: bool) -> Result<(), StoreFull> {
+        let cells = if is_transient { &self.transient } else { &self.usage };
+        cells.c_req.fetch_add(1, Relaxed);
+        loop {
+            let fault = {
+                // Under the lock, so that nothing else takes the room between the look and the count.
+                let heap = self.heap.lock();
+                if is_transient && bytes > self.transient_space() {
+                    Fault::TransientLimit
+                } else if bytes > self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes()) {
+                    Fault::Limit
+                } else {
+                    self.charge(i64::try_from(bytes).unwrap_or(i64::MAX));
+                    cells.allocated(bytes);
+                    return Ok(());
+                }
+            };
+            if bytes > self.limit_bytes || !self.evict(bytes, fault) {
+                cells.c_fail.fetch_add(1, Relaxed);
+                return Err(StoreFull);
+            }
+        }
+    }
+
     fn evict(&self, bytes: u64, fault: Fault) -> bool {
         let evictable = if fault == Fault::TransientLimit { Evictable::Transient } else { Evictable::Any };
         let evictor = self.evictor.read().clone();
@@ -262,6 +295,10 @@ impl Inner {
     }
 }
 
+/// Private memory that a storage has for nothing: the allocator's own state and the beginnings of an index belong to the
+/// process, like its code, so that a storage of N bytes takes an object of nearly N bytes.
+const PRIVATE_FREE_BYTES: u64 = 4096;
+
 /// The kernel may hold that fraction of the limit more than is in use: whole pages that are partly free.
 const RESIDENT_SLACK: u64 = 32;
 
@@ -275,7 +312,38 @@ enum Fault {
     Fragmented,
 }
 
-/// The arena. Clones share it.
+/// Memory outside the arena that is held in the name of a storage and counted against its limit, e.g. a request body that
+/// is kept. Given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    store: Store,
+    bytes: u64,
+    is_transient: bool,
+}
+
+impl Reservation {
+    /// Makes it larger by that much.
+    ///
+    /// # Errors
+    /// [`StoreFull`]; it stays as large as it was.
+    pub fn grow(&mut self, bytes: u64) -> Result<(), StoreFull> {
+        let mut more = self.store.reserve(bytes, self.is_transient)?;
+        // One allocation from now on.
+        self.bytes += std::mem::take(&mut more.bytes);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let inner = &self.store.inner;
+        inner.charge(-i64::try_from(self.bytes).unwrap_or(i64::MAX));
+        let cells = if self.is_transient { &inner.transient } else { &inner.usage };
+        cells.freed(self.bytes);
+    }
+}
+
+/// The arena of one storage. Clones share it.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
@@ -301,11 +369,19 @@ impl Store {
     /// # Errors
     /// The memory file could not be made or mapped.
     pub fn in_memory(limit_bytes: u64) -> io::Result<Store> {
+        Store::in_memory_as("s0", limit_bytes)
+    }
+
+    /// The same with another name.
+    ///
+    /// # Errors
+    /// As [`Store::in_memory`].
+    pub fn in_memory_as(name: &str, limit_bytes: u64) -> io::Result<Store> {
         if cfg!(miri) {
             let memory = Memory::on_heap(arena_bytes(limit_bytes)?)?;
-            return Ok(Store::on(memory, "s0", limit_bytes)?.0);
+            return Ok(Store::on(memory, name, limit_bytes)?.0);
         }
-        Ok(Store::open(memory_file(c"copal-arena")?.into(), "s0", limit_bytes)?.0)
+        Ok(Store::open(memory_file(c"copal-arena")?.into(), name, limit_bytes)?.0)
     }
 
     /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, else recovers its objects:
@@ -356,6 +432,17 @@ impl Store {
         &self.inner.name
     }
 
+    /// For the index: its number for this storage; 0 until set. Objects know it, see [`Object::store_number`].
+    #[must_use]
+    pub fn number(&self) -> u8 {
+        self.inner.number()
+    }
+
+    /// Sets [`Store::number`].
+    pub fn set_number(&self, number: u8) {
+        self.inner.number.store(number, Relaxed);
+    }
+
     /// Sets who makes room (the cache does): called with a number of bytes, no lock of the store held; evicts about that
     /// much, and says `false` when nothing is evictable.
     pub fn set_evictor(&self, evictor: Box<dyn Fn(u64, Evictable) -> bool + Send + Sync>) {
@@ -374,6 +461,15 @@ impl Store {
     /// [`StoreFull`].
     pub fn create(&self, attributes: &ObjectAttributes, head: &[u8]) -> Result<Arc<Object>, StoreFull> {
         Object::create(&self.inner, attributes, head)
+    }
+
+    /// Room for bytes that lie elsewhere; `transient` says in whose name, as for objects.
+    ///
+    /// # Errors
+    /// [`StoreFull`].
+    pub fn reserve(&self, bytes: u64, transient: bool) -> Result<Reservation, StoreFull> {
+        self.inner.reserve(bytes, transient)?;
+        Ok(Reservation { store: self.clone(), bytes, is_transient: transient })
     }
 
     /// Counts memory outside the arena (index, metadata) against the limit; negative to give back.
@@ -401,13 +497,13 @@ impl Store {
         self.inner.limit_bytes
     }
 
-    /// Bytes held against the limit: arena blocks (Transient among them) and private memory.
+    /// Bytes held against the limit: arena blocks (Transient among them) and private memory beyond its first page.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.inner.heap.lock().used_bytes() + self.inner.private_bytes()
     }
 
-    /// The part of [`Store::held_bytes`] that is private memory: handles, index, the allocator's own.
+    /// The part of [`Store::held_bytes`] that is private memory: handles, index, reservations, the allocator's own.
     #[must_use]
     pub fn private_bytes(&self) -> u64 {
         self.inner.private_bytes()

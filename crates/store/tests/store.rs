@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use store::{AppendError, BodyState, Object, ObjectAttributes, ObjectFlags, Store, StoreFull};
 
 fn attributes(number: u32, body_bytes: Option<u64>) -> ObjectAttributes {
@@ -136,6 +136,32 @@ fn memory_is_freed_with_the_last_handle_of_what_is_not_kept() {
     assert_eq!(store.held_bytes(), empty);
     let usage = store.usage();
     assert_eq!((usage.g_alloc, usage.g_bytes, usage.c_bytes), (0, 0, usage.c_freed));
+}
+
+#[test]
+fn what_is_held_elsewhere_counts_against_the_limit_until_it_is_dropped() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    let empty = store.held_bytes();
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    store.set_evictor(Box::new(move |_, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        false
+    }));
+    let mut room = store.reserve(500_000, false).unwrap();
+    room.grow(100_000).unwrap();
+    let usage = store.usage();
+    assert_eq!((usage.c_bytes, usage.g_bytes, usage.g_alloc), (600_000, 600_000, 1));
+    assert!(store.held_bytes() >= empty.max(595_000));
+    assert_eq!(room.grow(500_000), Err(StoreFull));
+    assert_eq!((store.usage().c_fail, asked.load(Ordering::Relaxed)), (1, 1));
+    store.set_transient_limit(Some(1000));
+    assert!(store.reserve(1001, true).is_err());
+    let small = store.reserve(1000, true).unwrap();
+    assert_eq!(store.transient_usage().g_space, 0);
+    drop((room, small));
+    assert_eq!((store.usage().g_bytes, store.usage().g_alloc), (0, 0));
+    assert_eq!((store.transient_usage().g_space, store.held_bytes()), (1000, empty));
 }
 
 #[test]

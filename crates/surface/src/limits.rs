@@ -30,6 +30,8 @@ pub const CLI_HISTORY_LINES_MAX: usize = 1000;
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
+/// Most storages (`-s`) besides Transient.
+pub const STORAGES_MAX: usize = 64;
 /// Longest chunk-size line with its extensions, in bytes.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 256;
 /// Longest trailer section of a chunked body, in bytes.
