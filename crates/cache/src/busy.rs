@@ -79,7 +79,7 @@ impl Busy {
         *published = Some(stays.then(|| Arc::clone(object)));
         self.end(&mut shard);
         drop(shard);
-        inner.keep_to_limit();
+        inner.keep_to_limit(inner.store_of(object));
     }
 
     /// Takes the mark away and wakes the first waiters.
@@ -94,7 +94,7 @@ impl Busy {
         }
         inner.simplify(shard, &self.digest);
         inner.totals.sub(Main::NObjectcore, 1);
-        shard.settle(&inner.store);
+        shard.settle(&inner.stores);
     }
 
     /// Whether requests wait for this.
@@ -172,7 +172,7 @@ impl Drop for Waiter {
             inner.rush(head);
         }
         inner.simplify(&mut shard, &self.digest);
-        shard.settle(&inner.store);
+        shard.settle(&inner.stores);
     }
 }
 

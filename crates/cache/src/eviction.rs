@@ -2,19 +2,19 @@
 //!
 //! There is no list to move things in: a hit notes the time in the object, and eviction looks at a few objects at random and
 //! takes the one that was used longest ago. With few objects it looks at all of them, and is exact. Objects that somebody
-//! reads or writes are left alone, since their memory would not come free. When Transient has reached a limit of its own,
-//! only transient objects count.
+//! reads or writes are left alone, since their memory would not come free. Room in one storage is made of that storage's
+//! objects only; and when Transient has reached a limit of its own, of the transient ones.
 
 use crate::Inner;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use store::{Evictable, Object, ObjectFlags};
+use store::{Evictable, Object, ObjectFlags, Store};
 use surface::counter::Main;
 use surface::tag::Tag;
 
-/// Up to that many objects in the index, all are looked at.
+/// Up to that many objects in the storage, all are looked at.
 const EXACT_OBJECTS_MAX: u64 = 256;
 /// How many objects a sample has.
 const SAMPLE_OBJECTS: usize = 16;
@@ -82,11 +82,11 @@ impl Ballot {
 }
 
 impl Inner {
-    /// Evicts until about `bytes` have come free; `false` when there was nothing to evict.
-    pub(crate) fn evict(&self, bytes: u64, what: Evictable) -> bool {
+    /// Evicts from a storage until about `bytes` have come free; `false` when there was nothing to evict.
+    pub(crate) fn evict(&self, store: u8, bytes: u64, what: Evictable) -> bool {
         let mut freed = 0;
         while freed < bytes.max(1) {
-            let candidates = self.candidates(what);
+            let candidates = self.candidates(store, what);
             if candidates.is_empty() {
                 break;
             }
@@ -97,9 +97,11 @@ impl Inner {
         freed > 0
     }
 
-    /// Evicts while the index, which charges after it has grown, has taken the store beyond its limit.
-    pub(crate) fn keep_to_limit(&self) {
-        while self.store.held_bytes() > self.store.limit_bytes() && self.evict(1, Evictable::Any) {}
+    /// Evicts while the index, which charges after it has grown, has taken a storage beyond its limit. That it takes others
+    /// beyond theirs, since all share its tables, is their next allocation's business: nobody loses objects by what is
+    /// stored elsewhere.
+    pub(crate) fn keep_to_limit(&self, store: &Store) {
+        while store.held_bytes() > store.limit_bytes() && self.evict(store.number(), 1, Evictable::Any) {}
     }
 
     /// Evicts an object, unless it has gone or come into use meanwhile; returns about how many bytes that frees.
@@ -111,16 +113,16 @@ impl Inner {
         }
         let digest = self.digest_of_object(object);
         let object = self.discard(&mut shard, &digest, candidate.slot)?;
-        shard.settle(&self.store);
+        shard.settle(&self.stores);
         drop(shard);
         self.totals.add(Main::NLruNuked, 1);
         self.log(Tag::ExpKill, format_args!("LRU x={}", object.xid()));
         Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128)
     }
 
-    /// The objects to go next; none when none may.
-    fn candidates(&self, what: Evictable) -> Vec<Candidate> {
-        let count = self.totals.get(Main::NObject);
+    /// The objects of a storage to go next; none when none may.
+    fn candidates(&self, store: u8, what: Evictable) -> Vec<Candidate> {
+        let count = self.objects[usize::from(store)].load(Relaxed);
         let now = self.use_units(self.recent());
         let mut ballot = Ballot { now, what, seats: 1, elected: BinaryHeap::new() };
         let is_exact = count <= EXACT_OBJECTS_MAX;
@@ -129,8 +131,9 @@ impl Inner {
             for _ in 0..SAMPLE_SHARDS_MAX {
                 let index = self.eviction.below(self.shards.len() as u32) as usize;
                 let shard = self.shards[index].lock();
-                for _ in 0..SAMPLE_PER_SHARD.min(shard.slots.live()) {
-                    let slot = self.eviction.below(shard.slots.len());
+                for _ in 0..SAMPLE_PER_SHARD.min(shard.slots.live_of(store)) {
+                    let drawn = self.eviction.below(shard.slots.len());
+                    let Some(slot) = shard.slots.next_of(store, drawn) else { break };
                     if let Some(object) = shard.slots.get(slot) {
                         seen += usize::from(ballot.consider(object, index, slot));
                     }
@@ -145,7 +148,7 @@ impl Inner {
             ballot.seats = if is_exact { 1 } else { SCAN_HARVEST };
             for (index, shard) in self.shards.iter().enumerate() {
                 let shard = shard.lock();
-                for slot in 0..shard.slots.len() {
+                for slot in shard.slots.all_of(store) {
                     if let Some(object) = shard.slots.get(slot) {
                         ballot.consider(object, index, slot);
                     }

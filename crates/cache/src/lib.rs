@@ -1,8 +1,9 @@
 //! The index of stored responses: lookup and waiting lists, variants, expiry, eviction, purges and bans.
 //!
-//! Private memory of the worker, over objects that lie in a [`store::Store`]; rebuilt with [`Cache::adopt`] after a restart.
+//! Private memory of the worker, over objects that lie in one [`store::Store`] or several; rebuilt with [`Cache::adopt`]
+//! after a restart.
 //! Sharded by digest, one short mutex each; a hit takes one of them, allocates nothing, and reads the body without any.
-//! What the index costs is charged to the store's limit. It knows requests only as far as Vary and bans need them.
+//! What the index costs is charged to the stores' limits, to each by its objects. It knows requests only as far as Vary and bans need them.
 //!
 //! *Locks*, in the order in which they may nest: shard → tags or ban list → the store's heap. The evictor runs inside
 //! `Store::create` and `Object::append`, so nobody may call those with a shard locked. *Invariants*: an object in the index
@@ -107,7 +108,10 @@ impl Totals {
 }
 
 pub(crate) struct Inner {
-    store: Store,
+    /// The storages, each at the place that is its number.
+    stores: Box<[Store]>,
+    /// How many objects of each are in the index.
+    objects: Box<[AtomicU64]>,
     shards: Box<[Mutex<Shard>]>,
     /// Keeps clients from choosing keys that collide in the tables.
     hash_seed: [u64; 2],
@@ -138,22 +142,27 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// An empty index over `store`, with the bans of `journal`. Becomes the store's evictor. `now`: seconds since 1970.
+    /// An empty index over storages, at least one and at most `surface::limits::STORAGES_MAX`, with the bans of `journal`.
+    /// Numbers the storages and becomes the evictor of each. `now`: seconds since 1970.
     ///
     /// # Errors
-    /// The journal cannot be read or written.
-    pub fn new(store: Store, journal: Journal, now: f64) -> io::Result<Cache> {
+    /// The journal cannot be read or written; `InvalidInput` when there are no storages or too many.
+    pub fn new(stores: Vec<Store>, journal: Journal, now: f64) -> io::Result<Cache> {
         let random = std::hash::RandomState::new();
-        Cache::with_seed(store, journal, now, [random.hash_one(1), random.hash_one(2)])
+        Cache::with_seed(stores, journal, now, [random.hash_one(1), random.hash_one(2)])
     }
 
     /// As [`Cache::new`]; equal seeds make equal choices of whom to evict.
-    fn with_seed(store: Store, journal: Journal, now: f64, hash_seed: [u64; 2]) -> io::Result<Cache> {
+    fn with_seed(stores: Vec<Store>, journal: Journal, now: f64, hash_seed: [u64; 2]) -> io::Result<Cache> {
+        if stores.is_empty() || stores.len() > surface::limits::STORAGES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let totals = Arc::new(Totals::default());
         let inner = Arc::new(Inner {
             bans: BanList::open(journal, now, Arc::clone(&totals))?,
-            store: store.clone(),
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(hash_seed))).collect(),
+            objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(hash_seed, stores.len()))).collect(),
+            stores: stores.into(),
             hash_seed,
             base: now,
             recent: AtomicU64::new(now.to_bits()),
@@ -165,8 +174,13 @@ impl Cache {
             log_sink: RwLock::new(None),
             eviction: eviction::Sampler::default(),
         });
-        let weak = Arc::downgrade(&inner);
-        store.set_evictor(Box::new(move |bytes, what| weak.upgrade().is_some_and(|inner| inner.evict(bytes, what))));
+        for (store, number) in inner.stores.iter().zip(0..) {
+            store.set_number(number);
+            let weak = Arc::downgrade(&inner);
+            store.set_evictor(Box::new(move |bytes, what| {
+                weak.upgrade().is_some_and(|inner| inner.evict(number, bytes, what))
+            }));
+        }
         Ok(Cache { inner })
     }
 
@@ -175,15 +189,22 @@ impl Cache {
     /// # Errors
     /// The memory files could not be made.
     pub fn in_memory(limit_bytes: u64, now: f64) -> io::Result<Cache> {
-        Cache::with_seed(
-            Store::in_memory(limit_bytes)?,
-            Journal::in_memory()?,
-            now,
-            [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
-        )
+        Cache::in_memory_of(&[limit_bytes], now)
     }
 
-    /// Takes over recovered objects; those whose lives are over are removed. Returns how many were kept.
+    /// The same with a storage for each limit: `s0`, `s1`, ….
+    ///
+    /// # Errors
+    /// As [`Cache::in_memory`] and [`Cache::new`].
+    pub fn in_memory_of(limits_bytes: &[u64], now: f64) -> io::Result<Cache> {
+        let made = limits_bytes.iter().enumerate();
+        let stores = made.map(|(number, limit)| Store::in_memory_as(&format!("s{number}"), *limit));
+        let stores = stores.collect::<io::Result<_>>()?;
+        Cache::with_seed(stores, Journal::in_memory()?, now, [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9])
+    }
+
+    /// Takes over recovered objects, those of all storages together; those whose lives are over are removed. Returns how
+    /// many were kept.
     pub fn adopt(&self, mut objects: Vec<Arc<Object>>, now: f64) -> usize {
         self.inner.see(now);
         // The youngest variant comes first in a lookup, so it goes in last.
@@ -200,19 +221,27 @@ impl Cache {
                 self.inner.bans.refer(object.ban());
                 let mut shard = self.inner.lock(&digest);
                 self.inner.insert(&mut shard, &digest, &object);
-                shard.settle(&self.inner.store);
+                shard.settle(&self.inner.stores);
                 kept += 1;
             }
         }
         self.inner.bans.clean_tail();
-        self.inner.keep_to_limit();
+        for store in &self.inner.stores {
+            self.inner.keep_to_limit(store);
+        }
         kept
     }
 
-    /// The store underneath.
+    /// The first storage underneath: that of the transient objects.
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.inner.store
+        &self.inner.stores[0]
+    }
+
+    /// All storages underneath, each at the place that is its number.
+    #[must_use]
+    pub fn stores(&self) -> &[Store] {
+        &self.inner.stores
     }
 
     /// Sets who gets records without a transaction.
@@ -254,6 +283,16 @@ impl Inner {
         self.shards[digest.shard(SHARDS)].lock()
     }
 
+    /// The storage that an object lies in; the first one for what lies in none.
+    pub(crate) fn store_of(&self, object: &Object) -> &Store {
+        &self.stores[usize::from(object.store_number().unwrap_or(0))]
+    }
+
+    /// The count of the objects of a storage.
+    fn objects_of(&self, object: &Object) -> &AtomicU64 {
+        &self.objects[usize::from(object.store_number().unwrap_or(0))]
+    }
+
     /// Notes the time. A request that waited comes with an old one, so only later times count.
     pub(crate) fn see(&self, now: f64) {
         if now > self.recent() {
@@ -285,6 +324,7 @@ impl Inner {
         let due = self.tick_of(removal::dies_at(object));
         let is_first = shard.insert(digest, Arc::clone(object), due);
         self.tag(object, digest.shard(SHARDS));
+        self.objects_of(object).fetch_add(1, Relaxed);
         self.totals.add(Main::NObject, 1);
         self.totals.add(Main::NObjectcore, 1);
         self.totals.add(Main::NObjecthead, u64::from(is_first));

@@ -141,7 +141,7 @@ impl Cache {
         }
         let answer = self.answer(&mut shard, &digest, request, sighting, counters);
         if !matches!(answer, Lookup::Hit(_)) || !removed.is_empty() {
-            shard.settle(&inner.store);
+            shard.settle(&inner.stores);
         }
         drop(shard);
         // Here, outside the lock, the memory of what was removed is freed.

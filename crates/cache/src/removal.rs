@@ -7,6 +7,7 @@ use crate::shard::{Digest, Shard};
 use crate::{Cache, Inner, SHARDS};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -40,7 +41,7 @@ impl Cache {
         let digest = inner.digest_of_object(object);
         let mut shard = inner.lock(&digest);
         let removed = if shard.holds(object) { inner.discard(&mut shard, &digest, object.slot()) } else { None };
-        shard.settle(&inner.store);
+        shard.settle(&inner.stores);
         drop(shard);
         drop(removed);
     }
@@ -71,7 +72,7 @@ impl Cache {
                 Purge::Soft { .. } => inner.shorten(&mut shard, *slot, purge, now),
             }
         }
-        shard.settle(&inner.store);
+        shard.settle(&inner.stores);
         drop(shard);
         for object in &removed {
             inner.log(Tag::ExpKill, format_args!("EXP_Expired x={} t=-0", object.xid()));
@@ -100,6 +101,7 @@ impl Inner {
         let (object, key_is_gone) = shard.remove(digest, slot)?;
         self.untag(&object, digest.shard(SHARDS), slot);
         self.bans.release(object.ban());
+        self.objects_of(&object).fetch_sub(1, Relaxed);
         self.totals.sub(Main::NObject, 1);
         self.totals.sub(Main::NObjectcore, 1);
         self.totals.sub(Main::NObjecthead, u64::from(key_is_gone));

@@ -57,10 +57,17 @@ struct Slot {
     links: Links,
 }
 
+/// In [`Slots::owners`]: the slot is empty.
+const NOBODY: u8 = u8::MAX;
+
 /// The objects of a shard. Empty slots are chained through `links.next`.
-#[derive(Default)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
+    /// In which storage the object of each slot lies, so that one can find its own among the others' without touching
+    /// these. Empty while there is one storage only.
+    owners: Vec<u8>,
+    /// How many objects each storage has here.
+    counts: Box<[u32]>,
     free: Option<u32>,
     live: usize,
 }
@@ -79,6 +86,36 @@ impl IndexMut<u32> for Slots {
 }
 
 impl Slots {
+    fn new(stores: usize) -> Slots {
+        Slots { slots: Vec::new(), owners: Vec::new(), counts: vec![0; stores].into(), free: None, live: 0 }
+    }
+
+    /// How many objects of a storage there are.
+    pub(crate) fn live_of(&self, store: u8) -> usize {
+        self.counts.get(usize::from(store)).map_or(0, |count| *count as usize)
+    }
+
+    /// The first slot not before `from`, else the first of all, whose object lies in that storage; with one storage `from`
+    /// itself, taken or not.
+    pub(crate) fn next_of(&self, store: u8, from: u32) -> Option<u32> {
+        if self.owners.is_empty() {
+            return Some(from);
+        }
+        let (before, behind) = self.owners.split_at((from as usize).min(self.owners.len()));
+        let is_its = |owner: &u8| *owner == store;
+        let found = behind.iter().position(is_its).map(|place| place + before.len());
+        found.or_else(|| before.iter().position(is_its)).map(|slot| slot as u32)
+    }
+
+    /// All slots whose objects lie in that storage; with one storage all slots, taken or not.
+    pub(crate) fn all_of(&self, store: u8) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len()).filter(move |slot| self.owners.get(*slot as usize).is_none_or(|owner| *owner == store))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.owners.capacity()
+    }
+
     pub(crate) fn get(&self, slot: u32) -> Option<&Arc<Object>> {
         self.slots.get(slot as usize)?.object.as_ref()
     }
@@ -88,17 +125,16 @@ impl Slots {
         self.slots.len() as u32
     }
 
-    pub(crate) fn live(&self) -> usize {
-        self.live
-    }
-
     fn put(&mut self, object: Arc<Object>) -> u32 {
+        let store = object.store_number().unwrap_or(0);
         self.live += 1;
+        self.counts[usize::from(store)] += 1;
         let entry = Slot { object: Some(object), links: Links::OUT };
         if let Some(slot) = self.free {
             let next = self.slots[slot as usize].links.next;
             self.free = (next != NONE).then_some(next);
             self.slots[slot as usize] = entry;
+            self.set_owner(slot, store);
             return slot;
         }
         if self.slots.len() == self.slots.capacity() {
@@ -106,16 +142,30 @@ impl Slots {
             self.slots.reserve_exact((self.slots.len() / 8).max(4));
         }
         self.slots.push(entry);
+        if self.counts.len() > 1 {
+            if self.owners.len() == self.owners.capacity() {
+                self.owners.reserve_exact((self.owners.len() / 8).max(8));
+            }
+            self.owners.push(store);
+        }
         self.slots.len() as u32 - 1
+    }
+
+    fn set_owner(&mut self, slot: u32, owner: u8) {
+        if let Some(place) = self.owners.get_mut(slot as usize) {
+            *place = owner;
+        }
     }
 
     fn take(&mut self, slot: u32) -> Option<Arc<Object>> {
         let object = self.slots.get_mut(slot as usize)?.object.take()?;
         self.live -= 1;
+        self.counts[usize::from(object.store_number().unwrap_or(0))] -= 1;
         self.slots[slot as usize].links = Links { next: self.free.unwrap_or(NONE), previous: NONE };
         self.free = Some(slot);
+        self.set_owner(slot, NOBODY);
         if self.live == 0 {
-            *self = Slots::default();
+            *self = Slots::new(self.counts.len());
         }
         Some(object)
     }
@@ -175,34 +225,42 @@ pub(crate) struct Shard {
     heads_bytes: usize,
     wheel: Wheel,
     seed: [u64; 2],
-    charged_bytes: i64,
+    /// What each storage was charged.
+    charged_bytes: Box<[i64]>,
 }
 
 impl Shard {
-    pub(crate) fn new(seed: [u64; 2]) -> Shard {
+    /// An empty shard for the objects of that many storages: at least 1, fewer than 256.
+    pub(crate) fn new(seed: [u64; 2], stores: usize) -> Shard {
         Shard {
             table: HashTable::new(),
-            slots: Slots::default(),
+            slots: Slots::new(stores),
             heads: Vec::new(),
             free_heads: Vec::new(),
             heads_bytes: 0,
             wheel: Wheel::new(),
             seed,
-            charged_bytes: 0,
+            charged_bytes: vec![0; stores].into(),
         }
     }
 
-    /// Charges the store for what the shard has grown, or gives back. The fixed part of the index is not an object's cost.
-    pub(crate) fn settle(&mut self, store: &Store) {
+    /// Charges the storages for what the shard has grown, or gives back: each its share by its objects, and the first one
+    /// while there are none. The fixed part of the index is not an object's cost.
+    pub(crate) fn settle(&mut self, stores: &[Store]) {
         let bytes = self.table.allocation_size()
-            + self.slots.slots.capacity() * size_of::<Slot>()
+            + self.slots.memory_bytes()
             + self.heads.capacity() * 8
             + self.free_heads.capacity() * 4
             + self.heads_bytes;
-        let bytes = bytes as i64;
-        if bytes != self.charged_bytes {
-            store.charge(bytes - self.charged_bytes);
-            self.charged_bytes = bytes;
+        let (mut bytes, mut objects) = (bytes as u64, self.slots.live as u64);
+        for ((store, charged), count) in stores.iter().zip(&mut self.charged_bytes).zip(&self.slots.counts) {
+            // The last one with objects takes what is left, so that nothing is lost by rounding.
+            let share = (bytes * u64::from(*count)).checked_div(objects).unwrap_or(bytes);
+            (bytes, objects) = (bytes - share, objects - u64::from(*count));
+            if share as i64 != *charged {
+                store.charge(share as i64 - *charged);
+                *charged = share as i64;
+            }
         }
     }
 

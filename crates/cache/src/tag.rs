@@ -4,7 +4,7 @@
 //! range and leave it one by one in logarithmic time. The names themselves are in the stored heads only: what a hash leads
 //! to is purged when its head names the tag, so a collision costs a look and nothing else. Objects without tags have no
 //! entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart too) and
-//! charged to the store.
+//! charged to the storage of the object.
 //!
 //! *Lock*: one short mutex a part, inside a shard's. *Invariant*: an object in the index has an entry for each of its tags.
 //! [`Cache::purge_tags`] is the one place where a purge by tag enters.
@@ -133,7 +133,7 @@ impl Inner {
     pub(crate) fn tag(&self, object: &Object, shard: usize) {
         for name in names_of(object) {
             let hash = self.tag_hash(name);
-            self.tags.add(hash, Entry::new(hash, shard, object.slot()), &self.store);
+            self.tags.add(hash, Entry::new(hash, shard, object.slot()), self.store_of(object));
         }
     }
 
@@ -142,7 +142,7 @@ impl Inner {
         if self.tags.entries.load(Relaxed) > 0 {
             for name in names_of(object) {
                 let hash = self.tag_hash(name);
-                self.tags.remove(hash, Entry::new(hash, shard, slot), &self.store);
+                self.tags.remove(hash, Entry::new(hash, shard, slot), self.store_of(object));
             }
         }
     }
@@ -252,7 +252,7 @@ impl TagPurge {
                     }
                 }
             }
-            shard.settle(&inner.store);
+            shard.settle(&inner.stores);
         }
         inner.totals.add(Main::NExpired, removed.len() as u64);
         for object in &removed {

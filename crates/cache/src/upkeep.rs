@@ -45,7 +45,7 @@ impl Inner {
                 removed.extend(self.discard(&mut shard, &digest, slot));
             }
             next = next.min(shard.next_tick().unwrap_or(u32::MAX));
-            shard.settle(&self.store);
+            shard.settle(&self.stores);
         }
         for object in &removed {
             let left = object.origin() + object.ttl() - now;

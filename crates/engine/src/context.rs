@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use store::Store;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::time::Instant;
@@ -23,6 +22,7 @@ use vmods::{NoSockets, SocketOptions};
 
 use crate::loaded_vcl::VclTable;
 use crate::request::{PoolCounters, RequestPool};
+use crate::storages::Storages;
 
 /// Wall-clock time that follows tokio's (pausable) clock.
 #[derive(Clone, Debug)]
@@ -101,23 +101,14 @@ impl Default for VxidSource {
     }
 }
 
-/// A storage as VCL and the log name it.
-#[derive(Clone, Debug)]
-pub struct StorageName {
-    /// Name, e.g. `s0` or `Transient`.
-    pub name: String,
-    /// Kind, e.g. `malloc`.
-    pub kind: String,
-}
-
 /// What all event loops share.
 pub struct Engine {
     /// Current parameter values.
     pub parameters: ArcSwap<Parameters>,
     /// The cache.
     pub cache: Cache,
-    /// The arena behind it.
-    pub store: Store,
+    /// What it stores in.
+    pub storages: Storages,
     /// The shared-memory log.
     pub ring: LogRing,
     /// Loaded VCLs, labels and which one is active.
@@ -128,8 +119,6 @@ pub struct Engine {
     pub identity: String,
     /// `server.hostname`.
     pub hostname: String,
-    /// Storages, by the index that `Value::Stevedore` carries; the last one is Transient.
-    pub storages: Vec<StorageName>,
     /// Concurrent pipes (gauge `n_pipe`, limit `pipe_sess_max`).
     pub pipes: AtomicU32,
     /// Set when the worker stops: sessions close after the request in flight.

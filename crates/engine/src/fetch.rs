@@ -216,8 +216,8 @@ struct Verdict {
     do_stream: bool,
     /// `beresp.filters` when VCL set it.
     filters: Option<Vec<u8>>,
-    /// `beresp.storage` when VCL set it.
-    storage: Option<u32>,
+    /// `beresp.storage_hint` when VCL set it.
+    storage_hint: Option<u32>,
     /// When the response was made, seconds since 1970.
     origin: f64,
     /// Seconds from `origin`.
@@ -303,6 +303,8 @@ pub(crate) struct Fetch {
     retries: u64,
     /// `bereq.uncacheable`, `beresp.uncacheable`: a latch.
     uncacheable: bool,
+    /// `beresp.storage`; `None` = VCL wants none.
+    storage: Option<u32>,
     verdict: Verdict,
     /// `bereq.time`, seconds since 1970.
     started: f64,
@@ -398,6 +400,7 @@ impl Fetch {
             between_bytes_timeout: 0.0,
             retries: 0,
             uncacheable: order.mode == FetchMode::Pass,
+            storage: None,
             verdict: Verdict::default(),
             started: now,
             responded: 0.0,
@@ -444,7 +447,10 @@ impl Fetch {
         let mut step = Step::Prepare;
         while step != Step::Done {
             let next = match step {
-                Step::Prepare => self.prepare().await,
+                Step::Prepare => {
+                    self.draw_storage();
+                    self.prepare().await
+                }
                 Step::Send => self.send().await,
                 Step::Response => self.response().await,
                 Step::Revalidate => self.revalidate().await,

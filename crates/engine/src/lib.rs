@@ -4,7 +4,7 @@
 //! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
 //! no wall clock, no files here.
 //!
-//! Reading order: `context`, `session`, `request` and its steps, `fetch` and its steps, `loaded_vcl`.
+//! Reading order: `context`, `storages`, `session`, `request` and its steps, `fetch` and its steps, `loaded_vcl`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,4 +16,5 @@ pub mod logged;
 pub mod request;
 pub mod request_body;
 pub mod session;
+pub mod storages;
 pub(crate) mod vcl_context;

@@ -10,17 +10,39 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use store::Reservation;
 
 /// Why a request body ended early, for `req.body read error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyReadError(pub String);
+
+/// A body held whole, counted against a storage for as long as anybody holds it.
+#[derive(Clone, Debug)]
+pub struct HeldBody {
+    bytes: Rc<Vec<u8>>,
+    _room: Rc<Reservation>,
+}
+
+impl HeldBody {
+    /// These bytes, in that room.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>, room: Reservation) -> HeldBody {
+        HeldBody { bytes: Rc::new(bytes), _room: Rc::new(room) }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &Rc<Vec<u8>> {
+        &self.bytes
+    }
+}
 
 /// The body of a client request.
 pub enum RequestBody {
     /// There is none.
     None,
     /// Held whole.
-    Cached(Rc<Vec<u8>>),
+    Cached(HeldBody),
     /// Being received. `None` for the length means chunked.
     Stream {
         /// Content-Length.
@@ -172,7 +194,7 @@ impl RequestBody {
     pub fn length(&self) -> Option<u64> {
         match self {
             RequestBody::None | RequestBody::Taken => None,
-            RequestBody::Cached(bytes) => Some(bytes.len() as u64),
+            RequestBody::Cached(body) => Some(body.bytes.len() as u64),
             RequestBody::Stream { length, .. } => *length,
         }
     }

@@ -179,10 +179,9 @@ pub(crate) fn number_text(scratch: &mut Scratch, text: std::fmt::Arguments<'_>) 
 /// Property of a storage, see [`vcl_run::host::Host::storage_property`].
 #[must_use]
 pub(crate) fn storage_property(engine: &Engine, storage: Option<u32>, property: &str) -> Value {
-    let Some(index) = storage.map(|index| index as usize).filter(|index| *index < engine.storages.len()) else {
+    let Some(usage) = storage.and_then(|index| engine.storages.usage(index)) else {
         return if property == "happy" { Value::Bool(false) } else { Value::Bytes(0) };
     };
-    let usage = if index + 1 == engine.storages.len() { engine.store.transient_usage() } else { engine.store.usage() };
     match property {
         "free_space" => Value::Bytes(i64::try_from(usage.g_space).unwrap_or(i64::MAX)),
         "used_space" => Value::Bytes(i64::try_from(usage.g_bytes).unwrap_or(i64::MAX)),
@@ -193,19 +192,7 @@ pub(crate) fn storage_property(engine: &Engine, storage: Option<u32>, property: 
 /// The bare name of a storage; empty for none.
 #[must_use]
 pub(crate) fn storage_name(engine: &Engine, storage: Option<u32>) -> &str {
-    storage.and_then(|index| engine.storages.get(index as usize)).map_or("", |storage| storage.name.as_str())
-}
-
-/// The index of the storage of that name.
-#[must_use]
-pub(crate) fn storage_by_name(engine: &Engine, name: &[u8]) -> Option<u32> {
-    engine.storages.iter().position(|storage| storage.name.as_bytes() == name).map(|index| index as u32)
-}
-
-/// The index of the storage that short-lived and private objects are counted under.
-#[must_use]
-pub(crate) fn transient_storage(engine: &Engine) -> u32 {
-    engine.storages.len().saturating_sub(1) as u32
+    storage.and_then(|index| engine.storages.name(index)).map_or("", |storage| storage.name.as_str())
 }
 
 /// The name of a director or backend, as VCL shows it.

@@ -16,5 +16,6 @@ mod requests;
 mod saints;
 mod sessions;
 mod simulation;
+mod storages;
 mod tags;
 mod vcls;

@@ -1,7 +1,7 @@
 //! The simulation: seeded clients, origins and faults around one engine, in memory, under the virtual clock.
 //!
 //! A seed decides everything: what resources there are and how their origin behaves, what clients ask and when they break
-//! off, how much the store holds. Bodies are made from URL, version, variant and client, so that any byte of one response in
+//! off, how many storages there are and how much they hold. Bodies are made from URL, version, variant and client, so that any byte of one response in
 //! another is seen. What must hold is in `simulation/client.rs` (each response) and in [`expect_nothing_left`] (the end).
 //!
 //! `COPAL_SEED=n` runs one seed and prints its log; `COPAL_SEEDS=n` runs that many.
@@ -50,7 +50,7 @@ sub vcl_backend_response {
     if (beresp.http.X-Keep) { set beresp.keep = std.duration(beresp.http.X-Keep, 0s); }
     if (beresp.http.X-Pass) { return (pass(5s)); }
     if (bereq.url ~ "whole") { set beresp.do_stream = false; }
-    if (bereq.url ~ "zip") { set beresp.do_gzip = true; }
+    if (bereq.url ~ "zip") { set beresp.do_gzip = true; set beresp.storage = storage.s0; }
 }
 "#;
 
@@ -73,7 +73,7 @@ sub vcl_fetch {
     if (req.http.X-Ruling && req.http.X-Ruling != "retry") { error 503; }
     set beresp.grace = std.duration(regsub(beresp.http.Cache-Control, ".*revalidate=", "") + "s", 0s);
     if (req.url !~ "whole") { set beresp.do_stream = true; }
-    if (req.url ~ "zip") { set beresp.do_gzip = true; }
+    if (req.url ~ "zip") { set beresp.do_gzip = true; set beresp.storage = "s1"; }
     if (beresp.http.Cache-Control ~ "private") { set beresp.ttl = 5s; return (hit_for_pass); }
     if (beresp.http.X-Pass) { set beresp.ttl = 5s; return (hit_for_pass); }
 }
@@ -203,14 +203,17 @@ fn play(seed: u64, vcl: &str, is_told: bool) -> Outcome {
         timeout_idle: 30.0,
         ..Parameters::default()
     };
-    let storage_bytes = match rng.gen_range(0..3) {
-        0 => 128 << 10,
-        1 => 384 << 10,
-        _ => 32 << 20,
+    let storage_bytes: &[u64] = match rng.gen_range(0..6) {
+        0 => &[128 << 10],
+        1 => &[384 << 10],
+        2 => &[32 << 20],
+        3 => &[128 << 10, 256 << 10],
+        4 => &[256 << 10, 128 << 10, 32 << 20],
+        _ => &[32 << 20, 128 << 10],
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let world = Rc::new(World::with_storage(parameters, storage_bytes));
+        let world = Rc::new(World::with_storages(parameters, storage_bytes));
         world.load("boot", vcl);
         let resources = (0..rng.gen_range(4..16)).map(|index| Resource::random(index, &mut rng)).collect();
         let stage = Rc::new(Stage { world: Rc::clone(&world), book: Book::default(), resources });
@@ -280,7 +283,9 @@ async fn expect_nothing_left(stage: &Stage, seed: u64) {
     }
     assert_eq!(world.context.in_flight(), 0, "seed {seed}: something is still under way\n{}", world.story());
     assert_eq!(world.engine.cache.object_count(), 0, "seed {seed}: objects stay beyond their time");
-    for (name, usage) in [("s0", world.engine.store.usage()), ("Transient", world.engine.store.transient_usage())] {
+    let storages = &world.engine.storages;
+    for index in storages.all() {
+        let (name, usage) = (&storages.name(index).unwrap().name, storages.usage(index).unwrap());
         assert_eq!((usage.g_alloc, usage.g_bytes), (0, 0), "seed {seed}: {name} holds what belongs to no object");
         assert_eq!(usage.c_bytes, usage.c_freed, "seed {seed}: {name}: given and returned");
     }

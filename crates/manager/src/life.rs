@@ -131,15 +131,20 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
     requests
 }
 
-/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, arena, journal,
-/// panic text, listening sockets.
-const ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
-const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
-const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
-const FIRST_SOCKET_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
+/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic text,
+/// the arena of each storage, listening sockets.
+const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
+const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
+const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
 
 fn configuration(manager: &Manager) -> Configuration {
-    let mut next = FIRST_SOCKET_DESCRIPTOR;
+    let storages = &manager.arguments.storages;
+    let mut next = FIRST_ARENA_DESCRIPTOR;
+    let mut arenas = Vec::with_capacity(storages.cache.len());
+    for (storage, limit_bytes) in storages.cache.iter().zip(&manager.storage_limits_bytes) {
+        arenas.push(StorageConfiguration { name: storage.name.clone(), limit_bytes: *limit_bytes, descriptor: next });
+        next += 1;
+    }
     let listeners = manager.listeners.borrow();
     let listeners = listeners.iter().map(|listener| ListenerConfiguration {
         name: listener.name.clone(),
@@ -155,19 +160,13 @@ fn configuration(manager: &Manager) -> Configuration {
             })
             .collect(),
     });
-    let storages = &manager.arguments.storages;
     Configuration {
         work_directory: manager.directory.borrow().path_for_worker(),
         identity: manager.identity.clone(),
         hostname: crate::platform::host_name(),
         listeners: listeners.collect(),
-        storage: StorageConfiguration {
-            name: storages.cache.name.clone(),
-            kind: "malloc".to_owned(),
-            limit_bytes: manager.storage_limit_bytes,
-            descriptor: ARENA_DESCRIPTOR,
-            journal_descriptor: JOURNAL_DESCRIPTOR,
-        },
+        storages: arenas,
+        journal_descriptor: JOURNAL_DESCRIPTOR,
         transient_limit_bytes: storages.transient.limit_bytes,
         event_loops: manager.event_loops(),
         parameters: manager.parameters.borrow().clone(),

@@ -3,9 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Three quarters of the memory that this process may use, in bytes: the limit of a storage that was given none.
+/// A storage that was given no limit has at least that fraction of the memory, however much the others were given.
+const STORAGE_SHARE_MIN: u64 = 16;
+
+/// The limit of each storage, in bytes: what it was given, else an equal share of what the others leave of three quarters
+/// of the memory that this process may use.
 #[must_use]
-pub fn default_storage_bytes() -> u64 {
+pub fn storage_limits(given: &[Option<u64>]) -> Vec<u64> {
+    let unlimited = given.iter().filter(|limit| limit.is_none()).count().max(1) as u64;
+    let usable = usable_bytes();
+    let left = (usable / 4 * 3).saturating_sub(given.iter().flatten().fold(0, |sum, limit| limit.saturating_add(sum)));
+    let share = (left / unlimited).max(usable / STORAGE_SHARE_MIN / unlimited);
+    given.iter().map(|limit| limit.unwrap_or(share)).collect()
+}
+
+/// The memory that this process may use, in bytes.
+fn usable_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = total_bytes(&meminfo).unwrap_or(1 << 30);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -14,8 +27,7 @@ pub fn default_storage_bytes() -> u64 {
         .filter_map(|file| fs::read_to_string(file).ok())
         .filter_map(|text| text.trim().parse::<u64>().ok())
         .min();
-    let usable = limit.map_or(machine, |limit| limit.min(machine));
-    usable / 4 * 3
+    limit.map_or(machine, |limit| limit.min(machine))
 }
 
 /// `MemTotal` of /proc/meminfo, in bytes.
@@ -57,6 +69,16 @@ mod tests {
         let expected_old = ["/g/memory/x/memory.limit_in_bytes", "/g/memory/memory.limit_in_bytes"];
         let expected: Vec<PathBuf> = expected.iter().chain(&expected_old).map(PathBuf::from).collect();
         assert_eq!(files, expected);
-        assert!(default_storage_bytes() > 1 << 20);
+        assert!(usable_bytes() > 1 << 20);
+    }
+
+    #[test]
+    fn storages_without_a_limit_share_what_the_others_leave() {
+        let usable = usable_bytes();
+        assert_eq!(storage_limits(&[None]), [usable / 4 * 3]);
+        assert_eq!(storage_limits(&[Some(5), Some(7)]), [5, 7]);
+        let share = (usable / 4 * 3 - 4096) / 2;
+        assert_eq!(storage_limits(&[None, Some(4096), None]), [share, 4096, share]);
+        assert_eq!(storage_limits(&[Some(u64::MAX), Some(1), None])[2], usable / 16);
     }
 }

@@ -1,6 +1,6 @@
-//! The memory files that outlive a worker: the cache arena, the journal of bans, the panic text.
+//! The memory files that outlive a worker: the arena of each storage, the journal of bans, the panic text.
 //!
-//! The manager only holds them open. What is in the arena and the journal is the worker's business.
+//! The manager only holds them open. What is in the arenas and the journal is the worker's business.
 
 use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
 use std::ffi::CStr;
@@ -15,38 +15,42 @@ pub const PANIC_BYTES: u64 = 64 << 10;
 /// The files, open for the life of the manager.
 #[derive(Debug)]
 pub struct MemoryFiles {
-    arena: OwnedFd,
+    arenas: Vec<OwnedFd>,
     journal: OwnedFd,
     panic: File,
 }
 
 impl MemoryFiles {
-    /// Makes empty files.
+    /// Makes empty files, for that many storages.
     ///
     /// # Errors
     /// Whatever the system reports.
-    pub fn create() -> io::Result<MemoryFiles> {
+    pub fn create(storages: usize) -> io::Result<MemoryFiles> {
         let panic = File::from(empty(c"copal-panic")?);
         panic.set_len(PANIC_BYTES)?;
-        Ok(MemoryFiles { arena: empty(c"copal-arena")?, journal: empty(c"copal-journal")?, panic })
+        Ok(MemoryFiles { arenas: empty_arenas(storages)?, journal: empty(c"copal-journal")?, panic })
     }
 
-    /// Forgets the cache: the next worker gets an empty arena, and an empty journal with it.
+    /// Forgets the cache: the next worker gets empty arenas, and an empty journal with them.
     ///
     /// # Errors
     /// Whatever the system reports.
     pub fn renew_storage(&mut self) -> io::Result<()> {
-        self.arena = empty(c"copal-arena")?;
+        self.arenas = empty_arenas(self.arenas.len())?;
         self.journal = empty(c"copal-journal")?;
         Ok(())
     }
 
-    /// Handles for a worker: arena, journal, panic text.
+    /// Handles for a worker: journal, panic text, and the arena of each storage.
     ///
     /// # Errors
     /// Whatever the system reports.
-    pub fn handles(&self) -> io::Result<[OwnedFd; 3]> {
-        Ok([self.arena.try_clone()?, self.journal.try_clone()?, self.panic.try_clone()?.into()])
+    pub fn handles(&self) -> io::Result<Vec<OwnedFd>> {
+        let mut handles = vec![self.journal.try_clone()?, self.panic.try_clone()?.into()];
+        for arena in &self.arenas {
+            handles.push(arena.try_clone()?);
+        }
+        Ok(handles)
     }
 
     /// Takes the text that a worker left when it panicked.
@@ -70,15 +74,19 @@ fn empty(name: &CStr) -> io::Result<OwnedFd> {
     Ok(memfd_create(name, MemFdCreateFlag::MFD_CLOEXEC)?)
 }
 
+fn empty_arenas(count: usize) -> io::Result<Vec<OwnedFd>> {
+    (0..count).map(|_| empty(c"copal-arena")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_panic_is_taken_once() {
-        let files = MemoryFiles::create().unwrap();
+        let files = MemoryFiles::create(1).unwrap();
         assert_eq!(files.take_panic(), None);
-        let [_, _, panic] = files.handles().unwrap();
+        let panic = files.handles().unwrap().swap_remove(1);
         File::from(panic).write_all_at(b"Assert error\n", 0).unwrap();
         assert_eq!(files.take_panic().as_deref(), Some("Assert error\n"));
         assert_eq!(files.take_panic(), None);
@@ -86,11 +94,13 @@ mod tests {
 
     #[test]
     fn renewed_storage_is_empty() {
-        let mut files = MemoryFiles::create().unwrap();
-        let [arena, ..] = files.handles().unwrap();
-        File::from(arena).write_all_at(b"object", 0).unwrap();
+        let mut files = MemoryFiles::create(2).unwrap();
+        for arena in files.handles().unwrap().split_off(2) {
+            File::from(arena).write_all_at(b"object", 0).unwrap();
+        }
         files.renew_storage().unwrap();
-        let [arena, ..] = files.handles().unwrap();
-        assert_eq!(File::from(arena).metadata().unwrap().len(), 0);
+        let lengths = files.handles().unwrap().split_off(2).into_iter();
+        let lengths: Vec<u64> = lengths.map(|arena| File::from(arena).metadata().unwrap().len()).collect();
+        assert_eq!(lengths, [0, 0]);
     }
 }

@@ -14,8 +14,7 @@ pub fn identification(arguments: &Arguments) -> String {
         }
         Err(_) => ("Linux".to_owned(), String::new(), String::new()),
     };
-    let storages = [&arguments.storages.cache, &arguments.storages.transient];
-    let storages: String = storages.iter().map(|storage| format!(",-s{}", storage.kind)).collect();
+    let storages: String = arguments.storages.all().map(|storage| format!(",-s{}", storage.kind)).collect();
     format!("{system},{release},{machine},-j{}{storages},-h{}", arguments.jail.name(), arguments.hasher)
 }
 

@@ -166,8 +166,9 @@ fn build(
             None
         }
     };
-    let storage_limit_bytes = arguments.storages.cache.limit_bytes.unwrap_or_else(memory::default_storage_bytes);
-    let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limit_bytes };
+    let limits: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.limit_bytes).collect();
+    let storage_limits_bytes = memory::storage_limits(&limits);
+    let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limits_bytes };
     let failed =
         |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));
     let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;

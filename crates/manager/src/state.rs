@@ -96,8 +96,8 @@ pub struct Manager {
     pub listeners: RefCell<Vec<Listener>>,
     /// Memory that outlives workers.
     pub memory: RefCell<MemoryFiles>,
-    /// Limit of the storage in bytes.
-    pub storage_limit_bytes: u64,
+    /// Limit of each storage in bytes.
+    pub storage_limits_bytes: Vec<u64>,
     /// The work directory.
     pub directory: RefCell<WorkDirectory>,
     /// Where the CLI's secret is; `None` = nobody is asked.
@@ -136,8 +136,8 @@ pub struct Parts {
     pub listeners: Vec<Listener>,
     /// The secret's path.
     pub secret: Option<PathBuf>,
-    /// Limit of the storage in bytes.
-    pub storage_limit_bytes: u64,
+    /// Limit of each storage in bytes.
+    pub storage_limits_bytes: Vec<u64>,
 }
 
 impl Manager {
@@ -160,8 +160,8 @@ impl Manager {
             identity,
             vcls: RefCell::new(VclTable::default()),
             listeners: RefCell::new(parts.listeners),
-            memory: RefCell::new(MemoryFiles::create()?),
-            storage_limit_bytes: parts.storage_limit_bytes,
+            memory: RefCell::new(MemoryFiles::create(parts.storage_limits_bytes.len())?),
+            storage_limits_bytes: parts.storage_limits_bytes,
             directory: RefCell::new(parts.directory),
             secret: parts.secret,
             panic: RefCell::new(None),

@@ -1,7 +1,7 @@
 //! From the manager's configuration to a worker that is ready to accept: rights given up, shared memory written, cache
 //! adopted, event loops running.
 
-use crate::control::{Configuration, ListenerConfiguration, Reply};
+use crate::control::{Configuration, ListenerConfiguration, Reply, StorageConfiguration};
 use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
 use crate::panic_text;
 use crate::statistics::Statistics;
@@ -9,8 +9,9 @@ use arc_swap::ArcSwap;
 use backend::TestableRandom;
 use backend::random::DEFAULT_SEED;
 use cache::Cache;
-use engine::context::{Clock, Engine, Listener, Loop, PanicHook, StorageName, VxidSource};
+use engine::context::{Clock, Engine, Listener, Loop, PanicHook, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
+use engine::storages::Storages;
 use net::accept::inherited;
 use net::resolve::Resolver;
 use shm::log::{LogConfiguration, LogRing};
@@ -22,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
-use store::{Journal, Store};
+use store::{Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug};
 use vmods::SharedState;
 
@@ -74,6 +75,20 @@ fn log_configuration(parameters: &Parameters) -> LogConfiguration {
     }
 }
 
+/// Opens every storage; what survived in them comes together.
+fn open_storages(storages: &[StorageConfiguration]) -> Result<(Vec<Store>, Recovered), String> {
+    let (mut stores, mut all) = (Vec::with_capacity(storages.len()), Recovered::default());
+    for storage in storages {
+        let opened =
+            inherited(storage.descriptor).and_then(|arena| Store::open(arena, &storage.name, storage.limit_bytes));
+        let (store, recovered) = opened.map_err(|error| format!("storage {}: {error}", storage.name))?;
+        stores.push(store);
+        all.objects.extend(recovered.objects);
+        all.torn += recovered.torn;
+    }
+    Ok((stores, all))
+}
+
 /// Does all that comes before loading VCL.
 pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
@@ -93,37 +108,31 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let vsm = VsmWriter::create(&directory).map_err(|e| say(&directory.display().to_string(), &e))?;
     let ring = LogRing::publish(&vsm, parameters.vsl_space as usize).map_err(|e| say("log segment", &e))?;
     ring.configure(&log_configuration(&parameters));
-    let storage = configuration.storage;
-    let arena = inherited(storage.descriptor).map_err(|e| say("storage", &e))?;
-    let (store, recovered) = Store::open(arena, &storage.name, storage.limit_bytes)
-        .map_err(|e| say(&format!("storage {}", storage.name), &e))?;
-    store.set_transient_limit(configuration.transient_limit_bytes);
-    let journal = inherited(storage.journal_descriptor).map_err(|e| say("ban journal", &e))?;
+    let (stores, recovered) = open_storages(&configuration.storages)?;
+    let journal = inherited(configuration.journal_descriptor).map_err(|e| say("ban journal", &e))?;
     let journal = Journal::open(journal).map_err(|e| say("ban journal", &e))?;
-    let cache = Cache::new(store.clone(), journal, now).map_err(|e| say("cache", &e))?;
+    let cache = Cache::new(stores, journal, now).map_err(|e| say("cache", &e))?;
+    cache.store().set_transient_limit(configuration.transient_limit_bytes);
     cache.configure(&parameters);
     let of_log = ring.clone();
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
     let torn = recovered.torn;
     let kept = cache.adopt(recovered.objects, now);
     if kept + torn > 0 {
-        println!("Storage {}: {kept} objects kept, {torn} incomplete ones dropped", storage.name);
+        println!("Storage: {kept} objects kept, {torn} incomplete ones dropped");
     }
-    let statistics = Statistics::publish(&vsm, &storage.name, configuration.event_loops.max(1), now)
-        .map_err(|e| say("counters", &e))?;
+    let storages = Storages::of(cache.stores());
+    let statistics =
+        Statistics::publish(&vsm, &storages, configuration.event_loops.max(1), now).map_err(|e| say("counters", &e))?;
     let engine = Arc::new(Engine {
         parameters: ArcSwap::from_pointee(parameters),
         cache,
-        store,
+        storages,
         ring,
         vcl: ArcSwap::from_pointee(VclTable::default()),
         vxids: VxidSource::new(),
         identity,
         hostname: configuration.hostname,
-        storages: vec![
-            StorageName { name: storage.name, kind: storage.kind },
-            StorageName { name: "Transient".into(), kind: "malloc".into() },
-        ],
         pipes: AtomicU32::new(0),
         draining: AtomicBool::new(false),
         fragment_fetch_bytes: AtomicU64::new(0),

@@ -30,19 +30,15 @@ pub struct ListenerConfiguration {
     pub descriptors: Vec<i32>,
 }
 
-/// One `-s` storage.
+/// One `-s` storage, in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageConfiguration {
     /// Name, e.g. `s0`.
     pub name: String,
-    /// Kind as the log shows it: `malloc`.
-    pub kind: String,
-    /// The one limit, in bytes.
+    /// Its one limit, in bytes.
     pub limit_bytes: u64,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
     pub descriptor: i32,
-    /// Inherited descriptor of the ban journal.
-    pub journal_descriptor: i32,
 }
 
 /// Everything a worker needs to know before it loads VCL.
@@ -56,9 +52,11 @@ pub struct Configuration {
     pub hostname: String,
     /// Listeners in order of `-a`.
     pub listeners: Vec<ListenerConfiguration>,
-    /// The cache storage. (Several come with a later format version.)
-    pub storage: StorageConfiguration,
-    /// Bytes that the storage named Transient may use of the one limit; `None` = no limit of its own.
+    /// The storages in order of `-s`, without Transient; at least one.
+    pub storages: Vec<StorageConfiguration>,
+    /// Inherited descriptor of the ban journal.
+    pub journal_descriptor: i32,
+    /// Bytes that the storage named Transient may use of the first one's limit; `None` = no limit of its own.
     pub transient_limit_bytes: Option<u64>,
     /// How many event loops to run (already resolved: at least 1). Each TCP listener has as many descriptors.
     pub event_loops: usize,

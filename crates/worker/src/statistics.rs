@@ -3,6 +3,7 @@
 use crate::event_loop::LoopHandle;
 use backend::Backend;
 use engine::context::Engine;
+use engine::storages::Storages;
 use shm::counters::MainCounters;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
@@ -23,8 +24,8 @@ type Published = (Arc<Backend>, CounterBlock);
 pub struct Statistics {
     publisher: Publisher,
     main: CounterBlock,
-    storage: CounterBlock,
-    transient: CounterBlock,
+    /// Of each storage, Transient last.
+    storages: Vec<CounterBlock>,
     /// Of each loop's requests.
     requests: Vec<CounterBlock>,
     /// By VCL name: its backends and their sections.
@@ -41,19 +42,19 @@ impl Statistics {
     ///
     /// # Errors
     /// When the segment files can't be written.
-    pub fn publish(vsm: &VsmWriter, storage: &str, loops: usize, now: f64) -> io::Result<Statistics> {
+    pub fn publish(vsm: &VsmWriter, storages: &Storages, loops: usize, now: f64) -> io::Result<Statistics> {
         let publisher = Publisher::new(vsm, DOCUMENT_BASE);
         let main = publisher.publish(&counter::MAIN, "MAIN")?;
-        let of_storage = publisher.publish(&counter::SMA, &format!("SMA.{storage}"))?;
-        let transient = publisher.publish(&counter::SMA, "SMA.Transient")?;
+        let names = storages.all().filter_map(|storage| storages.name(storage));
+        let of_storages = names.map(|storage| publisher.publish(&counter::SMA, &format!("SMA.{}", storage.name)));
+        let of_storages = of_storages.collect::<io::Result<_>>()?;
         let requests = (0..loops).map(|number| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.req{number}")));
         let requests = requests.collect::<io::Result<_>>()?;
         Ok(Statistics {
             requests,
             publisher,
             main,
-            storage: of_storage,
-            transient,
+            storages: of_storages,
             backends: RefCell::new(BTreeMap::new()),
             tags: OnceCell::new(),
             started: now,
@@ -188,8 +189,9 @@ impl Statistics {
         for (section, one) in self.requests.iter().zip(loops) {
             section.set_all(&one.requests.values());
         }
-        self.storage.set_all(&usage(&engine.store.usage()));
-        self.transient.set_all(&usage(&engine.store.transient_usage()));
+        for (section, storage) in self.storages.iter().zip(engine.storages.all()) {
+            section.set_all(&usage(&engine.storages.usage(storage).unwrap_or_default()));
+        }
         if let Some(section) = self.tags.get() {
             let usage = engine.cache.tag_usage();
             let mut values = [0; counter::XKEY.counters.len()];

@@ -165,7 +165,7 @@ impl Inner {
                 pass.shard += 1;
                 pass.slot = 0;
             }
-            shard.settle(&self.store);
+            shard.settle(&self.stores);
             drop(shard);
             drop(removed);
             if left == 0 {

@@ -143,6 +143,65 @@ fn many_threads_storing_reading_banning_and_evicting_see_only_whole_objects() {
 }
 
 #[test]
+fn a_full_storage_evicts_its_own_objects_and_no_others() {
+    let limits = [512 << 10, 1 << 20, 4 << 20];
+    // A few large objects, all of which are looked at, and many small ones, of which a sample is.
+    for (body_bytes, churn) in [(20_000, 500u32), (500, 20_000)] {
+        let mut bench = Bench::with(Cache::in_memory_of(&limits, START).unwrap());
+        let made = |store| Made { body: vec![1; body_bytes], store, ..fresh(1e6) };
+        // The first and the third are filled without ever reaching their limits; they are the oldest.
+        let (mut stay, mut number) = (Vec::new(), 0);
+        for store in [0, 2] {
+            let usage = |bench: &Bench| bench.cache.stores()[store].held_bytes();
+            while usage(&bench) + 2 * body_bytes as u64 + 8192 < limits[store] {
+                bench.put(number, &made(store));
+                stay.push(number);
+                number += 1;
+            }
+        }
+        assert_eq!(bench.total(Main::NLruNuked), 0);
+        for popular in 1_000_000..1_000_010 {
+            bench.put(popular, &made(1));
+        }
+        for number in 2_000_000..2_000_000 + churn {
+            bench.now += 0.1;
+            bench.put(number, &made(1));
+            assert!(bench.cache.stores()[1].held_bytes() <= limits[1]);
+            bench.hit(1_000_000 + number % 10);
+        }
+        assert!(bench.total(Main::NLruNuked) > 100);
+        for number in stay {
+            assert_ne!(bench.hit(number).store_number(), Some(1));
+        }
+        // What the index costs is somebody's to the last byte.
+        bench.now += 2e6;
+        bench.cache.tick(bench.now);
+        for store in bench.cache.stores() {
+            assert_eq!((store.usage().g_bytes, store.usage().g_alloc), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn the_index_is_charged_to_the_storages_by_their_objects() {
+    let charged = |limits: &[u64], share: fn(u32) -> usize| {
+        let mut bench = Bench::with(Cache::in_memory_of(limits, START).unwrap());
+        let empty: Vec<u64> = bench.cache.stores().iter().map(store::Store::private_bytes).collect();
+        for number in 0..30_000 {
+            bench.put(number, &Made { store: share(number), ..fresh(1e6) });
+        }
+        let stores = bench.cache.stores().iter().zip(empty);
+        stores.map(|(store, empty)| (store.private_bytes() - empty) as f64).collect::<Vec<_>>()
+    };
+    let one = charged(&[64 << 20], |_| 0)[0];
+    let two = charged(&[64 << 20, 64 << 20], |number| usize::from(number % 3 == 0));
+    // A byte an object says whose it is.
+    let both = two[0] + two[1];
+    assert!(both >= one && both < one + 40_000.0, "{one} {two:?}");
+    assert!((two[0] / two[1] - 2.0).abs() < 0.1, "{two:?}");
+}
+
+#[test]
 fn an_object_costs_no_more_than_160_bytes_beyond_head_and_body() {
     let count = 100_000u64;
     let mut bench = Bench::with(Cache::in_memory(256 << 20, START).unwrap());

@@ -49,9 +49,9 @@ fn expiry_is_logged() {
     assert_eq!(seen.lock()[1..], [(Tag::ExpKill, "EXP_Expired x=78 t=-0".to_owned())]);
 }
 
-/// Two files that outlive the workers.
+/// The files that outlive the workers: the arena of each storage, and the journal.
 pub(crate) struct Files {
-    arena: OwnedFd,
+    arenas: Vec<OwnedFd>,
     journal: OwnedFd,
 }
 
@@ -61,14 +61,23 @@ fn memory_file() -> OwnedFd {
 
 impl Files {
     pub(crate) fn new() -> Files {
-        Files { arena: memory_file(), journal: memory_file() }
+        Files::of(1)
+    }
+
+    pub(crate) fn of(storages: usize) -> Files {
+        Files { arenas: (0..storages).map(|_| memory_file()).collect(), journal: memory_file() }
     }
 
     pub(crate) fn worker(&self, now: f64) -> (Bench, usize) {
         let clone = |file: &OwnedFd| file.as_fd().try_clone_to_owned().unwrap();
-        let (store, recovered) = Store::open(clone(&self.arena), "s0", 4 << 20).unwrap();
-        let cache = Cache::new(store, Journal::open(clone(&self.journal)).unwrap(), now).unwrap();
-        let kept = cache.adopt(recovered.objects, now);
+        let (mut stores, mut objects) = (Vec::new(), Vec::new());
+        for (number, arena) in self.arenas.iter().enumerate() {
+            let (store, recovered) = Store::open(clone(arena), &format!("s{number}"), 4 << 20).unwrap();
+            stores.push(store);
+            objects.extend(recovered.objects);
+        }
+        let cache = Cache::new(stores, Journal::open(clone(&self.journal)).unwrap(), now).unwrap();
+        let kept = cache.adopt(objects, now);
         let mut bench = Bench::with(cache);
         bench.now = now;
         (bench, kept)
@@ -109,6 +118,38 @@ fn what_was_removed_purged_or_banned_never_comes_back() {
     let (bench, kept) = files.worker(START + 60.0);
     assert_eq!(kept, 2);
     assert_eq!(bench.total(Main::NObject), 2);
+}
+
+#[test]
+fn that_holds_for_every_storage() {
+    let files = Files::of(3);
+    let (mut bench, _) = files.worker(START);
+    bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);
+    for number in 0..12 {
+        let headers = vec![("X", if number / 3 == 3 { "bad" } else { "good" }), ("xkey", "all")];
+        bench.put(number, &Made { store: number as usize % 3, headers, ..fresh(100.0) });
+    }
+    for number in 0..3 {
+        let removed = bench.hit(number);
+        bench.cache.remove(&removed);
+        bench.cache.purge(&key(3 + number), Purge::Hard, bench.now);
+    }
+    bench.ban("obj.http.x == bad");
+    bench.now += 1.0;
+    // A newer response to the same question, in another storage.
+    bench.put(6, &Made { store: 1, xid: 66, ..fresh(100.0) });
+    kill(bench);
+
+    let (bench, kept) = files.worker(START + 50.0);
+    assert_eq!(kept, 7, "6, 7 and 8, the newer 6, and three that a ban awaits");
+    assert_eq!((bench.hit(6).xid(), bench.hit(6).store_number()), (66, Some(1)));
+    assert_eq!((bench.hit(7).store_number(), bench.hit(8).store_number()), (Some(1), Some(2)));
+    for number in (0..6).chain(9..12) {
+        assert!(matches!(bench.look(number), Lookup::Miss { .. }), "{number} came back");
+    }
+    let held: Vec<u64> = bench.cache.stores().iter().map(|store| store.usage().g_alloc).collect();
+    assert_eq!(held, [1, 2, 1]);
+    assert_eq!(bench.cache.tag_usage().entries, 3, "the tags of recovered objects");
 }
 
 #[test]

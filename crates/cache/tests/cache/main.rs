@@ -82,6 +82,8 @@ struct Made {
     headers: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
     xid: u32,
+    /// The number of its storage.
+    store: usize,
 }
 
 fn fresh(ttl: f64) -> Made {
@@ -157,7 +159,7 @@ impl Bench {
             body_bytes: Some(made.body.len() as u64),
             ..ObjectAttributes::default()
         };
-        let object = self.cache.store().create(&attributes, &head(&made.headers)).unwrap();
+        let object = self.cache.stores()[made.store].create(&attributes, &head(&made.headers)).unwrap();
         block_on(object.append(&made.body)).unwrap();
         object.finish();
         object

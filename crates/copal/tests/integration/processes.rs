@@ -24,8 +24,17 @@ fn a_page_is_fetched_once_and_then_served_from_the_cache() {
 
 #[test]
 fn killing_the_worker_keeps_the_cache_and_refuses_nobody() {
+    outlives_its_workers(&["-s", "malloc,64m"]);
+}
+
+#[test]
+fn what_lies_in_several_storages_survives_in_all_of_them() {
+    outlives_its_workers(&["-s", "malloc,64m", "-s", "large=malloc,128m", "-s", "malloc,64m"]);
+}
+
+fn outlives_its_workers(storages: &[&str]) {
     let origin = Origin::start(page);
-    let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
+    let daemon = Daemon::in_front_of(origin.port, storages);
     for number in 0..50 {
         assert_eq!(daemon.get(&format!("/{number}")).status, 200);
     }
@@ -48,17 +57,22 @@ fn what_was_purged_or_banned_does_not_come_back_with_the_next_worker() {
     let origin = Origin::start(page);
     let vcl = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
                sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }";
-    let daemon = Daemon::with_vcl(vcl, origin.port, &["-s", "malloc,64m"]);
-    for path in ["/kept", "/purged", "/banned"] {
+    let daemon = Daemon::with_vcl(vcl, origin.port, &["-s", "malloc,64m", "-s", "malloc,64m"]);
+    // One after the other they go to the storages in turn, so that each holds one of a kind.
+    for path in ["/kept/0", "/kept/1", "/purged/0", "/purged/1", "/banned/0", "/banned/1"] {
         daemon.get(path);
     }
-    let purge = daemon.request("PURGE /purged HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n");
-    assert_eq!(purge.status, 200);
-    assert!(daemon.cli(&["ban", "req.url", "==", "/banned"]).0);
+    for number in 0..2 {
+        let purge = format!("PURGE /purged/{number} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n");
+        assert_eq!(daemon.request(&purge).status, 200);
+    }
+    assert!(daemon.cli(&["ban", "req.url", "~", "^/banned/"]).0);
     kill(Pid::from_raw(daemon.worker()), Signal::SIGKILL).unwrap();
-    assert!(daemon.get("/kept").is_hit());
-    assert!(!daemon.get("/purged").is_hit());
-    assert!(!daemon.get("/banned").is_hit());
+    for number in 0..2 {
+        assert!(daemon.get(&format!("/kept/{number}")).is_hit());
+        assert!(!daemon.get(&format!("/purged/{number}")).is_hit());
+        assert!(!daemon.get(&format!("/banned/{number}")).is_hit());
+    }
 }
 
 #[test]

@@ -81,7 +81,10 @@ impl Fetch {
             BodyLength::Length(_) | BodyLength::Chunked | BodyLength::UntilClose => None,
         };
         let wants_stream = self.verdict.do_stream && !is_empty;
-        let object = self.allocate(length, filters.object_flags(), wants_stream);
+        let Some(object) = self.allocate(length, filters.object_flags(), wants_stream) else {
+            self.close_connection(reason::EXHAUSTED);
+            return Step::Error;
+        };
         let is_streamed = wants_stream || (object.is_passing() && !is_empty);
         if is_streamed {
             self.publish();

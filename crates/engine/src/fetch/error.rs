@@ -71,7 +71,9 @@ impl Fetch {
     /// Stores what vcl_backend_error made.
     async fn synthesise(&mut self) -> Step {
         let body = std::mem::take(&mut self.synthetic);
-        let object = self.allocate(Some(body.len() as u64), ObjectFlags::SYNTHETIC, true);
+        let Some(object) = self.allocate(Some(body.len() as u64), ObjectFlags::SYNTHETIC, true) else {
+            return Step::Fail;
+        };
         self.body_bytes = 0;
         if object.is_passing() {
             // Its room is bounded: the client must read while we write.

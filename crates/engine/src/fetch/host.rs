@@ -192,11 +192,15 @@ impl Host for Fetch {
             Var::BerespProto => text(self.beresp.protocol(), scratch),
             Var::BerespReason => text(self.beresp.reason(), scratch),
             Var::BerespStatus => Value::Int(i64::from(self.beresp.status())),
-            Var::BerespStorage => {
-                let chosen = if self.uncacheable { shared::transient_storage(engine) } else { 0 };
-                Value::Stevedore(Some(self.verdict.storage.unwrap_or(chosen)))
+            Var::BerespStorage => Value::Stevedore(self.storage),
+            // Of old it said what VCL had asked for, later what the response gets, in VCL's own words.
+            Var::BerespStorageHint if self.vcl.is_legacy() => {
+                text(shared::storage_name(engine, self.verdict.storage_hint).as_bytes(), scratch)
             }
-            Var::BerespStorageHint => text(shared::storage_name(engine, self.verdict.storage).as_bytes(), scratch),
+            Var::BerespStorageHint => match self.storage.and_then(|storage| engine.storages.name(storage)) {
+                Some(storage) => shared::number_text(scratch, format_args!("storage.{}", storage.name)),
+                None => Value::Text(Text::UNSET),
+            },
             Var::BerespTime => Value::Time(self.responded),
             Var::BerespTtl => {
                 let left = self.verdict.ttl - self.age();
@@ -254,14 +258,15 @@ impl Host for Fetch {
                 }
             }
             Var::BerespStorage => {
-                self.verdict.storage = match value {
+                self.storage = match value {
                     Value::Stevedore(storage) => storage,
                     _ => None,
                 };
             }
             Var::BerespStorageHint => {
-                let named = shared::storage_by_name(&self.context.engine, shared::bytes(value, scratch));
-                self.verdict.storage = named.or(self.verdict.storage);
+                let named = self.context.engine.storages.by_name(shared::bytes(value, scratch));
+                self.storage = named.or(self.storage);
+                self.verdict.storage_hint = named.or(self.verdict.storage_hint);
             }
             Var::BerespUncacheable => self.set_uncacheable(flag),
             // Nothing else can be set here but what the old dialects have.
@@ -329,7 +334,7 @@ impl Host for Fetch {
     }
 
     fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        shared::storage_by_name(&self.context.engine, name)
+        self.context.engine.storages.by_name(name)
     }
 
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {

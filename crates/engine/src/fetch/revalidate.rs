@@ -61,8 +61,9 @@ impl Fetch {
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
         let length = Some(stale.available_bytes());
         let is_streamed = self.verdict.do_stream;
-        let object = self.allocate(length, flags, is_streamed);
+        let allocated = self.allocate(length, flags, is_streamed);
         self.release_connection();
+        let Some(object) = allocated else { return Step::Error };
         let is_streamed = is_streamed || object.is_passing();
         if is_streamed {
             self.publish();

@@ -162,7 +162,7 @@ impl Fetch {
         let head_bytes = out.len() as u64;
         self.count_request_head(head_bytes);
         let cached = match &self.body {
-            RequestBody::Cached(bytes) => Some(Rc::clone(bytes)),
+            RequestBody::Cached(body) => Some(Rc::clone(body.bytes())),
             RequestBody::None | RequestBody::Taken | RequestBody::Stream { .. } => None,
         };
         if let Some(bytes) = cached {

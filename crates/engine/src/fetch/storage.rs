@@ -2,12 +2,11 @@
 //!
 //! Stored objects and the markers of hit-for-miss and hit-for-pass go to the arena. What is private, or would be dead on
 //! arrival, passes by (`Object::passing`); if it must be whole before it is delivered it is held in the arena without being
-//! indexed. A full store never costs the client the response: it passes by, uncached. *Invariant:* a private response, its
-//! head included, is never in the index.
+//! indexed. A full storage never costs the client the response: it passes by, uncached. Only where VCL says that there is
+//! to be no storage the fetch fails. *Invariant:* a private response, its head included, is never in the index.
 
 use super::{Fetch, FetchMode};
 use crate::logged::{self, BERESP};
-use crate::vcl_context::transient_storage;
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use semantics::vary;
@@ -15,21 +14,40 @@ use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
 use surface::header::TAG_HEADERS;
+use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
+    /// Chooses the storage for a response, until VCL does: the next in turn, every time that an origin is asked.
+    pub(super) fn draw_storage(&mut self) {
+        let storages = &self.context.engine.storages;
+        self.storage = Some(if self.uncacheable { storages.transient() } else { storages.next() });
+    }
+
     /// Makes the object that the response becomes. `length` is that of the stored body, `is_streamed` says that clients
-    /// will read it while it grows.
-    pub(super) fn allocate(&mut self, length: Option<u64>, flags: ObjectFlags, is_streamed: bool) -> Arc<Object> {
+    /// will read it while it grows. `None` when VCL wants no storage for it.
+    pub(super) fn allocate(
+        &mut self,
+        length: Option<u64>,
+        flags: ObjectFlags,
+        is_streamed: bool,
+    ) -> Option<Arc<Object>> {
         let vary = self.vary_key();
         let mut attributes = self.attributes(flags | self.response_flags(), vary);
         attributes.body_bytes = length;
+        let Some(storage) = self.storage_of_response() else {
+            self.log_fetch_error(Reason::StorageRefused, "Could not get storage");
+            // The error that is made instead goes somewhere.
+            self.draw_storage();
+            return None;
+        };
+        attributes.transient = storage == self.context.engine.storages.transient();
         let is_private = self.uncacheable || self.mode == FetchMode::Pass;
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
         if is_private {
             attributes.flags |= ObjectFlags::PRIVATE;
         }
-        self.log_storage(attributes.transient);
+        self.log_storage(storage);
         let head = self.stored_head(length);
         self.is_stored = !is_private && lives && self.busy.is_some();
         let mut is_full = false;
@@ -37,7 +55,7 @@ impl Fetch {
         let object = if !self.is_stored && may_pass_by {
             Object::passing(&attributes, &head)
         } else {
-            self.context.engine.store.create(&attributes, &head).unwrap_or_else(|_| {
+            self.context.engine.storages.store(storage).create(&attributes, &head).unwrap_or_else(|_| {
                 self.log.record(Tag::Error, b"Could not get storage: not cached");
                 self.is_stored = false;
                 is_full = true;
@@ -46,7 +64,7 @@ impl Fetch {
         };
         self.object = Some(Arc::clone(&object));
         self.why_stored(is_full);
-        object
+        Some(object)
     }
 
     /// The variant key. A Vary that cannot be used makes the response private.
@@ -76,21 +94,22 @@ impl Fetch {
             flags,
             vary,
             body_bytes: None,
-            transient: self.is_transient(),
+            transient: false,
         }
     }
 
-    /// Whether the object is counted as Transient.
-    fn is_transient(&self) -> bool {
-        let transient = transient_storage(&self.context.engine);
+    /// Where the object goes: what is private or short-lived to Transient, whatever VCL chose for it. `None` when VCL
+    /// wants no storage.
+    fn storage_of_response(&self) -> Option<u32> {
         let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
-        self.uncacheable
-            || lifetime < self.parameters.shortlived
-            || self.verdict.storage.is_some_and(|storage| storage == transient)
+        if self.uncacheable || lifetime < self.parameters.shortlived {
+            return Some(self.context.engine.storages.transient());
+        }
+        self.storage
     }
 
     /// The `Storage` record and its counters.
-    fn log_storage(&mut self, is_transient: bool) {
+    fn log_storage(&mut self, storage: u32) {
         let engine = &self.context.engine;
         let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
         if self.uncacheable {
@@ -98,8 +117,7 @@ impl Fetch {
         } else if lifetime < self.parameters.shortlived {
             self.context.count(Main::BerespShortlived);
         }
-        let index = if is_transient { engine.storages.len().saturating_sub(1) } else { 0 };
-        if let Some(storage) = engine.storages.get(index) {
+        if let Some(storage) = engine.storages.name(storage) {
             self.log.record_fmt(Tag::Storage, format_args!("{} {}", storage.kind, storage.name));
         }
     }
@@ -171,7 +189,8 @@ impl Fetch {
         }
         let mut head = Vec::new();
         stored.encode(&mut head);
-        let marker = self.context.engine.store.create(&attributes, &head).ok()?;
+        let storages = &self.context.engine.storages;
+        let marker = storages.store(storages.transient()).create(&attributes, &head).ok()?;
         marker.finish();
         Some(marker)
     }

@@ -128,7 +128,7 @@ impl Host for Housekeeping<'_> {
     }
 
     fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        shared::storage_by_name(self.engine, name)
+        self.engine.storages.by_name(name)
     }
 
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {

@@ -1,10 +1,9 @@
 //! The client's request body: where it is, and reading it.
 
 use super::Run;
-use crate::request_body::{BodyReadError, RequestBody, feed};
+use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::session::duration;
 use http1::{BodyDecoder, BodyError, BodyLength};
-use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,7 +26,7 @@ pub(crate) enum ClientBody {
         decoder: BodyDecoder,
     },
     /// Held whole.
-    Cached(Rc<Vec<u8>>),
+    Cached(HeldBody),
     /// Was read and is gone.
     Taken,
     /// The client broke off or sent nonsense.
@@ -68,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let task = &mut self.request.task;
         match &task.body {
             ClientBody::None => RequestBody::None,
-            ClientBody::Cached(bytes) => RequestBody::Cached(Rc::clone(bytes)),
+            ClientBody::Cached(body) => RequestBody::Cached(body.clone()),
             ClientBody::Taken | ClientBody::Failed => RequestBody::Taken,
             ClientBody::Unread { length, .. } => {
                 let (feed, body) = feed(*length);
@@ -125,27 +124,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
     }
 
-    /// Reads the body and keeps it: `std.cache_req_body`. False when it is longer than `limit` or breaks off.
+    /// Reads the body and keeps it, in the name of `req.storage` or of Transient: `std.cache_req_body`. False when it is
+    /// longer than `limit`, there is no room for it, or it breaks off.
     pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
         match &self.request.task.body {
             ClientBody::None | ClientBody::Cached(_) => return true,
             ClientBody::Taken | ClientBody::Failed => return false,
             ClientBody::Unread { length: Some(length), .. } if *length > limit => {
-                return self.cannot_cache();
+                return self.cannot_cache("Request body too big to cache");
             }
             ClientBody::Unread { .. } => {}
         }
+        let storages = &self.context.engine.storages;
+        let storage = self.request.task.storage.unwrap_or(storages.transient());
+        let room = storages.store(storage).reserve(0, storage == storages.transient());
         self.begin_body().await;
+        let Ok(mut room) = room else { return self.cannot_cache("Could not get storage") };
         let mut held = Vec::new();
         loop {
             match self.read_data().await {
-                Ok(Some(count)) if (held.len() + count) as u64 > limit => return self.cannot_cache(),
+                Ok(Some(count)) if (held.len() + count) as u64 > limit => {
+                    return self.cannot_cache("Request body too big to cache");
+                }
                 Ok(Some(count)) => {
+                    if room.grow(count as u64).is_err() {
+                        return self.cannot_cache("Could not get storage");
+                    }
                     held.extend_from_slice(&self.request.unread()[..count]);
                     self.request.consume(count);
                 }
                 Ok(None) => {
-                    self.body_is_read(ClientBody::Cached(Rc::new(held)));
+                    self.body_is_read(ClientBody::Cached(HeldBody::new(held, room)));
                     return true;
                 }
                 Err(failure) => {
@@ -157,9 +166,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     /// A body that is not kept is not read either: what is left of it cannot be told from the next request.
-    fn cannot_cache(&mut self) -> bool {
+    fn cannot_cache(&mut self, why: &str) -> bool {
         self.request.task.body = ClientBody::Failed;
-        self.log().record(Tag::FetchError, b"Request body too big to cache");
+        self.log().record(Tag::FetchError, why.as_bytes());
         self.close(CloseReason::RxBody);
         false
     }
@@ -171,18 +180,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
     }
 
-    /// The body is wanted now. Compat: the Storage record stands where Varnish takes room for it.
+    /// The body is wanted now. Compat: the Storage record stands where Varnish takes room for it, and `req.storage` is
+    /// spent by that.
     async fn begin_body(&mut self) {
         if matches!(self.request.task.body, ClientBody::Unread { .. }) {
-            self.log_transient_storage();
+            let storage = self.request.task.storage.take();
+            self.log_storage(storage.unwrap_or(self.context.engine.storages.transient()));
             self.send_pending_continue().await;
         }
     }
 
     /// Logs that something is held outside the cache.
-    pub(super) fn log_transient_storage(&mut self) {
-        if let Some(transient) = self.context.engine.storages.last() {
-            self.request.log.record_parts(Tag::Storage, &[transient.kind.as_bytes(), b" ", transient.name.as_bytes()]);
+    pub(super) fn log_storage(&mut self, storage: u32) {
+        if let Some(storage) = self.context.engine.storages.name(storage) {
+            self.request.log.record_parts(Tag::Storage, &[storage.kind.as_bytes(), b" ", storage.name.as_bytes()]);
         }
     }
 

@@ -318,10 +318,13 @@ impl Host for ClientHost<'_> {
             }
             Var::ObjUncacheable => Value::Bool(self.is_uncacheable()),
             Var::ObjStorage => {
-                let is_transient = self.is_uncacheable()
-                    || self.task.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::TRANSIENT));
-                let storage = if is_transient { vcl_context::transient_storage(engine) } else { 0 };
-                Value::Stevedore(self.task.object.is_some().then_some(storage))
+                let is_transient = self.is_uncacheable();
+                let storages = &engine.storages;
+                let of = |object: &Object| match is_transient {
+                    true => storages.transient(),
+                    false => storages.of_object(object),
+                };
+                Value::Stevedore(self.task.object.as_ref().map(|object| of(object)))
             }
             Var::ObjStatus => Value::Int(i64::from(self.object_head().status())),
             Var::ObjReason => {
@@ -677,7 +680,7 @@ impl Host for ClientHost<'_> {
     }
 
     fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        vcl_context::storage_by_name(&self.context.engine, name)
+        self.context.engine.storages.by_name(name)
     }
 
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {

@@ -49,7 +49,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let length = length.format(request.task.synthetic.len()).as_bytes();
         logged::set(&mut request.log, RESP, &mut request.task.response, "Content-Length", length);
         self.drain_body().await;
-        self.log_transient_storage();
+        self.log_storage(self.context.engine.storages.transient());
         if self.is_legacy() { self.finish_legacy_error() } else { Step::Transmit }
     }
 

@@ -177,7 +177,7 @@ impl VmodContext for ClientHost<'_> {
 
     fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
         match &self.task.body {
-            ClientBody::Cached(bytes) => Some(Rc::clone(bytes)),
+            ClientBody::Cached(body) => Some(Rc::clone(body.bytes())),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
         }
     }

@@ -56,7 +56,7 @@ fn do_gzip_stores_compressed_and_serves_both_kinds_of_clients() {
         assert_eq!(world.count(Main::NGzip), 1);
         world.expect_log("Filters  gzip");
         world.expect_log("Gzip G F - 55000 ");
-        assert!(world.engine.store.usage().g_bytes < 20_000);
+        assert!(world.engine.cache.store().usage().g_bytes < 20_000);
     });
 }
 

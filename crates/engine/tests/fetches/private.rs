@@ -40,7 +40,7 @@ fn a_marker_holds_nothing_of_the_private_response() {
         let (_, answer) = counting("Set-Cookie: id=secret\r\nX-Private: yes\r\n");
         world.origin(serve_each(answer));
         world.client().get("/a", "").await;
-        let bytes = world.engine.store.usage().g_bytes + world.engine.store.transient_usage().g_bytes;
+        let bytes = world.engine.cache.store().usage().g_bytes + world.engine.cache.store().transient_usage().g_bytes;
         assert!(bytes < 1024, "{bytes}");
         assert_eq!(world.engine.cache.object_count(), 1);
     });
@@ -73,7 +73,7 @@ fn a_long_private_body_is_streamed_through_bounded_memory() {
         let response = world.client().get("/a", "").await;
         assert!(response.is_whole, "{}", world.story());
         assert!(response.text() == body);
-        let bytes = world.engine.store.usage().g_bytes + world.engine.store.transient_usage().g_bytes;
+        let bytes = world.engine.cache.store().usage().g_bytes + world.engine.cache.store().transient_usage().g_bytes;
         assert!(bytes < 1024, "{bytes}");
     });
 }
@@ -93,7 +93,8 @@ fn a_private_body_without_streaming_is_whole_and_not_kept() {
             world.expect_log("Fetch_Body 3 length -");
             assert_eq!(world.count(Main::CacheHitmiss), 1);
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let bytes = world.engine.store.usage().g_bytes + world.engine.store.transient_usage().g_bytes;
+            let bytes =
+                world.engine.cache.store().usage().g_bytes + world.engine.cache.store().transient_usage().g_bytes;
             assert!(bytes < 1024, "{bytes}");
         },
     );

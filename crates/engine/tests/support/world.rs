@@ -5,8 +5,9 @@ use super::origin::{DialInMemory, Handler, OriginStream};
 use arc_swap::ArcSwap;
 use backend::TestableRandom;
 use cache::Cache;
-use engine::context::{Clock, Engine, Listener, Loop, PanicHook, Peer, StorageName, VxidSource};
+use engine::context::{Clock, Engine, Listener, Loop, PanicHook, Peer, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclState, VclTable};
+use engine::storages::Storages;
 use shm::counters::MainCounters;
 use shm::log::{LogConfiguration, LogRing, OwnedRecord};
 use std::collections::BTreeMap;
@@ -64,12 +65,22 @@ impl World {
 
     /// The same with a storage of that size.
     pub fn with_storage(parameters: Parameters, storage_bytes: u64) -> World {
+        World::with_storages(parameters, &[storage_bytes])
+    }
+
+    /// The same with a storage for each size.
+    pub fn with_storages(parameters: Parameters, storages_bytes: &[u64]) -> World {
+        let cache = Cache::in_memory_of(storages_bytes, START).unwrap();
+        World::over(parameters, cache)
+    }
+
+    /// The same over a cache that may hold something.
+    pub fn over(parameters: Parameters, cache: Cache) -> World {
         let ring = LogRing::in_memory(8 << 20);
         ring.configure(&LogConfiguration::from(&parameters));
-        let cache = Cache::in_memory(storage_bytes, START).unwrap();
         cache.configure(&parameters);
         let engine = Arc::new(Engine {
-            store: cache.store().clone(),
+            storages: Storages::of(cache.stores()),
             cache,
             parameters: ArcSwap::from_pointee(parameters),
             ring,
@@ -77,10 +88,6 @@ impl World {
             vxids: VxidSource::new(),
             identity: "here".into(),
             hostname: "here.example".into(),
-            storages: vec![
-                StorageName { name: "s0".into(), kind: "malloc".into() },
-                StorageName { name: "Transient".into(), kind: "malloc".into() },
-            ],
             pipes: AtomicU32::new(0),
             draining: AtomicBool::new(false),
             fragment_fetch_bytes: AtomicU64::new(0),
@@ -134,7 +141,10 @@ impl World {
             format!("vcl 4.1; backend default {{ .host = \"{host}\"; .port = \"{port}\"; }} {text}")
         };
         let labels: Vec<String> = self.engine.vcl.load().labels.keys().cloned().collect();
-        let options = vcl::CompileOptions { labels: &labels, err_unref: false, ..Default::default() };
+        let storages = &self.engine.storages;
+        let storages: Vec<String> = storages.all().map(|index| storages.name(index).unwrap().name.clone()).collect();
+        let options =
+            vcl::CompileOptions { labels: &labels, storages: &storages, err_unref: false, ..Default::default() };
         let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
         let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
         LoadedVcl::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())

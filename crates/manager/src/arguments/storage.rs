@@ -1,6 +1,7 @@
-//! `-s`: where objects are stored. This build stores in memory; `default` is the same.
+//! `-s`: where objects are stored, given any number of times. This build stores in memory; `default` is the same.
 
 use super::listen::split_name;
+use surface::limits::STORAGES_MAX;
 use surface::parameter::value::parse_bytes;
 
 /// Names that are reserved for short-lived objects and request bodies.
@@ -11,7 +12,7 @@ const SIZE_BYTES_MIN: u64 = 4096;
 /// One `-s`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageArgument {
-    /// Given, or `s0`.
+    /// Given, or `s0`, `s1`, … in the order of those that were given none.
     pub name: String,
     /// As written, for the identification: `default` or `malloc`.
     pub kind: String,
@@ -22,17 +23,22 @@ pub struct StorageArgument {
 /// All storages of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storages {
-    /// The one that holds the cache.
-    pub cache: StorageArgument,
-    /// The one for short-lived objects: what it may take of the cache's limit.
+    /// Those that hold the cache, in the order given; at least one.
+    pub cache: Vec<StorageArgument>,
+    /// The one for short-lived objects: what it may take of the first one's limit.
     pub transient: StorageArgument,
 }
 
 impl Storages {
-    /// Names as VCL sees them.
+    /// All, Transient last wherever it was given.
+    pub fn all(&self) -> impl Iterator<Item = &StorageArgument> {
+        self.cache.iter().chain([&self.transient])
+    }
+
+    /// Names as VCL sees them, Transient last.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        vec![self.cache.name.clone(), self.transient.name.clone()]
+        self.all().map(|storage| storage.name.clone()).collect()
     }
 }
 
@@ -41,29 +47,37 @@ impl Storages {
 /// # Errors
 /// The message for the operator.
 pub fn parse(arguments: &[String]) -> Result<Storages, String> {
-    let mut cache = None;
-    let mut transient = None;
+    let mut cache: Vec<StorageArgument> = Vec::new();
+    let mut transient: Option<StorageArgument> = None;
+    // Only those without a name of their own are numbered.
+    let mut unnamed = 0;
     for text in arguments {
-        let storage = parse_one(text)?;
-        let slot = if storage.name == TRANSIENT { &mut transient } else { &mut cache };
-        if let Some(earlier) = slot.as_ref() {
-            let earlier: &StorageArgument = earlier;
-            return Err(if earlier.name == storage.name {
-                format!("(-s {text}) '{}' is already defined", storage.name)
-            } else {
-                format!("(-s {text}) only one storage besides {TRANSIENT} is supported, and '{}' is it", earlier.name)
-            });
+        let storage = parse_one(text, &mut unnamed)?;
+        // VCL finds storages whatever the case of their names.
+        let is_its = |earlier: &StorageArgument| earlier.name.eq_ignore_ascii_case(&storage.name);
+        if cache.iter().chain(&transient).any(is_its) || is_misspelt_transient(&storage.name) {
+            return Err(format!("(-s {text}) '{}' is already defined", storage.name));
         }
-        *slot = Some(storage);
+        if storage.name == TRANSIENT {
+            transient = Some(storage);
+        } else if cache.len() == STORAGES_MAX {
+            return Err(format!("(-s {text}) more than {STORAGES_MAX} storages"));
+        } else {
+            cache.push(storage);
+        }
     }
     let default = |name: &str| StorageArgument { name: name.to_owned(), kind: "default".to_owned(), limit_bytes: None };
-    Ok(Storages {
-        cache: cache.unwrap_or_else(|| default("s0")),
-        transient: transient.unwrap_or_else(|| default(TRANSIENT)),
-    })
+    if cache.is_empty() {
+        cache.push(default("s0"));
+    }
+    Ok(Storages { cache, transient: transient.unwrap_or_else(|| default(TRANSIENT)) })
 }
 
-fn parse_one(text: &str) -> Result<StorageArgument, String> {
+fn is_misspelt_transient(name: &str) -> bool {
+    name != TRANSIENT && name.eq_ignore_ascii_case(TRANSIENT)
+}
+
+fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String> {
     let (name, rest) = split_name(text, "-s")?;
     let mut fields = rest.split(',');
     let kind = fields.next().unwrap_or_default();
@@ -90,7 +104,11 @@ fn parse_one(text: &str) -> Result<StorageArgument, String> {
             Some(bytes)
         }
     };
-    Ok(StorageArgument { name: name.unwrap_or_else(|| "s0".to_owned()), kind: kind.to_owned(), limit_bytes })
+    let name = name.unwrap_or_else(|| {
+        *unnamed += 1;
+        format!("s{}", *unnamed - 1)
+    });
+    Ok(StorageArgument { name, kind: kind.to_owned(), limit_bytes })
 }
 
 #[cfg(test)]
@@ -106,11 +124,27 @@ mod tests {
     fn storages_have_names_and_sizes() {
         let none = parse_all(&[]).unwrap();
         assert_eq!(none.names(), ["s0", "Transient"]);
-        assert_eq!(none.cache.limit_bytes, None);
+        assert_eq!(none.cache[0].limit_bytes, None);
         let both = parse_all(&["main=malloc,1.5g", "Transient=default,10M"]).unwrap();
         assert_eq!(both.names(), ["main", "Transient"]);
-        assert_eq!(both.cache.limit_bytes, Some(3 << 29));
+        assert_eq!(both.cache[0].limit_bytes, Some(3 << 29));
         assert_eq!(both.transient.limit_bytes, Some(10 << 20));
+    }
+
+    #[test]
+    fn only_those_without_a_name_are_numbered_and_transient_comes_last() {
+        let many = parse_all(&["x=malloc,1m", "malloc,2m", "Transient=malloc,3m", "y=malloc", "malloc"]).unwrap();
+        assert_eq!(many.names(), ["x", "s0", "y", "s1", "Transient"]);
+        let limits: Vec<_> = many.all().map(|storage| storage.limit_bytes).collect();
+        assert_eq!(limits, [Some(1 << 20), Some(2 << 20), None, None, Some(3 << 20)]);
+    }
+
+    #[test]
+    fn there_is_a_most_of_storages() {
+        let arguments = vec!["malloc,1m".to_owned(); STORAGES_MAX];
+        assert_eq!(parse(&arguments).unwrap().cache.len(), STORAGES_MAX);
+        let message = parse(&[arguments, vec!["malloc".to_owned()]].concat()).unwrap_err();
+        assert_eq!(message, "(-s malloc) more than 64 storages");
     }
 
     #[test]
@@ -125,10 +159,9 @@ mod tests {
         refuses(&["a=malloc,1z"], "(-smalloc) size \"1z\": Unknown BYTES unit of measurement ([KMGTP][B])");
         refuses(&["malloc,1m,2"], "(-smalloc) too many arguments");
         refuses(&["a=malloc", "a=malloc"], "(-s a=malloc) 'a' is already defined");
-        refuses(
-            &["a=malloc", "b=malloc"],
-            "(-s b=malloc) only one storage besides Transient is supported, and 'a' is it",
-        );
+        refuses(&["malloc", "S0=malloc"], "(-s S0=malloc) 'S0' is already defined");
+        refuses(&["s0=malloc", "malloc"], "(-s malloc) 's0' is already defined");
+        refuses(&["transient=malloc"], "(-s transient=malloc) 'transient' is already defined");
         refuses(&["file,/x,1G"], "(-s file,/x,1G) storage method \"file\" is not in this build, only \"malloc\" is");
     }
 }

@@ -29,7 +29,7 @@ impl Bench {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
             listeners: Vec::new(),
             secret: None,
-            storage_limit_bytes: 1 << 20,
+            storage_limits_bytes: vec![1 << 20],
         };
         let reporter = Reporter::new(false);
         reporter.disable_syslog();

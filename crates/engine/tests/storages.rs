@@ -1,0 +1,151 @@
+//! Several storages: which one a response goes to, and what each may hold.
+
+use crate::support::{World, always};
+use std::rc::Rc;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use tokio::task::LocalSet;
+
+/// Runs a story in a world with storages of these sizes.
+fn run_with<F: Future<Output = ()>>(storages_bytes: &[u64], vcl: &str, story: impl FnOnce(Rc<World>) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let world = Rc::new(World::with_storages(Parameters::default(), storages_bytes));
+        world.load("boot", vcl);
+        story(Rc::clone(&world)).await;
+    });
+}
+
+/// How many objects each storage holds.
+fn objects(world: &World) -> Vec<u64> {
+    world.engine.cache.stores().iter().map(|store| store.usage().g_alloc).collect()
+}
+
+const TELLING: &str = "sub vcl_deliver { set resp.http.Where = obj.storage; }";
+
+#[test]
+fn responses_go_to_the_storages_in_turn_unless_vcl_chooses() {
+    let vcl = r#"
+        sub vcl_backend_response {
+            set beresp.http.Was = beresp.storage;
+            if (bereq.url == "/chosen") { set beresp.storage = storage.s1; }
+            if (bereq.url == "/transient") { set beresp.storage = storage.Transient; }
+            if (bereq.url == "/short") { set beresp.ttl = 1s; set beresp.grace = 0s; set beresp.storage = storage.s1; }
+            if (bereq.url == "/again" && bereq.retries == 0) { return (retry); }
+        }"#;
+    run_with(&[1 << 20; 3], &format!("{vcl}{TELLING}"), |world| async move {
+        world.origin(always("", "hello"));
+        let mut client = world.client();
+        let expected = [
+            ("/a", "s0", "s0"),
+            ("/b", "s1", "s1"),
+            ("/chosen", "s2", "s1"),
+            ("/c", "s0", "s0"),
+            ("/transient", "s1", "Transient"),
+            ("/short", "s2", "Transient"),
+            // Each attempt has its turn.
+            ("/again", "s1", "s1"),
+            ("/d", "s2", "s2"),
+        ];
+        for (url, was, is) in expected {
+            let response = client.get(url, "").await;
+            assert_eq!(response.header("was"), Some(format!("storage.{was}").as_str()), "{url}");
+            assert_eq!(response.header("where"), Some(format!("storage.{is}").as_str()), "{url}");
+            world.expect_log(&format!("Storage malloc {is}"));
+        }
+        assert_eq!(client.get("/chosen", "").await.header("where"), Some("storage.s1"));
+        assert_eq!(world.count(Main::CacheHit), 1);
+        assert_eq!(objects(&world), [2, 3, 1]);
+    });
+}
+
+#[test]
+fn without_a_storage_the_fetch_fails_and_its_error_goes_to_the_next() {
+    let vcl = r#"
+        import vtc;
+        sub vcl_backend_response {
+            set beresp.storage = vtc.no_stevedore();
+            set beresp.http.Was = beresp.storage;
+            if (bereq.url == "/private") { set beresp.uncacheable = true; }
+        }
+        sub vcl_backend_error {
+            set beresp.http.Was = beresp.storage;
+            set beresp.ttl = 100s;
+            if (bereq.url == "/never") { set beresp.storage = vtc.no_stevedore(); }
+        }"#;
+    run_with(&[1 << 20; 3], &format!("{vcl}{TELLING}"), |world| async move {
+        world.origin(always("", "hello"));
+        let mut client = world.client();
+        let response = client.get("/a", "").await;
+        assert_eq!((response.status(), response.header("was")), (503, Some("storage.s1")), "{}", world.story());
+        assert_eq!(response.header("where"), Some("storage.s1"));
+        world.expect_log("FetchError Could not get storage");
+        // What is not kept needs none.
+        let response = client.get("/private", "").await;
+        assert_eq!((response.status(), response.header("where")), (200, Some("storage.Transient")));
+        let response = client.get("/never", "").await;
+        assert_eq!((response.status(), response.header("where")), (503, None));
+    });
+}
+
+#[test]
+fn a_full_storage_takes_nothing_from_the_others() {
+    let vcl = r#"
+        sub vcl_backend_response {
+            if (bereq.url ~ "^/s0/") { set beresp.storage = storage.s0; }
+            else { set beresp.storage = storage.s1; }
+        }"#;
+    run_with(&[256 << 10, 256 << 10], vcl, |world| async move {
+        world.origin(always("", &"x".repeat(10_000)));
+        let mut client = world.client();
+        for number in 0..20 {
+            client.get(&format!("/s0/{number}"), "").await;
+        }
+        for number in 0..200 {
+            client.get(&format!("/s1/{number}"), "").await;
+        }
+        for number in 0..20 {
+            client.get(&format!("/s0/{number}"), "").await;
+        }
+        assert_eq!(world.count(Main::CacheHit), 20);
+        let mut evicted = 0;
+        world.engine.cache.counters(&mut |counter, amount| {
+            evicted += if matches!(counter, Main::NLruNuked) { amount } else { 0 };
+        });
+        assert!(evicted > 150, "{evicted}");
+        for store in world.engine.cache.stores() {
+            assert!(store.held_bytes() <= store.limit_bytes());
+        }
+    });
+}
+
+#[test]
+fn a_kept_request_body_counts_against_req_storage() {
+    let vcl = r#"
+        import std;
+        sub vcl_recv {
+            if (req.url == "/s1") { set req.storage = storage.s1; }
+            std.cache_req_body(100KB);
+            set req.http.Left = req.storage;
+        }
+        sub vcl_backend_fetch { return (fetch); }
+        sub vcl_deliver { set resp.http.Left = req.http.Left; }"#;
+    run_with(&[64 << 10, 128 << 10], vcl, |world| async move {
+        world.origin(always("Cache-Control: no-store\r\n", "hello"));
+        let mut client = world.client();
+        let head =
+            |url: &str, length: usize| format!("POST {url} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        assert_eq!(client.post(head("/s1", 90_000), vec![b'x'; 90_000]).await.header("left"), Some(""));
+        world.expect_log("Storage malloc s1");
+        let usage = world.engine.cache.stores()[1].usage();
+        assert_eq!((usage.c_bytes, usage.g_bytes, usage.g_alloc), (90_000, 0, 0));
+        client.post(head("/transient", 1000), vec![b'x'; 1000]).await;
+        assert_eq!(world.engine.cache.store().transient_usage().c_bytes, 1000);
+        // Transient is a part of the first storage, which has no room for that.
+        client.post(head("/transient", 90_000), vec![b'x'; 90_000]).await;
+        world.expect_log("FetchError Could not get storage");
+        for storage in world.engine.storages.all() {
+            assert_eq!(world.engine.storages.usage(storage).unwrap().g_bytes, 0);
+        }
+    });
+}
