@@ -82,6 +82,12 @@ impl Storages {
         self.stores.get(storage as usize).map(Store::usage)
     }
 
+    /// What a storage has left, in bytes: Transient, if it has no limit of its own, what the first one has.
+    #[must_use]
+    pub fn free_bytes(&self, storage: u32) -> u64 {
+        self.store(storage).free_bytes(storage == self.transient())
+    }
+
     /// All indices, Transient last.
     pub fn all(&self) -> impl Iterator<Item = u32> + use<> {
         0..=self.transient()

@@ -179,12 +179,14 @@ pub(crate) fn number_text(scratch: &mut Scratch, text: std::fmt::Arguments<'_>) 
 /// Property of a storage, see [`vcl_run::host::Host::storage_property`].
 #[must_use]
 pub(crate) fn storage_property(engine: &Engine, storage: Option<u32>, property: &str) -> Value {
-    let Some(usage) = storage.and_then(|index| engine.storages.usage(index)) else {
+    let usage = storage.and_then(|index| Some((index, engine.storages.usage(index)?)));
+    let Some((index, usage)) = usage else {
         return if property == "happy" { Value::Bool(false) } else { Value::Bytes(0) };
     };
+    let bytes = |count: u64| Value::Bytes(i64::try_from(count).unwrap_or(i64::MAX));
     match property {
-        "free_space" => Value::Bytes(i64::try_from(usage.g_space).unwrap_or(i64::MAX)),
-        "used_space" => Value::Bytes(i64::try_from(usage.g_bytes).unwrap_or(i64::MAX)),
+        "free_space" => bytes(engine.storages.free_bytes(index)),
+        "used_space" => bytes(usage.g_bytes),
         _ => Value::Bool(true),
     }
 }

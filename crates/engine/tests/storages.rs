@@ -60,6 +60,60 @@ fn responses_go_to_the_storages_in_turn_unless_vcl_chooses() {
 }
 
 #[test]
+fn vcl_sees_how_much_each_storage_has_left() {
+    let vcl = r#"
+        sub vcl_recv {
+            if (req.url == "/space") { return (synth(200)); }
+        }
+        sub vcl_backend_response { set beresp.storage = storage.s1; }
+        sub vcl_synth {
+            set resp.http.S0 = "" + storage.s0.used_space + " " + storage.s0.happy;
+            set resp.http.S1 = "" + storage.s1.used_space + " " + storage.s1.free_space;
+            set resp.http.Transient = "" + storage.Transient.free_space;
+            return (deliver);
+        }"#;
+    run_with(&[1 << 20, 2 << 20], vcl, |world| async move {
+        world.origin(always("", &"x".repeat(100_000)));
+        let mut client = world.client();
+        client.get("/a", "").await;
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let response = client.get("/space", "").await;
+        assert_eq!(response.header("s0"), Some("0 true"));
+        let (used, free) = response.header("s1").unwrap().split_once(' ').unwrap();
+        assert!((100_000..101_000).contains(&number(used)), "{used}");
+        assert!((1_990_000..2_000_000).contains(&number(free)), "{free}");
+        // Without a limit of its own it may take what the first one has.
+        assert!(number(response.header("transient").unwrap()) > 1_000_000);
+        world.engine.cache.store().set_transient_limit(Some(5000));
+        assert_eq!(client.get("/space", "").await.header("transient"), Some("5000"));
+    });
+}
+
+#[test]
+fn a_storage_is_chosen_by_name_in_vcl_of_old() {
+    let vcl = r#"
+        backend default { .host = "10.0.0.1"; .port = "80"; }
+        sub vcl_fetch {
+            set beresp.http.Before = beresp.storage;
+            if (req.url ~ "^/chosen") { set beresp.storage = "s1"; } else { set beresp.storage = "s9"; }
+            set beresp.http.After = beresp.storage;
+            if (storage.s1.free_space > 1MB) { set beresp.http.Room = "yes"; }
+        }"#;
+    run_with(&[1 << 20, 2 << 20], vcl, |world| async move {
+        world.origin(always("", "hello"));
+        let mut client = world.client();
+        for url in ["/chosen/1", "/chosen/2"] {
+            let response = client.get(url, "").await;
+            assert_eq!((response.header("after"), response.header("room")), (Some("s1"), Some("yes")));
+            assert!(matches!(response.header("before"), None | Some("")));
+        }
+        // A name that there is not leaves it to the turns: the third is the first one's.
+        client.get("/a", "").await;
+        assert_eq!(objects(&world), [1, 2]);
+    });
+}
+
+#[test]
 fn without_a_storage_the_fetch_fails_and_its_error_goes_to_the_next() {
     let vcl = r#"
         import vtc;

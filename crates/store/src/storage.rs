@@ -480,7 +480,7 @@ impl Store {
     /// Counters of the storage itself, without Transient; `g_space` is what is left of the one limit.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.inner.usage.read(self.inner.limit_bytes.saturating_sub(self.held_bytes()))
+        self.inner.usage.read(self.free_bytes(false))
     }
 
     /// Counters of the transient objects.
@@ -495,6 +495,13 @@ impl Store {
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         self.inner.limit_bytes
+    }
+
+    /// What is left of the limit, in bytes; for transient objects no more than is left of a limit of their own.
+    #[must_use]
+    pub fn free_bytes(&self, transient: bool) -> u64 {
+        let free = self.inner.limit_bytes.saturating_sub(self.held_bytes());
+        if transient { free.min(self.inner.transient_space()) } else { free }
     }
 
     /// Bytes held against the limit: arena blocks (Transient among them) and private memory beyond its first page.
