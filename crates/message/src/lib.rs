@@ -270,7 +270,8 @@ impl Message {
         self.get(name).is_some()
     }
 
-    /// Adds a header line at the end, written `Name: value`.
+    /// Adds a header line at the end, written `Name: value`. Blanks that the value begins with are sent and logged, and are
+    /// no part of what [`Message::get`] gives, as if the line had been received.
     ///
     /// # Panics
     /// When the name is longer than 65,530 bytes; parsers bound names long before.
@@ -291,8 +292,11 @@ impl Message {
         }
         let len = self.buffer.len() as u32 - start;
         let name_len = u16::try_from(name.len()).expect("header names are bounded by the parser");
+        let written = &self.buffer[start as usize + name.len() + 2..];
+        let blanks = written.iter().take_while(|&&byte| matches!(byte, b' ' | b'\t')).count();
+        let value_start = u16::try_from(name.len() + 2 + blanks).unwrap_or(name_len + 2);
         self.names |= name_bit(name);
-        self.fields.push(Field { line: Span { start, len }, name_len, value_start: name_len + 2, is_hop: false });
+        self.fields.push(Field { line: Span { start, len }, name_len, value_start, is_hop: false });
     }
 
     /// Adds a line as received (`Name:value` with any blanks after the colon). `name_len` is the offset of the colon,
@@ -353,6 +357,14 @@ impl Message {
     pub fn replace(&mut self, index: usize, name: &[u8], value: &[u8]) {
         self.append(name, value);
         self.fields.swap_remove(index);
+    }
+
+    /// Removes the header line of that index, counted from 0.
+    ///
+    /// # Panics
+    /// When there is no line of that index.
+    pub fn remove(&mut self, index: usize) {
+        self.fields.remove(index);
     }
 
     /// Keeps the headers for which the test says true.
@@ -532,6 +544,21 @@ mod tests {
         assert_eq!(message.get_all("Set-Cookie").count(), 1);
         assert_eq!(message.unset("set-cookie"), 1);
         assert!(!message.has("Set-Cookie"));
+    }
+
+    #[test]
+    fn blanks_before_a_value_that_is_set_are_sent_and_not_read() {
+        let mut message = sample();
+        message.set("X", b" \t y ");
+        message.set("Y", b"  ");
+        assert_eq!((message.get("x"), message.get("Y")), (Some(&b"y "[..]), Some(&b""[..])));
+        let last = message.headers().rev().nth(1).unwrap();
+        assert_eq!(last.line(), b"X:  \t y ");
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let mut decoded = Message::new();
+        decoded.decode(&bytes).unwrap();
+        assert_eq!(decoded.get("X"), Some(&b"y "[..]));
     }
 
     #[test]
