@@ -629,6 +629,8 @@ functions! {
     DigestHashRipemd160: "digest", "", "hash_ripemd160", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: RIPEMD-160.";
     DigestHashRipemd256: "digest", "", "hash_ripemd256", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: RIPEMD-256.";
     DigestHashRipemd320: "digest", "", "hash_ripemd320", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: RIPEMD-320.";
+    DigestHashSnefru128: "digest", "", "hash_snefru128", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: Snefru, 128 bits.";
+    DigestHashSnefru256: "digest", "", "hash_snefru256", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: Snefru, 256 bits.";
     DigestHashTiger: "digest", "", "hash_tiger", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: Tiger.";
     DigestHashTiger128: "digest", "", "hash_tiger128", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: Tiger, the first 128 bits.";
     DigestHashTiger160: "digest", "", "hash_tiger160", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: Tiger, the first 160 bits.";
@@ -649,6 +651,7 @@ functions! {
             word("ttl_from", &["cfg", "dns", "min", "max"], Some("cfg"), false),
             with_default("retry_after", Type::Duration, "30s"), optional("via", Type::Backend),
             with_default("keep", Type::Int, "3"), optional("authority", Type::String),
+            with_default("wait_timeout", Type::Duration, "-1s"), with_default("wait_limit", Type::Int, "0"),
         ], at::INIT,
         "An object that makes backends of the addresses of hosts, looked up anew every ttl.";
     DynamicDirectorBackend: "dynamic", "director", "backend", Backend, [
@@ -664,6 +667,32 @@ functions! {
         [with_default("set_from_os", Type::Bool, "true"), with_default("parallel", Type::Int, "16")], at::INIT,
         "Asks DNS itself, for times to live and SRV records. Servers are those of resolv.conf.";
     DynamicResolverUse: "dynamic", "resolver", "use", Blob, [], at::ALL, "The resolver as an argument of director().";
+    DynamicResolverResolutionType: "dynamic", "resolver", "set_resolution_type", Bool,
+        [word("", &["RECURSING", "STUB"], None, false)], at::INIT,
+        "Whose work it is to look further; only STUB, that of the servers, can be had.";
+    DynamicResolverClearNamespaces: "dynamic", "resolver", "clear_namespaces", Bool, [], at::INIT,
+        "Begins a list of namespaces.";
+    DynamicResolverAddNamespace: "dynamic", "resolver", "add_namespace", Bool,
+        [word("", &["DNS", "LOCALNAMES", "NETBIOS", "MDNS", "NIS"], None, false)], at::INIT,
+        "Adds a namespace to the list: DNS or LOCALNAMES (the hosts file), both of which are asked in any case.";
+    DynamicResolverSetNamespaces: "dynamic", "resolver", "set_namespaces", Bool, [], at::INIT,
+        "Ends the list of namespaces.";
+    DynamicResolverClearTransports: "dynamic", "resolver", "clear_transports", Bool, [], at::INIT,
+        "Begins a list of transports.";
+    DynamicResolverAddTransport: "dynamic", "resolver", "add_transport", Bool,
+        [word("", &["UDP", "TCP", "TLS"], None, false)], at::INIT,
+        "Adds a transport to the list: UDP, and TCP for what is too long for it.";
+    DynamicResolverSetTransports: "dynamic", "resolver", "set_transports", Bool, [], at::INIT,
+        "Ends the list of transports, in which UDP must be.";
+    DynamicResolverIdleTimeout: "dynamic", "resolver", "set_idle_timeout", Bool, [needed("", Type::Duration)], at::INIT,
+        "For how long connections are kept: without effect, none is.";
+    DynamicResolverOutstanding: "dynamic", "resolver", "set_limit_outstanding_queries", Bool, [needed("", Type::Int)],
+        at::INIT, "How many lookups run at once, if fewer than parallel; 0 for as many as that.";
+    DynamicResolverTimeout: "dynamic", "resolver", "set_timeout", Bool, [needed("", Type::Duration)], at::INIT,
+        "How long a lookup may take.";
+    DynamicResolverFollowRedirects: "dynamic", "resolver", "set_follow_redirects", Bool,
+        [word("", &["REDIRECTS_FOLLOW", "REDIRECTS_DO_NOT_FOLLOW"], None, false)], at::INIT,
+        "Whether aliases are followed; only REDIRECTS_FOLLOW can be had.";
 
     // header
     HeaderAppend: "header", "", "append", Void, [needed("", Type::Header), needed("", Type::Strands)], at::ALL,

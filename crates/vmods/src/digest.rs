@@ -2,9 +2,10 @@
 //!
 //! Hashes come as lower-case hexadecimal digits, keyed ones with `0x` in front. Compat: as libvmod-digest 1.0.3 on libmhash
 //! 0.9.9: an unset string hashes as an empty one, a keyed hash without a key is unset, CRC-32 and Adler-32 stand with their
-//! lowest byte first, and decoded base64 ends before its first zero byte. Absent: snefru, which nobody keeps alive.
+//! lowest byte first, and decoded base64 ends before its first zero byte.
 
 mod haval;
+mod snefru;
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -54,6 +55,8 @@ fn digest_of(function: Function, text: &[u8]) -> Vec<u8> {
         Function::DigestHashRipemd160 => Ripemd160::digest(text).to_vec(),
         Function::DigestHashRipemd256 => Ripemd256::digest(text).to_vec(),
         Function::DigestHashRipemd320 => Ripemd320::digest(text).to_vec(),
+        Function::DigestHashSnefru128 => snefru::digest(text, 128),
+        Function::DigestHashSnefru256 => snefru::digest(text, 256),
         Function::DigestHashTiger => tiger(text, 24),
         Function::DigestHashTiger128 => tiger(text, 16),
         Function::DigestHashTiger160 => tiger(text, 20),
@@ -225,6 +228,8 @@ mod tests {
             (Function::DigestHashHaval128, "", "c68f39913f901f3ddf44c707357a7d70"),
             (Function::DigestHashRipemd160, mhash, "6c47435aa1d359c4b7c6af46349f0c3e1258583d"),
             (Function::DigestHashGost, mhash, "101b0a2552cebdf5137cadf15147f21e55b6432935bb9c2c03c7e28d188b2d9e"),
+            (Function::DigestHashSnefru128, "abc", "553d0648928299a0f22a275a02c83b10"),
+            (Function::DigestHashSnefru256, "", "8617f366566a011837f4fb4ba5bedea2b892f3ed8b894023d16ae344b2be5881"),
             (Function::DigestHashTiger, mhash, "fdb9019a79c33a95677e2097abae91eb0de00b3054bb5c39"),
             (Function::DigestHashTiger128, mhash, "fdb9019a79c33a95677e2097abae91eb"),
             (Function::DigestHashTiger160, mhash, "fdb9019a79c33a95677e2097abae91eb0de00b30"),
@@ -244,6 +249,14 @@ mod tests {
         assert!(shown(Function::DigestHashSha512, "abc").starts_with("ddaf35a193617abacc417349ae204131"));
         assert!(shown(Function::DigestHashWhirlpool, "abc").starts_with("4e2448a4c6f486bb16b6562c73b4020b"));
         assert!(shown(Function::DigestHashRipemd320, "").starts_with("22d65d5661536cdc75c1fdf5c6de7b41"));
+    }
+
+    #[test]
+    fn snefru_fills_its_blocks_to_the_brim() {
+        let long = "z".repeat(127);
+        assert_eq!(shown(Function::DigestHashSnefru128, &long), "f6708f16d41ad3a2a458bf8b9febc8ae");
+        let brim = "x".repeat(96);
+        assert_eq!(shown(Function::DigestHashSnefru128, &brim), "d5f3431110cc279046afaca84984f422");
     }
 
     /// Source: RFC 2202, RFC 4231; the empty key of Wikipedia's examples.

@@ -3,7 +3,10 @@
 //! A name is looked up in the background from the first call on. On the backend side `.backend()` waits for the first
 //! lookup, so that what follows it in VCL sees the backends; on the client's side it does not: a fetch waits when it
 //! resolves the director, a hit never. A `resolver` asks DNS itself, everything else the system.
-//! Compat: libvmod-dynamic, without the limits of Varnish 7.6 and the fine settings of getdns.
+//! Compat: libvmod-dynamic; a fetch never waits for a connection, so that wait_limit and wait_timeout of Varnish 7.6 are
+//! refused. Next file: `dynamic/resolver.rs`.
+
+pub(crate) mod resolver;
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
@@ -18,12 +21,6 @@ use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
 use vcl_run::program::Endpoint;
 use vcl_run::value::{DirectorId, Scratch, Value};
-
-/// What `.use()` gives begins with this; how many lookups at once follows.
-const RESOLVER_MARK: &[u8] = b"dynamic.resolver ";
-
-/// What a resolver object keeps: the blob that `.use()` gives.
-struct Mark(Vec<u8>);
 
 /// The text of an argument; `None` when it was left out or is unset.
 fn text_at(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Option<String> {
@@ -63,12 +60,15 @@ fn settings(
         _ => Err(format!("{name} may not be 0s or less")),
     };
     let blob = scratch.get(arguments.text(13));
-    let parallel = blob.strip_prefix(RESOLVER_MARK).and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
-    let source = match parallel {
+    let limits = resolver::limits_of(context.instances(), blob);
+    let source = match limits {
         Some(_) => Source::Dns,
         None if blob.is_empty() => Source::System,
         None => return Err("invalid resolver argument".to_owned()),
     };
+    if arguments.real(19) >= 0.0 || arguments.int(20) != 0 {
+        return Err("wait_timeout and wait_limit are not for here: no fetch waits for a connection".to_owned());
+    }
     let ttl_from = TtlFrom::parse(scratch.get(arguments.text(14)));
     if source == Source::System && ttl_from != TtlFrom::Configuration {
         return Err(format!("ttl_from = {} only valid with resolver", ttl_from.word()));
@@ -110,7 +110,8 @@ fn settings(
             _ => return Err("proxy_header must be 0, 1 or 2".to_owned()),
         },
         source,
-        parallel,
+        parallel: limits.map(|limits| limits.parallel),
+        lookup_timeout: limits.and_then(|limits| limits.lookup_timeout),
         ttl_from,
         retry_after: arguments.real(15),
         via,
@@ -222,30 +223,4 @@ pub(crate) fn debug(context: &mut dyn VmodContext, instance: Option<u32>, argume
         maker.set_debugged(arguments.bool(0));
     }
     Value::Void
-}
-
-/// The constructor of `dynamic.resolver`.
-pub(crate) fn create_resolver(
-    context: &mut dyn VmodContext,
-    instance: Option<u32>,
-    arguments: Arguments<'_>,
-) -> Result<Called, Failure> {
-    let fault = |text: &str| Err(Failure(format!("dynamic.resolver(): {text}")));
-    if !arguments.bool(0) {
-        return fault("which servers to ask can only be taken from the system (set_from_os)");
-    }
-    let parallel = match usize::try_from(arguments.int(1)) {
-        Ok(parallel @ 1..) => parallel,
-        Ok(0) | Err(_) => return fault("parallel must be at least 1"),
-    };
-    let mut mark = RESOLVER_MARK.to_vec();
-    mark.extend_from_slice(parallel.to_string().as_bytes());
-    context.instances().keep_object(instance, Mark(mark));
-    done(Value::Void)
-}
-
-/// `.use()`
-pub(crate) fn use_resolver(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
-    let mark = context.instances().object::<Mark>(instance).map_or(&b""[..], |mark| &mark.0);
-    Value::Blob(scratch.put(mark))
 }

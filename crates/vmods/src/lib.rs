@@ -382,8 +382,21 @@ fn dispatch(
         Function::DynamicDirectorBackend => dynamic::backend(context, instance, arguments, scratch),
         Function::DynamicDirectorService => dynamic::service(context, instance, arguments, scratch),
         Function::DynamicDirectorDebug => done(dynamic::debug(context, instance, arguments)),
-        Function::DynamicResolver => dynamic::create_resolver(context, instance, arguments),
-        Function::DynamicResolverUse => done(dynamic::use_resolver(context, instance, scratch)),
+        Function::DynamicResolver => dynamic::resolver::create(context, instance, arguments),
+        Function::DynamicResolverUse => done(dynamic::resolver::use_blob(instance, scratch)),
+        Function::DynamicResolverResolutionType
+        | Function::DynamicResolverClearNamespaces
+        | Function::DynamicResolverAddNamespace
+        | Function::DynamicResolverSetNamespaces
+        | Function::DynamicResolverClearTransports
+        | Function::DynamicResolverAddTransport
+        | Function::DynamicResolverSetTransports
+        | Function::DynamicResolverIdleTimeout
+        | Function::DynamicResolverOutstanding
+        | Function::DynamicResolverTimeout
+        | Function::DynamicResolverFollowRedirects => {
+            dynamic::resolver::set(name, context, instance, arguments, scratch)
+        }
 
         Function::TcpCongestionAlgorithm => done(tcp::congestion_algorithm(context, arguments, scratch)),
         Function::TcpDumpInfo => done(tcp::dump_info(context)),
@@ -414,6 +427,8 @@ fn dispatch(
         | Function::DigestHashRipemd160
         | Function::DigestHashRipemd256
         | Function::DigestHashRipemd320
+        | Function::DigestHashSnefru128
+        | Function::DigestHashSnefru256
         | Function::DigestHashTiger
         | Function::DigestHashTiger128
         | Function::DigestHashTiger160

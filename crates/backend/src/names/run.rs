@@ -9,7 +9,7 @@ use crate::dial::Dial;
 use crate::names::Names;
 use crate::names::domain::{Domain, Life};
 use crate::names::maker::{Changes, Maker};
-use crate::names::resolve::{Resolve, ResolveError};
+use crate::names::resolve::{Answer, Resolve, ResolveError, Resolving};
 use crate::names::service::Service;
 use crate::names::settings::Settings;
 use crate::probe::run_probe;
@@ -27,6 +27,9 @@ use vcl_run::value::DirectorId;
 const EXPIRY_INTERVAL_MAX: f64 = 60.0;
 /// … and at most.
 const EXPIRY_INTERVAL_MIN: f64 = 0.05;
+
+/// The number of getaddrinfo for a failure that may pass.
+const EAI_AGAIN: i32 = -3;
 
 /// What a run needs of the process around it.
 pub trait Surroundings {
@@ -217,6 +220,14 @@ async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
     }
 }
 
+/// A lookup that takes no longer than the object allows.
+async fn bounded<T>(settings: &Settings, lookup: Resolving<'_, T>) -> Result<Answer<T>, ResolveError> {
+    let Some(seconds) = settings.lookup_timeout else { return lookup.await };
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let timeout = |_| Err(ResolveError { code: EAI_AGAIN, text: "Timeout".to_owned() });
+    tokio::time::timeout(limit, lookup).await.unwrap_or_else(timeout)
+}
+
 /// Looks a domain up until it is given up; returns its id.
 async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<Domain>) -> DirectorId {
     let settings = Arc::clone(&domain.settings);
@@ -227,7 +238,7 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
         let answer = tokio::select! {
             answer = async {
                 let _turn = maker.turn().await;
-                background.resolver.addresses(settings.source, &domain.host, &domain.port).await
+                bounded(&settings, background.resolver.addresses(settings.source, &domain.host, &domain.port)).await
             } => answer,
             () = domain.life.given_up() => break,
         };
@@ -271,7 +282,7 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
         let answer = tokio::select! {
             answer = async {
                 let _turn = maker.turn().await;
-                background.resolver.targets(&service.service).await
+                bounded(&settings, background.resolver.targets(&service.service)).await
             } => answer,
             () = service.life.given_up() => break,
         };

@@ -133,6 +133,8 @@ pub struct Settings {
     pub source: Source,
     /// Most lookups at once of this object; `None` = only the worker's own limit.
     pub parallel: Option<usize>,
+    /// How long a lookup may take; `None` = as long as the worker lets it.
+    pub lookup_timeout: Option<f64>,
     /// Which time to live counts.
     pub ttl_from: TtlFrom,
     /// Between lookups after one that failed.
@@ -170,6 +172,7 @@ impl Settings {
             proxy_header: 0,
             source: Source::System,
             parallel: None,
+            lookup_timeout: None,
             ttl_from: TtlFrom::Configuration,
             retry_after: 30.0,
             via: None,

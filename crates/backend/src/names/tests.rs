@@ -457,6 +457,19 @@ fn a_resolver_asks_for_as_many_names_at_once_as_it_was_told() {
 }
 
 #[test]
+fn a_lookup_takes_no_longer_than_the_object_allows() {
+    tell(Settings { source: Source::Dns, lookup_timeout: Some(0.5), ..settings() }, async |scene| {
+        scene.table.set("a", &["192.0.2.1:80"]);
+        scene.table.delay.set(20.0);
+        let start = tokio::time::Instant::now();
+        let id = scene.domain("a");
+        scene.ready(id).await;
+        assert_eq!(start.elapsed().as_millis(), 500);
+        assert!(scene.names().backends().is_empty());
+    });
+}
+
+#[test]
 fn what_was_found_outlives_a_pause_of_the_lookups() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);

@@ -29,6 +29,8 @@ fn defaults(engine: &mut Engine) -> Vec<Value> {
         Value::Absent,
         Value::Int(3),
         Value::Absent,
+        seconds(-1.0),
+        Value::Int(0),
     ]
 }
 
@@ -97,6 +99,56 @@ fn a_resolver_asks_dns_and_its_size_counts() {
     for (from_system, parallel) in [(false, 1), (true, 0), (true, -1)] {
         let arguments = [Value::Bool(from_system), Value::Int(parallel)];
         assert!(engine.call_on(Some(1), Function::DynamicResolver, &arguments).is_err());
+    }
+}
+
+#[test]
+fn settings_of_a_resolver_count_or_say_what_cannot_be_had() {
+    let engine = make(|engine, arguments| {
+        engine.call_on(Some(1), Function::DynamicResolver, &[Value::Bool(true), Value::Int(16)]).unwrap();
+        let words = |engine: &mut Engine, function, word| {
+            let word = engine.text(word);
+            engine.call_on(Some(1), function, &[word])
+        };
+        let yes = Ok(Called::Value(Value::Bool(true)));
+        for (function, word) in [
+            (Function::DynamicResolverResolutionType, "STUB"),
+            (Function::DynamicResolverAddNamespace, "DNS"),
+            (Function::DynamicResolverAddTransport, "TCP"),
+            (Function::DynamicResolverFollowRedirects, "REDIRECTS_FOLLOW"),
+        ] {
+            assert_eq!(words(engine, function, word), yes, "{word}");
+        }
+        for (function, word, says) in [
+            (Function::DynamicResolverResolutionType, "RECURSING", "use STUB"),
+            (Function::DynamicResolverAddNamespace, "MDNS", "leave the resolver out"),
+            (Function::DynamicResolverAddTransport, "TLS", "a local forwarder"),
+            (Function::DynamicResolverSetTransports, "", "UDP cannot be left out"),
+            (Function::DynamicResolverFollowRedirects, "REDIRECTS_DO_NOT_FOLLOW", "aliases are followed"),
+        ] {
+            let Err(Failure(text)) = words(engine, function, word) else { panic!("{word}") };
+            assert!(text.contains(says), "{text}");
+        }
+        assert_eq!(words(engine, Function::DynamicResolverAddTransport, "UDP"), yes);
+        assert_eq!(words(engine, Function::DynamicResolverSetTransports, ""), yes);
+        let Ok(Called::Value(blob)) = engine.call_on(Some(1), Function::DynamicResolverUse, &[]) else { panic!() };
+        let timeout = [Value::Duration(2.5)];
+        assert_eq!(engine.call_on(Some(1), Function::DynamicResolverTimeout, &timeout), yes);
+        assert!(engine.call_on(Some(1), Function::DynamicResolverTimeout, &[Value::Duration(0.0)]).is_err());
+        assert_eq!(engine.call_on(Some(1), Function::DynamicResolverOutstanding, &[Value::Int(5)]), yes);
+        assert!(engine.call_on(Some(1), Function::DynamicResolverOutstanding, &[Value::Int(-1)]).is_err());
+        arguments[13] = blob;
+    });
+    let engine = engine.unwrap_or_else(|text| panic!("{text}"));
+    let maker = engine.directors.names().maker(0).unwrap();
+    assert_eq!((maker.settings().parallel, maker.settings().lookup_timeout), (Some(5), Some(2.5)));
+}
+
+#[test]
+fn a_director_refuses_to_let_fetches_wait() {
+    for (place, value) in [(19, Value::Duration(1.0)), (20, Value::Int(3))] {
+        let failure = make(|_, arguments| arguments[place] = value);
+        assert!(failure.err().unwrap().ends_with("no fetch waits for a connection"));
     }
 }
 
