@@ -20,66 +20,139 @@ const fn foreign(name: &'static str, purpose: &'static str, instead: &'static st
 
 /// VMODs of elsewhere, in order of name.
 pub static FOREIGN: &[ForeignRow] = &[
+    foreign("accounting", "counting requests by key", "std.log() and varnishncsa"),
+    foreign("aclplus", "acls written as strings", "std.ip() and an acl"),
     foreign("activedns", "backends by name", "dynamic"),
     foreign("akamai", "edge authentication tokens", ""),
     foreign("awsrest", "signing requests to object stores", ""),
-    foreign("basicauth", "passwords of HTTP basic authentication", "comparing req.http.Authorization"),
+    foreign(
+        "basicauth",
+        "passwords of HTTP basic authentication",
+        "req.http.Authorization, with digest.base64() of the password",
+    ),
+    foreign("binlog", "log files of one's own", "std.log() and varnishlog -w"),
+    foreign("blobdigest", "hashes of blobs", "digest, of strings"),
+    foreign("blobsynth", "bodies made of blobs", "set resp.body = a BLOB"),
     foreign("boltsort", "sorting of query strings", "querystring"),
     foreign("brotli", "compression with brotli", ""),
+    foreign("cachefilter", "what is stored", "return (pass), and beresp.uncacheable"),
     foreign("cfg", "configuration from files", "std.fileread()"),
     foreign("constant", "values fixed when the VCL is loaded", ""),
     foreign("cookieplus", "cookies", "cookie"),
     foreign("crypto", "hashes and signatures", "digest for hashes"),
     foreign("curl", "requests to other servers", ""),
+    foreign("dbrw", "rewriting by rules of a database", ""),
+    foreign("dclass", "kinds of devices", "regular expressions on req.http.User-Agent"),
     foreign("deviceatlas", "kinds of devices", "regular expressions on req.http.User-Agent"),
+    foreign("dict", "tables of strings from files", "if and elseif with =="),
+    foreign("drbg", "random numbers", "std.random(), and uuid.uuid_v4()"),
     foreign("edgestash", "templates in bodies", ""),
     foreign("file", "files", "std.fileread()"),
     foreign("fileserver", "files as backends", ""),
     foreign("format", "text with placeholders", "joining text with +"),
     foreign("frozen", "JSON", ""),
+    foreign("fsdirector", "files as backends", ""),
     foreign("gcrypt", "encryption", ""),
     foreign("geoip", "places of addresses", "an acl for each region"),
     foreign("geoip2", "places of addresses", "an acl for each region"),
     foreign("goto", "backends by name", "dynamic"),
+    foreign("h2", "limits of HTTP/2 connections", ""),
     foreign("headerplus", "headers by pattern", "header"),
+    foreign("hoailona", "edge authentication tokens", "digest, for its keyed hashes"),
     foreign("http", "requests to other servers", ""),
+    foreign("ipcast", "addresses of text", "std.ip()"),
+    foreign("j", "JSON made in VCL", "joining text with +"),
+    foreign("jq", "JSON", ""),
+    foreign("js", "scripts in other languages", ""),
     foreign("json", "JSON", ""),
     foreign("jwt", "signed tokens", ""),
     foreign("kvstore", "values kept between requests", "var, its global variables"),
+    foreign("ldap", "passwords of a directory", ""),
     foreign("leastconn", "the backend with the fewest connections", "directors.least_conn"),
+    foreign("lua", "scripts in other languages", ""),
     foreign("maxminddb", "places of addresses", "an acl for each region"),
+    foreign("memcache", "values of a memcached server", ""),
     foreign("memcached", "values of a memcached server", ""),
     foreign("mmdb", "places of addresses", "an acl for each region"),
+    foreign("mse", "the choice of a store", "beresp.storage"),
+    foreign("mysql", "values of a database", ""),
+    foreign("named", "backends by name", "dynamic"),
     foreign("nodes", "backends from files", "a backend for each"),
+    foreign("objvar", "variables", "var"),
     foreign("parseform", "fields of forms in bodies", ""),
     foreign("parsereq", "fields of forms and queries", "regsub() on req.url"),
     foreign("pcre2", "regular expressions", "re, and the operator ~"),
     foreign("pesi", "parallel ESI", "ESI as it is"),
+    foreign("policy", "rules for headers", ""),
     foreign("probe_proxy", "probes through a proxy", ""),
+    foreign("python", "scripts in other languages", ""),
     foreign("re2", "regular expressions", "re, and the operator ~"),
     foreign("redis", "values of a redis server", ""),
+    foreign(
+        "remoteip",
+        "the client's address behind proxies",
+        "the PROXY protocol (-a ...,PROXY), or std.ip() of a header",
+    ),
     foreign("reqwest", "requests to other servers", ""),
     foreign("rers", "regular expressions and bodies", "re for headers"),
+    foreign("resolver", "backends by name", "dynamic"),
     foreign("rewrite", "rules for URLs and headers", "regsub()"),
+    foreign("rfc6052", "IPv4 addresses within IPv6 ones", ""),
     foreign("rtstatus", "counters as a page", "varnishstat -j"),
-    foreign("selector", "tables of strings", "if and elseif with =="),
+    foreign("s3", "signing requests to object stores", ""),
+    foreign("secdownload", "links that expire", "digest and std.time()"),
+    foreign("selector", "tables of strings", "if and elseif with == or ~"),
+    foreign("session", "timeouts of the client's connection", "sess.timeout_idle"),
     foreign("shield", "closing connections of hostile clients", "vsthrottle, and return (synth(429))"),
+    foreign("slash", "kinds of storage", "the option -s"),
     foreign("slicer", "large objects in pieces", ""),
     foreign("softpurge", "purging that keeps grace", "purge.soft()"),
+    foreign("sql", "values of a database", ""),
+    foreign("sqlite3", "values of a database", ""),
+    foreign("stale", "reviving objects past their time", "beresp.grace and purge.soft()"),
     foreign("stat", "counters", "varnishstat"),
+    foreign("statsd", "counters sent elsewhere", "varnishstat -j"),
+    foreign("strftime", "dates as text", "std.strftime()"),
+    foreign("synthbackend", "answers without an origin", "return (synth(200))"),
     foreign("tag", "purging by tag", "xkey"),
     foreign("task_var", "variables of a request", "var"),
-    foreign("timers", "time spent", "std.timestamp()"),
+    foreign("tbf", "limits on how often something may happen", "vsthrottle"),
+    foreign("throttle", "limits on how often something may happen", "vsthrottle"),
+    foreign("timers", "time spent", "std.timestamp(), which varnishlog and varnishncsa show"),
+    foreign("timeutils", "dates as text", "std.strftime() and std.time()"),
     foreign("tls", "facts about TLS", "proxy"),
+    foreign("udo", "sets of backends", "directors"),
     foreign("unidirectors", "sets of backends", "directors"),
+    foreign("uri", "parts of URLs", "querystring, and regsub()"),
     foreign("urlcode", "percent encoding", "blob.transcode()"),
+    foreign("urlencode", "percent encoding", "blob.transcode()"),
     foreign("urlplus", "parts of URLs", "querystring, and regsub()"),
     foreign("utils", "assorted functions", "std"),
+    foreign("variable", "variables", "var"),
+    foreign("vha", "copies of objects on other nodes", ""),
+    foreign("vslp", "consistent hashing", "directors.shard"),
+    foreign("waf", "rules against attacks", ""),
+    foreign("wasm", "scripts in other languages", ""),
     foreign("weightadjust", "weights from probes", "directors.random"),
     foreign("wurfl", "kinds of devices", "regular expressions on req.http.User-Agent"),
+    foreign("xbody", "searching in bodies", "bodyaccess, for those of requests"),
     foreign("xcounter", "counters of one's own", "std.log()"),
     foreign("ykey", "purging by tag", "xkey"),
 ];
+
+/// Functions and classes that VMODs of here had in older versions, with what does their work now.
+pub static FORMER: &[(&str, &str)] = &[
+    ("cookie.filter_except", "cookie.keep"),
+    ("directors.client", "directors.hash, asked with client.identity"),
+    ("directors.dns", "the VMOD dynamic"),
+    ("std.author", "nothing, it said who wrote Varnish"),
+];
+
+/// What does the work of a function or class that is gone, by the name it had.
+#[must_use]
+pub fn present_name(written: &str) -> Option<&'static str> {
+    FORMER.iter().find(|(old, _)| old.eq_ignore_ascii_case(written)).map(|&(_, new)| new)
+}
 
 /// What inline C was used for, by a word of it, with what does that here. The first row that fits counts.
 pub static INLINE_C: &[(&str, &str)] = &[
@@ -126,6 +199,19 @@ mod tests {
     #[test]
     fn rows_stand_in_order() {
         assert!(FOREIGN.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn former_names_stand_in_order_and_are_names_of_nothing() {
+        assert!(FORMER.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        for (old, _) in FORMER {
+            let (vmod, name) = old.split_once('.').unwrap();
+            assert!(VMODS.iter().any(|row| row.name == vmod), "{old}");
+            assert!(
+                crate::vmod::FUNCTIONS.iter().all(|row| row.vmod != vmod || (row.name != name && row.class != name)),
+                "{old} is here: remove its row"
+            );
+        }
     }
 
     #[test]

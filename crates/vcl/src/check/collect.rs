@@ -157,8 +157,10 @@ impl<'a> Checker<'a> {
             let all: Vec<&str> = VMODS.iter().map(|row| row.name).collect();
             let token = self.token(import.name);
             let draft = self.draft_at(Code::UnknownVmod, &format!("Could not find VMOD {vmod}"), import.name);
-            let near = nearest(vmod, all.iter().copied());
-            let help = match (foreign::find(vmod), near) {
+            let lower = vmod.to_ascii_lowercase();
+            let bare = ["libvmod_", "vmod_"].iter().find_map(|prefix| lower.strip_prefix(prefix)).unwrap_or(vmod);
+            let near = all.iter().copied().find(|name| *name == bare).or_else(|| nearest(bare, all.iter().copied()));
+            let help = match (foreign::find(bare), near) {
                 (Some(ForeignRow { purpose, instead: "", .. }), _) => {
                     format!("it is for {purpose}, and nothing here does that")
                 }
@@ -353,10 +355,12 @@ impl<'a> Checker<'a> {
             Some(row) if words.len() == 2 => Ok((vmod, row.class)),
             _ => {
                 let names: Vec<&str> = classes().map(|row| row.class).collect();
-                let help = match (nearest(words[1], names.iter().copied()), names.is_empty()) {
-                    (Some(near), _) => format!("did you mean {}.{near}?", words[0]),
-                    (None, false) => format!("classes of {vmod}: {}", names.join(", ")),
-                    (None, true) => format!("{vmod} has no classes"),
+                let gone = foreign::present_name(&format!("{vmod}.{}", words[1]));
+                let help = match (gone, nearest(words[1], names.iter().copied())) {
+                    (Some(now), _) => format!("it is gone; there is {now}"),
+                    (None, Some(near)) => format!("did you mean {}.{near}?", words[0]),
+                    (None, None) if names.is_empty() => format!("{vmod} has no classes"),
+                    (None, None) => format!("classes of {vmod}: {}", names.join(", ")),
                 };
                 Err(self.not_found(&written, first, last, Some(&help)))
             }

@@ -7,6 +7,7 @@ use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnActio
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
 use surface::vcl::{Action, Method, Type, at, newer};
+use surface::vmod::foreign;
 use vcl_run::program::{Arithmetic, Op, Point};
 
 impl Checker<'_> {
@@ -488,6 +489,9 @@ impl Checker<'_> {
                     .map(|row| row.name)
                     .collect();
                 let wanted = path.segments.get(1).map_or("", |segment| self.text(segment.name));
+                if let Some(now) = foreign::present_name(&format!("{vmod}.{wanted}")) {
+                    return Some(format!("it is gone; there is {now}"));
+                }
                 Some(match nearest(wanted, names.iter().copied()) {
                     Some(near) => format!("did you mean {word}.{near}?"),
                     None if names.is_empty() => {
