@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::sleep;
 
+mod documents;
 mod expressions;
 mod strings;
 mod throttle;

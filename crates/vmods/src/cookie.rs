@@ -86,9 +86,12 @@ pub(crate) fn clean(context: &mut dyn VmodContext) -> Value {
     Value::Void
 }
 
-/// `cookie.parse()`
+/// `cookie.parse()`: an empty or unset header leaves the cookies of the one before. Compat: Varnish 7.1.
 pub(crate) fn parse(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
-    context.task().cookies.parse(scratch.get(arguments.text(0)));
+    let header = scratch.get(arguments.text(0));
+    if !header.is_empty() {
+        context.task().cookies.parse(header);
+    }
     Value::Void
 }
 

@@ -196,7 +196,14 @@ pub(crate) fn regsub(
         }
         changes.push((index, header.line().to_vec(), line));
     }
-    for (index, old, line) in changes {
+    // From the end, so that the places of those before it stay when a line goes.
+    for (index, old, line) in changes.into_iter().rev() {
+        if line.is_empty() {
+            let message = context.message_mut(http).ok_or_else(|| cannot("regsub"))?;
+            message.remove(index);
+            context.log(tags(http).1, &old);
+            continue;
+        }
         let Some(colon) = line.iter().position(|byte| *byte == b':').filter(|colon| (1..=0xff00).contains(colon))
         else {
             return Err(Failure(format!("header.regsub(): {:?} is no header line", String::from_utf8_lossy(&line))));

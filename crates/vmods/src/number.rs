@@ -133,10 +133,12 @@ pub fn duration(bytes: &[u8]) -> Option<f64> {
     Some(number.real() * seconds)
 }
 
-/// A size with or without a unit, in bytes.
+/// A size with or without a unit, in bytes. None is below zero, `-0` is zero.
 #[must_use]
 pub fn bytes(text: &[u8]) -> Option<i64> {
     let text = text.trim_ascii();
+    let is_negative = text.starts_with(b"-");
+    let text = text.strip_prefix(b"-").unwrap_or(text);
     let whole_digits = digits(text);
     let (whole, mut rest) = text.split_at(whole_digits);
     if whole.is_empty() || whole_digits > DIGITS_MAX {
@@ -165,7 +167,7 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
         return None;
     }
     let value = ((u128::from(whole) * 1000 + u128::from(thousandths)) << shift) / 1000;
-    i64::try_from(value).ok().filter(|value| (*value as u64) < BYTES_LIMIT)
+    i64::try_from(value).ok().filter(|value| (*value as u64) < BYTES_LIMIT && (*value == 0 || !is_negative))
 }
 
 /// A REAL as a whole number, toward zero; `None` when an INT cannot hold it.
@@ -275,6 +277,9 @@ mod tests {
             ("10kk", None),
             ("10 k b", None),
             ("-1", None),
+            ("-0", Some(0)),
+            ("-1k", None),
+            ("--0", None),
             ("+5", None),
             ("2Z", None),
             ("", None),

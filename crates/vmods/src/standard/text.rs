@@ -56,7 +56,8 @@ pub(crate) fn collect(
 ) -> Result<Called, Failure> {
     let Some((http, name)) = arguments.header(0, context.program(), scratch) else { return done(Value::Void) };
     let separator = match arguments.text(1) {
-        text if text.is_set() => scratch.get(text).to_vec(),
+        text if !text.is_empty() => scratch.get(text).to_vec(),
+        // Nothing at all would make one value of two.
         _ => b", ".to_vec(),
     };
     match context.message_mut(http) {
