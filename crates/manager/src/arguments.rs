@@ -23,6 +23,7 @@ use storage::Storages;
 use surface::parameter::Parameters;
 use surface::parameter::value;
 use surface::version::{STATE_DIR, VARNISH_BANNER};
+use vcl::{ReadFile, SystemFiles};
 
 /// The options, in the form that getopt(3) takes; `-x optstring` prints it.
 pub const OPTIONS: &str = "?a:b:Cdf:Fh:i:I:j:l:M:n:P:p:r:S:s:T:t:VW:x:";
@@ -435,7 +436,7 @@ pub fn read_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
             .find(|candidate| candidate.is_file())
             .ok_or_else(|| io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32))?
     };
-    let text = fs::read(&path)?;
+    let text = SystemFiles.read(&path)?;
     Ok((path.to_string_lossy().into_owned(), text))
 }
 

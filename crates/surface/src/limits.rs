@@ -40,6 +40,10 @@ pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
 /// Most texts that one VCL may consist of, each `include` counted.
 pub const VCL_SOURCES_MAX: usize = 10_000;
+/// Most directory entries looked at for one `include +glob`.
+pub const VCL_GLOB_ENTRIES_MAX: usize = 1_000_000;
+/// Longest pattern of an `include +glob`, in bytes: the longest path that Linux takes.
+pub const VCL_GLOB_PATTERN_BYTES_MAX: usize = 4096;
 /// Most messages kept of one VCL compilation; the others are counted.
 pub const VCL_MESSAGES_MAX: usize = 1_000;
 /// Most memory that the global variables of the VMOD `var` take, in bytes.

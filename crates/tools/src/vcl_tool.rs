@@ -183,6 +183,26 @@ mod tests {
     }
 
     #[test]
+    fn an_include_of_what_is_no_file_is_a_message() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::create_dir_all(path("parts/b.vcl")).unwrap();
+        std::fs::write(path("parts/a.vcl"), "backend default none;").unwrap();
+        let check = |include: &str| run_with(&["check", "-"], &format!("vcl 4.1; include {include};"));
+        for (include, message) in [
+            ("\"/dev/zero\"".to_owned(), "Cannot read file '/dev/zero' (Not a regular file)"),
+            (format!("\"{}\"", path("parts")), "(Is a directory)"),
+            (format!("+glob \"{}\"", path("parts/*.vcl")), "b.vcl' (Is a directory)"),
+            (format!("+glob \"{}\"", "/*".repeat(100_000)), "glob pattern matched no files."),
+        ] {
+            let (status, output, _) = check(&include);
+            assert!(status == 1 && output.contains(message), "{output}");
+        }
+        let (status, output, _) = check(&format!("+glob \"{}\"", path("parts/a*.vcl")));
+        assert_eq!(status, 0, "{output}");
+    }
+
+    #[test]
     fn files_are_formatted_in_place_and_the_input_to_the_output() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();

@@ -43,6 +43,7 @@ pub(crate) fn load(
         assumed,
         diagnostics,
         total_bytes: main.text.len(),
+        is_full: false,
         syntax: 0,
     };
     if main.text.len() > VCL_SOURCE_BYTES_MAX {
@@ -88,6 +89,8 @@ struct Loader<'a> {
     assumed: Option<Generation>,
     diagnostics: &'a mut Diagnostics,
     total_bytes: usize,
+    /// More was included than is taken; that was said.
+    is_full: bool,
     syntax: u8,
 }
 
@@ -273,12 +276,15 @@ impl Loader<'_> {
 
     /// Moves tokens from the innermost file to the row, opening files as they are named.
     fn splice(&mut self) {
-        while let Some(mut frame) = self.frames.pop() {
+        while let Some(mut frame) = self.frames.pop().filter(|_| !self.is_full) {
             let mut opened = None;
             while let Some(&token) = frame.tokens.get(frame.next) {
                 if self.is_include(token) {
                     let (len, files) = self.include(&frame.tokens[frame.next..]);
                     frame.next += len;
+                    if self.is_full {
+                        break;
+                    }
                     if !files.is_empty() {
                         opened = Some(files);
                         break;
@@ -350,14 +356,35 @@ impl Loader<'_> {
     fn open_matching(&mut self, path_token: Token) -> Vec<Frame> {
         let written = String::from_utf8_lossy(self.sources.content(path_token)).into_owned();
         let Some(paths) = self.candidates(&written, path_token) else { return Vec::new() };
+        let mut failure = None;
         for path in paths {
-            let found = self.options.files.glob(&path.to_string_lossy()).unwrap_or_default();
-            if !found.is_empty() {
-                return found.into_iter().filter_map(|file| self.open(&file, path_token).ok().flatten()).collect();
+            match self.options.files.glob(&path.to_string_lossy()) {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => return self.open_all(&found, path_token),
+                Err(error) => failure = Some(crate::outside::error_text(&error)),
             }
         }
-        self.error_at(Code::IncludeUnreadable, "glob pattern matched no files.", path_token);
+        let draft = Draft::new(Code::IncludeUnreadable).text("glob pattern matched no files.\n").at(path_token);
+        self.error(draft.maybe_hint(failure));
         Vec::new()
+    }
+
+    /// Opens the files that a pattern matches. Compat: one that cannot be read is an error, not left out.
+    fn open_all(&mut self, paths: &[PathBuf], path_token: Token) -> Vec<Frame> {
+        let mut opened = Vec::new();
+        for path in paths {
+            match self.open(path, path_token) {
+                Ok(frame) => opened.extend(frame),
+                Err(failure) => {
+                    let text = format!("Cannot read file '{}' ({failure})", path.display());
+                    self.error_at(Code::IncludeUnreadable, &text, path_token);
+                }
+            }
+            if self.is_full {
+                return Vec::new();
+            }
+        }
+        opened
     }
 
     fn open_named(&mut self, path_token: Token) -> Vec<Frame> {
@@ -437,7 +464,7 @@ impl Loader<'_> {
             let text =
                 format!("Too much is included (at most {VCL_SOURCES_MAX} files and {VCL_SOURCE_BYTES_MAX} bytes).");
             self.error_at(Code::SourceTooLarge, &text, path_token);
-            self.frames.clear();
+            self.is_full = true;
             return Ok(None);
         }
         let source = self.sources.add(name, text, Some(path_token));

@@ -2,10 +2,12 @@
 //!
 //! Both are traits, so that tests and fuzzers compile without a file system or a name server.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use surface::limits::{VCL_GLOB_ENTRIES_MAX, VCL_GLOB_PATTERN_BYTES_MAX, VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX};
 
 /// What a path leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,28 +65,26 @@ const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape:
 pub struct SystemFiles;
 
 impl ReadFile for SystemFiles {
+    /// Compat: regular files only, as in Varnish, which hangs on a named pipe: those and devices may have no end, and whoever
+    /// waits for them is the manager. At most one byte more than a VCL may have is read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        let about = std::fs::metadata(path)?;
+        // Reading a directory has an error of its own.
+        if !about.is_file() && !about.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "Not a regular file"));
+        }
+        let bytes_max = VCL_SOURCE_BYTES_MAX as u64 + 1;
+        let mut text = Vec::with_capacity(about.len().min(bytes_max) as usize);
+        File::open(path)?.take(bytes_max).read_to_end(&mut text)?;
+        Ok(text)
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let (directory, last) = pattern
-            .rsplit_once('/')
-            .map_or((".", pattern), |(directory, last)| (if directory.is_empty() { "/" } else { directory }, last));
-        // Directories with wildcards are expanded first; each level at most once, as the pattern has a bounded length.
-        let directories =
-            if directory.contains(['*', '?', '[']) { self.glob(directory)? } else { vec![PathBuf::from(directory)] };
-        let mut found = Vec::new();
-        for directory in directories {
-            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-            for entry in entries {
-                let name = entry?.file_name();
-                let bytes = name.as_encoded_bytes();
-                if pattern::matches(last.as_bytes(), bytes, HIDDEN_APART) {
-                    found.push(if pattern.contains('/') { directory.join(&name) } else { PathBuf::from(&name) });
-                }
-            }
+        if pattern.len() > VCL_GLOB_PATTERN_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidFilename.into());
         }
+        let mut entries = VCL_GLOB_ENTRIES_MAX;
+        let mut found = matching(pattern, &mut entries)?;
         found.sort();
         Ok(found)
     }
@@ -93,6 +93,37 @@ impl ReadFile for SystemFiles {
         let file_type = std::fs::metadata(path)?.file_type();
         Ok(if file_type.is_socket() { FileKind::Socket } else { FileKind::Other })
     }
+}
+
+/// The paths that match, in no order: more than [`VCL_SOURCES_MAX`] are not looked for. `entries` counts down how many directory
+/// entries may still be looked at.
+fn matching(pattern: &str, entries: &mut usize) -> io::Result<Vec<PathBuf>> {
+    let (directory, last) = pattern
+        .rsplit_once('/')
+        .map_or((".", pattern), |(directory, last)| (if directory.is_empty() { "/" } else { directory }, last));
+    // Directories with wildcards are expanded first; the pattern has a bounded length, so this is no deep recursion.
+    let directories = if directory.contains(['*', '?', '[']) {
+        matching(directory, entries)?
+    } else {
+        vec![PathBuf::from(directory)]
+    };
+    let mut found = Vec::new();
+    for directory in directories {
+        let Ok(listed) = std::fs::read_dir(&directory) else { continue };
+        for entry in listed {
+            *entries =
+                entries.checked_sub(1).ok_or_else(|| io::Error::other("too many directory entries to look at"))?;
+            let name = entry?.file_name();
+            let bytes = name.as_encoded_bytes();
+            if pattern::matches(last.as_bytes(), bytes, HIDDEN_APART) {
+                found.push(if pattern.contains('/') { directory.join(&name) } else { PathBuf::from(&name) });
+            }
+            if found.len() > VCL_SOURCES_MAX {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The system's resolver and `/etc/services`.
@@ -129,6 +160,21 @@ impl Resolve for SystemResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let refusal = |path: &str| SystemFiles.read(Path::new(path)).unwrap_err();
+        assert_eq!(refusal("/dev/zero").to_string(), "Not a regular file");
+        assert_eq!(refusal("/").kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(refusal("/no/such/file").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_pattern_without_end_or_over_everything_there_is_ends() {
+        assert!(SystemFiles.glob(&"/*".repeat(1_000_000)).is_err());
+        assert!(matching("/proc/*/*", &mut 50).is_err());
+        assert!(matching("/proc/*", &mut 100_000).is_ok());
+    }
 
     #[test]
     fn ports_have_names() {

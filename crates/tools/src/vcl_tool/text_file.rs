@@ -1,6 +1,7 @@
 //! VCL texts as files: read by name or from the standard input, and replaced whole.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -10,14 +11,16 @@ use std::path::Path;
 /// # Errors
 /// As the file system gives them.
 pub(super) fn read(file: &OsStr, input: &mut dyn Read) -> io::Result<(String, Vec<u8>)> {
+    let mut text = Vec::new();
+    // One byte more than the compiler takes is enough for its message.
+    let bytes_max = surface::limits::VCL_SOURCE_BYTES_MAX as u64 + 1;
     if file == "-" {
-        let mut text = Vec::new();
-        // One byte more than the compiler takes is enough for its message.
-        input.take(surface::limits::VCL_SOURCE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+        input.take(bytes_max).read_to_end(&mut text)?;
         return Ok(("<stdin>".to_owned(), text));
     }
+    // Not only files: a shell's `<(…)` is a pipe.
     let path = std::path::absolute(Path::new(file))?;
-    let text = std::fs::read(&path)?;
+    File::open(&path)?.take(bytes_max).read_to_end(&mut text)?;
     Ok((path.display().to_string(), text))
 }
 
