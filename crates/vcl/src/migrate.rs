@@ -293,7 +293,30 @@ impl<'a> Migration<'a> {
                 }
             }
         }
+        // VCL 4.0 may be told to accept what nothing calls, and a VMOD may be told of a subroutine by its name.
+        for (name, pieces) in writer.subs.iter().filter(|_| self.loaded.dialect.language.is_none()) {
+            if self.method(name).is_none() && !contexts.contains_key(name) {
+                contexts.insert(name.clone(), BTreeSet::from([self.guessed_context(writer, pieces)]));
+            }
+        }
         contexts
+    }
+
+    /// Where a subroutine that nothing calls may have been meant to run, by the words in it.
+    fn guessed_context(&self, writer: &Writer<'_>, pieces: &[&Sub]) -> Context {
+        let says = |word: &str| {
+            pieces.iter().any(|sub| {
+                let (open, close) = (sub.body.open, writer.row.closing(sub.body.open));
+                (open..close).any(|index| writer.row.text(index) == word)
+            })
+        };
+        let words = [
+            ("beresp", Method::BackendResponse),
+            ("bereq", Method::BackendFetch),
+            ("resp", Method::Deliver),
+            ("obj", Method::Hit),
+        ];
+        Context::same(words.iter().find(|(word, _)| says(word)).map_or(Method::Recv, |&(_, method)| method))
     }
 
     /// Gives each way of writing a subroutine its name: the first keeps the author's.

@@ -12,7 +12,7 @@ use surface::vcl::legacy::Means;
 use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow, newer};
 
 /// Longest header name, in bytes.
-const HEADER_NAME_BYTES_MAX: usize = 127;
+pub(crate) const HEADER_NAME_BYTES_MAX: usize = 127;
 
 /// A variable found at the start of a path.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use super::expression::quoted;
 use super::tables::{Fate, Times, Use, defaults};
 use super::writer::{Context, Found, NewName, Writer, generation_of, quoted_header};
+use crate::check::HEADER_NAME_BYTES_MAX;
 use crate::dialect::StatementWord;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Path, ReturnAction, Statement};
@@ -535,7 +536,22 @@ fn value_end(semicolon: At) -> At {
 /// The name of a header that brings something from one side to the other. `what` is `http.Name` or a property.
 pub(super) fn carrier(from: &str, what: &str) -> String {
     match what.strip_prefix("http.") {
-        Some(header) => quoted_header(&format!("migrate-{from}-{header}")),
+        Some(header) => quoted_header(&shortened(format!("migrate-{from}-{header}"))),
         None => format!("migrate-{from}_{what}"),
     }
+}
+
+/// A name of a header that is not too long for one: the end of a longer one is its checksum instead.
+fn shortened(mut name: String) -> String {
+    const CHECKSUM_DIGITS: usize = 16;
+    if name.len() > HEADER_NAME_BYTES_MAX {
+        // FNV-1a, of small letters: names of headers are the same in any case.
+        let checksum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+        });
+        // Names are ASCII.
+        name.truncate(HEADER_NAME_BYTES_MAX - CHECKSUM_DIGITS);
+        name += &format!("{checksum:016x}");
+    }
+    name
 }

@@ -223,6 +223,32 @@ fn vcl_4_0_becomes_4_1() {
 }
 
 #[test]
+fn what_nothing_calls_in_vcl_4_0_becomes_4_1_too() {
+    let text = "vcl 4.0;\nbackend default none;\n\
+        sub a { set beresp.storage_hint = \"s0\"; set beresp.http.ip = beresp.backend.ip; }\n\
+        sub b { set req.esi = false; }\nsub c { set resp.proto = \"HTTP/1.0\"; }\n";
+    let new = text_of(&migrated(text));
+    assert!(new.contains("sub a { ") && new.contains("set beresp.storage = storage.s0;"), "{new}");
+}
+
+#[test]
+fn a_header_with_the_longest_name_still_travels() {
+    let names = [format!("{}a", "x".repeat(126)), format!("{}b", "x".repeat(126))];
+    let sub =
+        |name: &str| format!("sub vcl_fetch {{ set beresp.http.{name} = req.http.y; set req.http.{name} = \"1\"; }}\n");
+    let text = format!(
+        "{BACKEND}{}{}sub vcl_deliver {{ set resp.http.a = req.http.{}; set resp.http.b = req.http.{}; }}",
+        sub(&names[0]),
+        sub(&names[1]),
+        names[0],
+        names[1]
+    );
+    let new = text_of(&migrated(&text));
+    let words = new.split([' ', ';', ')']).filter(|word| word.starts_with("beresp.http.migrate-"));
+    assert_eq!(words.collect::<std::collections::BTreeSet<_>>().len(), 2, "{new}");
+}
+
+#[test]
 fn every_old_text_of_the_repository_compiles_when_migrated() {
     let files = Files::default();
     let mut old = 0;
