@@ -179,15 +179,18 @@ impl Iterator for Script<'_> {
     type Item = Result<Command, SyntaxError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.find_command() {
-            return None;
+        while self.find_command() {
+            let cut = self.cut();
+            match &cut {
+                // Where the next command would start is anybody's guess.
+                Err(_) => self.at = self.text.len(),
+                // A backslash that joins an empty line to the next. Compat: the stock runner crashes.
+                Ok(command) if command.words.is_empty() => continue,
+                Ok(_) => {}
+            }
+            return Some(cut);
         }
-        let cut = self.cut();
-        if cut.is_err() {
-            // Where the next command would start is anybody's guess.
-            self.at = self.text.len();
-        }
-        Some(cut)
+        None
     }
 }
 
@@ -278,6 +281,8 @@ mod tests {
         assert_eq!(commands("a \\\n  b\n"), [vec!["a", "b"]]);
         assert_eq!(commands("a #b"), [vec!["a", "#b"]]);
         assert!(commands(" \n# nothing").is_empty());
+        assert_eq!(commands("a\n\\\n\nb\n \\\n"), [vec!["a"], vec!["b"]], "joined empty lines are no command");
+        assert_eq!(commands("\\\n# b"), [vec!["#", "b"]]);
     }
 
     #[test]
