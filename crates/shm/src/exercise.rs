@@ -6,7 +6,7 @@ use crate::log::HEAD_BYTES;
 use crate::read::group::{Grouper, Grouping};
 use crate::read::query::Query;
 use crate::read::ring::{RingCursor, Start};
-use crate::read::{Cursor, Next, counters, file::FileCursor, tags::TagSet};
+use crate::read::{Cursor, Next, counters, file::FileCursor, tags::TagSet, vsm};
 use crate::region::Region;
 
 /// Chunks read of one source; a ring may be read in circles.
@@ -14,11 +14,11 @@ const CHUNKS_MAX: usize = 10_000;
 /// Bytes taken for a query.
 const QUERY_BYTES_MAX: usize = 200;
 
-/// Reads `bytes` as a log file, as a log ring, as a description of counters, as a query and as a list of tags, and puts
-/// what it finds through the grouping and the query. The query is the first line.
+/// Reads `bytes` as a log file, as a log ring, as an index of segments, as a description of counters, as a query and as a list
+/// of tags, and puts what it finds through the grouping and the query. The query is the first line.
 ///
 /// # Panics
-/// When a source of records has no end.
+/// When a source of records has no end, or an index is another one line by line than at once.
 pub fn exercise(bytes: &[u8]) {
     let line_end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (line, rest) = bytes.split_at(line_end.min(QUERY_BYTES_MAX));
@@ -27,6 +27,7 @@ pub fn exercise(bytes: &[u8]) {
     let _ = TagSet::parse_list(&text);
     let query = Query::parse(&text, false).ok();
     let _ = counters::parse_document(rest);
+    vsm::exercise(&String::from_utf8_lossy(rest));
     if let Ok(cursor) = FileCursor::open(rest) {
         assert!(read(cursor, query.as_ref()) < CHUNKS_MAX, "a file has an end");
     }

@@ -5,6 +5,7 @@
 //! otherwise its new lines are read. *Invariant:* a line that makes no sense is skipped; a file name never leads out of
 //! the index's directory.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -103,7 +104,7 @@ impl Vsm {
 
     /// All entries, the manager's first, in the order of their index.
     pub fn entries(&self) -> impl Iterator<Item = &SegmentEntry> {
-        self.manager.entries.iter().chain(&self.worker.entries)
+        self.manager.entries.values().chain(self.worker.entries.values())
     }
 
     /// The first entry of a class, with the given ident if one is given.
@@ -160,7 +161,11 @@ struct Index {
     header: String,
     file: Option<File>,
     consumed: u64,
-    entries: Vec<SegmentEntry>,
+    /// In the order of the index.
+    entries: BTreeMap<u64, SegmentEntry>,
+    /// Where in that order each line stands: an index of a hundred thousand backends comes and goes with its VCL.
+    places: HashMap<String, Vec<u64>>,
+    next_place: u64,
     next_serial: u64,
 }
 
@@ -168,8 +173,18 @@ impl Index {
     fn new(directory: PathBuf, publisher: Publisher) -> Index {
         // Serials of the two indexes must not meet.
         let next_serial = if publisher == Publisher::Manager { 0 } else { 1 << 63 };
-        let (place, header, file) = (None, String::new(), None);
-        Index { directory, publisher, place, header, file, consumed: 0, entries: Vec::new(), next_serial }
+        Index {
+            directory,
+            publisher,
+            place: None,
+            header: String::new(),
+            file: None,
+            consumed: 0,
+            entries: BTreeMap::new(),
+            places: HashMap::new(),
+            next_place: 0,
+            next_serial,
+        }
     }
 
     fn poll(&mut self) -> bool {
@@ -204,6 +219,7 @@ impl Index {
         self.header.clear();
         self.consumed = 0;
         self.entries.clear();
+        self.places.clear();
     }
 
     /// Reads a replaced index; entries that the same incarnation still lists keep their serial.
@@ -211,17 +227,21 @@ impl Index {
         let before = std::mem::take(&mut self.entries);
         let header = std::mem::take(&mut self.header);
         self.forget();
-        let Ok(file) = File::open(self.directory.join(INDEX_NAME)) else { return !before.is_empty() };
+        // As in `map`: opening must not wait.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.directory.join(INDEX_NAME));
+        let Ok(file) = file else { return !before.is_empty() };
         self.file = Some(file);
         self.place = Some(place);
         if let Some(text) = self.read_new_lines() {
             self.apply(&text);
         }
         if same_directory && header == self.header {
-            for entry in &mut self.entries {
-                if let Some(old) = before.iter().find(|old| old.line == entry.line) {
-                    entry.serial = old.serial;
-                }
+            let mut serials = HashMap::with_capacity(before.len());
+            for old in before.values() {
+                serials.entry(old.line.as_str()).or_insert(old.serial);
+            }
+            for entry in self.entries.values_mut() {
+                entry.serial = serials.get(entry.line.as_str()).copied().unwrap_or(entry.serial);
             }
         }
         true
@@ -244,7 +264,9 @@ impl Index {
             if let Some(line) = line.strip_prefix("+ ") {
                 self.add(line);
             } else if let Some(line) = line.strip_prefix("- ") {
-                self.entries.retain(|entry| entry.line != line);
+                for place in self.places.remove(line).unwrap_or_default() {
+                    self.entries.remove(&place);
+                }
             } else if line.starts_with("# ") {
                 self.header = line.to_owned();
             }
@@ -261,7 +283,7 @@ impl Index {
         if file.contains('/') || file == ".." || self.entries.len() >= ENTRIES_MAX {
             return;
         }
-        self.entries.push(SegmentEntry {
+        let entry = SegmentEntry {
             class: class.to_owned(),
             ident: ident.to_owned(),
             publisher: self.publisher,
@@ -270,8 +292,33 @@ impl Index {
             offset,
             bytes,
             line: line.to_owned(),
-        });
+        };
+        self.entries.insert(self.next_place, entry);
+        self.places.entry(line.to_owned()).or_default().push(self.next_place);
+        self.next_place += 1;
         self.next_serial += 1;
+    }
+}
+
+/// Reads a text as an index, at once and a line at a time; see `crate::exercise`.
+pub(crate) fn exercise(text: &str) {
+    let index = || Index::new(PathBuf::from("/"), Publisher::Worker);
+    let (mut whole, mut by_line) = (index(), index());
+    whole.apply(text);
+    let mut expected: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let before = by_line.entries.len();
+        by_line.apply(line);
+        if by_line.entries.len() > before {
+            expected.extend(line.strip_prefix("+ "));
+        } else if let Some(gone) = line.strip_prefix("- ") {
+            expected.retain(|line| *line != gone);
+        }
+    }
+    assert!(whole.entries.values().eq(by_line.entries.values()), "an index is the same in any pieces");
+    assert!(whole.entries.values().map(|entry| entry.line.as_str()).eq(expected), "lines come and go");
+    for entry in whole.entries.values() {
+        assert!(!entry.file.contains('/') && entry.file != "..", "a file lies in the directory of its index");
     }
 }
 
@@ -317,6 +364,17 @@ mod tests {
             assert!(vsm.find("Stat", None).is_none());
             assert!(vsm.is_listed(serial));
         }
+    }
+
+    #[test]
+    fn an_index_of_a_hundred_thousand_lines_that_go_again_is_read_at_once() {
+        let mut index = Index::new(PathBuf::from("/"), Publisher::Worker);
+        let lines = |sign| (0..100_000).map(move |number| format!("{sign} f{number} 0 8 Stat VBE.v.b{number}\n"));
+        let start = std::time::Instant::now();
+        index.apply(&lines('+').chain(lines('-')).collect::<String>());
+        assert!(index.entries.is_empty() && index.places.is_empty());
+        // It took minutes when every line was sought among all.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     #[test]
