@@ -101,7 +101,7 @@ impl Journal {
         }
         let mut end = read_u64(&file, START_AT)?;
         let mut next_sequence = read_u64(&file, FLOOR_AT)?.max(1);
-        if end < HEADER_BYTES {
+        if !(HEADER_BYTES..=file_bytes).contains(&end) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal"));
         }
         let (mut entries, mut previous) = (VecDeque::new(), 0);
@@ -130,6 +130,8 @@ impl Journal {
         }
         let mut state = self.state.lock();
         let sequence = state.next_sequence;
+        // Only a damaged journal has such numbers; one that began anew would bring back what was banned.
+        let next_sequence = sequence.checked_add(1).ok_or(io::ErrorKind::InvalidData)?;
         let padded = (entry.len() as u64).next_multiple_of(8);
         let mut image = Vec::with_capacity((ENTRY_HEADER_BYTES + padded) as usize);
         image.extend_from_slice(&(entry.len() as u32).to_le_bytes());
@@ -145,7 +147,7 @@ impl Journal {
         let at = state.end;
         state.entries.push_back((sequence, at));
         state.end += image.len() as u64;
-        state.next_sequence += 1;
+        state.next_sequence = next_sequence;
         Ok(sequence)
     }
 
@@ -258,6 +260,17 @@ mod tests {
         assert_eq!(reopened(&again).entries().unwrap(), [(101, b"x".to_vec())]);
         use std::os::unix::fs::MetadataExt;
         assert!(again.file.metadata().unwrap().blocks() * 512 <= 4 * PAGE_BYTES, "old blocks are given back");
+    }
+
+    #[test]
+    fn numbers_that_ran_out_are_an_error_and_a_start_beyond_the_end_is_damage() {
+        let journal = Journal::in_memory().unwrap();
+        journal.file.write_all_at(&u64::MAX.to_le_bytes(), FLOOR_AT).unwrap();
+        assert_eq!(reopened(&journal).append(b"x").unwrap_err().kind(), io::ErrorKind::InvalidData);
+        journal.file.write_all_at(&(1u64 << 40).to_le_bytes(), START_AT).unwrap();
+        let again = Journal::open(journal.file.try_clone().unwrap().into());
+        assert_eq!(again.err().unwrap().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(journal.file.metadata().unwrap().len(), HEADER_BYTES, "the file is left alone");
     }
 
     #[test]
