@@ -157,7 +157,8 @@ impl VsmWriter {
     /// Whatever the file system reports.
     pub fn remove(&self, segment: &Segment) -> io::Result<()> {
         let mut state = self.0.state.lock();
-        let Some(position) = state.lines.iter().position(|line| *line == segment.0.line) else { return Ok(()) };
+        // What came last goes first, mostly: the backends of a VCL may be many.
+        let Some(position) = state.lines.iter().rposition(|line| *line == segment.0.line) else { return Ok(()) };
         let line = state.lines.remove(position);
         if state.removals < REMOVALS_MAX || state.removals < state.lines.len() / 2 {
             state.removals += 1;

@@ -69,11 +69,24 @@ impl Statistics {
     pub fn add_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> io::Result<()> {
         let mut published = Vec::with_capacity(backends.len());
         for backend in backends {
-            let section = self.publisher.publish(&counter::VBE, &format!("VBE.{}", backend.display_name()))?;
-            published.push((Arc::clone(backend), section));
+            match self.publisher.publish(&counter::VBE, &format!("VBE.{}", backend.display_name())) {
+                Ok(section) => published.push((Arc::clone(backend), section)),
+                Err(error) => {
+                    self.withdraw(published);
+                    return Err(error);
+                }
+            }
         }
         self.backends.borrow_mut().insert(vcl.to_owned(), published);
         Ok(())
+    }
+
+    /// Takes sections away, the last first: that one is found soonest.
+    fn withdraw(&self, published: Vec<Published>) {
+        for (_, section) in published.into_iter().rev() {
+            // A section that can't be removed stays as it is until the next worker.
+            let _ = self.publisher.withdraw(section);
+        }
     }
 
     /// Adds a backend that has come while its VCL runs; nothing happens when it is there.
@@ -148,10 +161,8 @@ impl Statistics {
 
     /// Removes the backends of a VCL that is gone.
     pub fn remove_backends(&self, vcl: &str) {
-        for (_, section) in self.backends.borrow_mut().remove(vcl).into_iter().flatten() {
-            // A section that can't be removed stays as it is until the next worker.
-            let _ = self.publisher.withdraw(section);
-        }
+        let published = self.backends.borrow_mut().remove(vcl);
+        self.withdraw(published.unwrap_or_default());
     }
 
     /// Writes the sums of this moment.
@@ -209,4 +220,52 @@ impl Statistics {
 /// The elements of section SMA in order.
 fn usage(usage: &Usage) -> [u64; 7] {
     [usage.c_req, usage.c_fail, usage.c_bytes, usage.c_freed, usage.g_alloc, usage.g_bytes, usage.g_space]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::read::vsm::Vsm;
+    use shm::vsm::{WORKER_DIRECTORY, recreate_directory};
+    use store::Store;
+    use vcl_run::program::{BackendDefinition, Endpoint};
+
+    fn backend(name: &str) -> Arc<Backend> {
+        let definition = BackendDefinition {
+            name: name.to_owned(),
+            endpoint: Endpoint::None,
+            host: String::new(),
+            port: String::new(),
+            host_header: String::new(),
+            connect_timeout: None,
+            first_byte_timeout: None,
+            between_bytes_timeout: None,
+            max_connections: 0,
+            proxy_header: 0,
+            preamble: Vec::new(),
+            probe: None,
+        };
+        Backend::new("v", definition, None, 0.0)
+    }
+
+    #[test]
+    fn a_vcl_whose_counters_have_no_room_leaves_none_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(WORKER_DIRECTORY);
+        recreate_directory(&path, 0o755).unwrap();
+        let storages = Storages::of(&[Store::in_memory(1 << 20).unwrap()]);
+        let statistics = Statistics::publish(&VsmWriter::create(&path).unwrap(), &storages, 1, 0.0).unwrap();
+        let mut reader = Vsm::new(directory.path());
+        let mut listed = move || {
+            reader.poll();
+            reader.entries().filter(|entry| entry.ident.starts_with("VBE.")).count()
+        };
+        // A name that an index cannot hold stands for a file system or an address space that is full.
+        assert!(statistics.add_backends("v", &[backend("a"), backend("b"), backend("c d")]).is_err());
+        assert_eq!(listed(), 0);
+        statistics.add_backends("v", &[backend("a"), backend("b")]).unwrap();
+        assert_eq!(listed(), 2);
+        statistics.remove_backends("v");
+        assert_eq!(listed(), 0);
+    }
 }
