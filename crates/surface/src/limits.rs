@@ -44,6 +44,10 @@ pub const VCL_SOURCES_MAX: usize = 10_000;
 pub const VCL_GLOB_ENTRIES_MAX: usize = 1_000_000;
 /// Longest pattern of an `include +glob`, in bytes: the longest path that Linux takes.
 pub const VCL_GLOB_PATTERN_BYTES_MAX: usize = 4096;
+/// Most tokens (words, numbers, strings and signs) of one VCL; a token and what is made of it take up to 160 bytes.
+pub const VCL_TOKENS_MAX: usize = 16 << 20;
+/// Most things that are no token after which the compiler reads no further.
+pub const VCL_NO_TOKENS_MAX: usize = 100_000;
 /// Most messages kept of one VCL compilation; the others are counted.
 pub const VCL_MESSAGES_MAX: usize = 1_000;
 /// Most memory that the global variables of the VMOD `var` take, in bytes.

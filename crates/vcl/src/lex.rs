@@ -1,9 +1,11 @@
 //! Text to tokens.
 //!
-//! Never gives up: what cannot be a token is reported once and skipped. Source: the lexical rules of VCL 4.1.
+//! What cannot be a token is reported once and skipped; a text of nothing but that, or of more tokens than are taken, is not
+//! read to its end. Source: the lexical rules of VCL 4.1.
 
 use crate::source::{Kind, Sign, Sources, Token};
 use surface::diagnostic::Code;
+use surface::limits::{VCL_NO_TOKENS_MAX, VCL_TOKENS_MAX};
 use surface::vmod::foreign;
 
 /// What is wrong with a piece of text.
@@ -20,7 +22,8 @@ pub(crate) struct LexError {
 /// Cuts one source; the tokens do not end in [`Kind::End`].
 pub(crate) fn lex(sources: &Sources, source: u32, errors: &mut Vec<LexError>) -> Vec<Token> {
     let text = sources.files[source as usize].text.as_slice();
-    let mut lexer = Lexer { text, source, at: 0, tokens: Vec::with_capacity(text.len() / 5), errors };
+    let mut lexer =
+        Lexer { text, source, at: 0, tokens: Vec::with_capacity(VCL_TOKENS_MAX.min(text.len() / 5)), errors };
     lexer.run();
     lexer.tokens
 }
@@ -36,6 +39,12 @@ struct Lexer<'a> {
 impl Lexer<'_> {
     fn run(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
+            if self.tokens.len() >= VCL_TOKENS_MAX {
+                return self.error(Code::SourceTooLarge, "More words and signs than a VCL may have, up to", 1, None);
+            }
+            if self.errors.len() >= VCL_NO_TOKENS_MAX {
+                return;
+            }
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.at += 1,
                 b'#' => self.skip_line(),

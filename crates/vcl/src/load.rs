@@ -10,7 +10,7 @@ use crate::source::{Kind, Sign, Sources, Token};
 use crate::{CompileOptions, SourceText};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
-use surface::limits::{VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX};
+use surface::limits::{VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX, VCL_TOKENS_MAX};
 use surface::vcl::Generation;
 
 /// The tokens of a compilation.
@@ -43,6 +43,7 @@ pub(crate) fn load(
         assumed,
         diagnostics,
         total_bytes: main.text.len(),
+        total_tokens: 0,
         is_full: false,
         syntax: 0,
     };
@@ -53,6 +54,7 @@ pub(crate) fn load(
     }
     let source = loader.sources.add(main.name.to_owned(), main.text.to_vec(), None);
     let frame = loader.frame(source);
+    loader.total_tokens = frame.tokens.len();
     let first = frame.tokens.first().copied();
     let has_version = first.is_some_and(|token| loader.sources.bytes(token) == b"vcl");
     let mut dialect = Dialect::of(Generation::V4);
@@ -89,6 +91,7 @@ struct Loader<'a> {
     assumed: Option<Generation>,
     diagnostics: &'a mut Diagnostics,
     total_bytes: usize,
+    total_tokens: usize,
     /// More was included than is taken; that was said.
     is_full: bool,
     syntax: u8,
@@ -469,6 +472,13 @@ impl Loader<'_> {
         }
         let source = self.sources.add(name, text, Some(path_token));
         let frame = self.frame(source);
+        self.total_tokens = self.total_tokens.saturating_add(frame.tokens.len());
+        if self.total_tokens > VCL_TOKENS_MAX {
+            let text = format!("Too much is included (at most {VCL_TOKENS_MAX} words and signs).");
+            self.error_at(Code::SourceTooLarge, &text, path_token);
+            self.is_full = true;
+            return Ok(None);
+        }
         if let [keyword, number, ..] = frame.tokens[..]
             && self.sources.bytes(keyword) == b"vcl"
             && let Some(version) = self.version(&frame.tokens)

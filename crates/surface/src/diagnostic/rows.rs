@@ -165,7 +165,7 @@ include "newer.vcl";
         code: Code::SourceTooLarge,
         number: "V0006",
         title: r"Too much text",
-        explanation: r"The main text, or all texts together, or their number, is beyond what the compiler takes: 128 MB and 10,000 files. Data of that size belongs into a VMOD or a backend.",
+        explanation: r"The main text, or all texts together, or their number, is beyond what the compiler takes: 128 MB, 10,000 files, 16 million words and signs. Data of that size belongs into a VMOD or a backend.",
         bad: r"vcl 4.1;
 # followed by 128 MB of text
 ",

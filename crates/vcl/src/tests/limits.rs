@@ -2,8 +2,11 @@
 
 use super::{Files, HEAD, compile_with, compiled};
 use crate::exercise::exercise;
+use crate::lex::lex;
+use crate::source::Sources;
 use std::fmt::Write;
-use surface::limits::VCL_NESTING_MAX;
+use surface::diagnostic::Code;
+use surface::limits::{VCL_NESTING_MAX, VCL_NO_TOKENS_MAX, VCL_TOKENS_MAX};
 
 fn nested(open: &str, close: &str, depth: usize) -> String {
     format!("sub vcl_recv {{ {}{} }}", open.repeat(depth), close.repeat(depth))
@@ -77,6 +80,17 @@ include "other.vcl"; sub vcl_hash { hash_data(req.url); } sub vcl_synth { synthe
         changed[at] = [b'}', b'"', b'.', 0xff, b'('][at % 5];
         exercise(&changed);
     }
+}
+
+#[test]
+fn a_text_of_nothing_but_signs_or_nonsense_is_not_read_to_its_end() {
+    let mut sources = Sources::default();
+    let source = sources.add("signs".to_owned(), vec![b';'; VCL_TOKENS_MAX + 10], None);
+    let mut errors = Vec::new();
+    assert_eq!(lex(&sources, source, &mut errors).len(), VCL_TOKENS_MAX);
+    assert_eq!(errors.iter().map(|error| error.code).collect::<Vec<_>>(), [Code::SourceTooLarge]);
+    let error = compiled(&"\u{1}\n".repeat(3 * VCL_NO_TOKENS_MAX)).unwrap_err();
+    assert!(error.hidden <= VCL_NO_TOKENS_MAX, "{}", error.hidden);
 }
 
 #[test]
