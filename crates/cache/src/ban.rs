@@ -60,7 +60,7 @@ pub(crate) struct BanList {
     totals: Arc<Totals>,
 }
 
-fn encode(time: f64, specification: &BanSpecification) -> Vec<u8> {
+pub(crate) fn encode(time: f64, specification: &BanSpecification) -> Vec<u8> {
     let mut entry = time.to_le_bytes().to_vec();
     for word in specification.words() {
         entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
@@ -70,7 +70,7 @@ fn encode(time: f64, specification: &BanSpecification) -> Vec<u8> {
 }
 
 /// Reads an entry of the journal. One that cannot be read bans everything older than itself: better empty than wrong.
-fn decode(entry: &[u8]) -> (f64, BanSpecification) {
+pub(crate) fn decode(entry: &[u8]) -> (f64, BanSpecification) {
     let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
     let time = f64::from_le_bytes(*time);
     let mut words = Vec::new();

@@ -19,6 +19,7 @@
 mod ban;
 mod busy;
 mod eviction;
+pub mod exercise;
 mod lookup;
 mod removal;
 mod settings;

@@ -9,6 +9,7 @@
 
 pub mod accept;
 pub mod dial;
+pub mod exercise;
 pub mod options;
 pub mod proxy_header;
 pub mod resolve;

@@ -12,6 +12,7 @@
 pub mod conditional;
 pub mod date;
 pub mod encoding;
+pub mod exercise;
 pub mod filter;
 mod lifetime;
 pub mod list;

@@ -474,8 +474,7 @@ impl Heap {
         own - units
     }
 
-    /// Checks every invariant; for tests.
-    #[cfg(test)]
+    /// Checks every invariant; for tests and the fuzzer.
     pub(crate) fn check(&self, memory: &Memory) {
         use std::collections::HashSet;
         let geometry = self.geometry;

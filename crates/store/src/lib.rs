@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 mod attributes;
+pub mod exercise;
 mod heap;
 mod journal;
 mod layout;

@@ -289,7 +289,7 @@ impl Inner {
         self.cells(flags).c_freed.fetch_add(self.geometry.byte(units), Relaxed);
     }
 
-    #[cfg(test)]
+    /// Panics where the heap contradicts itself; for tests and the fuzzer.
     pub(crate) fn check(&self) {
         self.heap.lock().check(&self.memory);
     }

@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod administration;
+pub mod exercise;
 mod follow;
 mod histogram;
 mod line;

@@ -94,6 +94,10 @@ impl Printer<'_, '_> {
     fn number(&mut self, value: Option<&[u8]>, missing: &str) {
         match value {
             None if self.json => self.out.push(b'0'),
+            // What a damaged log says in place of a number must not break the line.
+            Some(value) if self.strict && serde_json::from_slice::<serde_json::Number>(value).is_err() => {
+                self.out.push(b'0');
+            }
             _ => self.text(value, missing),
         }
     }

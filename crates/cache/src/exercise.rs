@@ -1,0 +1,31 @@
+//! The entry of the fuzz target: arbitrary bytes as a ban expression, of VCL and of the CLI, and as an entry of the journal.
+//!
+//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+
+use crate::ban::specification::BanSpecification;
+use crate::ban::{decode, encode};
+
+/// Reads `bytes` as what they can be.
+///
+/// # Panics
+/// When a ban is refused without a message, when what is shown of one is another ban, or when one comes out of the journal
+/// otherwise than it went in.
+pub fn ban(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let words: Vec<&str> = text.split(' ').collect();
+    for parsed in [BanSpecification::parse_text(&text), BanSpecification::parse(&words)] {
+        match parsed {
+            Ok(ban) => {
+                assert!(ban.has_request_tests() || ban.has_object_tests(), "a ban bans something");
+                assert_eq!(decode(&encode(1.5, &ban)), (1.5, ban.clone()));
+                if let Ok(again) = BanSpecification::parse_text(ban.text()) {
+                    assert_eq!(again.text(), ban.text());
+                }
+            }
+            Err(message) => assert!(!message.is_empty(), "a refusal has a message"),
+        }
+    }
+    // Better empty than wrong: what cannot be read bans everything, and only what is empty bans nothing.
+    let (_, read) = decode(bytes);
+    assert!(!read.is_nothing() || bytes.len() < 12);
+}

@@ -1,0 +1,129 @@
+//! The entry of the fuzz target: arbitrary headers of a request and a response through everything that reads headers.
+//!
+//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+
+use crate::filter::{Class, copy_filtered};
+use crate::range::{RangeResult, check_backend, content_range, resolve};
+use crate::{
+    HttpPolicy, LifetimeDefaults, conditional, date, encoding, lifetime, lifetime_of_pass, list, revalidate, vary,
+};
+use message::Message;
+
+/// The clock, in seconds since 1970.
+const NOW: f64 = 1.7e9;
+
+/// Takes the first two bytes for a status and the length of a body, and what follows for the lines of a request's headers,
+/// an empty line, and those of a response.
+///
+/// # Panics
+/// When a range lies outside of the body, a life is no number, a date changes when it is written and read again, a variant does
+/// not match the request that it was made for, or a header gets past a filter that it did not get past before.
+pub fn exercise(bytes: &[u8]) {
+    let [status, length, text @ ..] = bytes else { return };
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let mut request = message_of(&mut lines);
+    let mut response = message_of(&mut lines);
+    response.set_status([200, 203, 204, 206, 301, 302, 304, 307, 404, 416, 500, 503][usize::from(*status) % 12]);
+    let length = (*length < 0xf0).then(|| u64::from(*length) * u64::from(*length));
+    headers(&request);
+    headers(&response);
+    ranges(&request, &response, length);
+    lives(&response);
+    variants(&request, &response, text);
+    let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0);
+    let _ = encoding::accepts_gzip(&request);
+    encoding::weaken_etag(&mut response);
+    let weak = response.get("ETag").map(<[u8]>::to_vec);
+    encoding::weaken_etag(&mut response);
+    assert_eq!(response.get("ETag").map(<[u8]>::to_vec), weak, "a weak tag stays as it is");
+    filters(&request);
+    filters(&response);
+    if revalidate::is_possible(&response) {
+        revalidate::conditions(&response, &mut request);
+        assert!(request.has("If-None-Match") || request.has("If-Modified-Since"));
+    }
+    let mut merged = request.clone();
+    revalidate::merge(&response, &mut merged);
+    assert!(
+        response.headers().all(|header| merged.has(&String::from_utf8_lossy(header.name()))),
+        "nothing stored is lost"
+    );
+}
+
+fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
+    let mut message = Message::new();
+    message.set_protocol(b"HTTP/1.1");
+    for line in lines.take_while(|line| !line.is_empty()) {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        // The codec lets nothing else through.
+        if !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
+            message.append(name, value);
+        }
+    }
+    message
+}
+
+fn headers(message: &Message) {
+    for header in message.headers() {
+        if let Some(seconds) = date::parse(header.value()) {
+            let mut text = [0; 29];
+            date::format(seconds, &mut text);
+            assert_eq!(date::parse(&text), Some(seconds), "{}", String::from_utf8_lossy(header.value()));
+        }
+        let members: Vec<&[u8]> = list::members(header.value()).collect();
+        let joined = members.join(&b", "[..]);
+        assert!(list::members(&joined).eq(members.iter().copied()), "a list is the same when it is written anew");
+        let _ = list::directive(header.value(), "max-age");
+    }
+}
+
+fn ranges(request: &Message, response: &Message, length: Option<u64>) {
+    let Some(range) = request.get("Range") else { return };
+    if let RangeResult::Part { first, last } = resolve(range, request.get("If-Range"), response, length) {
+        assert!(first <= last && length.is_some_and(|length| last < length));
+        // What we would say to a client that asked so is what we take from a backend.
+        let mut value = Vec::new();
+        content_range(first, last, length, &mut value);
+        let mut part = Message::new();
+        part.set_status(206);
+        part.set("Content-Range", &value);
+        assert_eq!(check_backend(request, &part, Some(last - first + 1)), Ok(()));
+    }
+    let _ = check_backend(request, response, length);
+}
+
+fn lives(response: &Message) {
+    let defaults = LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0 };
+    let of = |policy| lifetime(policy, response.status(), response, NOW, &defaults);
+    for life in
+        [of(HttpPolicy::Varnish), of(HttpPolicy::Varnish3), of(HttpPolicy::Varnish2), lifetime_of_pass(response, NOW)]
+    {
+        for seconds in [life.origin, life.ttl, life.grace, life.keep, life.age_seconds] {
+            assert!(seconds.is_finite(), "{life:?}");
+        }
+        assert!(life.age_seconds >= 0.0 && life.grace >= 0.0 && life.keep >= 0.0, "{life:?}");
+    }
+}
+
+fn variants(request: &Message, response: &Message, key: &[u8]) {
+    for gzip_support in [false, true] {
+        // A key from a damaged arena.
+        let _ = vary::matches(key, request, gzip_support);
+        let _ = vary::of_request(key, request);
+        if let Ok(Some(key)) = vary::encode(response, request, gzip_support) {
+            assert!(vary::matches(&key, request, gzip_support), "a variant is for the request it was made for");
+            assert_eq!(vary::of_request(&key, request), Some(key));
+        }
+    }
+}
+
+fn filters(message: &Message) {
+    for class in [Class::Pass, Class::Fetch, Class::InsertStored, Class::StorePass, Class::Deliver] {
+        let (mut once, mut twice) = (Message::new(), Message::new());
+        copy_filtered(message, &mut once, class);
+        copy_filtered(&once, &mut twice, class);
+        assert!(once.header_count() <= message.header_count());
+        assert!(once.headers().eq(twice.headers()), "what has passed a filter passes it again");
+    }
+}
