@@ -160,14 +160,15 @@ impl RequestReader {
     }
 
     fn document_line(&mut self, mut document: Document, line: Vec<u8>) -> Option<Request> {
+        // Before the token is looked for: what counts must not depend on how much of the line has arrived.
+        if document.text.len().saturating_add(line.len()) > self.limit_bytes {
+            return self.too_long();
+        }
         if line == document.token.as_bytes() {
             let text = String::from_utf8(document.text)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             document.command.words.push(text);
             return Some(Request::Command(document.command));
-        }
-        if document.text.len().saturating_add(line.len()) > self.limit_bytes {
-            return self.too_long();
         }
         document.text.extend_from_slice(&line);
         document.text.push(b'\n');
@@ -227,5 +228,8 @@ mod tests {
         assert_eq!(read(&endless, 300, 80), [Request::TooLong]);
         let document = [b"a b << E\n".to_vec(), b"0123456789\n".repeat(20)].concat();
         assert_eq!(read(&document, 5, 80), [Request::TooLong]);
+        for piece in [1, 100] {
+            assert_eq!(read(b"a << LONG\n01234\nLONG\n", piece, 9), [Request::TooLong], "in pieces of {piece}");
+        }
     }
 }
