@@ -9,7 +9,7 @@ use surface::vcl::Generation;
 const BACKEND: &str = "backend default { .host = \"192.0.2.1\"; .port = \"80\"; }\n";
 
 fn with_options<T>(files: &Files, run: impl FnOnce(&CompileOptions<'_>) -> T) -> T {
-    let storages = ["s0".to_owned(), "Transient".to_owned()];
+    let storages = ["s0".to_owned(), "s1".to_owned(), "Transient".to_owned()];
     run(&CompileOptions { err_unref: false, storages: &storages, resolver: &Hosts, files, ..CompileOptions::default() })
 }
 
