@@ -87,6 +87,8 @@ fn answer(request: &OriginRequest, count: usize) -> Vec<u8> {
         "/short" => ("200 OK", "Cache-Control: max-age=5\r\n"),
         "/zero" => ("200 OK", "Cache-Control: max-age=0\r\n"),
         "/stale" => ("200 OK", "Cache-Control: max-age=5, stale-while-revalidate=3600\r\n"),
+        "/flaky" if count == 2 => ("500 Oops", ""),
+        "/flaky" => ("200 OK", "Cache-Control: max-age=5\r\n"),
         "/broken" => return b"nonsense\r\n\r\n".to_vec(),
         _ => ("200 OK", "X-Powered-By: tests\r\nServer: origin\r\n"),
     };
@@ -321,6 +323,26 @@ sub vcl_error {
     return (deliver);
 }
 "#,
+    );
+}
+
+#[test]
+fn saint_mode_serves_what_is_stale_and_asks_no_more() {
+    check_requests(
+        &format!(
+            "{BACKEND}sub vcl_fetch {{
+                if (beresp.status == 500) {{ set beresp.saintmode = 20s; return (restart); }}
+                set beresp.grace = 1h;
+            }}\n"
+        ),
+        &[
+            (0, "GET", "/flaky", ""),
+            (6, "GET", "/flaky", ""),
+            (1, "GET", "/flaky", ""),
+            (0, "GET", "/plain", ""),
+            (30, "GET", "/flaky", ""),
+            (0, "GET", "/flaky", ""),
+        ],
     );
 }
 

@@ -14,6 +14,7 @@ mod declaration;
 mod edit;
 mod expression;
 mod frame;
+mod kinds;
 mod names;
 mod statement;
 mod tables;
@@ -28,6 +29,7 @@ use crate::tree::{At, Block, Declaration, ExpressionKind, Statement, Sub};
 use crate::{CompileError, CompileOptions, SourceText, compile};
 use edit::{Edits, Row};
 use frame::Surroundings;
+use kinds::NameOf;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use surface::diagnostic::Code;
 use surface::vcl::{Generation, METHODS, Method};
@@ -73,7 +75,13 @@ pub fn migrate(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
     };
     let user = parse::parse(&loaded.sources, &loaded.tokens, 0, loaded.dialect, &mut diagnostics);
     let builtin = parse::parse(&loaded.sources, &loaded.tokens, loaded.builtin, loaded.dialect, &mut diagnostics);
-    let mut migration = Migration { loaded: &loaded, user: &user, builtin: &builtin, known: Knowledge::default() };
+    let mut migration = Migration {
+        loaded: &loaded,
+        user: &user,
+        builtin: &builtin,
+        known: Knowledge::default(),
+        storages: options.storages,
+    };
     // The first pass finds out what the parts need of each other; the second knows it, and finds out the same.
     migration.known = migration.write().1;
     let (text, _, found) = migration.write();
@@ -115,6 +123,8 @@ struct Migration<'a> {
     user: &'a Tree,
     builtin: &'a Tree,
     known: Knowledge,
+    /// The storages that there are.
+    storages: &'a [String],
 }
 
 /// The methods whose old built-in subroutine differs from that of VCL 4.1.
@@ -163,7 +173,7 @@ impl<'a> Migration<'a> {
                     writer.edits = Edits::default();
                     top.rewrite(first, last, written);
                     if let Declaration::Backend(backend) = other {
-                        let name = writer.row.text(backend.name.first).to_owned();
+                        let name = writer.name_now(NameOf::Backend, writer.row.text(backend.name.first));
                         if let Some(saint) = writer.saint(&name, backend.fields.as_deref().unwrap_or(&[])) {
                             top.after(last, &saint);
                         }
@@ -212,7 +222,8 @@ impl<'a> Migration<'a> {
                     let policy = self.loaded.dialect.directors.iter().find(|(known, _)| *known == word);
                     if let Some(&(_, policy)) = policy {
                         let suffix = Writer::suffix_of(&row, director);
-                        directors.insert(name.clone(), Director { policy, suffix });
+                        let tries = Writer::tries_of(&row, director);
+                        directors.insert(name.clone(), Director { policy, suffix, tries });
                     }
                 }
                 _ => {}
@@ -226,12 +237,15 @@ impl<'a> Migration<'a> {
         }
         // Sooner or later a name stands for one thing alone.
         let mut aliases = HashMap::new();
-        let used = imported.iter().map(String::as_str).chain(["std", "purge", "directors", "saintmode"]);
+        let used = imported.iter().map(String::as_str).chain(["std", "purge", "directors", "saintmode", "dynamic"]);
         for vmod in used.filter(|vmod| names.contains(*vmod)) {
             aliases.insert(vmod.to_owned(), format!("{vmod}_vmod"));
         }
+        let renamed = kinds::renamed(&row, &self.user.declarations);
         Writer {
             row,
+            renamed,
+            storages: self.storages,
             dialect: self.loaded.dialect,
             language: self.loaded.dialect.language,
             directors,
@@ -478,6 +492,15 @@ impl<'a> Migration<'a> {
 
     /// What was used when the VCL named no backend: the first of all backends and directors, or the one called so.
     fn default_backend(&self, writer: &Writer<'_>) -> Option<(String, bool)> {
+        let (name, is_director) = self.default_name(writer)?;
+        Some((
+            writer.backend_value(name, "req").unwrap_or_else(|| writer.name_now(NameOf::Backend, name)),
+            is_director || writer.known.blacklists,
+        ))
+    }
+
+    /// Its name, and whether it is a director.
+    fn default_name<'w>(&self, writer: &'w Writer<'_>) -> Option<(&'w str, bool)> {
         let mut default = None;
         for declaration in &self.user.declarations {
             let (name, director) = match declaration {
@@ -490,11 +513,7 @@ impl<'a> Migration<'a> {
                 default = Some((name, director));
             }
         }
-        let (name, is_director) = default?;
-        Some((
-            writer.backend_value(name, "req").unwrap_or_else(|| name.to_owned()),
-            is_director || writer.known.blacklists,
-        ))
+        default
     }
 
     fn assemble(
@@ -536,7 +555,21 @@ impl<'a> Migration<'a> {
         }
         let std = writer.aliases.get("std").cloned().unwrap_or_else(|| "std".to_owned());
         let default_backend = self.default_backend(&writer);
-        let around = Surroundings { generation, defaults, std: &std, default_backend };
+        let default_late = self.default_name(&writer).map(|(name, _)| name.to_ascii_lowercase());
+        let around = Surroundings {
+            generation,
+            defaults,
+            std: &std,
+            default_late: default_late.filter(|name| writer.late_directors().contains(name)),
+            default_backend,
+            late: writer
+                .late_directors()
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), writer.backend_value(&name, "bereq")?)))
+                .collect(),
+            healthy: writer.healthy(&std, "req.backend_hint", "req"),
+            again: writer.asked_again(),
+        };
         let mut prologue = String::new();
         if is_old || known.sets_esi {
             prologue = frame::prologue(&known, &around);

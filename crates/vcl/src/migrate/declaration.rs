@@ -1,10 +1,11 @@
 //! Declarations: backends, probes, access lists, directors, imports.
 
+use super::kinds::NameOf;
 use super::tables::DURATION_FIELDS;
 use super::writer::Writer;
 use crate::dialect::DirectorPolicy;
 use crate::source::{Kind, Sign};
-use crate::tree::{Acl, At, Backend, Director, Field, FieldValue, Import, Probe};
+use crate::tree::{Acl, At, Backend, Director, Field, FieldValue, Import, Name, Probe};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
@@ -28,8 +29,19 @@ impl Writer<'_> {
         }
     }
 
+    /// Writes the name that a declaration has now.
+    fn rename(&mut self, kind: NameOf, name: Name) {
+        let old: String = (name.first..=name.last).map(|index| self.row.text(index)).collect();
+        let new = self.name_now(kind, &old);
+        if new != old {
+            self.listed(name.first, &format!("{old} is called {new}: the name is not free in VCL 4.1"));
+            self.edits.replace(name.first, name.last, new);
+        }
+    }
+
     /// An entry whose address goes beyond its mask was accepted.
     pub(super) fn acl(&mut self, acl: &Acl) {
+        self.rename(NameOf::Acl, acl.name);
         let beyond = acl.entries.iter().any(|entry| {
             let Some((_, bits)) = entry.mask else { return false };
             let host = String::from_utf8_lossy(self.row.sources.content(self.row.token(entry.host))).into_owned();
@@ -47,12 +59,14 @@ impl Writer<'_> {
     }
 
     pub(super) fn backend(&mut self, backend: &Backend) {
+        self.rename(NameOf::Backend, backend.name);
         if let Some(fields) = &backend.fields {
             self.fields(fields);
         }
     }
 
     pub(super) fn probe(&mut self, probe: &Probe) {
+        self.rename(NameOf::Probe, probe.name);
         self.probe_fields(&probe.fields);
     }
 
@@ -93,6 +107,13 @@ impl Writer<'_> {
             }
             match &field.value {
                 FieldValue::Fields(inner) => self.probe_fields(inner),
+                FieldValue::Tokens(first, _) if name == "probe" => {
+                    let old = self.row.text(*first);
+                    let new = self.name_now(NameOf::Probe, old);
+                    if new != old {
+                        self.edits.replace(*first, *first, new);
+                    }
+                }
                 FieldValue::Tokens(first, end) => self.duration_field(name, *first, *end),
             }
         }

@@ -1,5 +1,6 @@
 //! Expressions: names, strings that stand behind each other, numbers without a unit, patterns of old.
 
+use super::kinds::NameOf;
 use super::tables::{Fate, Use};
 use super::writer::{Context, Found, NewName, Writer};
 use crate::source::{Kind, Sign};
@@ -90,7 +91,13 @@ impl Writer<'_> {
             match &right.kind {
                 ExpressionKind::Text => self.text_literal(right.first, true),
                 // The name of an access list.
-                ExpressionKind::Path(path) if path.segments.len() == 1 => {}
+                ExpressionKind::Path(path) if path.segments.len() == 1 => {
+                    let old = self.row.text(path.first());
+                    let new = self.name_now(NameOf::Acl, old);
+                    if new != old {
+                        self.edits.replace(path.first(), path.last(), new);
+                    }
+                }
                 _ => self.expression(right, context, statement),
             }
             return;
@@ -165,6 +172,16 @@ impl Writer<'_> {
             self.vmod_call(path);
             self.arguments(&path.segments, context, statement);
             return;
+        }
+        if let [storage, name, property] = &path.segments[..]
+            && self.dialect.forms.storages_by_name
+            && self.row.text(storage.name) == "storage"
+            && !self.storages.iter().any(|known| known == self.row.text(name.name))
+        {
+            let text = format!("there is no storage {}: it reads as nothing", self.row.text(name.name));
+            self.note(statement, &text);
+            let value = if self.row.text(property.name) == "happy" { "false" } else { "0" };
+            return self.edits.replace(path.first(), path.last(), value);
         }
         let Some(found) = self.variable(path, context.old, Use::Read) else {
             if let [segment] = &path.segments[..]

@@ -17,6 +17,14 @@ pub(super) struct Surroundings<'a> {
     pub(super) std: &'a str,
     /// What is used when the VCL names no backend, and whether it is a director.
     pub(super) default_backend: Option<(String, bool)>,
+    /// The name of that when it is a director that is asked when the backend is needed.
+    pub(super) default_late: Option<String>,
+    /// Those directors by name, with what they are asked.
+    pub(super) late: Vec<(String, String)>,
+    /// Whether the backend of a request is well.
+    pub(super) healthy: String,
+    /// Directors that are asked for another member when one gives no connection, and how often.
+    pub(super) again: (Vec<String>, u32),
 }
 
 /// The imports that the text needs and does not have.
@@ -75,8 +83,8 @@ pub(super) fn prologue(known: &Knowledge, around: &Surroundings) -> String {
         "vcl_backend_response",
         &response,
     );
-    let error = if is_old { "return (abandon);" } else { "" };
-    sub(&mut out, "An error of the backend is the client's: vcl_synth makes its page.", "vcl_backend_error", error);
+    let error = if is_old { backend_error(known, around) } else { String::new() };
+    sub(&mut out, "An error of the backend is the client's: vcl_synth makes its page.", "vcl_backend_error", &error);
     sub(&mut out, "", "vcl_deliver", &deliver(known, around));
     let mut page = String::new();
     if is_old {
@@ -90,7 +98,7 @@ pub(super) fn prologue(known: &Knowledge, around: &Surroundings) -> String {
     out
 }
 
-fn carriers_to_fetch(known: &Knowledge) -> Vec<String> {
+fn carriers_to_fetch(known: &Knowledge, around: &Surroundings) -> Vec<String> {
     let mut names: Vec<String> = known.to_backend_fetch.iter().map(|what| carrier("bereq", what)).collect();
     names.extend(known.to_delivery.iter().map(|header| carrier("obj", &format!("http.{header}"))));
     names.extend(known.hidden().iter().map(|what| carrier("was", what)));
@@ -102,6 +110,9 @@ fn carriers_to_fetch(known: &Knowledge) -> Vec<String> {
     }
     if known.restarts {
         names.push("migrate-grace".to_owned());
+    }
+    if !around.late.is_empty() {
+        names.push("migrate-director".to_owned());
     }
     names
 }
@@ -120,11 +131,17 @@ fn recv(known: &Knowledge, around: &Surroundings, rolled_back: bool) -> String {
             writeln!(body, "        set req.grace = {}.duration(req.http.migrate-grace + \"s\", 365d);", around.std);
         body += "    }\n}\n";
     }
-    for name in carriers_to_fetch(known) {
+    for name in carriers_to_fetch(known, around) {
         let _ = writeln!(body, "unset req.http.{name};");
     }
     if let Some((value, true)) = around.default_backend.as_ref().filter(|_| !rolled_back) {
         let _ = writeln!(body, "set req.backend_hint = {value};");
+    }
+    if let Some(name) = &around.default_late {
+        let _ = writeln!(body, "set req.http.migrate-director = \"{name}\";");
+    }
+    if known.blacklists && !rolled_back {
+        body += "if (req.restarts == 0) {\n    unset req.http.migrate-stale;\n}\n";
     }
     if known.reads_restarts {
         body += "set req.http.migrate-restarts = req.restarts;\n";
@@ -145,7 +162,8 @@ fn hash(known: &Knowledge, around: &Surroundings) -> String {
     if around.defaults.no_grace {
         return "set req.grace = 0s;\n".to_owned();
     }
-    let mut body = format!("if ({}.healthy(req.backend_hint)) {{\n", around.std);
+    let unless = if known.blacklists { " && !req.http.migrate-stale" } else { "" };
+    let mut body = format!("if ({}{unless}) {{\n", around.healthy);
     if known.restarts {
         body += "    set req.http.migrate-grace = req.grace;\n";
     }
@@ -166,7 +184,9 @@ if (bereq.http.X-Forwarded-For) {
 
 /// A request was piped as it came.
 fn pipe(known: &Knowledge, around: &Surroundings) -> String {
-    let mut names = carriers_to_fetch(known);
+    let mut names = carriers_to_fetch(known, around);
+    // It is read below.
+    names.retain(|name| name != "migrate-director");
     names.extend(known.reads_restarts.then(|| "migrate-restarts".to_owned()));
     names.extend(known.restarts_in_fetch.then(|| "migrate-status".to_owned()));
     let mut body: String = names.iter().map(|name| format!("unset bereq.http.{name};\n")).collect();
@@ -177,6 +197,20 @@ fn pipe(known: &Knowledge, around: &Surroundings) -> String {
     body += "    unset bereq.http.Connection;\n}\n";
     if !around.defaults.forwards_in_vcl {
         body += FORWARD;
+    }
+    body += &late(around);
+    if !around.late.is_empty() {
+        body += "unset bereq.http.migrate-director;\n";
+    }
+    body
+}
+
+/// Asks the directors that were asked when the backend was needed.
+fn late(around: &Surroundings) -> String {
+    let mut body = String::new();
+    for (name, value) in &around.late {
+        let _ =
+            writeln!(body, "if (bereq.http.migrate-director == \"{name}\") {{\n    set bereq.backend = {value};\n}}");
     }
     body
 }
@@ -201,6 +235,9 @@ fn before_fetch(known: &Knowledge, around: &Surroundings, hides: bool) -> String
 
 fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
     let mut body = String::new();
+    if around.again.1 > 0 {
+        body += "if (bereq.retries > 0) {\n    return (fetch);\n}\n";
+    }
     let hidden = known.hidden();
     if !hidden.is_empty() {
         body += "# What vcl_miss and vcl_pass change of the request comes too late for the backend.\n";
@@ -228,8 +265,12 @@ fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
         }
         body += "}\n";
     }
-    for name in carriers_to_fetch(known) {
+    body += &late(around);
+    for name in carriers_to_fetch(known, around) {
         let _ = writeln!(body, "unset bereq.http.{name};");
+    }
+    if known.blacklists {
+        body += "unset bereq.http.migrate-stale;\n";
     }
     if known.restarts_in_fetch {
         body += "unset bereq.http.migrate-status;\n";
@@ -238,6 +279,28 @@ fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
         body += FORWARD;
     }
     body
+}
+
+fn backend_error(known: &Knowledge, around: &Surroundings) -> String {
+    let mut body = String::new();
+    let (directors, retries) = &around.again;
+    if *retries > 0 {
+        let tests: Vec<String> = directors.iter().map(|value| format!("bereq.backend == {value}")).collect();
+        body += "# A director went on to another member when one gave no connection.\n";
+        let _ = writeln!(
+            body,
+            "if (bereq.retries < {retries} && (bereq.method == \"GET\" || bereq.method == \"HEAD\") && ({})) {{",
+            tests.join(" || ")
+        );
+        body += "    return (retry);\n}\n";
+    }
+    if known.blacklists {
+        body += "# What is stale was good enough while the backend is left alone.\n";
+        let _ = writeln!(body, "if (!bereq.uncacheable && !{}.healthy(bereq.backend)) {{", around.std);
+        body += "    set beresp.http.migrate-sick = \"true\";\n    set beresp.ttl = 0s;\n    set beresp.grace = 0s;\n";
+        body += "    set beresp.uncacheable = true;\n    return (deliver);\n}\n";
+    }
+    body + "return (abandon);\n"
 }
 
 fn backend_response(known: &Knowledge, around: &Surroundings) -> String {
@@ -303,6 +366,11 @@ fn carriers_to_client(known: &Knowledge) -> Vec<String> {
 
 fn deliver(known: &Knowledge, around: &Surroundings) -> String {
     let mut body = String::new();
+    if known.blacklists {
+        body +=
+            "if (resp.http.migrate-sick) {\n    if (req.http.migrate-stale) {\n        return (synth(503));\n    }\n";
+        body += "    set req.http.migrate-stale = \"true\";\n    return (restart);\n}\n";
+    }
     for what in known.carried().values() {
         let header = carrier("req", what);
         let _ = writeln!(body, "if (resp.http.{header} && obj.hits == 0) {{");

@@ -1,12 +1,17 @@
 //! `director … dns { … }` becomes a `dynamic.director` with an acl of the addresses it may use.
 
 use super::writer::Writer;
+use super::writer::{Context, Found};
 use crate::dialect::DirectorPolicy;
-use crate::tree::{At, Director, Field, FieldValue};
+use crate::tree::{At, Director, Expression, ExpressionKind, Field, FieldValue};
 use std::fmt::Write as _;
+use surface::vcl::Var;
+use surface::vcl::legacy::Means;
 
 /// For how long an answer held that said nothing else.
 const TTL: &str = "60s";
+/// The parameter `max_retries`.
+const RETRIES_MAX: u32 = 4;
 /// The port of the backends of a list.
 const PORT: &str = "\"80\"";
 
@@ -38,8 +43,7 @@ impl Writer<'_> {
         }
         let ttl = director.fields.iter().find(|field| self.row.text(field.name) == "ttl");
         let ttl = ttl.and_then(|field| self.director_value(field)).unwrap_or_else(|| TTL.to_owned());
-        let note =
-            "the dynamic VMOD looks the host up: in the background, and by the Host of the moment when it is chosen";
+        let note = "the dynamic VMOD looks the host up, in the background";
         self.listed(director.keyword, note);
         let mut text = format!("# migrate: {note}\n");
         if !director.members.is_empty() {
@@ -87,8 +91,91 @@ impl Writer<'_> {
         }
     }
 
+    /// How often a member is chosen.
+    pub(super) fn tries_of(row: &super::edit::Row<'_>, director: &Director) -> u32 {
+        let retries = director.fields.iter().find(|field| row.text(field.name) == "retries");
+        let said = retries.and_then(|field| match field.value {
+            FieldValue::Tokens(first, _) => row.text(first).parse().ok(),
+            FieldValue::Fields(_) => None,
+        });
+        said.unwrap_or(director.members.len() as u32)
+    }
+
     /// Whether a director looks names up.
     pub(super) fn looks_up(&self, name: &str) -> bool {
         self.directors.get(&name.to_ascii_lowercase()).is_some_and(|known| known.policy == DirectorPolicy::Dns)
+    }
+}
+
+/// The directors that were asked when the backend was needed, not when VCL named them.
+impl Writer<'_> {
+    /// Whether a director chooses by what may change after it was named.
+    fn chooses_late(&self, director: &super::writer::Director) -> bool {
+        match director.policy {
+            DirectorPolicy::Dns => true,
+            DirectorPolicy::Client => self.known.sets_identity,
+            DirectorPolicy::RoundRobin | DirectorPolicy::Random | DirectorPolicy::Fallback | DirectorPolicy::Hash => {
+                false
+            }
+        }
+    }
+
+    /// Those directors by name, in order.
+    pub(super) fn late_directors(&self) -> Vec<String> {
+        let late = self.directors.iter().filter(|(_, director)| self.chooses_late(director));
+        let mut names: Vec<String> = late.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    /// The name of such a director that an expression is.
+    pub(super) fn late_director(&self, value: &Expression) -> Option<String> {
+        let ExpressionKind::Path(path) = &value.kind else { return None };
+        let name = self.row.text(path.first()).to_ascii_lowercase();
+        let is_late = path.segments.len() == 1 && self.directors.get(&name).is_some_and(|it| self.chooses_late(it));
+        is_late.then_some(name)
+    }
+
+    /// Behind a statement that names a backend: which director it was, for when the backend is needed.
+    pub(super) fn mark_director(&mut self, found: &Found, value: &Expression, context: Context) {
+        let is_backend = found.means == Means::Variable(Var::ReqBackendHint);
+        if !is_backend || context.is_fetch() || self.late_directors().is_empty() {
+            return;
+        }
+        let next = self.next_statement(value.first.saturating_sub(3));
+        let mark = match self.late_director(value) {
+            Some(name) => format!("set req.http.migrate-director = \"{name}\""),
+            None => "unset req.http.migrate-director".to_owned(),
+        };
+        self.edits.after(value.last, &format!("{next}{mark}"));
+    }
+
+    /// Whether the backend of a request is well. A director that looks names up always was.
+    pub(super) fn healthy(&self, std: &str, backend: &str, http: &str) -> String {
+        let tests: Vec<String> = self
+            .late_directors()
+            .iter()
+            .filter(|name| self.looks_up(name))
+            .map(|name| format!("{http}.http.migrate-director == \"{name}\" || "))
+            .collect();
+        match tests.is_empty() {
+            true => format!("{std}.healthy({backend})"),
+            false => format!("({}{std}.healthy({backend}))", tests.concat()),
+        }
+    }
+
+    /// Round-robin and random directors, as expressions, and how often they are asked for another member.
+    pub(super) fn asked_again(&self) -> (Vec<String>, u32) {
+        let mut names: Vec<&String> = self
+            .directors
+            .iter()
+            .filter(|(_, director)| matches!(director.policy, DirectorPolicy::RoundRobin | DirectorPolicy::Random))
+            .filter(|(_, director)| director.tries > 1)
+            .map(|(name, _)| name)
+            .collect();
+        names.sort();
+        let tries = names.iter().filter_map(|name| self.directors.get(*name)).map(|director| director.tries).max();
+        let values = names.iter().filter_map(|name| self.backend_value(name, "bereq")).collect();
+        (values, tries.unwrap_or(1).saturating_sub(1).min(RETRIES_MAX))
     }
 }

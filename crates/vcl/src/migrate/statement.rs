@@ -115,7 +115,7 @@ impl Writer<'_> {
     }
 
     /// What stands between a statement and another that takes its place with it.
-    fn next_statement(&self, place: At) -> String {
+    pub(super) fn next_statement(&self, place: At) -> String {
         let mut first = place;
         while first > 0 && !self.row.begins_line(first) {
             let before = first - 1;
@@ -165,6 +165,12 @@ impl Writer<'_> {
                     self.keep_reason(keyword, object, value.last, context);
                 }
                 self.carry(&found, value.last, context, false);
+                self.mark_director(&found, value, context);
+                if context.is_fetch() && found.means == Means::Variable(Var::BerespGrace) {
+                    let note = "who finds a stale object waits for the new one, together with all who come meanwhile, \
+                                unless the backend is sick";
+                    self.listed(keyword, note);
+                }
             }
             NewName::Nothing => {
                 let end = self.row.semicolon(value.last);

@@ -4,6 +4,7 @@
 //! the end of `vcl_synth`, too, because the pages of errors were delivered like all others.
 
 use super::edit::{Edits, Row};
+use super::kinds::NameOf;
 use super::tables::{BACKEND_SIDE, FATES, FateRow, Use};
 use super::{Note, tables};
 use crate::dialect::{Dialect, DirectorPolicy};
@@ -62,6 +63,8 @@ pub(super) struct Knowledge {
     pub(super) sets_esi: bool,
     pub(super) sets_grace: bool,
     pub(super) rolls_back: bool,
+    /// VCL says who a client is.
+    pub(super) sets_identity: bool,
     /// Backends are left alone for some requests: saint mode.
     pub(super) blacklists: bool,
     /// The client's request restarts, wherever that is said.
@@ -97,6 +100,8 @@ pub(super) struct Director {
     pub(super) policy: DirectorPolicy,
     /// The text of `.suffix`.
     pub(super) suffix: Option<At>,
+    /// How often a member was chosen until one gave a connection.
+    pub(super) tries: u32,
 }
 
 /// A variable, found.
@@ -127,6 +132,10 @@ pub(super) struct Writer<'a> {
     pub(super) directors: HashMap<String, Director>,
     pub(super) backends: BTreeSet<String>,
     pub(super) acls: BTreeSet<String>,
+    /// What is called something else now.
+    pub(super) renamed: HashMap<(NameOf, String), String>,
+    /// The storages that there are.
+    pub(super) storages: &'a [String],
     /// Subroutines by name, of which methods may have several pieces.
     pub(super) subs: HashMap<String, Vec<&'a Sub>>,
     /// What a subroutine is called where it is written in more than one way.
@@ -244,7 +253,7 @@ impl<'a> Writer<'a> {
             }
             Means::Healthy(var) => {
                 let (std, name) = (self.vmod("std"), self.name_of(self.sided(var, context), None));
-                return NewName::Value(format!("{std}.healthy({name})"));
+                return NewName::Value(self.healthy(&std, &name, if context.is_fetch() { "bereq" } else { "req" }));
             }
             Means::True if used == Use::Read => return NewName::Value("true".to_owned()),
             Means::Nothing | Means::Hash if used == Use::Read => {
@@ -294,12 +303,13 @@ impl<'a> Writer<'a> {
     /// Remembers what the client's side reads of the request, and what `vcl_fetch` writes of it.
     pub(super) fn remember(&mut self, found: &Found, context: Context, used: Use) {
         let Means::Variable(var) = found.means else { return };
+        self.found.sets_identity |= var == Var::ClientIdentity && used == Use::Set;
         let name = match (var, &found.header) {
             (Var::ReqHttp, Some(header)) => format!("http.{header}"),
             (Var::ReqUrl, _) => "url".to_owned(),
             (Var::ReqMethod, _) => "method".to_owned(),
             (Var::ReqGrace, _) if used == Use::Set => {
-                self.found.sets_grace = true;
+                self.found.sets_grace |= !context.is_fetch();
                 return;
             }
             _ => return,
@@ -341,9 +351,12 @@ impl<'a> Writer<'a> {
     /// request at hand.
     pub(super) fn backend_value(&self, name: &str, http: &str) -> Option<String> {
         if self.known.blacklists && self.backends.contains(&name.to_ascii_lowercase()) {
-            return Some(format!("{name}_saint.backend()"));
+            return Some(format!("{}_saint.backend()", self.name_now(NameOf::Backend, name)));
         }
-        let director = self.directors.get(&name.to_ascii_lowercase())?;
+        let Some(director) = self.directors.get(&name.to_ascii_lowercase()) else {
+            let new = self.name_now(NameOf::Backend, name);
+            return (new != name).then_some(new);
+        };
         let name = self.director_name(name);
         Some(match director.policy {
             DirectorPolicy::Client => format!("{name}.backend(client.identity)"),
@@ -354,7 +367,10 @@ impl<'a> Writer<'a> {
 
     /// What a director is called: `default` is a name for backends alone.
     pub(super) fn director_name(&self, name: &str) -> String {
-        if name.eq_ignore_ascii_case("default") { "default_director".to_owned() } else { name.to_owned() }
+        match name.eq_ignore_ascii_case("default") {
+            true => "default_director".to_owned(),
+            false => self.name_now(NameOf::Backend, name),
+        }
     }
 
     /// The bytes of a range with the changes made so far.

@@ -150,12 +150,103 @@ sub vcl_fetch { if (req.backend == d) { return (hit_for_pass); } }
         "set req.backend_hint = d.backend(regsub(req.http.Host, \":.*$\", \"\") + \".internal\");",
         "set req.backend_hint = e.backend(regsub(req.http.Host, \":.*$\", \"\"));",
         "if (bereq.backend == d.backend(regsub(bereq.http.Host, \":.*$\", \"\") + \".internal\"))",
+        "set req.http.migrate-director = \"d\";",
+        "    if (bereq.http.migrate-director == \"e\") {\n        set bereq.backend = e.backend(regsub(bereq.http.Host, \":.*$\", \"\"));\n    }\n",
         "    new f = directors.fallback();\n    f.add_backend(default);\n",
     ] {
         assert!(new.contains(part), "{part}\n{new}");
     }
     assert!(found.notes.iter().any(|note| note.text.contains("add those of the members")), "{:?}", found.notes);
     assert!(found.notes.iter().any(|note| note.text.contains("can be no member")), "{:?}", found.notes);
+}
+
+#[test]
+fn a_client_director_is_asked_when_the_backend_is_needed() {
+    let text = r#"
+director by client { { .backend = default; .weight = 1; } }
+sub vcl_recv {
+    set req.backend = by;
+    set client.identity = req.http.X-User;
+    if (req.url == "/") { set req.backend = default; }
+}
+sub vcl_fetch { return (hit_for_pass); }
+"#;
+    let new = text_of(&migrated(&format!("{BACKEND}{text}")));
+    for part in [
+        "    set req.backend_hint = by.backend(client.identity);\n    set req.http.migrate-director = \"by\";\n",
+        "{ set req.backend_hint = default; unset req.http.migrate-director; }",
+        "    if (bereq.http.migrate-director == \"by\") {\n        set bereq.backend = by.backend(client.identity);\n    }\n",
+    ] {
+        assert!(new.contains(part), "{part}\n{new}");
+    }
+}
+
+#[test]
+fn a_member_that_gives_no_connection_is_followed_by_another() {
+    let text = r#"
+backend other { .host = "192.0.2.3"; }
+director d random { .retries = 3; { .backend = default; .weight = 1; } { .backend = other; .weight = 1; } }
+director r round-robin { { .backend = default; } { .backend = other; } }
+director f fallback { { .backend = default; } { .backend = other; } }
+sub vcl_recv { set req.backend = d; if (req.url == "/r") { set req.backend = r; } elseif (req.url == "/f") { set req.backend = f; } }
+sub vcl_fetch { return (hit_for_pass); }
+"#;
+    let new = text_of(&migrated(&format!("{BACKEND}{text}")));
+    for part in [
+        "    if (bereq.retries < 2 &&\n        (bereq.method == \"GET\" || bereq.method == \"HEAD\") &&\n        (bereq.backend == d.backend() || bereq.backend == r.backend())) {\n        return (retry);\n    }\n",
+        "sub vcl_backend_fetch {\n    if (bereq.retries > 0) {\n        return (fetch);\n    }\n",
+    ] {
+        assert!(new.contains(part), "{part}\n{new}");
+    }
+}
+
+#[test]
+fn a_name_that_is_not_free_any_more_gets_another() {
+    let text = r#"
+acl ban { "192.0.2.0"/24; }
+acl office { "192.0.2.0"/24; }
+probe office { .url = "/"; }
+backend new { .host = "192.0.2.3"; .probe = office; }
+director pass round-robin { { .backend = new; } }
+sub vcl_recv {
+    if (client.ip ~ ban || client.ip !~ office) { set req.backend = new; }
+    set req.backend = pass;
+    set req.http.X = "ban";
+}
+"#;
+    let found = migrated(&format!("{BACKEND}{text}"));
+    let new = text_of(&found);
+    for part in [
+        "acl ban_acl { \"192.0.2.0\"/24; }\nacl office { \"192.0.2.0\"/24; }\n",
+        "probe office_probe { .initial = 3; .url = \"/\"; }\n",
+        "backend new_backend { .host = \"192.0.2.3\"; .probe = office_probe; }\n",
+        "    new pass = directors.round_robin();\n    pass.add_backend(new_backend);\n",
+        "    if (client.ip ~ ban_acl || client.ip !~ office) { set req.backend_hint = new_backend; }\n    set req.backend_hint = pass.backend();\n    set req.http.X = \"ban\";\n",
+    ] {
+        assert!(new.contains(part), "{part}\n{new}");
+    }
+    let renamed = found.notes.iter().filter(|note| note.text.ends_with("the name is not free in VCL 4.1")).count();
+    assert_eq!(renamed, 3, "{:?}", found.notes);
+}
+
+#[test]
+fn a_storage_that_is_not_there_reads_as_nothing() {
+    check(
+        r#"
+sub vcl_recv {
+    set req.http.X-Free = "" + storage.memory.free_space + " " + storage.s0.used_space;
+    if (storage.memory.happy) { unset req.http.X; }
+}
+"#,
+        r#"
+sub vcl_recv {
+    # migrate: there is no storage memory: it reads as nothing
+    set req.http.X-Free = "" + 0 + " " + storage.s0.used_space;
+    # migrate: there is no storage memory: it reads as nothing
+    if (false) { unset req.http.X; }
+}
+"#,
+    );
 }
 
 #[test]
