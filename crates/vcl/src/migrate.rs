@@ -25,7 +25,7 @@ use crate::lex::lex;
 use crate::load::{self, Loaded};
 use crate::parse::{self, Tree};
 use crate::source::Sources;
-use crate::tree::{At, Block, Declaration, ExpressionKind, Statement, Sub};
+use crate::tree::{At, Backend, Block, Declaration, ExpressionKind, FieldValue, Statement, Sub};
 use crate::{CompileError, CompileOptions, SourceText, compile};
 use edit::{Edits, Row};
 use frame::Surroundings;
@@ -150,6 +150,8 @@ impl<'a> Migration<'a> {
         let mut appended: Vec<Vec<u8>> = Vec::new();
         let mut first_sub = None;
         let mut before_sub = 0;
+        // Probes that stand before the backends that use them now.
+        let mut moved = BTreeSet::new();
         for (index, declaration) in self.user.declarations.iter().enumerate() {
             let first = self.first_token(declaration);
             if first_sub.is_none() && matches!(declaration, Declaration::Sub(sub) if !is_housekeeping(sub, &writer)) {
@@ -160,6 +162,25 @@ impl<'a> Migration<'a> {
                 Declaration::Version => top.replace(first + 1, first + 1, "4.1"),
                 Declaration::Sub(sub) => self.sub(sub, &contexts, &mut writer, &mut top, &mut appended),
                 other => {
+                    if moved.contains(&index) {
+                        let last = self.last_token(other, &writer);
+                        top.rewrite(first, last, Vec::new());
+                        continue;
+                    }
+                    let mut before = Vec::new();
+                    if let Declaration::Backend(backend) = other {
+                        for later in
+                            self.probes_behind(index, backend, &writer).into_iter().filter(|it| moved.insert(*it))
+                        {
+                            let probe = &self.user.declarations[later];
+                            if let Declaration::Probe(tree) = probe {
+                                writer.probe(tree);
+                            }
+                            before.extend(writer.written(self.first_token(probe), self.last_token(probe, &writer)));
+                            before.extend_from_slice(b"\n\n");
+                            writer.edits = Edits::default();
+                        }
+                    }
                     match other {
                         Declaration::Import(import) => writer.import(import),
                         Declaration::Acl(acl) => writer.acl(acl),
@@ -169,9 +190,9 @@ impl<'a> Migration<'a> {
                         Declaration::Version | Declaration::Sub(_) => {}
                     }
                     let last = self.last_token(other, &writer);
-                    let written = writer.written(first, last);
+                    before.extend(writer.written(first, last));
                     writer.edits = Edits::default();
-                    top.rewrite(first, last, written);
+                    top.rewrite(first, last, before);
                     if let Declaration::Backend(backend) = other {
                         let name = writer.name_now(NameOf::Backend, writer.row.text(backend.name.first));
                         if let Some(saint) = writer.saint(&name, backend.fields.as_deref().unwrap_or(&[])) {
@@ -188,6 +209,23 @@ impl<'a> Migration<'a> {
         let endings = self.builtin_endings(&writer, &mut found);
         writer.found = found;
         self.assemble(writer, top, first_sub, before_sub, appended, endings)
+    }
+
+    /// The probes that a backend uses and that are declared further down, by index: VCL 4.1 does not look ahead for them.
+    fn probes_behind(&self, index: usize, backend: &Backend, writer: &Writer<'_>) -> Vec<usize> {
+        let used = backend.fields.iter().flatten().filter_map(|field| match field.value {
+            FieldValue::Tokens(first, _) if writer.row.text(field.name) == "probe" => Some(writer.row.text(first)),
+            _ => None,
+        });
+        let mut found = Vec::new();
+        for name in used {
+            let behind = self.user.declarations.iter().enumerate().skip(index + 1);
+            found.extend(behind.filter_map(|(later, declaration)| match declaration {
+                Declaration::Probe(probe) if writer.row.text(probe.name.first) == name => Some(later),
+                _ => None,
+            }));
+        }
+        found
     }
 
     fn writer(&self, start: At, tree: &'a Tree) -> Writer<'a> {

@@ -229,8 +229,13 @@ impl Writer<'_> {
             let _ = writeln!(init, "    {name}.reconfigure();");
         }
         if director.members.len() > 1 || director.fields.iter().any(|field| self.row.text(field.name) == "retries") {
-            let note = "a member that gives no connection is not followed by another any more: return (retry) in \
-                        vcl_backend_error asks the director again, after errors of every kind";
+            let note = match policy {
+                DirectorPolicy::RoundRobin | DirectorPolicy::Random => {
+                    "a GET or HEAD that fails, in whatever way, is sent to another member by return (retry); what has a \
+                     body fails with the first"
+                }
+                _ => "a member that gives no connection is not followed by another any more: give the backends probes",
+            };
             self.listed(director.keyword, note);
         }
         text += &init;

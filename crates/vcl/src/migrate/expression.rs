@@ -180,7 +180,12 @@ impl Writer<'_> {
         {
             let text = format!("there is no storage {}: it reads as nothing", self.row.text(name.name));
             self.note(statement, &text);
-            let value = if self.row.text(property.name) == "happy" { "false" } else { "0" };
+            let value = match self.row.text(property.name) {
+                "happy" => "false",
+                _ if compared => "0B",
+                // It may be calculated with.
+                _ => "0",
+            };
             return self.edits.replace(path.first(), path.last(), value);
         }
         let Some(found) = self.variable(path, context.old, Use::Read) else {

@@ -286,6 +286,9 @@ impl Writer<'_> {
                 let Some(literal) = literal.filter(|_| value.kind_is_text()) else {
                     return self.comment_out(keyword, end, "a storage is named as storage.NAME");
                 };
+                if !self.storages.iter().any(|known| known.as_bytes() == literal) {
+                    return self.comment_out(keyword, end, "there is no storage of that name");
+                }
                 let text = [b"set beresp.storage = storage.", literal].concat();
                 self.edits.replace(keyword, value_end(end), text);
                 return self.note(keyword, note);

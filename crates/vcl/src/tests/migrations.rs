@@ -230,6 +230,23 @@ sub vcl_recv {
 }
 
 #[test]
+fn a_probe_stands_before_the_backends_that_use_it() {
+    let text = r#"
+# one
+backend one { .host = "192.0.2.2"; .probe = check; }
+backend two { .host = "192.0.2.3"; .probe = check; }
+# how
+probe check { .url = "/"; .interval = 10; }
+sub vcl_recv { if (req.url == "/") { set req.backend = one; } else { set req.backend = two; } }
+sub vcl_fetch { return (hit_for_pass); }
+"#;
+    let new = text_of(&migrated(&format!("{BACKEND}{text}")));
+    let expected = "# one\nprobe check { .initial = 3; .url = \"/\"; .interval = 10s; }\n\nbackend one {";
+    assert!(new.contains(expected), "{new}");
+    assert_eq!(new.matches("probe check").count(), 1, "{new}");
+}
+
+#[test]
 fn a_storage_that_is_not_there_reads_as_nothing() {
     check(
         r#"
