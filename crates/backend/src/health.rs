@@ -17,10 +17,10 @@ pub enum AdminHealth {
 }
 
 impl AdminHealth {
-    /// Reads the word of `backend.set_health`; only full words count.
+    /// Reads the word of `backend.set_health`; only full words count, in small letters or large.
     #[must_use]
     pub fn parse(word: &str) -> Option<AdminHealth> {
-        match word {
+        match word.to_ascii_lowercase().as_str() {
             "auto" => Some(AdminHealth::Auto),
             "healthy" => Some(AdminHealth::Healthy),
             "sick" => Some(AdminHealth::Sick),

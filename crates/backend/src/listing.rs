@@ -93,7 +93,7 @@ impl<'a> Item<'a> {
 fn matching<'a>(wanted: Option<&str>, vcls: &[&'a Directors], active: Option<&str>) -> Vec<Item<'a>> {
     let full = match wanted {
         Some(wanted) if wanted.contains('.') => wanted.to_owned(),
-        other => format!("{}.{}", active.unwrap_or(""), other.unwrap_or("*")),
+        other => format!("{}.{}", active.unwrap_or(""), other.filter(|name| !name.is_empty()).unwrap_or("*")),
     };
     vcls.iter()
         .flat_map(|directors| directors.ids().map(|id| Item { directors, id }))
@@ -132,7 +132,7 @@ pub fn backend_list(
         return Ok(text(&items, details, now));
     }
     let mut command = vec!["backend.list".to_owned()];
-    if !json_asked {
+    if json {
         command.push("-j".to_owned());
     }
     command.extend(words.iter().cloned());

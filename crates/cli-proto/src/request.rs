@@ -13,6 +13,8 @@ use crate::words::{self, SyntaxError};
 pub struct Command {
     /// The words, the verb first; never empty.
     pub words: Vec<String>,
+    /// Those of the words that are no UTF-8, as received, each with its place among the words: VCL need not be UTF-8.
+    pub octets: Vec<(usize, Vec<u8>)>,
     /// The line began with `-`: the sender does not mind a failure.
     pub may_fail: bool,
     /// The line as received, for the log.
@@ -83,7 +85,7 @@ impl RequestReader {
                 return None;
             }
             if self.document.is_none() {
-                self.start += self.buffer[self.start..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                self.start += self.buffer[self.start..].iter().take_while(|byte| words::is_space(**byte)).count();
                 self.searched = self.searched.max(self.start);
             }
             let Some(line) = self.take_line() else {
@@ -141,10 +143,15 @@ impl RequestReader {
             Some((b'-', rest)) => (true, rest),
             _ => (false, &line[..]),
         };
-        let mut words = match words::split(text) {
+        let received = match words::split_octets(text) {
             Ok(words) => words,
             Err(error) => return Some(Request::Malformed(error)),
         };
+        let mut octets = Vec::new();
+        let mut words = Vec::with_capacity(received.len());
+        for word in received {
+            push_word(word, &mut words, &mut octets);
+        }
         if words.is_empty() {
             return Some(Request::Empty);
         }
@@ -152,11 +159,12 @@ impl RequestReader {
         if words.len() >= 3 && words[words.len() - 2] == "<<" {
             let token = words.pop().unwrap_or_default();
             words.pop();
-            let command = Command { words, may_fail, line };
+            octets.retain(|(place, _)| *place < words.len());
+            let command = Command { words, octets, may_fail, line };
             self.document = Some(Document { command, token, text: Vec::new() });
             return None;
         }
-        Some(Request::Command(Command { words, may_fail, line }))
+        Some(Request::Command(Command { words, octets, may_fail, line }))
     }
 
     fn document_line(&mut self, mut document: Document, line: Vec<u8>) -> Option<Request> {
@@ -165,15 +173,24 @@ impl RequestReader {
             return self.too_long();
         }
         if line == document.token.as_bytes() {
-            let text = String::from_utf8(document.text)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-            document.command.words.push(text);
+            push_word(document.text, &mut document.command.words, &mut document.command.octets);
             return Some(Request::Command(document.command));
         }
         document.text.extend_from_slice(&line);
         document.text.push(b'\n');
         self.document = Some(document);
         None
+    }
+}
+
+fn push_word(word: Vec<u8>, words: &mut Vec<String>, octets: &mut Vec<(usize, Vec<u8>)>) {
+    match String::from_utf8(word) {
+        Ok(text) => words.push(text),
+        Err(error) => {
+            let word = error.into_bytes();
+            words.push(String::from_utf8_lossy(&word).into_owned());
+            octets.push((words.len() - 1, word));
+        }
     }
 }
 
@@ -218,6 +235,18 @@ mod tests {
         assert_eq!(out[0], Request::Malformed(SyntaxError::MissingQuote));
         assert_eq!(out[1], Request::Empty);
         assert_eq!(words(&out[2]), ["ping"]);
+    }
+
+    #[test]
+    fn words_that_are_no_utf_8_are_kept_as_they_came() {
+        let out = read(b"a \xe9 \\xe9 b\nvcl.inline v << E\n\xe9\nE\n", 3, 100);
+        let octets = |request: &Request| match request {
+            Request::Command(command) => command.octets.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(words(&out[0]), ["a", "\u{fffd}", "\u{fffd}", "b"]);
+        assert_eq!(octets(&out[0]), [(1, b"\xe9".to_vec()), (2, b"\xe9".to_vec())]);
+        assert_eq!(octets(&out[1]), [(2, b"\xe9\n".to_vec())]);
     }
 
     #[test]

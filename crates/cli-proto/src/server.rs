@@ -88,7 +88,7 @@ impl ServerSession {
         let command = match self.reader.next()? {
             Request::Command(command) => command,
             Request::Empty => {
-                return Some(self.send(status::SYNTAX, "Empty CLI command.\n".to_owned()));
+                return Some(self.send(status::SYNTAX, format!("{UNKNOWN_REQUEST}Empty CLI command.\n")));
             }
             Request::Malformed(error) => {
                 let body = format!("{UNKNOWN_REQUEST}Syntax Error: {}\n", error.text());

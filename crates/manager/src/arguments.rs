@@ -16,7 +16,7 @@ use listen::ListenArgument;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
@@ -116,8 +116,13 @@ pub struct Arguments {
 pub enum Parsed {
     /// To run.
     Run(Box<Arguments>),
-    /// To print this and exit with status 0.
-    Print(String),
+    /// To print this and exit.
+    Print {
+        /// What to print on standard output.
+        text: String,
+        /// The exit status.
+        status: i32,
+    },
 }
 
 /// A mistake in the command line.
@@ -170,24 +175,28 @@ pub fn reason(error: &io::Error) -> String {
 /// # Errors
 /// The first mistake.
 pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    if arguments == ["--optstring"] {
+        return Ok(Parsed::Print { text: format!("{OPTIONS}\n"), status: 0 });
+    }
     let elements = getopt::elements(arguments, OPTIONS);
+    if elements.contains(&Element::Option('?', None)) {
+        // Compat: whoever asks for the usage gets the status of wrong usage.
+        return Ok(Parsed::Print { text: USAGE.to_owned(), status: 2 });
+    }
     if let Some(text) = information(&elements)? {
-        return Ok(Parsed::Print(text));
+        return Ok(Parsed::Print { text, status: 0 });
     }
     let given = Given::collect(elements)?;
     given.check_conflicts()?;
     given.complete().map(|arguments| Parsed::Run(Box::new(arguments)))
 }
 
-/// `-V`, `-x` and `-?`, which print something and exit.
+/// `-V` and `-x`, which print something and exit.
 fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
     for (index, element) in elements.iter().enumerate() {
-        let Element::Option(letter @ ('V' | 'x' | '?'), value) = element else {
+        let Element::Option(letter @ ('V' | 'x'), value) = element else {
             continue;
         };
-        if *letter == '?' {
-            return Ok(Some(USAGE.to_owned()));
-        }
         if index > 0 {
             return Err(format!("-{letter} must be the first argument").into());
         }
@@ -308,6 +317,10 @@ impl Given {
     }
 
     fn complete(self) -> Result<Arguments, ArgumentError> {
+        if self.cli_listeners.iter().any(String::is_empty) {
+            // Not "any address": an unset variable in a start script must not open the CLI to the world.
+            return Err("Could not resolve -T argument to address\n\tName or service not known".into());
+        }
         let jail = jail::parse(self.jail.as_deref())?;
         let hasher = check_hasher(self.hasher.as_deref().unwrap_or("critbit"))?;
         if let Some(waiter) = self.waiter.as_deref().filter(|waiter| !matches!(*waiter, "epoll" | "poll")) {
@@ -330,7 +343,9 @@ impl Given {
             Some(name) if name == "none" => SecretArgument::None,
             Some(name) => {
                 let path = absolute(Path::new(&name));
+                // Read, not just opened: a directory can be opened too.
                 fs::File::open(&path)
+                    .and_then(|mut file| file.read(&mut [0; 1]))
                     .map_err(|error| format!("Cannot open -S file ({}): {}", path.display(), reason(&error)))?;
                 SecretArgument::File(path)
             }
@@ -367,6 +382,7 @@ fn check_hasher(text: &str) -> Result<String, ArgumentError> {
         None => (text, None),
     };
     match (kind, options) {
+        ("", None) => Err("-h argument is empty".into()),
         ("critbit" | "classic" | "simple" | "simple_list", None) | ("classic", Some(_)) => Ok(kind.to_owned()),
         ("critbit" | "simple" | "simple_list", Some(_)) => {
             Err(format!("Hash method \"{kind}\" takes no arguments").into())

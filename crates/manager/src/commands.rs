@@ -21,17 +21,27 @@ struct Call<'a> {
     words: &'a [String],
     /// The words after the verb and `-j`.
     arguments: &'a [String],
+    /// The words that are no UTF-8, as received.
+    octets: &'a [(usize, Vec<u8>)],
     json: bool,
 }
 
 impl Call<'_> {
+    /// An argument as the bytes that were sent.
+    fn argument_octets(&self, index: usize) -> Vec<u8> {
+        let place = index + self.words.len() - self.arguments.len();
+        let octets = self.octets.iter().find(|(at, _)| *at == place);
+        octets.map_or_else(|| self.arguments[index].clone().into_bytes(), |(_, octets)| octets.clone())
+    }
+
     fn json_reply(&self, version: u32) -> JsonReply {
         JsonReply::new(version, self.words, now())
     }
 }
 
-/// Does one command and gives its reply, not yet cut to `cli_limit`.
-pub async fn execute(manager: &Rc<Manager>, words: &[String]) -> Response {
+/// Does one command and gives its reply, not yet cut to `cli_limit`. `octets` are the words that are no UTF-8, with their
+/// places.
+pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, Vec<u8>)]) -> Response {
     let Some(verb) = words.first() else {
         return Response::new(status::SYNTAX, "Empty CLI command.\n");
     };
@@ -56,7 +66,7 @@ pub async fn execute(manager: &Rc<Manager>, words: &[String]) -> Response {
     if row.arguments_max.is_some_and(|max| arguments.len() > max) {
         return Response::new(status::TOO_MANY, "Too many parameters\n");
     }
-    let call = Call { manager, words, arguments, json };
+    let call = Call { manager, words, arguments, octets, json };
     match row.process {
         Process::Manager => call.manage(row).await,
         Process::Worker => call.forward().await,
@@ -74,6 +84,8 @@ fn unknown(manager: &Manager) -> &'static str {
 impl Call<'_> {
     async fn manage(self, row: &CommandRow) -> Response {
         match row.verb {
+            // Who is trusted already has nothing to answer to: with a secret, any answer is a wrong one.
+            "auth" if self.manager.secret.is_some() => Response::new(status::CLOSE, ""),
             "auth" => Response::new(status::CANNOT, "Secret file not configured\n"),
             "banner" => {
                 let worker_runs = self.manager.running_worker().is_some();
@@ -143,7 +155,7 @@ impl Call<'_> {
     fn ping(self) -> Response {
         if self.json {
             let mut reply = self.json_reply(2);
-            reply.push(" ", "\"PONG\"");
+            reply.push(" ", "\"PONG\"\n");
             return Response::ok(reply.finish());
         }
         Response::ok(format!("PONG {:.0} 1.0", now().floor()))

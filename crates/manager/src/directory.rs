@@ -39,11 +39,15 @@ impl WorkDirectory {
             let _ = fs::create_dir_all(STATE_DIR);
         }
         let refused = |error: &io::Error| {
-            ArgumentError::new(format!("Cannot create working directory ({}): {}", path.display(), reason(error)))
+            ArgumentError::new(format!("Cannot create working directory '{}': {}", path.display(), reason(error)))
         };
         match DirBuilder::new().mode(0o755).create(path) {
             Ok(()) => give(path, None, readers(jail)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let shown = path.display();
+                return Err(format!("Cannot change to working directory '{shown}': Not a directory").into());
+            }
             Err(error) => return Err(refused(&error)),
         }
         let path = path.canonicalize().map_err(|error| refused(&error))?;
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
         let error = WorkDirectory::open(Path::new("/nonexistent/x/y"), &Jail::None { asked: true }, &[]).unwrap_err();
-        let expected = "Cannot create working directory (/nonexistent/x/y): No such file or directory";
+        let expected = "Cannot create working directory '/nonexistent/x/y': No such file or directory";
         assert_eq!(error, ArgumentError::new(expected));
     }
 }

@@ -60,7 +60,7 @@ pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
         }
         Err(text) => {
             if let Some(worker) = manager.worker() {
-                kill_and_wait(manager, &worker).await;
+                dismiss(manager, &worker).await;
             }
             manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
             manager.state.set(ChildState::Stopped);
@@ -317,7 +317,7 @@ async fn start_after_death(manager: &Rc<Manager>) -> Result<(), String> {
         }
         Err(text) => {
             if let Some(worker) = manager.worker() {
-                kill_and_wait(manager, &worker).await;
+                dismiss(manager, &worker).await;
             }
             manager.state.set(ChildState::Died);
             Err(text)
@@ -428,6 +428,17 @@ async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
     manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
     signal(worker, Signal::SIGKILL);
     let _ = gone.wait_for(|gone| *gone).await;
+}
+
+/// Ends a worker whose start failed: politely when it still hears us, since its death is nobody's fault then.
+async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
+    let mut gone = worker.gone.clone();
+    let ended = async {
+        worker.link.ask(Request::Stop, DYING_PATIENCE).await.is_ok() && gone.wait_for(|gone| *gone).await.is_ok()
+    };
+    if !tokio::time::timeout(DYING_PATIENCE, ended).await.unwrap_or(false) {
+        kill_and_wait(manager, worker).await;
+    }
 }
 
 /// Stops the worker, politely first. The caller holds `changes`.

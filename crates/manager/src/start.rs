@@ -41,9 +41,9 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     };
     let parsed = match arguments::parse(options) {
         Ok(Parsed::Run(parsed)) => *parsed,
-        Ok(Parsed::Print(text)) => {
+        Ok(Parsed::Print { text, status }) => {
             print(&text);
-            return 0;
+            return status;
         }
         Err(error) => return fail(&error),
     };

@@ -135,7 +135,16 @@ impl VclTable {
     }
 
     fn known(&self, name: &str) -> Checked<&Entry> {
+        check_name(name)?;
         self.get(name).ok_or_else(|| refuse(status::PARAMETER, format!("No VCL named {name} known\n")))
+    }
+
+    /// Whether there is a `name`.
+    ///
+    /// # Errors
+    /// The reply, when it is no name or unknown.
+    pub fn check_known(&self, name: &str) -> Checked<()> {
+        self.known(name).map(|_| ())
     }
 
     /// The VCL that an entry leads to.
@@ -271,8 +280,7 @@ impl VclTable {
         let is_chosen = |name: &str| self.entries.iter().zip(&chosen).any(|(entry, on)| *on && entry.name == name);
         for entry in self.entries.iter().filter(|entry| is_chosen(&entry.name)) {
             if self.active.as_deref() == Some(&entry.name) {
-                let what = if entry.is_label() { "label" } else { "program" };
-                return Err(refuse(status::CANNOT, format!("Cannot discard active VCL {what} {}\n", entry.name)));
+                return Err(refuse(status::CANNOT, format!("Cannot discard active VCL program {}\n", entry.name)));
             }
         }
         for entry in self.entries.iter().filter(|entry| is_chosen(&entry.name)) {
@@ -327,17 +335,17 @@ fn needed_by(entry: &Entry, dependants: &[&Entry]) -> String {
 
 /// Names begin with a letter and go on with letters, digits, `_` and `-`.
 fn check_name(name: &str) -> Checked<()> {
-    let good = |(index, letter): &(usize, char)| {
-        letter.is_ascii_alphabetic() || (*index > 0 && (letter.is_ascii_digit() || matches!(letter, '_' | '-')))
+    let good = |(index, letter): &(usize, u8)| {
+        letter.is_ascii_alphabetic() || (*index > 0 && (letter.is_ascii_digit() || matches!(letter, b'_' | b'-')))
     };
-    let bad = name.chars().enumerate().find(|place| !good(place)).map(|(_, letter)| letter);
+    let bad = name.bytes().enumerate().find(|place| !good(place)).map(|(_, letter)| letter);
     let text = match bad {
         None if name.is_empty() => "Empty VCL name".to_owned(),
         None => return Ok(()),
-        Some(letter) if letter.is_ascii_graphic() || letter == ' ' => {
-            format!("Illegal character in VCL name ('{letter}')")
+        Some(letter) if letter.is_ascii_graphic() || letter == b' ' => {
+            format!("Illegal character in VCL name ('{}')", char::from(letter))
         }
-        Some(letter) => format!("Illegal character in VCL name (0x{:02x})", letter as u32),
+        Some(letter) => format!("Illegal character in VCL name (0x{letter:02x})"),
     };
     Err(refuse(status::PARAMETER, text))
 }

@@ -88,7 +88,7 @@ fn ban_list_json(worker: &Worker, words: &[String]) -> Reply {
     let mut reply = JsonReply::new(2, &command, worker.own.clock.now());
     let elements = worker.engine.cache.ban_list_json();
     if !elements.is_empty() {
-        reply.push("\n  ", &elements);
+        reply.push("\n", &elements);
     }
     Reply::ok(reply.finish())
 }

@@ -89,6 +89,9 @@ fn healthy_weight(item: &Item<'_>, members: &[Member]) -> f64 {
 
 /// The element `probe_details`.
 pub(super) fn json(item: &Item<'_>, now: f64, out: &mut String) {
+    if matches!(item.director(), Some(DirectorKind::Hash(_))) {
+        return;
+    }
     out.push_str("      \"probe_details\": {");
     if let Some(window) = item.backend().and_then(|backend| backend.probe().map(|probe| probe.window())) {
         window_json(&window, out);

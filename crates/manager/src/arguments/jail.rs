@@ -46,6 +46,7 @@ pub fn parse(argument: Option<&str>) -> Result<Jail, String> {
         None => (text, None),
     };
     match kind {
+        "" if options.is_none() => Err("-j argument is empty".to_owned()),
         "none" if options.is_some() => Err("-jnone takes no arguments.".to_owned()),
         "none" => Ok(Jail::None { asked: true }),
         "unix" => parse_unix(options),

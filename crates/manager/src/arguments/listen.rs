@@ -50,7 +50,7 @@ pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> 
         if let Some((key, value)) = field.split_once('=') {
             set_permission(&mut address, field, key, value)?;
         } else {
-            let proxy = match field {
+            let proxy = match field.to_ascii_uppercase().as_str() {
                 "HTTP" => false,
                 "PROXY" => true,
                 _ => return Err(format!("Unknown protocol '{field}'")),
@@ -133,8 +133,9 @@ fn parse_mode(value: &str) -> Result<u32, String> {
     if value.is_empty() {
         return Err("Empty mode sub-arg in -a".to_owned());
     }
-    match u32::from_str_radix(value, 8) {
-        Ok(mode) if mode <= 0o777 => Ok(mode),
+    match i64::from_str_radix(value, 8) {
+        // A socket that nobody may use is a mistake.
+        Ok(mode @ 1..=0o777) => Ok(mode as u32),
         Ok(_) => Err(format!("Mode sub-arg {value} out of range in -a")),
         Err(_) => Err(format!("Invalid mode sub-arg {value} in -a")),
     }
@@ -183,7 +184,7 @@ mod tests {
         let mut unnamed = 0;
         let first = parse("127.0.0.1:0", &mut unnamed).unwrap();
         let second = parse("edge=[::1]:81,PROXY", &mut unnamed).unwrap();
-        let third = parse(":82,HTTP", &mut unnamed).unwrap();
+        let third = parse(":82,http", &mut unnamed).unwrap();
         assert_eq!((first.name.as_str(), second.name.as_str(), third.name.as_str()), ("a0", "edge", "a1"));
         assert_eq!((first.proxy, second.proxy, third.proxy), (false, true, false));
         assert_eq!(second.endpoint, "[::1]:81");
@@ -207,6 +208,8 @@ mod tests {
         refuses("127.0.0.1:0,mode=666", "Invalid sub-arg mode=666 for IP addresses in -a");
         refuses("/s,foo=1", "Invalid sub-arg foo=1 in -a");
         refuses("/s,mode=", "Empty mode sub-arg in -a");
+        refuses("/s,mode=0", "Mode sub-arg 0 out of range in -a");
+        refuses("/s,mode=-1", "Mode sub-arg -1 out of range in -a");
         refuses("/s,mode=9", "Invalid mode sub-arg 9 in -a");
         refuses("/s,mode=7777", "Mode sub-arg 7777 out of range in -a");
         refuses("/s,user=no-such-user", "Unknown user no-such-user in -a");

@@ -64,6 +64,10 @@ fn wrong_values_are_named() {
     refuses(&["-d", "-I", "/dev/null", "-I", "/dev/null"], "\tOnly one -I allowed");
     refuses(&["-F", "-f", "/nonexistent"], "Cannot read -f file '/nonexistent' (No such file or directory)");
     refuses(&["-d", "-W", "foo"], "Unknown waiter method \"foo\"");
+    refuses(&["-d", "-h", ""], "-h argument is empty");
+    refuses(&["-d", "-j", ""], "-j argument is empty");
+    refuses(&["-d", "-T", ""], "Could not resolve -T argument to address\n\tName or service not known");
+    refuses(&["-d", "-S", "/"], "Cannot open -S file (/): Is a directory");
     refuses(&["-d", "-h", "foo"], "Unknown hash method \"foo\"");
     refuses(&["-d", "-h", "critbit,1"], "Hash method \"critbit\" takes no arguments");
     refuses(&["-d", "-j", "foo"], "Unknown jail method \"foo\"");
@@ -119,9 +123,12 @@ fn names_and_addresses_of_the_management_are_taken() {
 #[test]
 fn information_is_printed() {
     let text = |line: &[&str]| match run(line) {
-        Ok(Parsed::Print(text)) => text,
+        Ok(Parsed::Print { text, status }) => (text, status),
         other => panic!("{line:?}: {other:?}"),
     };
+    assert_eq!(text(&["-?"]).1, 2);
+    assert_eq!(text(&["--optstring"]), text(&["-x", "optstring"]));
+    let text = |line: &[&str]| text(line).0;
     assert!(text(&["-V"]).starts_with("varnishd (varnish-7.1.1 revision "));
     assert_eq!(text(&["-x", "optstring"]), format!("{OPTIONS}\n"));
     assert!(text(&["-x", "parameter"]).contains("default_ttl"));

@@ -41,7 +41,7 @@ impl Bench {
 
     fn ask(&self, line: &str) -> (u16, String) {
         let words = cli_proto::words::split(line.as_bytes()).unwrap();
-        let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words));
+        let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words, &[]));
         (reply.status, reply.body)
     }
 
@@ -166,8 +166,12 @@ fn vcls_are_listed_with_their_labels() {
     bench.check("vcl.use l1", 200, "VCL 'l1' now active");
     bench.check("vcl.use l1", 200, "");
     bench.check("vcl.state v4 auto", 200, "");
+    bench.check("vcl.state v9 lukewarm", 106, "No VCL named v9 known\n");
+    bench.check("vcl.state v4 lukewarm", 106, "State must be one of auto, cold or warm.");
+    bench.check("vcl.use -x", 106, "Illegal character in VCL name ('-')");
+    bench.check("vcl.label l1 é", 106, "Illegal character in VCL name (0xc3)");
     bench.check("vcl.discard v2", 200, "");
-    bench.check("vcl.discard l1", 300, "Cannot discard active VCL label l1\n");
+    bench.check("vcl.discard l1", 300, "Cannot discard active VCL program l1\n");
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn vcl_inline(self) -> Response {
-        let (name, text) = (self.arguments[0].clone(), self.arguments[1].clone().into_bytes());
+        let (name, text) = (self.arguments[0].clone(), self.argument_octets(1));
         match self.check_load(&name) {
             Ok(()) => self.load(&name, "<vcl.inline>".to_owned(), text).await,
             Err(refusal) => refusal,
@@ -83,7 +83,7 @@ impl Call<'_> {
         }
         self.manager.vcls.borrow_mut().add(name, state, loaded);
         let compiled = if reply.is_none() { "VCL compiled.\n" } else { "" };
-        Response::ok(format!("{warnings}{compiled}{}", self.too_many_note()))
+        Response::ok(format!("{}{warnings}{compiled}", self.too_many_note()))
     }
 
     fn too_many_note(&self) -> String {
@@ -116,11 +116,12 @@ impl Call<'_> {
 
     pub(super) async fn vcl_state(self) -> Response {
         let (name, word) = (&self.arguments[0], &self.arguments[1]);
-        let state = match state_word(word) {
+        let _changes = self.manager.changes.lock().await;
+        let known = self.manager.vcls.borrow().check_known(name);
+        let state = match known.and_then(|()| state_word(word)) {
             Ok(state) => state,
             Err(refusal) => return refusal,
         };
-        let _changes = self.manager.changes.lock().await;
         match self.manager.vcls.borrow().check_state(name, state) {
             Ok(true) => {}
             Ok(false) => return Response::ok(""),
@@ -338,8 +339,10 @@ impl Row {
         match &self.link {
             Link::None => {}
             Link::To(target, count) => {
-                let count = if *count == 0 { String::new() } else { format!(",\n      \"refs\": {count}") };
-                fields.push(format!("\"label\": {{\n      \"name\": {}{count}\n      }}", string(target)));
+                let count = if *count == 0 { String::new() } else { format!(",\n\"refs\": {count}") };
+                // The depth of the closing bracket tells who answers, in Varnish too.
+                let end = if self.busy.is_some() { "      " } else { "    " };
+                fields.push(format!("\"label\": {{\n      \"name\": {}{count}\n{end}}}", string(target)));
             }
             Link::From(count) => fields.push(format!("\"labels\": {count}")),
         }
