@@ -107,7 +107,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
             Step::Receive,
         ],
     ),
-    (Step::Lookup, &[Step::Hit, Step::Miss, Step::Pass, Step::Synth]),
+    (Step::Lookup, &[Step::Hit, Step::Miss, Step::Pass, Step::Synth, Step::Finish]),
     (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),

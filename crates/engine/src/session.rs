@@ -26,6 +26,7 @@ use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::parameter::feature;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -427,6 +428,7 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
     context.count(Main::ClientReq400);
     request.task.close = Some(CloseReason::RxJunk);
     let mut run = Run { context, session, connection, request };
+    run.why(Reason::BadRequest, b"");
     run.send_minimal(400).await;
     run.finish();
 }

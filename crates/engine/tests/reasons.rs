@@ -74,6 +74,66 @@ fn uncacheable_response_says_which_check_and_later_requests_say_hit_for_miss() {
 }
 
 #[test]
+fn restart_in_vcl_recv_is_named_by_its_own_line_though_vcl_hash_runs_after_it() {
+    let vcl = "sub vcl_recv {\n  if (req.restarts == 0) {\n    return (restart);\n  }\n}\n";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+            world.client().get("/", "").await;
+            let all = reasons(&world);
+            let told: Vec<&String> = all.iter().filter(|reason| reason.starts_with("restart")).collect();
+            assert_eq!(told.len(), 1, "{all:?}");
+            assert!(told[0].ends_with(" in=vcl_recv"), "{all:?}");
+        },
+    );
+}
+
+#[test]
+fn fetch_that_vcl_ends_says_where_and_once() {
+    let vcl = "sub vcl_backend_fetch { if (bereq.url == \"/fail\") { return (fail); } }\n\
+               sub vcl_backend_response {\n  if (bereq.url == \"/abandon\") { return (abandon); }\n  \
+               if (bereq.url == \"/late\") { return (fail); }\n}\n";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+            for (url, reason, sub) in [
+                ("/abandon", "error-by-vcl ", " in=vcl_backend_response"),
+                ("/late", "vcl-failed ", " in=vcl_backend_response"),
+                ("/fail", "vcl-failed ", " in=vcl_backend_fetch"),
+            ] {
+                let before = reasons(&world).len();
+                assert_eq!(world.client().get(url, "").await.status(), 503);
+                let all = reasons(&world).split_off(before);
+                let told: Vec<&String> = all.iter().filter(|told| !told.starts_with("miss-")).collect();
+                assert_eq!(told.len(), 1, "{url}: {all:?}");
+                assert!(told[0].starts_with(reason) && told[0].ends_with(sub), "{url}: {all:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn request_that_cannot_be_understood_is_told_from_one_that_expects_too_much() {
+    run(async |world| {
+        for (head, reason) in [
+            ("nonsense\r\n\r\n", "bad-request"),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "bad-request"),
+            ("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", "expectation-unknown"),
+        ] {
+            let before = reasons(&world).len();
+            let mut client = world.client();
+            client.send(head).await;
+            client.rest().await;
+            assert_eq!(reasons(&world).split_off(before), [reason], "{head:?}");
+        }
+    });
+}
+
+#[test]
 fn other_variants_bans_expiry_and_force_are_told_apart() {
     let vcl = "sub vcl_recv { if (req.http.Force) { set req.hash_always_miss = true; } }";
     run_with(

@@ -56,6 +56,45 @@ fn a_thousand_clients_wait_for_one_fetch() {
 }
 
 #[test]
+fn a_thousand_waiting_clients_that_leave_harm_nobody_and_are_forgotten_when_the_fetch_ends() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            while let Some(request) = OriginRequest::read(&mut stream).await {
+                if request.target() == "/slow" {
+                    sleep(Duration::from_secs(30)).await;
+                }
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            }
+        });
+        let mut first = world.client();
+        first.send("GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+        sleep(Duration::from_secs(1)).await;
+        let mut leaving = Vec::new();
+        for _ in 0..1000 {
+            let mut client = world.client();
+            client.send("GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            leaving.push(client);
+        }
+        let mut staying = world.client();
+        // Pipelined: what comes while the request waits is not lost.
+        staying.send("GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+        sleep(Duration::from_secs(1)).await;
+        staying.send("GET /quick HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+        assert_eq!(world.count(Main::BusySleep), 1001);
+        drop(leaving);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.client().get("/quick", "").await.text(), "ok");
+        assert_eq!(world.count(Main::CacheMiss), 2, "nobody who left fetches");
+
+        assert_eq!(first.response().await.text(), "ok");
+        assert_eq!(staying.response().await.text(), "ok");
+        assert_eq!(staying.response().await.text(), "ok");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.count(Main::SessClosed) + world.count(Main::SessClosedErr), 1001, "all that left are over");
+    });
+}
+
+#[test]
 fn stale_object_is_served_while_one_fetch_refreshes() {
     run(async |world| {
         let version = Rc::new(Cell::new(0));

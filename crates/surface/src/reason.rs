@@ -94,7 +94,7 @@ reasons! {
     NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
     NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
-    NotStoredError, "not-stored-error", Store, "", "The answer was made here because the origin failed, and is not kept.", "";
+    NotStoredError, "not-stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is not kept.", "";
     NoBackend, "no-backend", Origin, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
     BackendSick, "backend-sick", Origin, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";
     BackendBusy, "backend-busy", Origin, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
@@ -103,8 +103,8 @@ reasons! {
     ProxyHeaderFailed, "proxy-header-failed", Origin, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
     RequestNotSent, "request-not-sent", Origin, "", "The origin closed the connection while the request was sent.", "the origin's error log";
     ClientBodyLost, "client-body-lost", Origin, "", "The client's body did not arrive whole.", "";
-    FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log, or parameter first_byte_timeout";
-    BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log, or parameter between_bytes_timeout";
+    FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
+    BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";
     OriginClosed, "origin-closed", Origin, "", "The origin closed the connection without a whole answer.", "the origin's error log: it may have crashed";
     ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
     ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
@@ -115,7 +115,10 @@ reasons! {
     ErrorByVcl, "error-by-vcl", Origin, "", "VCL refused the fetch: return (error) or return (abandon).", "";
     TooManyRetries, "too-many-retries", Origin, "", "The fetch was retried too often.", "parameter max_retries";
     TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
-    BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.", "";
+    BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.",
+        "the HttpGarbage and BogoHeader records show it; is the client speaking HTTP/1, without TLS?";
+    ExpectationUnknown, "expectation-unknown", Daemon, "", "The request expects something (Expect) other than 100-continue.", "";
+    ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for another's fetch.", "";
     InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
 }
 

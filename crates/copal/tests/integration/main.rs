@@ -18,4 +18,5 @@ mod scripts;
 mod stock_tools;
 mod surroundings;
 mod vcls;
+mod waiting;
 mod why;

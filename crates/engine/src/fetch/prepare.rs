@@ -87,9 +87,12 @@ impl Fetch {
                 self.note_error(&arguments);
                 Step::Error
             }
+            Outcome::Return(Action::Fail, _) | Outcome::Failed(_) | Outcome::Wait => {
+                self.why_vcl(Reason::VclFailed);
+                Step::Fail
+            }
             Outcome::Return(
                 Action::Abandon
-                | Action::Fail
                 | Action::Synth
                 | Action::Restart
                 | Action::Pass
@@ -102,9 +105,7 @@ impl Fetch {
                 | Action::Retry
                 | Action::Ok,
                 _,
-            )
-            | Outcome::Failed(_)
-            | Outcome::Wait => {
+            ) => {
                 self.why_vcl(Reason::ErrorByVcl);
                 Step::Fail
             }

@@ -61,7 +61,6 @@ impl Fetch {
             Outcome::Failed(_) | Outcome::Wait => {
                 self.why_vcl(Reason::VclFailed);
                 self.close_connection(reason::REQUESTED);
-                self.why_vcl(Reason::ErrorByVcl);
                 Step::Fail
             }
         }
@@ -280,6 +279,7 @@ impl Fetch {
             | Action::Fetch
             | Action::Lookup
             | Action::Ok => {
+                self.why_vcl(Reason::ErrorByVcl);
                 self.close_connection(reason::REQUESTED);
                 Step::Fail
             }

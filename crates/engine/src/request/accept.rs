@@ -8,6 +8,7 @@ use crate::logged::{self, REQ};
 use http1::connection_options;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -18,6 +19,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if let Some(expected) = request.task.request.get("Expect") {
             if !expected.eq_ignore_ascii_case(b"100-continue") {
                 self.context.count(Main::ClientReq417);
+                self.why(Reason::ExpectationUnknown, b"");
                 self.close(CloseReason::RxJunk);
                 self.send_minimal(417).await;
                 return Step::Finish;
@@ -36,6 +38,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Ok(_) => {}
             Err(_) => {
                 self.context.count(Main::ClientReq400);
+                self.why(Reason::BadRequest, b"");
                 self.close(CloseReason::RxBad);
                 self.send_minimal(400).await;
                 return Step::Finish;

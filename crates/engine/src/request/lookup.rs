@@ -1,14 +1,19 @@
 //! The index is asked: hit, miss, pass, or wait for somebody else's fetch and ask again.
 //!
-//! Comes from: Hash. Goes to: Hit, Miss or Pass. A waiting request holds its place on the list until it has looked again.
+//! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits. A waiting
+//! request holds its place on the list until it has looked again.
 
 use super::task::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use store::{BodyState, Object};
+use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::parameter::debug;
 use surface::reason::Reason;
@@ -60,7 +65,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                         self.log().record_fmt(Tag::Debug, format_args!("on waiting list <0x{vxid:x}>"));
                     }
                     self.log().flush();
-                    Box::pin(waiter.wait()).await;
+                    if !Box::pin(self.wait(&waiter)).await {
+                        self.timestamp("Waitinglist");
+                        self.why(Reason::ClientGone, b"");
+                        self.close(CloseReason::RemClose);
+                        return Step::Finish;
+                    }
                     held = Some(waiter);
                     continue;
                 }
@@ -70,6 +80,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             }
             return step;
         }
+    }
+
+    /// Waits for the turn of this request; `false` when its client has gone for good meanwhile.
+    async fn wait(&mut self, waiter: &Waiter) -> bool {
+        let mut turn = pin!(waiter.wait());
+        let mut broken = pin!(self.connection.broken(&mut self.request.received));
+        poll_fn(|context| {
+            if turn.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            broken.as_mut().poll(context).map(|()| false)
+        })
+        .await
     }
 
     fn ask(&mut self) -> Lookup {

@@ -52,8 +52,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Action::Pass => self.why_vcl(Reason::PassByVcl),
             Action::Pipe => self.why_vcl(Reason::PipeByVcl),
             Action::Purge => self.why_vcl(Reason::PurgeByVcl),
+            // vcl_hash runs before the restart: what it says is not why.
+            Action::Restart => self.why_vcl(Reason::RestartByVcl),
             Action::Hash
-            | Action::Restart
             | Action::Synth
             | Action::Vcl
             | Action::Fail

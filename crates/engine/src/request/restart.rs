@@ -10,7 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn restart(&mut self) -> Step {
-        self.why_vcl(Reason::RestartByVcl);
+        if self.request.task.after_hash != Step::Restart {
+            self.why_vcl(Reason::RestartByVcl);
+        }
         self.request.task.forget_lookup();
         self.request.task.restarts += 1;
         let is_legacy = self.is_legacy();

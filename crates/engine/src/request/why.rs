@@ -14,7 +14,7 @@ use surface::tag::Tag;
 
 impl<S> Run<'_, S> {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
-    pub(super) fn why(&mut self, reason: Reason, details: &[u8]) {
+    pub(crate) fn why(&mut self, reason: Reason, details: &[u8]) {
         let task = &mut self.request.task;
         task.reason = Some(reason);
         if task.settings.reasons {

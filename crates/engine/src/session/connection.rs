@@ -123,6 +123,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
+    /// Returns when the connection breaks while nobody reads from it. A client that only ends its side may still want its
+    /// answer, so that is not noticed; nor is anything after the first bytes that it sends meanwhile, which are added to the
+    /// buffer as far as that has room. Dropping this loses nothing.
+    pub(crate) async fn broken(&mut self, buffer: &mut Vec<u8>) {
+        if self.stream.read_buf(buffer).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Sends all parts, one after the other, in as few writes as the peer allows, and flushes them.
     pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS], log: &mut LogBuffer) -> Result<(), SendError> {
         let total: usize = parts.iter().map(|part| part.len()).sum();

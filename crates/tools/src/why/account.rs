@@ -40,8 +40,12 @@ pub(crate) struct Step {
     pub ttl: Vec<String>,
     /// `VCL_Error`, `FetchError`, `Error`, `BogoHeader` and `HttpGarbage` records.
     pub errors: Vec<(Tag, String)>,
-    /// Status of the origin's answer.
+    /// Status of the origin's answer, or of the one that was made in its place.
     pub status: String,
+    /// The origin answered 304: the stored copy is still good.
+    pub is_revalidated: bool,
+    /// The marker that lookup found: the `HitMiss` or `HitPass` record, `xid seconds-left`.
+    pub marker: Option<String>,
     /// Cache-Control, Expires, Age, Vary, Set-Cookie … of the origin's answer.
     pub headers: Vec<String>,
     /// `BackendOpen`.
@@ -148,14 +152,20 @@ impl Account {
 
     fn add_fetch(&mut self, transaction: &Transaction) {
         let mut step = Step::new(transaction, true);
+        // After the origin's answer come the headers of the stored copy, or of the answer made in its place.
+        let mut is_origins = true;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
             let text = String::from_utf8_lossy(record.text()).into_owned();
             match tag {
-                Tag::BerespStatus => step.status = text,
+                Tag::BerespStatus => {
+                    is_origins = step.status.is_empty();
+                    step.is_revalidated |= step.status == "304";
+                    step.status = text;
+                }
                 Tag::BackendOpen => step.backend = text,
                 Tag::BerespHeader => {
-                    if TELLING.iter().any(|name| header(&text, name).is_some()) {
+                    if is_origins && TELLING.iter().any(|name| header(&text, name).is_some()) {
                         step.headers.push(text);
                     }
                 }
@@ -184,6 +194,8 @@ impl Step {
             ttl: Vec::new(),
             errors: Vec::new(),
             status: String::new(),
+            is_revalidated: false,
+            marker: None,
             headers: Vec::new(),
             backend: String::new(),
             waited: None,
@@ -196,6 +208,7 @@ impl Step {
         match tag {
             Tag::Notice => self.decisions.extend(Decision::parse(&text)),
             Tag::TTL => self.ttl.push(text),
+            Tag::HitMiss | Tag::HitPass => self.marker = Some(text),
             Tag::VCLError | Tag::FetchError | Tag::Error | Tag::BogoHeader | Tag::HttpGarbage => {
                 self.errors.push((tag, text));
             }

@@ -16,10 +16,18 @@ fn handling(account: &Account) -> &'static str {
         Some(Reason::PipeByVcl) => "pipe",
         Some(Reason::PurgeByVcl) => "purge",
         Some(Reason::SynthByVcl) => "answer made by VCL",
-        Some(Reason::VclFailed | Reason::TooManyRestarts | Reason::InternalError | Reason::BadRequest) => "error",
+        Some(
+            Reason::VclFailed
+            | Reason::TooManyRestarts
+            | Reason::InternalError
+            | Reason::BadRequest
+            | Reason::ExpectationUnknown
+            | Reason::ClientGone,
+        ) => "error",
         Some(reason) if reason.row().layer == Layer::Lookup => "miss",
         Some(_) => "error",
         None if account.hit.is_some() => "hit",
+        None if account.method.is_empty() => "error",
         None => "answer",
     }
 }
@@ -29,7 +37,12 @@ pub(crate) fn plain(account: &Account) -> String {
     let mut text = String::new();
     let url = if account.url.is_empty() { &account.received_url } else { &account.url };
     let xid = account.steps.first().map_or(0, |step| step.xid);
-    let _ = write!(text, "{} {}{url}: {}", account.method, account.host, handling(account));
+    if account.method.is_empty() {
+        // Neither method nor URL were logged.
+        text.push_str("A request that was refused at once");
+    } else {
+        let _ = write!(text, "{} {}{url}: {}", account.method, account.host, handling(account));
+    }
     if !account.status.is_empty() {
         let _ = write!(text, ", status {} {}", account.status, account.phrase);
     }
@@ -64,6 +77,9 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
         if !step.status.is_empty() {
             let _ = write!(text, ": status {}", step.status);
         }
+        if step.is_revalidated {
+            text.push_str(", since the origin confirmed the stored copy (304)");
+        }
         if let Some(seconds) = step.seconds {
             let _ = write!(text, " after {:.1} ms", seconds * 1000.0);
         }
@@ -74,8 +90,13 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
     if let Some(seconds) = step.waited {
         let _ = writeln!(text, "{indent}It waited {:.1} ms for another request's fetch.", seconds * 1000.0);
     }
-    for decision in &step.decisions {
-        tell_decision(decision, indent, text);
+    let is_lost = |after: &[Decision]| after.iter().any(|decision| decision.reason.row().layer == Layer::Origin);
+    for (index, decision) in step.decisions.iter().enumerate() {
+        if decision.reason == Reason::Stored && is_lost(&step.decisions[index + 1..]) {
+            let _ = writeln!(text, "{indent}The response was being stored, and was dropped when its body failed.");
+            continue;
+        }
+        tell_decision(decision, step.marker.as_deref(), indent, text);
     }
     if !step.is_fetch
         && let Some(hit) = account.hit.as_deref().filter(|_| step.decisions.is_empty())
@@ -88,11 +109,12 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
         }
     }
     let mut last = "";
+    let aged = step.ttl.iter().find_map(|record| aged(record)).unwrap_or(0);
     for record in &step.ttl {
         // What changes nothing is not worth a line.
         let numbers = record.split_once(' ').map_or("", |(_, numbers)| numbers);
         let numbers = numbers.match_indices(' ').nth(2).map_or(numbers, |(at, _)| &numbers[..at]);
-        if let Some(line) = lifetime(record).filter(|_| numbers != last) {
+        if let Some(line) = lifetime(record, aged).filter(|_| numbers != last) {
             let _ = writeln!(text, "{indent}{line}");
         }
         last = numbers;
@@ -106,7 +128,7 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
     }
 }
 
-fn tell_decision(decision: &Decision, indent: &str, text: &mut String) {
+fn tell_decision(decision: &Decision, marker: Option<&str>, indent: &str, text: &mut String) {
     let row = decision.reason.row();
     let _ = writeln!(text, "{indent}{}", row.sentence);
     if let Some(place) = decision.detail("at") {
@@ -121,6 +143,12 @@ fn tell_decision(decision: &Decision, indent: &str, text: &mut String) {
     }
     if let Some(cause) = piece(decision) {
         let _ = writeln!(text, "{indent}  because {cause}");
+    }
+    if let Some((xid, left)) = marker.and_then(|marker| marker.split_once(' '))
+        && matches!(decision.reason, Reason::HitForMiss | Reason::HitForPass)
+    {
+        let left = left.split('.').next().unwrap_or(left);
+        let _ = writeln!(text, "{indent}  remembered since XID {xid}, for another {left} s");
     }
     for (name, value) in &decision.details {
         let _ = match (name.as_str(), decision.reason) {
@@ -157,7 +185,8 @@ fn line_of(place: &str) -> Option<String> {
 }
 
 /// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl> <grace> …`.
-fn lifetime(record: &str) -> Option<String> {
+/// `aged` is how old the response was when it came, in seconds: what VCL sets counts from then, in the record from before.
+fn lifetime(record: &str, aged: i64) -> Option<String> {
     let words: Vec<&str> = record.split(' ').collect();
     let (who, ttl, grace, keep) = match words[..] {
         [who, ttl, grace, keep, ..] => (who, ttl, grace, keep),
@@ -169,7 +198,24 @@ fn lifetime(record: &str) -> Option<String> {
         "HFP" => "of a hit-for-pass",
         _ => return None,
     };
-    Some(format!("TTL {ttl} s, grace {grace} s, keep {keep} s: {by}"))
+    let line = |ttl: &str| format!("TTL {ttl} s, grace {grace} s, keep {keep} s: {by}");
+    match ttl.parse::<i64>() {
+        Ok(_) if aged == 0 => Some(line(ttl)),
+        Ok(seconds) if who == "RFC" => {
+            Some(format!("{}; it was {aged} s old when it came, so {} s are left", line(ttl), seconds - aged))
+        }
+        Ok(seconds) => Some(line(&(seconds - aged).to_string())),
+        Err(_) => Some(line(ttl)),
+    }
+}
+
+/// How old the response was when it came, by its `Age` or `Date`: from an `RFC` record, `RFC <ttl> <grace> <keep> <now>
+/// <origin> …`; `None` for other records and for a second's difference.
+fn aged(record: &str) -> Option<i64> {
+    let words: Vec<&str> = record.split(' ').collect();
+    let ["RFC", _, _, _, now, origin, ..] = words[..] else { return None };
+    let seconds = now.parse::<i64>().ok()? - origin.parse::<i64>().ok()?;
+    (seconds > 1).then_some(seconds)
 }
 
 /// The same as one JSON value.
@@ -199,4 +245,21 @@ pub(crate) fn json(account: &Account) -> Value {
     json!({ "method": account.method, "host": account.host, "url": account.url, "received_url": account.received_url,
         "status": account.status, "handling": handling(account), "hit": account.hit, "seconds": account.seconds,
         "steps": steps })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_old_response_has_left_is_told() {
+        let record = "RFC 100 10 0 1795312975 1795312475 1795312975 0 100 cacheable";
+        assert_eq!(aged(record), Some(500));
+        let said = lifetime(record, 500).unwrap();
+        assert!(said.ends_with("; it was 500 s old when it came, so -400 s are left"), "{said}");
+        let said = lifetime("VCL 620 10 0 1795312475 cacheable", 500).unwrap();
+        assert_eq!(said, "TTL 120 s, grace 10 s, keep 0 s: set by VCL");
+        assert_eq!(aged("RFC 120 10 0 1795312977 1795312976 1795312976 0 0 cacheable"), None, "a rounded second");
+        assert_eq!(aged("VCL 120 10 0 1795312977 cacheable"), None);
+    }
 }
