@@ -65,7 +65,8 @@ impl ClientSession {
                     None => self.reject(response),
                 }
             }
-            (State::Greeting | State::Challenged, status::OK) => {
+            // A server with a small cli_limit cuts its banner too.
+            (State::Greeting | State::Challenged, status::OK | status::TRUNCATED) => {
                 self.state = State::Ready;
                 ClientEvent::Ready(response.body)
             }
@@ -131,6 +132,15 @@ mod tests {
     fn typed_arguments_are_one_line_whatever_they_hold() {
         assert_eq!(typed_line(&["ban", "req.url ~ ^/x"]), "ban req.url ~ ^/x\n");
         assert_eq!(typed_line(&["vcl.inline", "a", "vcl 4.1;\nx"]), "vcl.inline a \"vcl 4.1;\\nx\"\n");
+    }
+
+    #[test]
+    fn a_banner_cut_to_cli_limit_lets_us_in() {
+        let mut client = ClientSession::new(1000);
+        let mut banner = Response::ok("a banner that is longer than the limit");
+        banner.truncate(10);
+        client.push(&banner.encode());
+        assert_eq!(client.next(), Ok(Some(ClientEvent::Ready("a banner ".to_owned()))));
     }
 
     #[test]

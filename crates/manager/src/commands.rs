@@ -4,6 +4,7 @@ mod parameters;
 mod vcl;
 
 use crate::life;
+use crate::report::Level;
 use crate::state::{ChildState, Count, Manager, now};
 use cli_proto::json::{JsonReply, string};
 use cli_proto::response::{Response, status};
@@ -209,7 +210,10 @@ impl Call<'_> {
         }
         match life::start(self.manager).await {
             Ok(()) => Response::ok(""),
-            Err(text) => Response::new(status::CANNOT, text),
+            Err(text) => {
+                self.manager.say(Level::Error, &text);
+                Response::new(status::CANNOT, text)
+            }
         }
     }
 

@@ -49,7 +49,7 @@ const SAID_BYTES_MAX: u64 = 8192;
 /// Starts a worker. The caller holds `changes`.
 ///
 /// # Errors
-/// Why there is none; the state is `Stopped` then.
+/// Why there is none, for whoever asked; the state is `Stopped` then.
 pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
     manager.state.set(ChildState::Starting);
     match launch(manager).await {
@@ -86,16 +86,12 @@ async fn launch(manager: &Rc<Manager>) -> Result<(), String> {
     for request in vcl_requests(manager) {
         let reply = ask(request).await?;
         if reply.status != 200 {
-            let text = format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body);
-            manager.say(Level::Error, &text);
-            return Err(text);
+            return Err(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body));
         }
     }
     let reply = ask(Request::Start).await?;
     if reply.status != 200 {
-        let text = format!("Child ({pid}) Acceptor start failed:\n{}", reply.body);
-        manager.say(Level::Error, &text);
-        return Err(text);
+        return Err(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body));
     }
     Ok(())
 }

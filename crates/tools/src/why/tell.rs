@@ -239,6 +239,7 @@ pub(crate) fn json(account: &Account) -> Value {
                 step.errors.iter().map(|(tag, text)| json!({ "tag": tag.name(), "text": text })).collect();
             json!({ "xid": step.xid, "fetch": step.is_fetch, "decisions": decisions, "ttl": step.ttl, "errors": errors,
                 "status": (!step.status.is_empty()).then_some(&step.status), "waited": step.waited,
+                "revalidated": step.is_revalidated, "marker": step.marker,
                 "backend": (!step.backend.is_empty()).then_some(&step.backend), "seconds": step.seconds })
         })
         .collect();
