@@ -249,7 +249,8 @@ impl Call<'_> {
             Some("-z") => self.manager.clear_count(Count::ChildPanic),
             Some(other) => return Response::new(status::PARAMETER, format!("Unknown parameter \"{other}\".")),
         }
-        if self.manager.panic.take().is_none() {
+        // Compat: with -z there is always something to clear, the counter.
+        if self.manager.panic.take().is_none() && self.arguments.is_empty() {
             return Response::new(status::CANNOT, "No panic to clear");
         }
         Response::ok("")

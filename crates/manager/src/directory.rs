@@ -142,7 +142,12 @@ impl WorkDirectory {
             .open(&path)
             .and_then(|mut file| file.write_all(&secret))
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o640)));
-        written.map_err(|error| format!("Cannot open secret-file ({}): {}", path.display(), reason(&error)))?;
+        written.map_err(|error| {
+            // An entry of that name which can't be removed is a directory.
+            let error =
+                if path.is_dir() { io::Error::from_raw_os_error(nix::errno::Errno::EISDIR as i32) } else { error };
+            format!("Cannot create secret-file in {} ({})", self.path.display(), reason(&error))
+        })?;
         give(&path, None, readers(&self.jail));
         self.secret_made = true;
         Ok(path)

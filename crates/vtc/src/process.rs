@@ -104,9 +104,11 @@ impl Process {
                 "-ansi-response" => self.answers = true,
                 "-expect-exit" => {
                     self.exit_status = i32::try_from(arguments.number("the exit status")?).unwrap_or(i32::MAX);
+                    self.shared.set_exit_status(self.exit_status);
                 }
                 "-expect-signal" => {
                     self.signal = i32::try_from(arguments.number("the signal")?).unwrap_or(i32::MAX);
+                    self.shared.set_signal(self.signal);
                 }
                 "-start" => self.start(cancel)?,
                 "-run" => {
@@ -186,7 +188,6 @@ impl Process {
         self.journal.define(&own, "out", &self.folder.join("term").display().to_string());
         self.journal.define(&own, "err", &self.folder.join("stderr").display().to_string());
         self.shared.set_pid(Some(child.id()));
-        let (expected, wanted_status) = (self.signal, self.exit_status);
         let reader = Reader {
             journal: self.journal.forked(),
             cancel: threads::cancel(&self.journal)?,
@@ -197,10 +198,10 @@ impl Process {
             logged: self.logged,
             answers: self.answers,
             child,
-            exit_status: wanted_status,
             allows_core: self.allows_core,
         };
-        self.shared.set_signal(expected);
+        self.shared.set_signal(self.signal);
+        self.shared.set_exit_status(self.exit_status);
         self.terminal = Some(master);
         self.running = Some(threads::start(&self.journal, move || reader.run())?);
         Ok(())

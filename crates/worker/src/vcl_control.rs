@@ -10,7 +10,7 @@ use backend::Backend;
 use backend::names::resolve::Resolve;
 use backend::names::run::Surroundings;
 use engine::context::{Clock, Engine};
-use engine::loaded_vcl::{self, LoadedVcl, VclTable};
+use engine::loaded_vcl::{self, LoadedVcl, Temperature, VclTable};
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -241,10 +241,14 @@ pub fn finish_discarded(worker: &Worker) {
     });
 }
 
-/// One line a VCL or label: `name temperature busy`.
+/// One line a VCL: `name temperature busy`; those of discarded ones, which come first, end in `discarded`.
 pub fn status(worker: &Worker) -> String {
+    finish_discarded(worker);
     let table = worker.engine.vcl.load_full();
     let mut text = String::new();
+    for vcl in worker.discarded.borrow().iter() {
+        let _ = writeln!(text, "{} {} {} discarded", vcl.name, Temperature::Busy.word(), vcl.busy(1));
+    }
     for vcl in table.loaded.values() {
         let busy = vcl.busy(table.held(vcl));
         let _ = writeln!(text, "{} {} {busy}", vcl.name, vcl.temperature(busy).word());

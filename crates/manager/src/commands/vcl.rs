@@ -169,9 +169,11 @@ impl Call<'_> {
     pub(super) async fn vcl_list(self) -> Response {
         let reported = ask_worker(self.manager, Request::VclStatus).await.filter(Response::is_ok);
         let worker_runs = reported.is_some();
-        let mut reported = parse_status(&reported.map(|reply| reply.body).unwrap_or_default());
+        let Reported { loaded: mut reported, discarded } =
+            parse_status(&reported.map(|reply| reply.body).unwrap_or_default());
         let table = self.manager.vcls.borrow();
-        let mut rows = Vec::new();
+        // What the worker still holds of discarded VCLs; another may have the name already.
+        let mut rows: Vec<Row> = discarded.into_iter().map(Row::discarded).collect();
         for entry in table.entries() {
             let known = reported.remove(entry.name.as_str());
             let target = match &entry.kind {
@@ -189,17 +191,6 @@ impl Call<'_> {
                 link: link(entry, &table.dependants(&entry.name)),
             });
         }
-        // What the worker still holds of discarded VCLs.
-        let mut rest: Vec<_> = reported.into_iter().collect();
-        rest.sort();
-        rows.extend(rest.into_iter().map(|(name, (temperature, busy))| Row {
-            status: "discarded",
-            state: "auto",
-            temperature,
-            busy: Some(busy),
-            name,
-            link: Link::None,
-        }));
         if self.json {
             let mut reply = self.json_reply(2);
             rows.iter().for_each(|row| reply.push("\n  ", &row.json()));
@@ -311,6 +302,11 @@ fn link(entry: &Entry, dependants: &[&Entry]) -> Link {
 }
 
 impl Row {
+    /// Of a VCL that is gone but for the requests that still run on it. Discarding makes it cold.
+    fn discarded((name, temperature, busy): (String, String, u64)) -> Row {
+        Row { status: "discarded", state: word(VclState::Cold), temperature, busy: Some(busy), name, link: Link::None }
+    }
+
     fn cells(&self) -> Vec<String> {
         let busy = self.busy.map_or_else(|| format!("{:>6}", "-"), |busy| format!("{busy:6}"));
         let mut cells =
@@ -358,15 +354,27 @@ fn word(state: VclState) -> &'static str {
     }
 }
 
-/// `name temperature busy`, one a line.
-fn parse_status(text: &str) -> HashMap<String, (String, u64)> {
-    let mut out = HashMap::new();
+/// What the worker says of its VCLs.
+#[derive(Default)]
+struct Reported {
+    /// Temperature and requests of the loaded ones, by name.
+    loaded: HashMap<String, (String, u64)>,
+    /// Discarded ones that requests still run on: name, temperature and requests.
+    discarded: Vec<(String, String, u64)>,
+}
+
+/// `name temperature busy`, one a line; those of discarded VCLs have another word.
+fn parse_status(text: &str) -> Reported {
+    let mut reported = Reported::default();
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        if let (Some(name), Some(temperature)) = (words.next(), words.next()) {
-            let busy = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            out.insert(name.to_owned(), (temperature.to_owned(), busy));
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [name, temperature, busy, rest @ ..] = &words[..] else { continue };
+        let (name, temperature, busy) = ((*name).to_owned(), (*temperature).to_owned(), busy.parse().unwrap_or(0));
+        if rest.is_empty() {
+            reported.loaded.insert(name, (temperature, busy));
+        } else {
+            reported.discarded.push((name, temperature, busy));
         }
     }
-    out
+    reported
 }

@@ -40,6 +40,8 @@ pub(super) struct Shared {
     pid: AtomicU32,
     /// See [`super::Process`].
     signal: AtomicI32,
+    /// The exit status that is expected; a script may say so after the start.
+    exit_status: AtomicI32,
 }
 
 impl Shared {
@@ -63,6 +65,10 @@ impl Shared {
         self.pid.store(pid.unwrap_or(0), Ordering::SeqCst);
     }
 
+    pub fn set_exit_status(&self, status: i32) {
+        self.exit_status.store(status, Ordering::SeqCst);
+    }
+
     pub fn set_signal(&self, signal: i32) {
         self.signal.store(signal, Ordering::SeqCst);
     }
@@ -84,7 +90,6 @@ pub(super) struct Reader {
     pub logged: Logged,
     pub answers: bool,
     pub child: Child,
-    pub exit_status: i32,
     pub allows_core: bool,
 }
 
@@ -112,7 +117,8 @@ impl Reader {
             0 => None,
             signal => Some((signal.abs(), signal > 0)),
         };
-        let wanted = Wanted { status: self.exit_status, signal, allows_core: self.allows_core };
+        let wanted =
+            Wanted { status: self.shared.exit_status.load(Ordering::SeqCst), signal, allows_core: self.allows_core };
         check_status(&self.journal, self.child.id(), status, &wanted)
     }
 
