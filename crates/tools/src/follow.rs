@@ -199,10 +199,10 @@ impl Follow {
             None => None,
             Some(path) => {
                 let opened = crate::output::OutputFile::open(path.as_ref(), self.append, file_head);
-                Some(
-                    opened
-                        .map_err(|error| Ended::Failed(2, format!("Cannot open output file ({})", reason(&error))))?,
-                )
+                // Compat: varnishncsa, whose files have no head, has its own word and status for this.
+                let (status, word) = if file_head.is_empty() { (1, "Can't") } else { (2, "Cannot") };
+                let refused = |error| Ended::Failed(status, format!("{word} open output file ({})", reason(&error)));
+                Some(opened.map_err(refused)?)
             }
         };
         let mut source = match &self.file {

@@ -75,7 +75,10 @@ impl Format {
         while let Some(letter) = rest.chars().next() {
             let after = &rest[letter.len_utf8()..];
             if letter == '\\' {
-                let Some(escaped) = after.chars().next() else { break };
+                let Some(escaped) = after.chars().next() else {
+                    literal.push(b'\\');
+                    break;
+                };
                 match escaped {
                     'n' => literal.push(b'\n'),
                     't' => literal.push(b'\t'),
@@ -243,6 +246,7 @@ mod tests {
                 Part::Duration(Unit::Microseconds),
                 Part::Record(0),
                 Part::LogKey(0),
+                Part::Text(b"\\".to_vec()),
             ]
         );
         assert_eq!(
