@@ -28,9 +28,23 @@ fn handling(account: &Account) -> &'static str {
         Some(_) => "error",
         None if account.hit.is_some() => "hit",
         None if account.method.is_empty() => "error",
-        None => "answer",
+        None => handling_without_reasons(account),
     }
 }
+
+/// As far as the log of any Varnish tells: by what the first fetch was for.
+fn handling_without_reasons(account: &Account) -> &'static str {
+    match account.steps.iter().find(|step| step.is_fetch).map(|step| step.begun) {
+        Some(Begun::Fetch) => "miss",
+        Some(Begun::Pass) => "pass",
+        Some(Begun::Pipe) => "pipe",
+        _ => "answer",
+    }
+}
+
+/// Where there should be reasons and are none.
+const NO_REASONS: &str =
+    "No reasons were recorded: parameter vsl_reasons is off, vsl_mask hides Notice, or the log is Varnish's.";
 
 /// Plain words, some lines.
 pub(crate) fn plain(account: &Account) -> String {
@@ -52,6 +66,9 @@ pub(crate) fn plain(account: &Account) -> String {
     let _ = writeln!(text, "  (XID {xid})");
     if account.received_url != *url {
         let _ = writeln!(text, "  asked for as {}", account.received_url);
+    }
+    if account.hit.is_none() && account.steps.iter().all(|step| step.decisions.is_empty()) {
+        let _ = writeln!(text, "  {NO_REASONS}");
     }
     for step in &account.steps {
         tell_step(account, step, &mut text);
@@ -251,6 +268,49 @@ pub(crate) fn json(account: &Account) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fetch(decisions: Vec<Decision>) -> Step {
+        Step {
+            xid: 4,
+            begun: Begun::Fetch,
+            is_fetch: true,
+            decisions,
+            ttl: Vec::new(),
+            errors: Vec::new(),
+            status: "200".to_owned(),
+            is_revalidated: true,
+            marker: None,
+            headers: Vec::new(),
+            backend: String::new(),
+            waited: None,
+            seconds: None,
+        }
+    }
+
+    #[test]
+    fn a_log_without_reasons_is_told_as_far_as_it_goes() {
+        let account = Account { method: "GET".to_owned(), steps: vec![fetch(Vec::new())], ..Account::default() };
+        let said = plain(&account);
+        assert!(said.contains(": miss") && said.contains(NO_REASONS), "{said}");
+        assert!(said.contains("status 200, since the origin confirmed the stored copy (304)"), "{said}");
+    }
+
+    #[test]
+    fn a_response_whose_body_failed_is_not_called_stored() {
+        let decision = |reason| Decision { reason, details: Vec::new() };
+        let steps = vec![fetch(vec![decision(Reason::Stored), decision(Reason::BodyBroken)])];
+        let said = plain(&Account { method: "GET".to_owned(), steps, ..Account::default() });
+        assert!(said.contains("was dropped when its body failed") && !said.contains("was stored."), "{said}");
+        assert!(!said.contains(NO_REASONS), "{said}");
+    }
+
+    #[test]
+    fn a_marker_says_since_which_fetch_and_for_how_long() {
+        let mut step = fetch(vec![Decision { reason: Reason::HitForMiss, details: Vec::new() }]);
+        step.marker = Some("15 119.501000".to_owned());
+        let said = plain(&Account { method: "GET".to_owned(), steps: vec![step], ..Account::default() });
+        assert!(said.contains("remembered since XID 15, for another 119 s"), "{said}");
+    }
 
     #[test]
     fn what_an_old_response_has_left_is_told() {
