@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where clients are served when nobody says where.
@@ -245,8 +245,10 @@ pub(crate) fn unix_socket(path: &Path, user: Option<u32>, group: Option<u32>, mo
     socket.set_nonblocking(true)?;
     let address = SockAddr::unix(path)?;
     if let Err(error) = socket.bind(&address) {
-        // A socket that nobody answers is left over from a daemon that died.
-        let abandoned = error.kind() == io::ErrorKind::AddrInUse && is_abandoned(&address);
+        // A socket that nobody answers is left over from a daemon that died. Nobody answers at a file either: that one is
+        // somebody's, and stays.
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        let abandoned = error.kind() == io::ErrorKind::AddrInUse && is_socket && is_abandoned(&address);
         if !abandoned {
             return Err(error);
         }
@@ -325,6 +327,19 @@ mod tests {
         listener.listen(10).unwrap();
         assert!(TcpStream::connect(addresses[0]).is_ok());
         assert_eq!(listener.sockets()[1].local_addr().unwrap().as_socket(), Some(addresses[0]));
+    }
+
+    #[test]
+    fn a_socket_left_behind_gives_way_and_a_file_of_another_kind_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(unix_socket(&path, None, None, None).is_ok());
+        let file = directory.path().join("f");
+        fs::write(&file, "mine").unwrap();
+        let refused = unix_socket(&file, None, None, None).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     }
 
     #[test]
