@@ -41,6 +41,7 @@ use connection::OriginConnection;
 use http1::BodyLength;
 use legacy::{ClientRequest, PreparedRequest};
 use message::Message;
+pub(crate) use send::reason_of;
 use shm::log::{LogBuffer, LogId};
 use std::net::SocketAddr;
 use std::rc::Rc;

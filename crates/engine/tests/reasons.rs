@@ -117,6 +117,21 @@ fn fetch_that_vcl_ends_says_where_and_once() {
 }
 
 #[test]
+fn pipe_without_a_connection_says_why() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pipe); }\n",
+        async |world| {
+            let mut client = world.client();
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            client.rest().await;
+            let all = reasons(&world);
+            assert!(all.iter().any(|reason| reason.starts_with("connect-failed text=")), "{all:?}");
+        },
+    );
+}
+
+#[test]
 fn request_that_cannot_be_understood_is_told_from_one_that_expects_too_much() {
     run(async |world| {
         for (head, reason) in [

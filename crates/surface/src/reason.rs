@@ -87,6 +87,7 @@ reasons! {
     RetryByVcl, "retry", Vcl, "", "VCL said return (retry): the fetch begins anew.", "";
     VclFailed, "vcl-failed", Vcl, "", "VCL failed.", "the VCL_Error record of this request says what failed";
     Stored, "stored", Store, "", "The response was stored.", "";
+    StoredError, "stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
     NotStoredByVcl, "not-stored-vcl", Store, "", "VCL made the response uncacheable.", "";
     NotStoredPass, "not-stored-pass", Store, "", "The request was passed, so the response is for this client alone.", "";
     NotStoredDead, "not-stored-ttl", Store, "", "The response has no time to live, no grace and no keep.",

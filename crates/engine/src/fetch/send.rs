@@ -26,7 +26,7 @@ enum SendError {
 }
 
 /// What an operator should know of a backend that gave no connection.
-fn reason_of(error: &OpenError) -> Reason {
+pub(crate) fn reason_of(error: &OpenError) -> Reason {
     match error {
         OpenError::None => Reason::NoBackend,
         OpenError::Unhealthy(_) => Reason::BackendSick,

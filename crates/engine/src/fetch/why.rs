@@ -32,7 +32,8 @@ impl Fetch {
             (true, _) => self.why(Reason::NotStoredFull, ""),
             (false, true) => {
                 let seconds = self.verdict.ttl;
-                self.why(Reason::Stored, &format!("seconds={seconds:.3}"));
+                let reason = if self.is_synthetic { Reason::StoredError } else { Reason::Stored };
+                self.why(reason, &format!("seconds={seconds:.3}"));
             }
             (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
             (false, false) if self.is_vary_unusable => self.why(Reason::NotStoredVary, ""),

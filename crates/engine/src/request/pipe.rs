@@ -6,6 +6,7 @@
 use super::task::{PipeAccount, PipeRequest};
 use super::{Ruling, Run, Step};
 use crate::fetch::legacy::forwards_address;
+use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
 use crate::session::duration;
 use crate::vcl_context;
@@ -22,6 +23,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::{Main, Vbe};
+use surface::reason::{RECORD, Reason};
 use surface::tag::Tag;
 use surface::vcl::{Action, Generation, Method};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -130,8 +132,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match self.open_origin(&mut pipe).await {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
             // The client had asked for the origin itself, so there is no answer of ours. Compat: r01730.
-            Err(text) => {
+            Err((reason, text)) => {
                 pipe.log.record(Tag::FetchError, text.as_bytes());
+                if self.request.task.settings.reasons {
+                    pipe.log.record_fmt(Tag::Notice, format_args!("{RECORD}{} text={text}", reason.row().word));
+                }
                 self.request.task.close = Some(CloseReason::TxError);
             }
         }
@@ -139,10 +144,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.request.task.pipe = Some(pipe);
     }
 
-    async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, String> {
+    async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, (Reason, String)> {
         let request = &*self.request;
         let engine = &self.context.engine;
-        let Some(vcl) = &request.vcl else { return Err("No backend".to_owned()) };
+        let Some(vcl) = &request.vcl else { return Err((Reason::NoBackend, "No backend".to_owned())) };
         let notes = Notes::new();
         let resolve = ResolveContext {
             now: self.context.clock.now(),
@@ -164,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let mut trail = Trail::default();
         let clock = || self.context.clock.now();
         let parameters = engine.parameters.load_full();
-        let mut failed = None;
+        let mut failed: Option<(Reason, String)> = None;
         let origin = loop {
             let resolved = match vcl.is_legacy() {
                 true => trail.next(&vcl.directors, pipe.director, &resolve),
@@ -172,7 +177,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             };
             vcl_context::log_notes(engine, &mut pipe.log, &notes);
             // Who has no other to offer fails with the one it had.
-            let backend: Arc<Backend> = resolved.map_err(|error| failed.take().unwrap_or_else(|| error.text()))?;
+            let backend: Arc<Backend> =
+                resolved.map_err(|none| failed.take().unwrap_or_else(|| (Reason::NoBackend, none.text())))?;
             let wish = OpenRequest {
                 backend: &backend,
                 pool: &self.context.pool,
@@ -187,11 +193,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             match backend::open(&wish).await {
                 Ok(origin) => break origin,
                 Err(error) if vcl.is_legacy() => {
-                    if let Some(before) = failed.replace(error.text()) {
+                    if let Some((_, before)) = failed.replace((reason_of(&error), error.text())) {
                         pipe.log.record(Tag::FetchError, before.as_bytes());
                     }
                 }
-                Err(error) => return Err(error.text()),
+                Err(error) => return Err((reason_of(&error), error.text())),
             }
         };
         pipe.log.timestamp("Connected", self.context.clock.now());
