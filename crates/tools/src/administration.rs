@@ -143,11 +143,19 @@ fn pass(connection: &mut Connection, framed: bool, strict: bool, streams: &mut S
     Ok(0)
 }
 
+/// Says of a reply that the server cut it to its parameter `cli_limit`.
+fn tell_if_cut(response: &Response, output: &mut dyn io::Write) -> io::Result<()> {
+    if response.status == cli_proto::response::status::TRUNCATED {
+        writeln!(output, "[response was truncated]")?;
+    }
+    Ok(())
+}
+
 fn print(response: &Response, framed: bool, streams: &mut Streams) -> Result<(), Failure> {
     let written = if framed {
         write!(streams.output, "{:<3} {:<8}\n{}", response.status, response.body.len(), response.body)
     } else {
-        writeln!(streams.output, "{}", response.body)
+        writeln!(streams.output, "{}", response.body).and_then(|()| tell_if_cut(response, streams.output))
     };
     written.map_err(|_| (REFUSED, "Cannot write".to_owned()))
 }

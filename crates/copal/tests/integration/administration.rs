@@ -216,6 +216,12 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "Command failed with error code 101\n");
     let output = adm(&["-n", &run, "--strict"], "status\n-nonsense\nping\n");
     assert_eq!(status_and_lines(&output).0, 0);
+    // A limit below the length of the banner cuts what is shown, and keeps nobody out.
+    assert_eq!(status_and_lines(&adm(&["-n", &run, "param.set", "cli_limit", "128"], "")).0, 0);
+    let output = adm(&["-n", &run, "help"], "");
+    assert_eq!(status_and_lines(&output).0, 0);
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n[response was truncated]\n"), "{output:?}");
+    assert_eq!(status_and_lines(&adm(&["-n", &run, "param.reset", "cli_limit"], "")).0, 0);
     drop(silent);
 }
 

@@ -87,7 +87,10 @@ fn send(connection: &mut Connection, text: &str) -> Result<usize, Failure> {
 
 fn show(response: &Response, colours: Colours, output: &mut dyn Write) -> std::io::Result<()> {
     writeln!(output, "{}", colours.status(response.status))?;
-    if response.body.is_empty() { Ok(()) } else { writeln!(output, "{}", response.body) }
+    if !response.body.is_empty() {
+        writeln!(output, "{}", response.body)?;
+    }
+    super::tell_if_cut(response, output)
 }
 
 fn editor(assistant: Assistant) -> rustyline::Result<Editor<Assistant, FileHistory>> {
