@@ -130,7 +130,8 @@ fn a_client_that_does_not_read_harms_nobody_and_long_replies_are_cut() {
 
 #[test]
 fn a_worker_that_does_not_answer_in_time_costs_one_clear_reply() {
-    let daemon = Daemon::with_vcl(VCL, 1, &["-p", "cli_timeout=1"]);
+    // Long enough for a new worker to start on a busy machine.
+    let daemon = Daemon::with_vcl(VCL, 1, &["-p", "cli_timeout=4"]);
     eventually("the worker runs", || daemon.cli(&["status"]).1.contains("running").then_some(()));
     let worker = nix::unistd::Pid::from_raw(daemon.worker());
     nix::sys::signal::kill(worker, nix::sys::signal::Signal::SIGSTOP).unwrap();
