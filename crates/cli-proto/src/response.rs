@@ -137,7 +137,7 @@ fn parse_frame_line(line: &[u8]) -> Option<(u16, usize)> {
     let (status, length) = line.split_once(' ')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let length = length.trim_end_matches(' ');
-    if !digits(status) || !digits(length) {
+    if status.len() != 3 || !digits(status) || !digits(length) {
         return None;
     }
     Some((status.parse().ok()?, length.parse().ok()?))
@@ -186,6 +186,8 @@ mod tests {
         };
         check(b"HTTP/1.1 200 OK\r\n", Err(FrameError::Line));
         check(b"200 -1      \n", Err(FrameError::Line));
+        check(b"1075 1      \n", Err(FrameError::Line));
+        check(b"20 1        \n", Err(FrameError::Line));
         check(b"200 101     \n", Err(FrameError::TooLong));
         check(b"200 2       \nabc", Err(FrameError::End));
         check(b"200 2       \nab", Ok(None));
