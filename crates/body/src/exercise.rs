@@ -16,7 +16,11 @@ pub fn exercise(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
     let whole = gunzipped(body, body.len().max(1), usize::MAX);
     for (piece, output_max) in [(1, usize::MAX), (7, 1), (body.len().max(1), 1)] {
-        assert_eq!(gunzipped(body, piece, output_max), whole, "pieces of {piece}");
+        match (gunzipped(body, piece, output_max), &whole) {
+            // What the library says of the damage depends on how much it had to look at.
+            (Err(GzipError::Damaged(_)), Err(GzipError::Damaged(_))) => {}
+            (result, _) => assert_eq!(result, whole, "pieces of {piece}"),
+        }
     }
     for piece in [1, 5, body.len().max(1)] {
         let (mut test, mut same) = (TestGunzip::new(), Vec::new());

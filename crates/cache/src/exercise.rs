@@ -18,12 +18,15 @@ pub fn ban(bytes: &[u8]) {
             Ok(ban) => {
                 assert!(ban.has_request_tests() || ban.has_object_tests(), "a ban bans something");
                 assert_eq!(decode(&encode(1.5, &ban)), (1.5, ban.clone()));
-                if let Ok(again) = BanSpecification::parse_text(ban.text()) {
-                    assert_eq!(again.text(), ban.text());
-                }
             }
             Err(message) => assert!(!message.is_empty(), "a refusal has a message"),
         }
+    }
+    // The words of the CLI may have blanks in them, those of VCL have none.
+    if let Ok(ban) = BanSpecification::parse_text(&text)
+        && let Ok(again) = BanSpecification::parse_text(ban.text())
+    {
+        assert_eq!(again.text(), ban.text());
     }
     // Better empty than wrong: what cannot be read bans everything, and only what is empty bans nothing.
     let (_, read) = decode(bytes);
