@@ -1,7 +1,7 @@
 //! Parameter values that the cache reads, each an atomic, so that a change needs no lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use surface::parameter::{DEBUG_BITS, Parameters};
+use surface::parameter::{Parameters, debug};
 
 /// A number of seconds that may change.
 pub(crate) struct Seconds(AtomicU64);
@@ -52,7 +52,6 @@ impl Default for Settings {
 
 impl Settings {
     pub(crate) fn configure(&self, parameters: &Parameters) {
-        let lurker_bit = DEBUG_BITS.iter().position(|name| *name == "lurker").unwrap_or(63);
         self.rush_exponent.store(parameters.rush_exponent.max(1), Relaxed);
         self.lru_interval.set(parameters.lru_interval);
         self.ban_dups.store(parameters.ban_dups, Relaxed);
@@ -61,6 +60,6 @@ impl Settings {
         self.lurker_batch.store(parameters.ban_lurker_batch.max(1), Relaxed);
         self.lurker_sleep.set(parameters.ban_lurker_sleep);
         self.lurker_holdoff.set(parameters.ban_lurker_holdoff);
-        self.debug_lurker.store(parameters.debug >> lurker_bit & 1 == 1, Relaxed);
+        self.debug_lurker.store(parameters.debug & debug::LURKER != 0, Relaxed);
     }
 }

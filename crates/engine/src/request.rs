@@ -51,6 +51,8 @@ use crate::context::Loop;
 use crate::session::{Connection, Session};
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
+use surface::parameter::debug;
+use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Where a request is in its life.
@@ -88,6 +90,30 @@ pub(crate) enum Step {
     VclFailed,
     /// Accounts and the end of the log.
     Finish,
+}
+
+impl Step {
+    /// How Debug records call it. Compat: Varnish's names, where it has the step.
+    fn debug_name(self) -> &'static str {
+        match self {
+            Step::Accept => "transport",
+            Step::Receive => "recv",
+            Step::Hash => "hash",
+            Step::Lookup => "lookup",
+            Step::Hit => "hit",
+            Step::Miss => "miss",
+            Step::Pass => "pass",
+            Step::Await => "fetch",
+            Step::Pipe => "pipe",
+            Step::Purge => "purge",
+            Step::Synth => "synth",
+            Step::Deliver => "deliver",
+            Step::Transmit => "transmit",
+            Step::Restart => "restart",
+            Step::VclFailed => "vclfail",
+            Step::Finish => "finish",
+        }
+    }
 }
 
 /// Which step may follow which.
@@ -144,6 +170,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(crate) async fn run(&mut self) {
         let mut step = Step::Accept;
         while step != Step::Finish {
+            if self.request.task.settings.debug & debug::REQ_STATE != 0 {
+                self.log_step(step);
+            }
             let next = match step {
                 Step::Accept => self.accept().await,
                 Step::Receive => self.receive().await,
@@ -166,6 +195,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             step = next;
         }
         self.finish();
+    }
+
+    /// The record that the debug bit `req_state` asks for.
+    #[cold]
+    fn log_step(&mut self, step: Step) {
+        let task = &self.request.task;
+        let (vxid, session, step) = (task.vxid, self.session.vxid, step.debug_name());
+        let vcl = self.request.vcl.as_ref().map_or("-", |vcl| vcl.name.as_str());
+        let record = format_args!("vxid {vxid} STP_Req Step {step} sp {session} vcl {vcl}");
+        self.request.log.record_fmt(Tag::Debug, record);
     }
 
     /// Has the session close after this request. The first reason counts, except that a fault weighs more than a wish.

@@ -3,8 +3,8 @@
 use cli_proto::json;
 use surface::parameter::value::{alias, format, is_available, is_default, maximum, minimum};
 use surface::parameter::{
-    ACCEPTED_ONLY, COPAL, DELAYED, EXPERIMENTAL, MUST_RELOAD, MUST_RESTART, OBJ_STICKY, ParameterKind, ParameterRow,
-    Parameters, ValueRef, WIZARD,
+    ACCEPTED_ONLY, BUILD_OPTIONS, BitRow, COPAL, DEBUG_BITS, DELAYED, EXPERIMENTAL, EXPERIMENTAL_BITS, FEATURE_BITS,
+    MUST_RELOAD, MUST_RESTART, OBJ_STICKY, ParameterKind, ParameterRow, Parameters, ValueRef, WIZARD,
 };
 
 const MARGIN: &str = "        ";
@@ -12,7 +12,7 @@ const MARGIN: &str = "        ";
 const TEXT_WIDTH: usize = 64;
 
 /// What a flag means: its word in JSON, and a sentence for the long form.
-const FLAGS: &[(u8, &str, &str)] = &[
+const FLAGS: &[(u16, &str, &str)] = &[
     (
         OBJ_STICKY,
         "obj_sticky",
@@ -25,7 +25,11 @@ const FLAGS: &[(u8, &str, &str)] = &[
     (WIZARD, "wizard", "Better left alone."),
     (ACCEPTED_ONLY, "accepted_only", "Accepted for compatibility, and without effect here."),
     (COPAL, "copal", "Varnish does not have this parameter."),
+    (BUILD_OPTIONS, "build_options", "The default was chosen when the program was built."),
 ];
+
+/// What stands behind the text of a bit without effect.
+const IDLE: &str = "(no effect)";
 
 /// The row of the short list, with its newline.
 #[must_use]
@@ -57,7 +61,8 @@ pub fn long(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String 
         );
     }
     if !is_available(row) {
-        return format!("{}\n{MARGIN}Not available\n\n{}\n", row.name, wrap(row.text));
+        let note = wrap("NB: What it needs is not available on this platform.");
+        return format!("{}\n{MARGIN}Not available\n\n{}\n{note}\n", row.name, wrap(row.text));
     }
     let mut out = format!("{}\n{MARGIN}Value is: {}\n", row.name, value_line(parameters, row));
     if !is_default(parameters, row) {
@@ -71,11 +76,44 @@ pub fn long(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String 
     }
     out.push('\n');
     out.push_str(&wrap(row.text));
+    if let Some(bits) = bits(row.kind) {
+        out.push_str(&bit_list(bits));
+    }
     for (_, _, note) in FLAGS.iter().filter(|(flag, ..)| row.flags & flag != 0) {
         out.push('\n');
         out.push_str(&wrap(&format!("NB: {note}")));
     }
     out.push('\n');
+    out
+}
+
+/// The bits of a parameter that is a set.
+fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
+    match kind {
+        ParameterKind::DebugBits => Some(DEBUG_BITS),
+        ParameterKind::FeatureBits => Some(FEATURE_BITS),
+        ParameterKind::ExperimentalBits => Some(EXPERIMENTAL_BITS),
+        ParameterKind::Seconds
+        | ParameterKind::Double
+        | ParameterKind::Bool
+        | ParameterKind::Unsigned
+        | ParameterKind::Bytes
+        | ParameterKind::Pool
+        | ParameterKind::LogMask
+        | ParameterKind::Text => None,
+    }
+}
+
+/// The bits of a set, one a line.
+fn bit_list(rows: &[BitRow]) -> String {
+    let mut out = format!("\n{MARGIN}+name sets a bit, -name takes it away:\n");
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
+        let note = if row.is_accepted_only { IDLE } else { "" };
+        let line = format!("{MARGIN}   {:<width$}  {} {note}", row.name, row.text);
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
     out
 }
 
@@ -106,11 +144,18 @@ fn wrap(text: &str) -> String {
 /// The JSON object, indented as an element of a reply.
 #[must_use]
 pub fn json(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String {
-    let mut fields = vec![format!("\"name\": {}", json::string(asked))];
     if let Some(real) = alias(asked) {
-        fields.push(format!("\"alias\": {}", json::string(real)));
+        let value = json_value(parameters, row);
+        let text = json::string(&format!("Old name of {real}."));
+        return format!(
+            "{{\n    \"name\": {},\n    \"alias\": {},\n    \"implemented\": true,\n    \"value\": {value},\n    \
+             \"description\": {text},\n    \"flags\": []\n  }}",
+            json::string(asked),
+            json::string(real)
+        );
     }
-    fields.push(format!("\"implemented\": {}", is_available(row)));
+    let mut fields =
+        vec![format!("\"name\": {}", json::string(asked)), format!("\"implemented\": {}", is_available(row))];
     if is_available(row) {
         fields.push(format!("\"value\": {}", json_value(parameters, row)));
         if !row.unit.is_empty() {
@@ -123,7 +168,8 @@ pub fn json(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String 
         if let Some(bound) = maximum(parameters, row) {
             fields.push(format!("\"maximum\": {}", json::string(&bound.text)));
         }
-        fields.push(format!("\"description\": {}", json::string(row.text)));
+        let list = bits(row.kind).map(|rows| bit_list(rows).replace(MARGIN, "")).unwrap_or_default();
+        fields.push(format!("\"description\": {}", json::string(&format!("{}{}", row.text, list.trim_end()))));
         let flags: Vec<String> = FLAGS
             .iter()
             .filter(|(flag, ..)| row.flags & flag != 0)
@@ -185,7 +231,20 @@ mod tests {
             let text = long(&parameters, row, row.name);
             text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
         });
-        assert!(lines.filter(|line| !line.contains(" is: ")).all(|line| line.len() <= 8 + TEXT_WIDTH));
+        assert!(lines.filter(|line| !line.contains(" is: ")).all(|line| line.len() <= 80), "too wide");
+    }
+
+    #[test]
+    fn a_set_lists_its_bits_and_says_which_do_nothing() {
+        let parameters = Parameters::default();
+        for row in PARAMETERS.iter().filter(|row| bits(row.kind).is_some()) {
+            let text = long(&parameters, row, row.name);
+            for bit in bits(row.kind).unwrap() {
+                let line = text.lines().find(|line| line.split_whitespace().next() == Some(bit.name)).unwrap();
+                assert!(line.len() <= 80 && line.contains(bit.text), "{line}");
+                assert_eq!(line.ends_with(IDLE), bit.is_accepted_only, "{line}");
+            }
+        }
     }
 
     #[test]

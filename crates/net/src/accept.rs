@@ -14,9 +14,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::Main;
+use surface::parameter::debug;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
+
+/// How long the debug bit `slow_acceptor` has clients wait when the worker has started.
+const SLOW_START: Duration = Duration::from_secs(2);
 
 /// What a Unix-domain socket shows as its addresses.
 pub const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -67,6 +71,9 @@ impl ListenSocket {
 pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: Rc<Cell<usize>>) {
     let listener = listening.listener;
     let mut pause = 0.0;
+    if context.engine.parameters.load().debug & debug::SLOW_ACCEPTOR != 0 {
+        tokio::time::sleep(SLOW_START).await;
+    }
     loop {
         let accepted = match &listening.socket {
             Socket::Tcp { socket, local } => match socket.accept().await {

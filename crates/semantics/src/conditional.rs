@@ -3,20 +3,22 @@
 //! Compat: as observed of Varnish 7.1.1. If-None-Match holds one tag and is not read as a list, nor is `*`; when it is
 //! there, If-Modified-Since does not count. Source: RFC 9110 §13.1.2, §13.1.3.
 
-use crate::date;
+use crate::date::{self, DateForms};
 use message::Message;
 
 /// Whether the conditions of the request make the (200) response a 304. `now` is the time of the request, `object_origin`
 /// stands in for a missing `Last-Modified`; both in seconds since 1970.
 #[must_use]
-pub fn not_modified(request: &Message, response: &Message, now: f64, object_origin: f64) -> bool {
+pub fn not_modified(request: &Message, response: &Message, now: f64, object_origin: f64, forms: DateForms) -> bool {
     if let Some(wanted) = request.get("If-None-Match") {
         let Some(tag) = response.get("ETag") else { return false };
         return if request.has("Range") { is_same_strong(wanted, tag) } else { is_same_weak(wanted, tag) };
     }
-    let Some(since) = request.get("If-Modified-Since").and_then(date::parse) else { return false };
+    let Some(since) = request.get("If-Modified-Since").and_then(|value| date::parse(value, forms)) else {
+        return false;
+    };
     let modified = match response.get("Last-Modified") {
-        Some(value) => date::parse(value),
+        Some(value) => date::parse(value, forms),
         None => Some(object_origin),
     };
     since <= now && modified.is_some_and(|modified| modified <= since)
@@ -78,17 +80,23 @@ mod tests {
             ("\"a\"", &[], false),
         ];
         for (tag, request, expect) in cases {
-            let answer = not_modified(&message(request), &message(&[("ETag", tag)]), NOW, NOW);
+            let answer = not_modified(&message(request), &message(&[("ETag", tag)]), NOW, NOW, DateForms::Exact);
             assert_eq!(answer, *expect, "{tag} {request:?}");
         }
-        assert!(!not_modified(&message(&[("If-None-Match", "\"a\"")]), &message(&[]), NOW, NOW));
+        assert!(!not_modified(&message(&[("If-None-Match", "\"a\"")]), &message(&[]), NOW, NOW, DateForms::Exact));
     }
 
     #[test]
     fn dates_are_compared_with_last_modified_or_the_origin() {
         let old = at(-1000.0);
         let ask = |since: &str, response: &[(&str, &str)], origin: f64| {
-            not_modified(&message(&[("If-Modified-Since", since)]), &message(response), NOW, NOW + origin)
+            not_modified(
+                &message(&[("If-Modified-Since", since)]),
+                &message(response),
+                NOW,
+                NOW + origin,
+                DateForms::Exact,
+            )
         };
         let modified = [("Last-Modified", old.as_str())];
         assert!(ask(&old, &modified, 0.0));
@@ -106,7 +114,13 @@ mod tests {
     fn a_tag_decides_even_when_the_date_would_say_otherwise() {
         let old = at(-1000.0);
         let request = message(&[("If-None-Match", "\"b\""), ("If-Modified-Since", &old)]);
-        assert!(!not_modified(&request, &message(&[("ETag", "\"a\""), ("Last-Modified", &old)]), NOW, NOW));
-        assert!(!not_modified(&request, &message(&[("Last-Modified", &old)]), NOW, NOW));
+        assert!(!not_modified(
+            &request,
+            &message(&[("ETag", "\"a\""), ("Last-Modified", &old)]),
+            NOW,
+            NOW,
+            DateForms::Exact
+        ));
+        assert!(!not_modified(&request, &message(&[("Last-Modified", &old)]), NOW, NOW, DateForms::Exact));
     }
 }

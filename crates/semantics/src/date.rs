@@ -1,7 +1,10 @@
 //! HTTP dates: written as IMF-fixdate, read in the three forms of RFC 9110 §5.6.7 and in ISO 8601.
 //!
 //! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must be that of the date,
-//! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too.
+//! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
+//! `http_date_postel`, an IMF-fixdate may have a day of one digit, and that is all that Varnish adds.
+
+use surface::parameter::feature;
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&[u8; 3]; 12] =
@@ -36,10 +39,28 @@ pub fn format(now: f64, out: &mut [u8; 29]) {
     }
 }
 
+/// How exact a date must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateForms {
+    /// As the standard has them.
+    #[default]
+    Exact,
+    /// The feature `http_date_postel`: `Sun, 6 Nov 1994 08:49:37 GMT` as well.
+    Tolerant,
+}
+
+impl DateForms {
+    /// The forms that the bits of the parameter `feature` ask for.
+    #[must_use]
+    pub fn of_features(bits: u64) -> DateForms {
+        if bits & feature::HTTP_DATE_POSTEL == 0 { DateForms::Exact } else { DateForms::Tolerant }
+    }
+}
+
 /// Reads a date, in seconds since 1970; `None` when it is not one. Blanks around it are the caller's.
 #[must_use]
-pub fn parse(bytes: &[u8]) -> Option<f64> {
-    let mut reader = Reader { rest: bytes };
+pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
+    let mut reader = Reader { rest: bytes, forms };
     let date = match bytes {
         [b'0'..=b'9', ..] => reader.iso()?,
         [_, _, _, b',', ..] => reader.imf()?,
@@ -84,6 +105,7 @@ impl Date {
 
 struct Reader<'a> {
     rest: &'a [u8],
+    forms: DateForms,
 }
 
 impl<'a> Reader<'a> {
@@ -130,7 +152,8 @@ impl<'a> Reader<'a> {
     fn imf(&mut self) -> Option<Date> {
         let weekday = Some(self.weekday(false)?);
         self.text(", ")?;
-        let day = self.number(2)?;
+        let is_short = self.forms == DateForms::Tolerant && matches!(self.rest, [b'1'..=b'9', b' ', ..]);
+        let day = self.number(if is_short { 1 } else { 2 })?;
         self.text(" ")?;
         let month = self.month()?;
         self.text(" ")?;
@@ -234,7 +257,7 @@ mod tests {
     fn every_day_is_read_back_as_it_was_written() {
         for day in (-25_000..200_000).step_by(7).chain(18_000..18_800) {
             let time = (day * SECONDS_PER_DAY + day.rem_euclid(SECONDS_PER_DAY)) as f64;
-            assert_eq!(parse(text(time).as_bytes()), Some(time), "{}", text(time));
+            assert_eq!(parse(text(time).as_bytes(), DateForms::Exact), Some(time), "{}", text(time));
         }
     }
 
@@ -262,7 +285,8 @@ mod tests {
             ("Sat, 20 Nov 2286 17:46:40 GMT", 1e10),
         ];
         for (date, expect) in good {
-            assert_eq!(parse(date.as_bytes()), Some(expect), "{date}");
+            assert_eq!(parse(date.as_bytes(), DateForms::Exact), Some(expect), "{date}");
+            assert_eq!(parse(date.as_bytes(), DateForms::Tolerant), Some(expect), "{date}");
         }
         let bad = [
             "",
@@ -295,7 +319,9 @@ mod tests {
             "Wed\u{e9}, 09 Nov 2033",
         ];
         for date in bad {
-            assert_eq!(parse(date.as_bytes()), None, "{date}");
+            assert_eq!(parse(date.as_bytes(), DateForms::Exact), None, "{date}");
+            let expect = (date == "Wed, 9 Nov 2033 23:12:40 GMT").then_some(2_015_190_760.0);
+            assert_eq!(parse(date.as_bytes(), DateForms::Tolerant), expect, "{date}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
 
+use crate::date::DateForms;
 use crate::filter::{Class, copy_filtered};
 use crate::range::{RangeResult, check_backend, content_range, resolve};
 use crate::{
@@ -30,7 +31,7 @@ pub fn exercise(bytes: &[u8]) {
     ranges(&request, &response, length);
     lives(&response);
     variants(&request, &response, text);
-    let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0);
+    let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0, DateForms::Tolerant);
     let _ = encoding::accepts_gzip(&request);
     encoding::weaken_etag(&mut response);
     let weak = response.get("ETag").map(<[u8]>::to_vec);
@@ -66,10 +67,13 @@ fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
 
 fn headers(message: &Message) {
     for header in message.headers() {
-        if let Some(seconds) = date::parse(header.value()) {
+        if let Some(seconds) = date::parse(header.value(), DateForms::Tolerant) {
             let mut text = [0; 29];
             date::format(seconds, &mut text);
-            assert_eq!(date::parse(&text), Some(seconds), "{}", String::from_utf8_lossy(header.value()));
+            let shown = String::from_utf8_lossy(header.value());
+            assert_eq!(date::parse(&text, DateForms::Exact), Some(seconds), "{shown}");
+            let exact = date::parse(header.value(), DateForms::Exact);
+            assert!(exact.is_none_or(|exact| exact == seconds), "{shown}");
         }
         let members: Vec<&[u8]> = list::members(header.value()).collect();
         let joined = members.join(&b", "[..]);
@@ -80,7 +84,9 @@ fn headers(message: &Message) {
 
 fn ranges(request: &Message, response: &Message, length: Option<u64>) {
     let Some(range) = request.get("Range") else { return };
-    if let RangeResult::Part { first, last } = resolve(range, request.get("If-Range"), response, length) {
+    if let RangeResult::Part { first, last } =
+        resolve(range, request.get("If-Range"), response, length, DateForms::Tolerant)
+    {
         assert!(first <= last && length.is_some_and(|length| last < length));
         // What we would say to a client that asked so is what we take from a backend.
         let mut value = Vec::new();
@@ -94,7 +100,8 @@ fn ranges(request: &Message, response: &Message, length: Option<u64>) {
 }
 
 fn lives(response: &Message) {
-    let defaults = LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0 };
+    let defaults =
+        LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0, dates: DateForms::Tolerant };
     let of = |policy| lifetime(policy, response.status(), response, NOW, &defaults);
     for life in
         [of(HttpPolicy::Varnish), of(HttpPolicy::Varnish3), of(HttpPolicy::Varnish2), lifetime_of_pass(response, NOW)]

@@ -11,7 +11,8 @@
 //! `default_ttl` where the response says nothing, directives like `no-store` count only in VCL, and a number that cannot be
 //! read is 0. Source: RFC 9111 §4.2, RFC 5861 §3; interoperability tests in `tests/lifetime.rs`.
 
-use crate::{HttpPolicy, date, list};
+use crate::date::{self, DateForms};
+use crate::{HttpPolicy, list};
 use message::Message;
 use std::io::Write;
 
@@ -27,6 +28,8 @@ pub struct LifetimeDefaults {
     pub keep: f64,
     /// `clock_skew`, seconds: how far Date may be from our clock and still count as the same.
     pub clock_skew: f64,
+    /// What counts as a date.
+    pub dates: DateForms,
 }
 
 /// How long a response may be used, and what that was derived from. Times are seconds since 1970.
@@ -99,8 +102,8 @@ fn varnish(status: u16, response: &Message, now: f64, defaults: &LifetimeDefault
         grace: defaults.grace,
         keep: defaults.keep,
         age_seconds,
-        date: header_date(response, "Date"),
-        expires: header_date(response, "Expires"),
+        date: header_date(response, "Date", defaults.dates),
+        expires: header_date(response, "Expires", defaults.dates),
         max_age: 0,
     };
     match cacheable(status) {
@@ -135,8 +138,8 @@ fn of_old(has_ttl: bool, response: &Message, now: f64, defaults: &LifetimeDefaul
         grace: defaults.grace,
         keep: defaults.keep,
         age_seconds,
-        date: header_date(response, "Date"),
-        expires: header_date(response, "Expires"),
+        date: header_date(response, "Date", defaults.dates),
+        expires: header_date(response, "Expires", defaults.dates),
         max_age: 0,
     };
     if !has_ttl {
@@ -190,8 +193,8 @@ fn age(response: &Message) -> f64 {
     response.get("Age").map_or(0, delta_seconds) as f64
 }
 
-fn header_date(response: &Message, name: &str) -> f64 {
-    response.get(name).and_then(date::parse).unwrap_or(0.0)
+fn header_date(response: &Message, name: &str, forms: DateForms) -> f64 {
+    response.get(name).and_then(|value| date::parse(value, forms)).unwrap_or(0.0)
 }
 
 /// A number of seconds: digits, perhaps with a fraction, which is dropped. What cannot be read is 0, what is too large

@@ -4,7 +4,7 @@
 //! RFC 9110 §14.
 
 use crate::conditional::is_same_strong;
-use crate::date;
+use crate::date::{self, DateForms};
 use message::Message;
 use std::io::Write;
 
@@ -30,8 +30,14 @@ pub enum RangeResult {
 /// Decides on the Range header of a GET whose response is a 200. `length` is that of the body, if known; `if_range` the
 /// value of If-Range.
 #[must_use]
-pub fn resolve(range: &[u8], if_range: Option<&[u8]>, response: &Message, length: Option<u64>) -> RangeResult {
-    if if_range.is_some_and(|validator| !still_holds(validator, response)) {
+pub fn resolve(
+    range: &[u8],
+    if_range: Option<&[u8]>,
+    response: &Message,
+    length: Option<u64>,
+    forms: DateForms,
+) -> RangeResult {
+    if if_range.is_some_and(|validator| !still_holds(validator, response, forms)) {
         return RangeResult::Whole;
     }
     let wanted = match Wanted::parse(range) {
@@ -51,13 +57,13 @@ pub fn resolve(range: &[u8], if_range: Option<&[u8]>, response: &Message, length
 }
 
 /// Whether the response is still the one that an If-Range is about. Source: RFC 9110 §13.1.5.
-fn still_holds(validator: &[u8], response: &Message) -> bool {
+fn still_holds(validator: &[u8], response: &Message, forms: DateForms) -> bool {
     match validator {
         [b'"', ..] => response.get("ETag").is_some_and(|tag| is_same_strong(validator, tag)),
         _ => {
-            let header = |name| response.get(name).and_then(date::parse);
+            let header = |name| response.get(name).and_then(|value| date::parse(value, forms));
             let (Some(wanted), Some(modified), Some(date)) =
-                (date::parse(validator), header("Last-Modified"), header("Date"))
+                (date::parse(validator, forms), header("Last-Modified"), header("Date"))
             else {
                 return false;
             };

@@ -1,12 +1,14 @@
 //! Lifetimes under the policy `varnish`: each expectation was observed of Varnish 7.1.1 in its `TTL` records.
 
 use message::Message;
+use semantics::date::DateForms;
 use semantics::{
     HttpPolicy, Lifetime, LifetimeDefaults, date, is_cacheable_of_old, lifetime, lifetime_of_pass, log_ttl_rfc,
 };
 
 const NOW: f64 = 1_700_000_000.25;
-const DEFAULTS: LifetimeDefaults = LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0 };
+const DEFAULTS: LifetimeDefaults =
+    LifetimeDefaults { ttl: 120.0, grace: 10.0, keep: 0.0, clock_skew: 10.0, dates: DateForms::Exact };
 
 fn at(seconds: f64) -> String {
     let mut out = [0; 29];

@@ -2,9 +2,12 @@
 //!
 //! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the typed [`Parameters`] is what the rest
 //! of the program reads. A parameter that belongs to a design we don't share is accepted and marked [`ACCEPTED_ONLY`].
-//! Parsing and printing of values: `parameter/value.rs`. Source: observed `param.show` of Varnish 7.1.1.
+//! The bits of those that are sets: `parameter/bits.rs`; parsing and printing of values: `parameter/value.rs`. Source: observed `param.show` of Varnish 7.1.1.
 
+pub mod bits;
 pub mod value;
+
+pub use bits::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, debug, experimental, feature};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,21 +39,23 @@ pub enum ParameterKind {
 }
 
 /// The parameter takes effect on new threads or connections only.
-pub const DELAYED: u8 = 1;
+pub const DELAYED: u16 = 1;
 /// The worker must be restarted before a change is felt.
-pub const MUST_RESTART: u8 = 2;
+pub const MUST_RESTART: u16 = 2;
 /// VCL must be reloaded before a change is felt.
-pub const MUST_RELOAD: u8 = 4;
+pub const MUST_RELOAD: u16 = 4;
 /// New objects only.
-pub const OBJ_STICKY: u8 = 8;
+pub const OBJ_STICKY: u16 = 8;
 /// Text note only.
-pub const EXPERIMENTAL: u8 = 16;
+pub const EXPERIMENTAL: u16 = 16;
 /// Text note only.
-pub const WIZARD: u8 = 32;
+pub const WIZARD: u16 = 32;
 /// Accepted for compatibility; this design has no use for it.
-pub const ACCEPTED_ONLY: u8 = 64;
+pub const ACCEPTED_ONLY: u16 = 64;
 /// Copal's own, unknown to Varnish.
-pub const COPAL: u8 = 128;
+pub const COPAL: u16 = 128;
+/// The default was chosen when the program was built; a word in JSON only.
+pub const BUILD_OPTIONS: u16 = 256;
 
 /// One parameter.
 #[derive(Debug)]
@@ -68,7 +73,7 @@ pub struct ParameterRow {
     /// Unit as printed; empty for none.
     pub unit: &'static str,
     /// Flag bits.
-    pub flags: u8,
+    pub flags: u16,
     /// What it does.
     pub text: &'static str,
 }
@@ -155,21 +160,21 @@ parameters! {
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
     cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses.";
-    cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
-    cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
+    cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
+    cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
     cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
     cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
     clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";
     clock_step: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", ACCEPTED_ONLY, "Clock jump that triggers a panic.";
     connect_timeout: f64 = 3.5, Float, Seconds, "3.500", Some("0.000"), None, "seconds", 0, "Backend connect time limit.";
     critbit_cooloff: f64 = 180.0, Float, Seconds, "180.000", Some("60.000"), Some("254.000"), "seconds", WIZARD | ACCEPTED_ONLY, "Delay before freeing hash heads.";
-    debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "Bit set, 6.3.";
+    debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "What helps to debug, bit by bit; none takes all bits away.";
     default_grace: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Grace if nothing else sets it.";
     default_keep: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Keep if nothing else sets it.";
     default_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Ttl if nothing else sets it.";
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
-    experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Bit set: drop_pools.";
-    feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Bit set, 6.3.";
+    experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Experiments, bit by bit; none takes all bits away.";
+    feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Minor features, bit by bit; default gives the default ones, none takes all away.";
     fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Storage chunk for fetches of unknown length: here blocks grow with the body.";
     fetch_maxchunksize: u64 = 268435456, Number, Bytes, "0.25G", Some("64k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Largest storage chunk.";
     first_byte_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Wait for the first response byte.";
@@ -241,8 +246,8 @@ parameters! {
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";
     vcc_unsafe_path: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Allow / in include/vmod paths.";
     vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL goes cold.";
-    vcl_path: String = "/etc/varnish:/usr/share/varnish/vcl".to_owned(), Text, Text, "/etc/varnish:/usr/share/varnish/vcl", None, None, "", 0, "Search path for VCL.";
-    vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", ACCEPTED_ONLY, "Search path for VMODs.";
+    vcl_path: String = "/etc/varnish:/usr/share/varnish/vcl".to_owned(), Text, Text, "/etc/varnish:/usr/share/varnish/vcl", None, None, "", BUILD_OPTIONS, "Search path for VCL.";
+    vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", BUILD_OPTIONS | ACCEPTED_ONLY, "Search path for VMODs: here VMODs are built in.";
     vsl_buffer: u64 = 16384, Number, Bytes, "16k", Some("vsl_reclen + 12 bytes"), None, "bytes", 0, "Log buffer per transaction.";
     vsl_mask: [u8; 32] = default_log_mask(), Mask, LogMask, "-Debug,-ObjProtocol,-ObjStatus,-ObjReason,-ObjHeader,-VCL_trace,-ExpKill,-WorkThread,-Hash,-VfpAcct,-H2RxHdr,-H2RxBody,-H2TxHdr,-H2TxBody,-VdpAcct", None, None, "", 0, "Tag suppression.";
     vsl_reasons: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Record why each request was a miss, a pass or an error, for `copal why` (Notice records).";
@@ -253,97 +258,6 @@ parameters! {
     workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
     workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
-}
-
-/// Names of the `debug` bits, bit 0 first.
-pub static DEBUG_BITS: &[&str] = &[
-    "req_state",
-    "workspace",
-    "waitinglist",
-    "syncvsl",
-    "hashedge",
-    "vclrel",
-    "lurker",
-    "esi_chop",
-    "flush_head",
-    "vtc_mode",
-    "witness",
-    "vsm_keep",
-    "slow_acceptor",
-    "h2_nocheck",
-    "vmod_so_keep",
-    "processors",
-    "protocol",
-    "vcl_keep",
-    "lck",
-];
-
-/// Bit values of the `debug` parameter.
-#[allow(missing_docs)]
-pub mod debug {
-    pub const REQ_STATE: u64 = 1 << 0;
-    pub const WORKSPACE: u64 = 1 << 1;
-    pub const WAITINGLIST: u64 = 1 << 2;
-    pub const SYNCVSL: u64 = 1 << 3;
-    pub const HASHEDGE: u64 = 1 << 4;
-    pub const VCLREL: u64 = 1 << 5;
-    pub const LURKER: u64 = 1 << 6;
-    pub const ESI_CHOP: u64 = 1 << 7;
-    pub const FLUSH_HEAD: u64 = 1 << 8;
-    pub const VTC_MODE: u64 = 1 << 9;
-    pub const WITNESS: u64 = 1 << 10;
-    pub const VSM_KEEP: u64 = 1 << 11;
-    pub const SLOW_ACCEPTOR: u64 = 1 << 12;
-    pub const H2_NOCHECK: u64 = 1 << 13;
-    pub const VMOD_SO_KEEP: u64 = 1 << 14;
-    pub const PROCESSORS: u64 = 1 << 15;
-    pub const PROTOCOL: u64 = 1 << 16;
-    pub const VCL_KEEP: u64 = 1 << 17;
-    pub const LCK: u64 = 1 << 18;
-}
-
-/// Names of the `feature` bits, bit 0 first.
-pub static FEATURE_BITS: &[&str] = &[
-    "http2",
-    "short_panic",
-    "no_coredump",
-    "https_scheme",
-    "http_date_postel",
-    "esi_ignore_https",
-    "esi_disable_xml_check",
-    "esi_ignore_other_elements",
-    "esi_remove_bom",
-    "esi_include_onerror",
-    "wait_silo",
-    "validate_headers",
-    "busy_stats_rate",
-];
-
-/// Bit values of the `feature` parameter.
-#[allow(missing_docs)]
-pub mod feature {
-    pub const HTTP2: u64 = 1 << 0;
-    pub const SHORT_PANIC: u64 = 1 << 1;
-    pub const NO_COREDUMP: u64 = 1 << 2;
-    pub const HTTPS_SCHEME: u64 = 1 << 3;
-    pub const HTTP_DATE_POSTEL: u64 = 1 << 4;
-    pub const ESI_IGNORE_HTTPS: u64 = 1 << 5;
-    pub const ESI_DISABLE_XML_CHECK: u64 = 1 << 6;
-    pub const ESI_IGNORE_OTHER_ELEMENTS: u64 = 1 << 7;
-    pub const ESI_REMOVE_BOM: u64 = 1 << 8;
-    pub const ESI_INCLUDE_ONERROR: u64 = 1 << 9;
-    pub const WAIT_SILO: u64 = 1 << 10;
-    pub const VALIDATE_HEADERS: u64 = 1 << 11;
-    pub const BUSY_STATS_RATE: u64 = 1 << 12;
-}
-
-/// Names of the `experimental` bits, bit 0 first.
-pub static EXPERIMENTAL_BITS: &[&str] = &["drop_pools"];
-
-/// Bit values of the `experimental` parameter.
-#[allow(missing_docs)]
-pub mod experimental {
-    pub const DROP_POOLS: u64 = 1 << 0;
 }
 
 impl Parameters {

@@ -49,6 +49,7 @@ pub use tcp::{NoSockets, SocketOptions, TcpInfo};
 
 use arguments::Arguments;
 use backend::DirectorKind;
+use semantics::date::DateForms;
 use surface::parameter::Parameters;
 use surface::vcl::{Method, Type};
 use surface::vmod::Function;
@@ -118,7 +119,10 @@ fn dispatch(
         Function::StdInteger => standard::convert::integer(arguments, scratch),
         Function::StdIp => standard::address::ip(context, arguments, scratch),
         Function::StdReal => standard::convert::real(arguments, scratch),
-        Function::StdTime => standard::convert::time(arguments, scratch),
+        Function::StdTime => {
+            let dates = DateForms::of_features(context.parameters().feature);
+            standard::convert::time(dates, arguments, scratch)
+        }
         Function::StdStrftime => done(standard::strftime::strftime(arguments, scratch)),
         Function::StdLog => done(standard::control::log(context, arguments, scratch)),
         Function::StdSyslog => done(standard::control::syslog(arguments, scratch)),

@@ -14,6 +14,7 @@ use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::storages::Storages;
 use net::accept::inherited;
 use net::resolve::Resolver;
+use nix::sys::resource::{Resource, setrlimit};
 use shm::log::{LogConfiguration, LogRing};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use store::{Journal, Recovered, Store};
-use surface::parameter::{Parameters, debug};
+use surface::parameter::{Parameters, debug, feature};
 use vmods::SharedState;
 
 /// How long a stop waits for requests in flight.
@@ -56,6 +57,7 @@ pub struct Worker {
     pub discarded: RefCell<Vec<Arc<LoadedVcl>>>,
     /// Addresses of the listeners, in their order; `None` for Unix-domain sockets.
     pub addresses: Vec<Option<SocketAddr>>,
+    short_panics: Arc<AtomicBool>,
     started: Cell<bool>,
     _vsm: VsmWriter,
 }
@@ -94,7 +96,10 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let identity = configuration.identity.clone();
     let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
-    panic_text::install(std::fs::File::from(panic_file), identity.clone());
+    let short_panics = panic_text::install(std::fs::File::from(panic_file), identity.clone());
+    if configuration.parameters.feature & feature::NO_COREDUMP != 0 {
+        setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| say("no core dumps", &error))?;
+    }
     give_up_rights(configuration.run_as)?;
     if configuration.is_fenced {
         for remark in crate::fence::raise(&configuration.work_directory).remarks {
@@ -102,6 +107,7 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
         }
     }
     let parameters = configuration.parameters;
+    short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
     let now = wall_clock();
     let clock = Clock::starting_at(now);
     let directory = configuration.work_directory.join("_.vsm_child");
@@ -157,6 +163,7 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
         shutdown_delay: Cell::new(0.0),
         discarded: RefCell::new(Vec::new()),
         addresses,
+        short_panics,
         started: Cell::new(false),
         _vsm: vsm,
     })
@@ -197,6 +204,7 @@ impl Worker {
     pub fn set_parameters(&self, parameters: Parameters) {
         self.engine.ring.configure(&log_configuration(&parameters));
         self.engine.cache.configure(&parameters);
+        self.short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
         self.engine.parameters.store(Arc::new(parameters));
     }
 

@@ -1,8 +1,14 @@
-//! Every parameter does something, or says that it does not: each is read by the file named here, or marked as accepted
-//! only.
+//! Every parameter, and every bit of one, does something or says that it does not: each is read by the file named here, or
+//! marked as accepted only. What they may be set to is compared with Varnish.
 
+use crate::daemon::{Daemon, eventually, free_port, needs};
 use crate::layers::root;
-use surface::parameter::{ACCEPTED_ONLY, PARAMETERS};
+use cli_proto::client::{ClientEvent, ClientSession, answer_line, command_line};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use surface::parameter::{
+    ACCEPTED_ONLY, COPAL, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
+};
 
 /// Where each parameter acts.
 const READERS: &[(&str, &str)] = &[
@@ -100,4 +106,202 @@ fn every_parameter_acts_where_the_table_says_or_is_marked() {
     for (name, _) in READERS {
         assert!(PARAMETERS.iter().any(|row| row.name == *name), "{name} is no parameter");
     }
+}
+
+/// Where each bit of `debug` and `feature` acts, by the name of its constant.
+const BIT_READERS: &[(&str, &str)] = &[
+    ("debug::REQ_STATE", "engine/src/request.rs"),
+    ("debug::WAITINGLIST", "engine/src/request/lookup.rs"),
+    ("debug::SYNCVSL", "worker/src/configure.rs"),
+    ("debug::VCLREL", "worker/src/vcl_control.rs"),
+    ("debug::LURKER", "cache/src/settings.rs"),
+    ("debug::FLUSH_HEAD", "engine/src/request/transmit.rs"),
+    ("debug::VTC_MODE", "manager/src/state.rs"),
+    ("debug::VSM_KEEP", "manager/src/state.rs"),
+    ("debug::SLOW_ACCEPTOR", "net/src/accept.rs"),
+    ("debug::PROCESSORS", "engine/src/request/filters.rs"),
+    ("feature::SHORT_PANIC", "worker/src/configure.rs"),
+    ("feature::NO_COREDUMP", "worker/src/configure.rs"),
+    ("feature::HTTPS_SCHEME", "engine/src/session.rs"),
+    ("feature::HTTP_DATE_POSTEL", "semantics/src/date.rs"),
+    ("feature::VALIDATE_HEADERS", "engine/src/request/host.rs"),
+];
+
+#[test]
+fn every_bit_acts_where_the_table_says_or_is_marked() {
+    let sets = [("debug", DEBUG_BITS), ("feature", FEATURE_BITS), ("experimental", EXPERIMENTAL_BITS)];
+    let bits = sets.iter().flat_map(|(set, rows)| {
+        rows.iter().map(move |row| (format!("{set}::{}", row.name.to_ascii_uppercase()), row.is_accepted_only))
+    });
+    let bits: Vec<(String, bool)> = bits.collect();
+    for (bit, is_marked) in &bits {
+        match BIT_READERS.iter().find(|(name, _)| name == bit) {
+            Some(_) if *is_marked => panic!("{bit} is marked as without effect, and has a reader"),
+            Some((_, path)) => {
+                let text = std::fs::read_to_string(root().join("crates").join(path)).unwrap_or_default();
+                assert!(text.contains(bit), "{bit} is not read in {path}");
+            }
+            None => assert!(is_marked, "{bit} is read nowhere, and not marked"),
+        }
+    }
+    for (name, _) in BIT_READERS {
+        assert!(bits.iter().any(|(bit, _)| bit == name), "{name} is no bit");
+    }
+}
+
+/// A CLI connection on TCP, for many commands.
+struct Cli {
+    stream: TcpStream,
+    session: ClientSession,
+}
+
+impl Cli {
+    fn connect(port: u16, secret: &[u8]) -> Cli {
+        let stream = eventually("the CLI answers", || TcpStream::connect(("127.0.0.1", port)).ok());
+        let mut cli = Cli { stream, session: ClientSession::new(1 << 20) };
+        loop {
+            match cli.event() {
+                ClientEvent::Challenge(challenge) => cli.send(&answer_line(&challenge, secret)),
+                ClientEvent::Ready(_) => return cli,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn send(&mut self, line: &str) {
+        self.stream.write_all(line.as_bytes()).unwrap();
+    }
+
+    fn event(&mut self) -> ClientEvent {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(event) = self.session.next().unwrap() {
+                return event;
+            }
+            let count = self.stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "the CLI closed");
+            self.session.push(&buffer[..count]);
+        }
+    }
+
+    fn ask(&mut self, words: &[&str]) -> (u16, String) {
+        self.send(&command_line(words));
+        match self.event() {
+            ClientEvent::Reply(response) => (response.status, response.body),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What a parameter is set to, as shown; empty when there is none.
+    fn shown(&mut self, name: &str) -> String {
+        let (_, text) = self.ask(&["param.show", name]);
+        text.lines().nth(1).unwrap_or_default().trim().to_owned()
+    }
+}
+
+/// Values for every parameter: of its own kind, of others, and of none.
+const VALUES: &[&str] = &[
+    "x",
+    "-1",
+    "0",
+    "1",
+    "2",
+    "10",
+    "10s",
+    "30 s",
+    "1.5",
+    ".5",
+    "5.",
+    "+5",
+    "0x10",
+    "010",
+    "1k",
+    "1 KB",
+    "1kb",
+    "1.5M",
+    "1.5 MB",
+    "1G",
+    "1E",
+    "1kk",
+    "1.0001k",
+    "1.3",
+    "0.3k",
+    "unlimited",
+    "UNLIMITED",
+    "never",
+    "default",
+    "on",
+    "OFF",
+    "true",
+    "yes",
+    "enable",
+    "disable",
+    "maybe",
+    "+foo",
+    "all",
+    "-1k",
+    "10,100,10",
+    "1,2",
+    "1,2,3,4",
+    "10, 20 ,5",
+    "a,b,c",
+    "10,5,1",
+    "10,100,1000001",
+    "10 100 10",
+    "+vclrel",
+    "vclrel",
+    "+vclrel , +lurker",
+    "+http2,",
+    "+Debug",
+    "-Debug",
+    "Debug",
+    "+ObjX",
+    "nan",
+    "inf",
+    "Transient",
+    "s0",
+    "128b",
+    "127",
+    "16",
+    "99999",
+    "1 1",
+];
+
+/// Where ours means to differ: it refuses what Varnish takes for another number of seconds without a word.
+fn differs_on_purpose(kind: ParameterKind, value: &str) -> bool {
+    let number: String = value.chars().take_while(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
+    let is_number = number.contains(|c: char| c.is_ascii_digit());
+    let behind = value[number.len()..].trim();
+    matches!(kind, ParameterKind::Seconds | ParameterKind::Double) && is_number && !["", "s"].contains(&behind)
+}
+
+#[test]
+fn replies_to_values_of_every_kind_are_those_of_varnish() {
+    let Some(varnishd) = needs("varnishd") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "of this test\n").unwrap();
+    let ports = [free_port(), free_port()];
+    let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
+    let arguments = |address| ["-b", "127.0.0.1:1", "-T", address, "-S", secret.to_str().unwrap()];
+    let stock = Daemon::start_stock(&varnishd, &arguments(&addresses[0]));
+    let ours = Daemon::start(&arguments(&addresses[1]));
+    let [mut theirs, mut own] = ports.map(|port| Cli::connect(port, b"of this test\n"));
+    let mut differences = Vec::new();
+    for row in PARAMETERS.iter().filter(|row| row.flags & COPAL == 0 && !row.name.starts_with("cc_")) {
+        for value in VALUES.iter().filter(|value| !differs_on_purpose(row.kind, value)) {
+            let set = ["param.set", row.name, value];
+            let (expected, is) = (theirs.ask(&set), own.ask(&set));
+            let (shown_there, shown) = (theirs.shown(row.name), own.shown(row.name));
+            if expected != is || (expected.0 == 200 && shown_there != shown) {
+                differences.push(format!("{set:?}: {expected:?} {shown_there}, ours {is:?} {shown}"));
+            }
+            let reset = ["param.reset", row.name];
+            if theirs.ask(&reset) != own.ask(&reset) {
+                differences.push(format!("reset after {set:?}"));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    drop((stock, ours));
 }

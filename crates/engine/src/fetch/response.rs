@@ -8,6 +8,7 @@ use super::connection::{ReceiveError, limit, reason};
 use super::{Fetch, FetchAnswer, FetchMode, Step, Verdict};
 use crate::logged::{self, BERESP};
 use http1::{BodyLength, HeadError, HeadLimits, HeadStatus};
+use semantics::date::DateForms;
 use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
@@ -210,6 +211,7 @@ impl Fetch {
                 grace: self.parameters.default_grace,
                 keep: self.parameters.default_keep,
                 clock_skew: self.parameters.clock_skew as f64,
+                dates: DateForms::of_features(self.parameters.feature),
             };
             let chosen = || HttpPolicy::from_name(&self.parameters.http_policy).unwrap_or_default();
             let policy = self.legacy_policy().unwrap_or_else(chosen);
@@ -260,6 +262,8 @@ impl Fetch {
                 if self.retries < self.parameters.max_retries {
                     return Step::Retry;
                 }
+                // Compat: vcl_backend_error finds the refused one counted.
+                self.retries += 1;
                 self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
                 self.why(Reason::TooManyRetries, "");
                 Step::Error

@@ -5,6 +5,7 @@
 
 use super::{Ruling, Run, Step};
 use crate::logged::{self, RESP};
+use semantics::date::DateForms;
 use semantics::{conditional, encoding, reason};
 use store::ObjectFlags;
 use surface::tag::Tag;
@@ -112,8 +113,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &mut *self.request;
         let task = &mut request.task;
         let Some(object) = &task.object else { return };
+        let dates = DateForms::of_features(task.settings.feature);
         if task.response.status() % 1000 == 200
-            && conditional::not_modified(&task.request, &task.response, task.received_at, object.origin())
+            && conditional::not_modified(&task.request, &task.response, task.received_at, object.origin(), dates)
         {
             let phrase = reason::phrase(304).as_bytes();
             logged::set_status_line(&mut request.log, RESP, &mut task.response, b"HTTP/1.1", 304, phrase);

@@ -6,10 +6,12 @@
 use super::task::Task;
 use crate::logged::{self, RESP};
 use body::{Gunzip, GzipError, RangeCut};
+use semantics::date::DateForms;
 use semantics::range::{self, RangeResult};
 use semantics::{encoding, reason};
 use shm::log::LogBuffer;
 use store::{BodyState, ObjectFlags};
+use surface::parameter::debug;
 use surface::tag::Tag;
 
 /// A gzipped body up to this length cannot inflate to more than the 32 bits of its trailer can say: deflate's best ratio is
@@ -71,6 +73,9 @@ impl Filters {
                 b"range" => filters.set_up_range(task, log, length),
                 _ => return Err(String::from_utf8_lossy(name).into_owned()),
             }
+            if task.settings.debug & debug::PROCESSORS != 0 {
+                log.record_parts(Tag::Debug, &[b"VDP_push(", name, b")"]);
+            }
         }
         Ok(filters)
     }
@@ -81,7 +86,8 @@ impl Filters {
         }
         let Some(wanted) = task.request.get("Range") else { return };
         let mut value = Vec::new();
-        let status = match range::resolve(wanted, task.request.get("If-Range"), &task.response, *length) {
+        let dates = DateForms::of_features(task.settings.feature);
+        let status = match range::resolve(wanted, task.request.get("If-Range"), &task.response, *length, dates) {
             RangeResult::Whole => return,
             RangeResult::Part { first, last } => {
                 range::content_range(first, last, *length, &mut value);

@@ -181,7 +181,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if !sends_body {
             return self.write(0, [b"", b""]).await;
         }
-        if self.request.task.settings.debug & debug::FLUSH_HEAD != 0 {
+        let debug_bits = self.request.task.settings.debug;
+        if debug_bits & debug::PROCESSORS != 0 {
+            self.log().record(Tag::Debug, b"VDP_push(V1B)");
+        }
+        if debug_bits & debug::FLUSH_HEAD != 0 {
             self.write(0, [b"", b""]).await?;
         }
         if !filters.is_empty() {

@@ -10,10 +10,16 @@ use worker::control::Request;
 
 impl Call<'_> {
     pub(super) fn parameter_show(self) -> Response {
-        let (long, names) = match self.arguments.split_first() {
-            Some((flag, rest)) if flag == "-l" && !self.json => (true, rest),
-            _ => (false, self.arguments),
-        };
+        let mut names = self.arguments;
+        let mut long = false;
+        while let [flag, rest @ ..] = names
+            && flag == "-l"
+        {
+            if self.json {
+                return Response::new(status::PARAMETER, "-l not permitted with param.show -j");
+            }
+            (long, names) = (true, rest);
+        }
         if names.len() > 1 {
             return Response::new(status::TOO_MANY, "Too many parameters");
         }

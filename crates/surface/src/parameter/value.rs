@@ -1,11 +1,11 @@
 //! Parameter values from text and to text, with the bounds between parameters.
 //!
 //! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1, which scripts and tests
-//! compare. Compat: seconds may be written with an exponent, and nothing but the unit `s` may follow the number, where
-//! Varnish reads `1e3` and `1h` as 1.
+//! compare. Compat: where Varnish takes a value for another one without a word it is refused here (`1h` and `1e3` as one
+//! second), or means what it says (more than 32 bits, which wrap around there).
 
 use super::{
-    DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
+    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
     ValueRef, default_log_mask,
 };
 use crate::tag::TAGS;
@@ -293,15 +293,46 @@ fn check_number(parameters: &Parameters, row: &ParameterRow, value: u64) -> Resu
     Ok(())
 }
 
+/// Digits before and after the point of a number, as far as they go, and the rest.
+fn decimal(text: &str) -> (&str, Option<&str>, &str) {
+    let digits = |text: &str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (whole, rest) = text.split_at(digits(text));
+    match rest.strip_prefix('.') {
+        Some(rest) => {
+            let (fraction, rest) = rest.split_at(digits(rest));
+            (whole, Some(fraction), rest)
+        }
+        None => (whole, None, rest),
+    }
+}
+
+/// Thousandths that the digits behind a point are; what is smaller is dropped.
+fn thousandths(digits: &str) -> u64 {
+    let digits = digits.bytes().chain(std::iter::repeat(b'0'));
+    digits.take(3).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
+}
+
+/// Most digits before the point of a number of seconds, and of a size with a fraction.
+const WHOLE_DIGITS_MAX: usize = 12;
+/// Most digits of a size without a fraction.
+const SIZE_DIGITS_MAX: usize = 15;
+
+/// A number to three places, perhaps with the unit `s`.
 fn parse_float(text: &str) -> Result<f64, String> {
     let error = || format!("Invalid number ({text})\n");
-    let number = text.trim();
-    let number = number.strip_suffix('s').unwrap_or(number).trim_end();
-    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || b".+-eE".contains(&byte));
-    if !plain {
+    let number = text.trim_start();
+    let (sign, number) = number.strip_prefix('-').map_or((1.0, number), |number| (-1.0, number));
+    let (whole, fraction, rest) = decimal(number);
+    let fraction = fraction.unwrap_or_default();
+    let unit = rest.trim();
+    if whole.len() + fraction.len() == 0 || !(unit.is_empty() || unit == "s") {
         return Err(error());
     }
-    number.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(error)
+    if whole.len() > WHOLE_DIGITS_MAX {
+        return Err(format!("Too many digits ({text})\n"));
+    }
+    let seconds: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| error())? };
+    Ok(sign * (seconds as f64 + thousandths(fraction) as f64 / 1e3))
 }
 
 fn parse_bool(text: &str) -> Result<bool, String> {
@@ -312,7 +343,8 @@ fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Decimal, `0x…` or `0…`. A number past the largest is the largest; a negative one is too large where there is a bound.
+/// Decimal, `0x…` or `0…`. A number past the largest is the largest, as is -1; another negative one is too large where
+/// there is a bound, and none where there is not.
 fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     if text.eq_ignore_ascii_case("unlimited") {
         return Ok(UNLIMITED);
@@ -336,23 +368,26 @@ fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     match (negative && value > 0, is_bounded) {
         (false, _) => Ok(value),
         (true, true) => Ok(UNLIMITED),
+        (true, false) if value == 1 => Ok(UNLIMITED),
         (true, false) => Err(error()),
     }
 }
 
-/// A size: a number, a fraction if need be, and a unit letter. Public for `-s` and `-l`.
+/// A size: a number, a fraction of up to three digits if need be, and a unit letter. Public for `-s` and `-l`.
 ///
 /// # Errors
 /// What is wrong, in Varnish's words, without a newline.
 pub fn parse_bytes(text: &str) -> Result<u64, &'static str> {
     const NUMBER: &str = "Invalid number";
-    const UNIT: &str = "Unknown BYTES unit of measurement ([KMGTP][B])";
-    let text = text.trim();
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number = number.strip_suffix('.').unwrap_or(number);
-    if !number.bytes().any(|byte| byte.is_ascii_digit()) {
+    const DIGITS: &str = "Too many digits";
+    let (whole, fraction, unit) = decimal(text.trim());
+    if whole.is_empty() || fraction.is_some_and(str::is_empty) {
         return Err(NUMBER);
+    }
+    let whole_digits_max = if fraction.is_some() { WHOLE_DIGITS_MAX } else { SIZE_DIGITS_MAX };
+    let fraction = fraction.unwrap_or_default();
+    if whole.len() > whole_digits_max || fraction.len() > 3 {
+        return Err(DIGITS);
     }
     let unit = unit.trim_start().to_ascii_lowercase();
     let shift = match unit.strip_suffix('b').unwrap_or(&unit) {
@@ -362,14 +397,14 @@ pub fn parse_bytes(text: &str) -> Result<u64, &'static str> {
         "g" => 30,
         "t" => 40,
         "p" => 50,
-        "e" => 60,
-        _ => return Err(UNIT),
+        _ => return Err("Unknown BYTES unit of measurement ([KMGTP][B])"),
     };
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(1 << shift).ok_or(NUMBER);
+    let thousandths = u128::from(thousandths(fraction));
+    if shift == 0 && thousandths > 0 {
+        return Err("Fractional BYTES not allowed");
     }
-    let value = number.parse::<f64>().map_err(|_| NUMBER)? * (1u64 << shift) as f64;
-    if value >= u64::MAX as f64 { Err(NUMBER) } else { Ok(value.round() as u64) }
+    let whole: u128 = whole.parse().map_err(|_| NUMBER)?;
+    u64::try_from(((whole * 1000 + thousandths) << shift) / 1000).map_err(|_| NUMBER)
 }
 
 /// A size in the largest unit that shows it exactly (quarters of a unit are shown as a fraction).
@@ -393,14 +428,17 @@ pub fn format_bytes(bytes: u64) -> String {
 
 /// Three numbers; what follows them is dropped, as Varnish does.
 fn parse_pool(text: &str) -> Result<String, String> {
-    let fields: Vec<&str> = text.split([',', ' ']).map(|field| field.trim_matches('"')).collect();
-    let [min, max, age, ..] = fields[..] else {
+    let words = list_words(text)?;
+    let [min, max, age, ..] = words[..] else {
         return Err("Three fields required: min_pool, max_pool and max_age\n".to_owned());
     };
     let number = |field: &str| parse_unsigned(field, false);
     let (min, max) = (number(min)?, number(max)?);
-    let age = age.parse::<f64>().map_err(|_| format!("Invalid number ({age})\n"))?;
-    if !(0.0..=1e6).contains(&age) {
+    let age = parse_float(age)?;
+    if age < 0.0 {
+        return Err("Must be greater or equal to 0\n".to_owned());
+    }
+    if age > 1e6 {
         return Err("Must be less than or equal to 1000000\n".to_owned());
     }
     if min > max {
@@ -409,13 +447,25 @@ fn parse_pool(text: &str) -> Result<String, String> {
     Ok(format!("{min},{max},{age}"))
 }
 
-/// The words of a list separated by commas or blanks; whole words may be quoted.
+/// The words of a list separated by blanks, or by a comma among blanks; a word in quotes may hold either.
 fn list_words(text: &str) -> Result<Vec<&str>, String> {
-    if text.matches('"').count() % 2 == 1 {
-        return Err("Cannot parse: Missing '\"'\n".to_owned());
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (word, behind) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').ok_or_else(|| "Cannot parse: Missing '\"'\n".to_owned())?,
+            None => rest.split_at(rest.find([',', ' ', '\t', '\n', '\r']).unwrap_or(rest.len())),
+        };
+        words.push(word);
+        rest = behind.trim_start();
+        if let Some(behind) = rest.strip_prefix(',') {
+            rest = behind.trim_start();
+            if rest.is_empty() {
+                words.push("");
+            }
+        }
     }
-    let words = text.split([',', ' ', '\t', '\n']).map(|word| word.trim_matches('"'));
-    Ok(words.filter(|word| !word.is_empty()).collect())
+    Ok(words)
 }
 
 /// The sign and the name of a list word.
@@ -427,16 +477,15 @@ fn signed(word: &str) -> Result<(bool, &str), String> {
     }
 }
 
-fn parse_bits(mut bits: u64, text: &str, names: &[&str], what: &str, default: Option<u64>) -> Result<u64, String> {
-    let words = list_words(text)?;
-    match (&words[..], default) {
-        (["none"], _) => return Ok(0),
-        (["default"], Some(default)) => return Ok(default),
+fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: Option<u64>) -> Result<u64, String> {
+    match (text, default) {
+        ("none", _) => return Ok(0),
+        ("default", Some(default)) => return Ok(default),
         _ => {}
     }
-    for word in words {
+    for word in list_words(text)? {
         let (on, name) = signed(word)?;
-        let Some(bit) = names.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
+        let Some(bit) = names.iter().position(|known| known.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown {what} bit ({word})\n"));
         };
         if on {
@@ -448,22 +497,21 @@ fn parse_bits(mut bits: u64, text: &str, names: &[&str], what: &str, default: Op
     Ok(bits)
 }
 
-fn format_bits(bits: u64, names: &[&str]) -> String {
+fn format_bits(bits: u64, names: &[BitRow]) -> String {
     let set: Vec<String> = names
         .iter()
         .enumerate()
         .filter(|(bit, _)| bits & (1 << bit) != 0)
-        .map(|(_, name)| format!("+{name}"))
+        .map(|(_, row)| format!("+{}", row.name))
         .collect();
     if set.is_empty() { "none".to_owned() } else { set.join(",") }
 }
 
 fn parse_mask(mut mask: [u8; 32], text: &str) -> Result<[u8; 32], String> {
-    let words = list_words(text)?;
-    if words == ["default"] {
+    if text == "default" {
         return Ok(default_log_mask());
     }
-    for word in words {
+    for word in list_words(text)? {
         let (shown, name) = signed(word)?;
         let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown VSL tag ({word})\n"));

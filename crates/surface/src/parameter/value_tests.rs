@@ -49,9 +49,13 @@ fn every_default_can_be_set_again_and_bounds_can_be_read() {
 fn seconds_are_finite_numbers_in_bounds() {
     shows("default_ttl", "1.5", "1.500");
     shows("default_ttl", "90s", "90.000");
-    shows("default_ttl", "1e3", "1000.000");
+    shows("default_ttl", "1 s", "1.000");
+    shows("default_ttl", ".5", "0.500");
+    shows("default_ttl", "1.9999", "1.999");
+    shows("default_ttl", "123456789012", "123456789012.000");
+    refuses("default_ttl", "1234567890123", "Too many digits (1234567890123)\n");
     refuses("default_ttl", "-1", "Must be greater or equal to 0.000\n");
-    for value in ["inf", "nan", "", "x", "1h", "1 2"] {
+    for value in ["inf", "nan", "", "x", "1h", "1e3", "1 2", "+5", "- 1", ".", "1..2"] {
         refuses("default_ttl", value, &format!("Invalid number ({value})\n"));
     }
     shows("acceptor_sleep_decay", "0.12345678", "0.123");
@@ -81,6 +85,7 @@ fn whole_numbers_are_read_in_three_bases() {
     refuses("gzip_level", "-1", "Must be no more than 9\n");
     refuses("http_max_hdr", "31", "Must be at least 32\n");
     refuses("pcre2_match_limit", "-5", "Not a number (-5)\n");
+    shows("pcre2_match_limit", "-1", "unlimited");
 }
 
 #[test]
@@ -96,7 +101,16 @@ fn sizes_have_units() {
     refuses("vsl_space", "2Mx", &format!("Could not convert to bytes.\n{unit}\n{hint}"));
     refuses("vsl_space", "1", "Must be at least 1M\n");
     refuses("vsl_space", "5G", "Must be no more than 4G\n\n");
-    refuses("fetch_chunksize", "99999999999E", &format!("Could not convert to bytes.\nInvalid number\n{hint}"));
+    refuses("fetch_chunksize", "1E", &format!("Could not convert to bytes.\n{unit}\n{hint}"));
+    for value in [".5", "5.", "1.M", "999999999999999P"] {
+        refuses("fetch_chunksize", value, &format!("Could not convert to bytes.\nInvalid number\n{hint}"));
+    }
+    for value in ["1.0001k", "1234567890123456", "1234567890123.5M"] {
+        refuses("fetch_chunksize", value, &format!("Could not convert to bytes.\nToo many digits\n{hint}"));
+    }
+    shows("vsl_space", "1.333M", "1397751b");
+    shows("vsl_space", "2097152.0", "2M");
+    refuses("vsl_space", "5000000.5", &format!("Could not convert to bytes.\nFractional BYTES not allowed\n{hint}"));
 }
 
 #[test]
@@ -129,6 +143,9 @@ fn bits_are_added_and_taken() {
     refuses("debug", "foo", "Missing '+' or '-' (foo)\n");
     refuses("debug", "default", "Missing '+' or '-' (default)\n");
     refuses("debug", "\"x", "Cannot parse: Missing '\"'\n");
+    refuses("debug", "+lck,", "Missing '+' or '-' ()\n");
+    refuses("debug", "\"1,2\"", "Missing '+' or '-' (1,2)\n");
+    shows("debug", "+lck , +lurker", "+lurker,+lck");
     refuses("feature", "+syncvsl", "Unknown feature bit (+syncvsl)\n");
     refuses("experimental", "+foo", "Unknown experimental bit (+foo)\n");
 }
@@ -148,6 +165,9 @@ fn the_log_mask_names_what_is_hidden() {
 fn pools_and_storages_are_checked() {
     shows("pool_req", "20,200,5", "20,200,5");
     shows("pool_req", "0x14,200,5,9", "20,200,5");
+    shows("pool_req", "20, 200 5", "20,200,5");
+    refuses("pool_req", "10,100,-1", "Must be greater or equal to 0\n");
+    refuses("pool_req", "1,,3", "Not a number ()\n");
     refuses("pool_req", "10,100", "Three fields required: min_pool, max_pool and max_age\n");
     refuses("pool_req", "x,1,2", "Not a number (x)\n");
     refuses("pool_req", "200,100,10", "min_pool cannot be larger than max_pool\n");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use surface::cli::{BAN_FIELDS, COMMANDS, CommandRow, command};
-use surface::parameter::{DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind};
+use surface::parameter::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind};
 use surface::tag::TAGS;
 
 /// Most candidates shown.
@@ -126,13 +126,13 @@ fn chosen(words: impl Iterator<Item = String>, start: &str, after: &str) -> Vec<
 fn values(parameter: Option<&str>) -> Vec<String> {
     let mut found = vec!["default".to_owned()];
     let Some(row) = PARAMETERS.iter().find(|row| Some(row.name) == parameter) else { return found };
-    let bits = |names: &[&str]| names.iter().map(|name| format!("+{name}")).collect();
+    let bits = |rows: &[BitRow]| rows.iter().map(|row| format!("+{}", row.name)).collect();
     found.extend(match row.kind {
         ParameterKind::Bool => vec!["on".to_owned(), "off".to_owned()],
         ParameterKind::DebugBits => bits(DEBUG_BITS),
         ParameterKind::FeatureBits => bits(FEATURE_BITS),
         ParameterKind::ExperimentalBits => bits(EXPERIMENTAL_BITS),
-        ParameterKind::LogMask => bits(&TAGS.each_ref().map(|row| row.name)),
+        ParameterKind::LogMask => TAGS.iter().map(|row| format!("+{}", row.name)).collect(),
         _ => Vec::new(),
     });
     found

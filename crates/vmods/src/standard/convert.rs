@@ -3,6 +3,7 @@
 use crate::arguments::Arguments;
 use crate::done;
 use crate::number::{self, NumberError};
+use semantics::date::DateForms;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
@@ -82,9 +83,9 @@ pub(crate) fn real(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called
 }
 
 /// `std.time()`
-pub(crate) fn time(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called, Failure> {
+pub(crate) fn time(dates: DateForms, arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called, Failure> {
     let converted = match source("time", arguments, &[0, 2, 3])? {
-        0 => source_text(arguments, scratch).and_then(|text| parse_time(text).ok_or(NumberError::Other)),
+        0 => source_text(arguments, scratch).and_then(|text| parse_time(text, dates).ok_or(NumberError::Other)),
         2 => Ok(arguments.real(2)),
         _ => Ok(arguments.int(3) as f64),
     };
@@ -92,8 +93,8 @@ pub(crate) fn time(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called
 }
 
 /// A date, or seconds since 1970; zero and below are no time.
-fn parse_time(text: &[u8]) -> Option<f64> {
-    let date = semantics::date::parse(text.trim_ascii_start());
+fn parse_time(text: &[u8], forms: DateForms) -> Option<f64> {
+    let date = semantics::date::parse(text.trim_ascii_start(), forms);
     let seconds =
         date.or_else(|| number::real(text).ok()).or_else(|| number::integer(text).ok().map(|whole| whole as f64));
     seconds.filter(|seconds| *seconds > 0.0)
@@ -125,6 +126,10 @@ pub(crate) fn time2real(arguments: Arguments<'_>) -> Value {
 mod tests {
     use super::*;
     use Value::Absent;
+
+    fn time(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called, Failure> {
+        super::time(DateForms::Exact, arguments, scratch)
+    }
 
     fn check(
         function: fn(Arguments<'_>, &Scratch) -> Result<Called, Failure>,
