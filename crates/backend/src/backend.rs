@@ -5,6 +5,7 @@
 
 use crate::dial::DialTarget;
 use crate::health::Health;
+use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
 use crate::trouble::Troubles;
 use shm::counters::SharedCounters;
@@ -18,18 +19,11 @@ use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 /// How many counters section `VBE` has.
 pub const VBE_COUNT: usize = VBE.counters.len();
 
-/// What idle connections have in common: where they lead, and what was said first on them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PoolKey {
-    endpoint: Endpoint,
-    preamble: Vec<u8>,
-}
-
 /// A backend of a loaded VCL.
 pub struct Backend {
     definition: BackendDefinition,
     display_name: String,
-    pool_key: Arc<PoolKey>,
+    pool_key: SharedKey,
     probe: Option<ProbeState>,
     health: Health,
     counters: SharedCounters<VBE_COUNT>,
@@ -53,10 +47,7 @@ impl Backend {
         }
         Arc::new(Backend {
             display_name: format!("{vcl}.{}", definition.name),
-            pool_key: Arc::new(PoolKey {
-                endpoint: definition.endpoint.clone(),
-                preamble: definition.preamble.clone(),
-            }),
+            pool_key: SharedKey::new(definition.endpoint.clone(), definition.preamble.clone()),
             probe,
             health,
             counters,
@@ -88,7 +79,7 @@ impl Backend {
     /// What its idle connections are kept under.
     #[must_use]
     pub fn pool_key(&self) -> &Arc<PoolKey> {
-        &self.pool_key
+        self.pool_key.key()
     }
 
     /// The probe; `None` when it has none.

@@ -22,16 +22,17 @@ use dynamic::Dynamic;
 use fallback::Fallback;
 use hash::Hash;
 use least_connections::LeastConnections;
-use parking_lot::RwLock;
 use random::Random;
 use round_robin::RoundRobin;
 use saint::Saint;
 use shard::Shard;
 use shard::parameters::TaskParameters;
+use shm::locks::ClassRwLock;
 use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use surface::counter::LockClass;
 use surface::tag::Tag;
 use vcl_run::value::DirectorId;
 
@@ -146,11 +147,11 @@ pub struct Member {
 
 /// The members of a director, in order of addition.
 #[derive(Debug)]
-pub struct Members(RwLock<Arc<[Member]>>);
+pub struct Members(ClassRwLock<Arc<[Member]>>);
 
 impl Default for Members {
     fn default() -> Self {
-        Members(RwLock::new(Arc::from([])))
+        Members(ClassRwLock::new(LockClass::Director, Arc::from([])))
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`probe`] | the probe: its window, and the run loop |
 //! | [`dial`] | the traits behind which `net` opens sockets |
 //! | [`pool`] | idle connections of one event loop |
+//! | [`pool_key`] | where they lead |
 //! | [`open`] | from a backend to a connection, or the reason why not |
 //! | [`proxy_header`] | PROXY protocol headers for origins |
 //! | [`random`] | the generator that `debug.srandom` seeds |
@@ -33,6 +34,7 @@ mod memory;
 pub mod names;
 pub mod open;
 pub mod pool;
+pub mod pool_key;
 pub mod probe;
 pub mod proxy_header;
 pub mod random;

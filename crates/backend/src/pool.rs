@@ -2,12 +2,13 @@
 //!
 //! They are kept by where they lead ([`PoolKey`]), not by backend, so that loading a VCL anew does not lose them. A
 //! connection is looked at before it is handed out: one whose peer closed it, or sent something unasked, is dropped.
-//! [`Pool::sweep`] does the same for those nobody asks for; the loop calls it about once a second.
+//! [`Pool::sweep`] does the same for those nobody asks for, and closes those that no backend leads to any more; the loop
+//! calls it about once a second.
 //!
 //! *Invariant:* at most [`IDLE_BACKEND_CONNECTIONS_MAX`] a key; within a key the connections are ordered by age.
 
-use crate::backend::PoolKey;
 use crate::dial::Stream;
+use crate::pool_key::{Place, PoolKey};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -25,7 +26,14 @@ struct Idle {
 /// The idle connections of one event loop.
 #[derive(Default)]
 pub struct Pool {
-    idle: RefCell<HashMap<Arc<PoolKey>, VecDeque<Idle>>>,
+    idle: RefCell<HashMap<Place, Kept>>,
+}
+
+/// What is kept of one place.
+struct Kept {
+    /// The key of the backends that led there last.
+    key: Arc<PoolKey>,
+    queue: VecDeque<Idle>,
 }
 
 impl Pool {
@@ -38,7 +46,7 @@ impl Pool {
     /// Takes a usable connection; what is found dead or idle for `idle_timeout` seconds on the way is closed.
     pub fn take(&self, key: &PoolKey, now: f64, idle_timeout: f64) -> Option<Box<dyn Stream>> {
         let mut pools = self.idle.borrow_mut();
-        let queue = pools.get_mut(key)?;
+        let queue = &mut pools.get_mut(key.place())?.queue;
         while let Some(mut idle) = queue.pop_back() {
             if now - idle.since >= idle_timeout {
                 // The others are older still.
@@ -56,19 +64,30 @@ impl Pool {
     /// many.
     pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64) {
         let mut pools = self.idle.borrow_mut();
-        let queue = pools.entry(Arc::clone(key)).or_default();
+        let kept = match pools.get_mut(key.place()) {
+            Some(kept) => kept,
+            None => pools
+                .entry(key.place().clone())
+                .or_insert_with(|| Kept { key: Arc::clone(key), queue: VecDeque::new() }),
+        };
+        kept.key.clone_from(key);
+        let queue = &mut kept.queue;
         if queue.len() >= IDLE_BACKEND_CONNECTIONS_MAX {
             queue.pop_front();
         }
         queue.push_back(Idle { stream, since: now });
     }
 
-    /// Closes what has been idle for `idle_timeout` seconds and what its peer has closed; returns how many that were.
+    /// Closes what has been idle for `idle_timeout` seconds, what its peer has closed and what belongs to no backend any
+    /// more; returns how many that were.
     pub fn sweep(&self, now: f64, idle_timeout: f64) -> usize {
         let mut pools = self.idle.borrow_mut();
         let mut closed = 0;
-        pools.retain(|_, queue| {
+        pools.retain(|_, Kept { key, queue }| {
             let before = queue.len();
+            if !key.is_used() {
+                queue.clear();
+            }
             queue.retain_mut(|idle| now - idle.since < idle_timeout && is_quiet(idle.stream.as_mut()));
             closed += before - queue.len();
             !queue.is_empty()
@@ -79,7 +98,7 @@ impl Pool {
     /// Connections kept at present.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.idle.borrow().values().map(VecDeque::len).sum()
+        self.idle.borrow().values().map(|kept| kept.queue.len()).sum()
     }
 
     /// Whether none is kept.

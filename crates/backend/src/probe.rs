@@ -14,13 +14,13 @@ use crate::backend::Backend;
 use crate::dial::Dial;
 use crate::health::health_word;
 use check::Outcome;
-use parking_lot::Mutex;
+use shm::locks::ClassMutex;
 use shm::log::{LogId, LogRing};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use surface::counter::Vbe;
+use surface::counter::{LockClass, Vbe};
 use surface::tag::Tag;
 use tokio::time::Instant;
 use vcl_run::program::ProbeDefinition;
@@ -34,7 +34,7 @@ const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// The probe of one backend.
 pub struct ProbeState {
     definition: ProbeDefinition,
-    window: Mutex<Window>,
+    window: ClassMutex<Window>,
     announced: AtomicBool,
 }
 
@@ -43,7 +43,7 @@ impl ProbeState {
     #[must_use]
     pub fn new(definition: ProbeDefinition) -> ProbeState {
         let window = Window::new(&definition);
-        ProbeState { definition, window: Mutex::new(window), announced: AtomicBool::new(false) }
+        ProbeState { definition, window: ClassMutex::new(LockClass::Probe, window), announced: AtomicBool::new(false) }
     }
 
     /// The definition.

@@ -14,14 +14,14 @@ pub(crate) mod specification;
 
 use crate::{Cache, Totals};
 use message::Message;
-use parking_lot::RwLock;
+use shm::locks::ClassRwLock;
 use specification::{BanSpecification, ObjectView};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{Journal, Object};
-use surface::counter::Main;
+use surface::counter::{LockClass, Main};
 
 /// One ban.
 pub(crate) struct Ban {
@@ -54,7 +54,7 @@ impl Ban {
 /// See the module's page.
 pub(crate) struct BanList {
     /// Oldest first; never empty.
-    list: RwLock<VecDeque<Arc<Ban>>>,
+    list: ClassRwLock<VecDeque<Arc<Ban>>>,
     newest: AtomicU64,
     journal: Journal,
     totals: Arc<Totals>,
@@ -102,7 +102,8 @@ impl BanList {
             list.push_back(Ban::new(sequence, time, specification, is_nothing));
         }
         let newest = list.back().map_or(0, |ban| ban.sequence);
-        let bans = BanList { list: RwLock::new(list), newest: AtomicU64::new(newest), journal, totals };
+        let bans =
+            BanList { list: ClassRwLock::new(LockClass::Ban, list), newest: AtomicU64::new(newest), journal, totals };
         bans.publish_gauges(&bans.list.read());
         Ok(bans)
     }

@@ -10,11 +10,11 @@
 
 use crate::shard::{BusyMark, Digest, Head, Shard};
 use crate::{Cache, Inner};
-use parking_lot::Mutex;
+use shm::locks::ClassMutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use store::{BodyState, Object};
-use surface::counter::Main;
+use surface::counter::{LockClass, Main};
 use tokio::sync::Notify;
 
 const PARKED: u8 = 0;
@@ -38,7 +38,7 @@ pub struct Busy {
     number: u64,
     /// The newest ban when the fetch began: the response may be older than any later one.
     ban: u64,
-    published: Mutex<Option<Option<Arc<Object>>>>,
+    published: ClassMutex<Option<Option<Arc<Object>>>>,
 }
 
 impl std::fmt::Debug for Busy {
@@ -57,7 +57,13 @@ impl Busy {
         head.busy.push(BusyMark { number, vary });
         inner.totals.add(Main::NObjectcore, 1);
         inner.totals.add(Main::NObjecthead, u64::from(is_new));
-        Busy { cache: cache.clone(), digest: *digest, number, ban, published: Mutex::new(None) }
+        Busy {
+            cache: cache.clone(),
+            digest: *digest,
+            number,
+            ban,
+            published: ClassMutex::new(LockClass::Busyobj, None),
+        }
     }
 
     /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object

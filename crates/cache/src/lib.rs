@@ -40,12 +40,13 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use settings::Settings;
 use shard::{Digest, Shard};
 use shm::counters::{MAIN_COUNT, SharedCounters};
+use shm::locks::CountedMutex;
 use std::hash::BuildHasher;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Journal, Object, Store};
-use surface::counter::Main;
+use surface::counter::{LCK, LockClass, Main};
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 
@@ -113,7 +114,7 @@ pub(crate) struct Inner {
     stores: Box<[Store]>,
     /// How many objects of each are in the index.
     objects: Box<[AtomicU64]>,
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[CountedMutex<Shard>]>,
     /// Keeps clients from choosing keys that collide in the tables.
     hash_seed: [u64; 2],
     /// Seconds since 1970 from which ticks and last-use units count.
@@ -162,7 +163,9 @@ impl Cache {
         let inner = Arc::new(Inner {
             bans: BanList::open(journal, now, Arc::clone(&totals))?,
             objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new(hash_seed, stores.len()))).collect(),
+            shards: (0..SHARDS)
+                .map(|_| CountedMutex::new(LockClass::Hcb, Shard::new(hash_seed, stores.len())))
+                .collect(),
             stores: stores.into(),
             hash_seed,
             base: now,
@@ -268,6 +271,18 @@ impl Cache {
         for counter in OWN_COUNTERS {
             add(counter, self.inner.totals.get(counter));
         }
+    }
+
+    /// What the locks of the index have counted, in the order of section `LCK`.
+    #[must_use]
+    pub fn lock_counts(&self) -> [u64; LCK.counters.len()] {
+        let mut sums = [0; LCK.counters.len()];
+        for shard in &self.inner.shards {
+            for (sum, count) in sums.iter_mut().zip(shard.counts()) {
+                *sum += count;
+            }
+        }
+        sums
     }
 }
 

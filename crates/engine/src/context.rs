@@ -15,14 +15,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use surface::counter::Main;
+use surface::counter::{Main, Mempool};
 use surface::parameter::Parameters;
 use tokio::time::Instant;
 use vmods::{NoSockets, SocketOptions};
 
+use crate::fetch::Fetch;
 use crate::loaded_vcl::VclTable;
 use crate::request::{PoolCounters, RequestPool};
+use crate::session::Session;
 use crate::storages::Storages;
+use crate::tally::{self, Counted};
 
 /// Wall-clock time that follows tokio's (pausable) clock.
 #[derive(Clone, Debug)]
@@ -170,8 +173,22 @@ pub struct Loop {
     pub clock: Clock,
     /// Buffers of requests that are over, for the next ones.
     pub requests: RequestPool,
+    /// Counters of its sessions and fetches.
+    pub(crate) sessions: Arc<PoolCounters>,
+    pub(crate) fetches: Arc<PoolCounters>,
     /// Requests and fetches being worked on: what a stop waits for. See [`Loop::work`].
     in_flight: Cell<usize>,
+}
+
+/// Counters of the sections MEMPOOL, for what one loop has of each.
+#[derive(Clone, Default)]
+pub struct LoopPools {
+    /// `req`: requests.
+    pub requests: Arc<PoolCounters>,
+    /// `sess`: sessions.
+    pub sessions: Arc<PoolCounters>,
+    /// `busyobj`: fetches.
+    pub fetches: Arc<PoolCounters>,
 }
 
 impl Loop {
@@ -186,6 +203,8 @@ impl Loop {
             sockets: Rc::new(NoSockets),
             clock,
             requests: RequestPool::default(),
+            sessions: Arc::default(),
+            fetches: Arc::default(),
             in_flight: Cell::new(0),
         }
     }
@@ -196,10 +215,25 @@ impl Loop {
         Loop { sockets, ..self }
     }
 
-    /// The same with requests counted where somebody publishes it.
+    /// The same with requests, sessions and fetches counted where somebody publishes it.
     #[must_use]
-    pub fn with_request_counters(self, counters: Arc<PoolCounters>) -> Loop {
-        Loop { requests: RequestPool::counting(counters), ..self }
+    pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
+        let LoopPools { requests, sessions, fetches } = pools;
+        tally::set_size(&sessions, size_of::<Session>());
+        tally::set_size(&fetches, size_of::<Fetch>());
+        Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
+    }
+
+    /// Counts a session for as long as the result lives.
+    #[must_use]
+    pub fn count_session(&self) -> Counted {
+        Counted::new(&self.sessions)
+    }
+
+    /// Sessions that are counted at present.
+    #[must_use]
+    pub fn open_sessions(&self) -> u64 {
+        self.sessions.get(Mempool::Live as usize)
     }
 
     /// Requests and fetches being worked on.

@@ -34,6 +34,7 @@ use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::request_body::RequestBody;
 use crate::session::caught::caught;
+use crate::tally::Counted;
 use backend::Backend;
 use backend::director::trail::Trail;
 use cache::Busy;
@@ -255,6 +256,7 @@ pub(crate) struct Fetch {
     /// The method being run.
     method: Method,
     _work: Work,
+    _counted: Counted,
 
     mode: FetchMode,
     vxid: u32,
@@ -369,6 +371,7 @@ impl Fetch {
             finish: None,
             method: Method::BackendFetch,
             _work: context.work(),
+            _counted: Counted::new(&context.fetches),
             parameters,
             gzip_support,
             mode: order.mode,

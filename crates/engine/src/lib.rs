@@ -17,4 +17,5 @@ pub mod request;
 pub mod request_body;
 pub mod session;
 pub mod storages;
+pub mod tally;
 pub(crate) mod vcl_context;

@@ -14,10 +14,11 @@ mod housekeeping;
 
 use crate::context::Engine;
 use backend::{Backend, Directors};
-use parking_lot::Mutex;
+use shm::locks::ClassMutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use surface::counter::LockClass;
 use surface::vcl::{Generation, Method, Var};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::{Endpoint, Op, Program};
@@ -103,7 +104,7 @@ pub struct LoadedVcl {
     pub(crate) reads_last_use: bool,
     /// Objects that VMODs keep for it.
     pub instances: Instances,
-    life: Mutex<Life>,
+    life: ClassMutex<Life>,
     is_finished: AtomicBool,
 }
 
@@ -136,7 +137,7 @@ impl LoadedVcl {
             generation: program.program().generation(),
             program: Arc::new(program),
             directors,
-            life: Mutex::new(Life { state, is_warm: state != VclState::Cold, last_used: now }),
+            life: ClassMutex::new(LockClass::Vcl, Life { state, is_warm: state != VclState::Cold, last_used: now }),
             is_finished: AtomicBool::new(false),
         });
         match housekeeping::run(engine, &vcl, Method::Init, now) {

@@ -7,7 +7,6 @@ use crate::proxy_header::{self, Parsed, ProxyHeader};
 use engine::context::{Listener, Loop, Peer};
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
-use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -67,8 +66,8 @@ impl ListenSocket {
     }
 }
 
-/// Accepts until the task is dropped; every connection becomes a task of this loop. `sessions` counts the open ones.
-pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: Rc<Cell<usize>>) {
+/// Accepts until the task is dropped; every connection becomes a task of this loop.
+pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket) {
     let listener = listening.listener;
     let mut pause = 0.0;
     if context.engine.parameters.load().debug & debug::SLOW_ACCEPTOR != 0 {
@@ -82,7 +81,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: R
                         if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
                     prepare(&context, &stream);
                     let descriptor = stream.as_raw_fd();
-                    spawn(&context, stream, ends(&listener, remote, local, descriptor), &sessions);
+                    spawn(&context, stream, ends(&listener, remote, local, descriptor));
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -91,7 +90,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sessions: R
                 Ok((stream, _)) => {
                     let mut peer = ends(&listener, NO_ADDRESS, NO_ADDRESS, stream.as_raw_fd());
                     peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
-                    spawn(&context, stream, peer, &sessions);
+                    spawn(&context, stream, peer);
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -133,37 +132,22 @@ fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descript
     }
 }
 
-fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer, sessions: &Rc<Cell<usize>>)
+fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     context.count(Main::SessConn);
     let context = Rc::clone(context);
-    let guard = SessionCount::new(sessions);
+    // However it ends.
+    let counted = context.count_session();
     tokio::task::spawn_local(async move {
-        let _guard = guard;
+        let _counted = counted;
         if peer.listener.proxy {
             serve_proxied(context, stream, peer).await;
         } else {
             engine::session::serve(context, stream, peer, Vec::new()).await;
         }
     });
-}
-
-/// Counts a session for as long as it lives, however it ends.
-struct SessionCount(Rc<Cell<usize>>);
-
-impl SessionCount {
-    fn new(count: &Rc<Cell<usize>>) -> SessionCount {
-        count.set(count.get() + 1);
-        SessionCount(Rc::clone(count))
-    }
-}
-
-impl Drop for SessionCount {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
 }
 
 /// Reads the PROXY header, then serves the session with the addresses it names.

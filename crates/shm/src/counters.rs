@@ -77,7 +77,13 @@ impl<const N: usize> SharedCounters<N> {
     /// All zero.
     #[must_use]
     pub fn new() -> Self {
-        SharedCounters(std::array::from_fn(|_| AtomicU64::new(0)))
+        SharedCounters::zero()
+    }
+
+    /// All zero, for a static.
+    #[must_use]
+    pub const fn zero() -> Self {
+        SharedCounters([const { AtomicU64::new(0) }; N])
     }
 
     /// Adds `amount` to counter `index`; nothing happens when there is no such counter.

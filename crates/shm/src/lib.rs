@@ -8,6 +8,7 @@
 //! | [`vsm`] | the index (`_.index`) and the segments it names, writer side |
 //! | [`log`] | the log ring (VSL): direct records, and batches collected per transaction |
 //! | [`counters`] | counters in process memory, before they are summed into a segment |
+//! | [`locks`] | locks that count how often they are taken |
 //! | [`vsc`] | counter sections with their JSON documents, writer side |
 //! | [`read`] | the readers of all that: index, ring, transactions, queries, counters |
 //!
@@ -19,6 +20,7 @@
 
 pub mod counters;
 pub mod exercise;
+pub mod locks;
 pub mod log;
 pub mod read;
 pub mod region;

@@ -11,12 +11,14 @@ use crate::heap::{Block, Geometry, Heap};
 use crate::layout::{ARENA_MAGIC, Head, LENGTH_AT, MAGIC_AT, SHIFT_AT};
 use crate::memory::{Memory, PAGE_BYTES, memory_file};
 use crate::object::Object;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
+use shm::locks::CountedMutex;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use surface::counter::{LCK, LockClass};
 
 /// What a scan of a used arena found.
 #[derive(Debug, Default)]
@@ -112,7 +114,7 @@ pub(crate) struct Inner {
     /// The index's number for it.
     number: AtomicU8,
     limit_bytes: u64,
-    heap: Mutex<Heap>,
+    heap: CountedMutex<Heap>,
     private_bytes: AtomicI64,
     usage: UsageCells,
     transient: UsageCells,
@@ -141,7 +143,7 @@ impl Inner {
             name: name.to_owned(),
             number: AtomicU8::new(0),
             limit_bytes,
-            heap: Mutex::new(heap),
+            heap: CountedMutex::new(LockClass::Sma, heap),
             private_bytes: AtomicI64::new(private),
             usage: UsageCells::default(),
             transient: UsageCells::default(),
@@ -481,6 +483,12 @@ impl Store {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.inner.usage.read(self.free_bytes(false))
+    }
+
+    /// What the lock of the heap has counted, in the order of section `LCK`.
+    #[must_use]
+    pub fn lock_counts(&self) -> [u64; LCK.counters.len()] {
+        self.inner.heap.counts()
     }
 
     /// Counters of the transient objects.

@@ -2,13 +2,12 @@
 //!
 //! A connection lives and dies on the loop that accepted it. The main thread talks to a loop through a channel only.
 
-use engine::context::{Clock, Engine, Listener, Loop};
-use engine::request::{PoolCounters, PoolLimits};
+use engine::context::{Clock, Engine, Listener, Loop, LoopPools};
+use engine::request::PoolLimits;
 use net::accept::{ListenSocket, accept_loop};
 use net::dial::SocketDial;
 use net::options::ConnectedSockets;
 use shm::counters::MainCounters;
-use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,8 +39,8 @@ pub struct LoopHandle {
     commands: mpsc::UnboundedSender<LoopCommand>,
     /// Counters of this loop.
     pub counters: Arc<MainCounters>,
-    /// Counters of its requests, section MEMPOOL.
-    pub requests: Arc<PoolCounters>,
+    /// Counters of its requests, sessions and fetches, sections MEMPOOL.
+    pub pools: LoopPools,
     /// Requests and fetches in flight, as of the loop's last report while stopping.
     pub in_flight: Arc<AtomicUsize>,
     _thread: JoinHandle<()>,
@@ -57,14 +56,14 @@ impl LoopHandle {
         let counters = Arc::new(MainCounters::new());
         let in_flight = Arc::new(AtomicUsize::new(usize::MAX));
         let (engine, clock) = (Arc::clone(engine), clock.clone());
-        let requests = Arc::new(PoolCounters::new());
-        let of_thread = (Arc::clone(&counters), Arc::clone(&requests));
+        let pools = LoopPools::default();
+        let of_thread = (Arc::clone(&counters), pools.clone());
         let reported = Arc::clone(&in_flight);
         let thread = std::thread::Builder::new()
             .name(format!("loop-{number}"))
             .spawn(move || run(engine, clock, of_thread, received, &reported))
             .map_err(|error| format!("no thread for an event loop: {error}"))?;
-        Ok(LoopHandle { commands, counters, requests, in_flight, _thread: thread })
+        Ok(LoopHandle { commands, counters, pools, in_flight, _thread: thread })
     }
 
     /// Sends a command; a loop that is gone hears nothing.
@@ -74,13 +73,13 @@ impl LoopHandle {
 }
 
 /// Makes the private part of a loop on the current thread.
-pub fn context(engine: Arc<Engine>, clock: Clock, (counters, requests): Counters) -> Rc<Loop> {
+pub fn context(engine: Arc<Engine>, clock: Clock, (counters, pools): Counters) -> Rc<Loop> {
     let context = Loop::new(engine, counters, Rc::new(SocketDial), clock);
-    Rc::new(context.with_sockets(Rc::new(ConnectedSockets)).with_request_counters(requests))
+    Rc::new(context.with_sockets(Rc::new(ConnectedSockets)).with_pool_counters(pools))
 }
 
-/// What a loop counts: MAIN, and MEMPOOL for its requests.
-pub type Counters = (Arc<MainCounters>, Arc<PoolCounters>);
+/// What a loop counts: MAIN, and MEMPOOL.
+pub type Counters = (Arc<MainCounters>, LoopPools);
 
 /// Closes connections to origins that nobody has used for `backend_idle_timeout`, and keeps as many requests ready as
 /// `pool_req` says.
@@ -114,7 +113,6 @@ fn run(
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let context = context(engine, clock, counters);
-        let sessions = Rc::new(Cell::new(0));
         tokio::task::spawn_local(close_idle(Rc::clone(&context)));
         let mut acceptors = Vec::new();
         while let Some(command) = commands.recv().await {
@@ -123,11 +121,9 @@ fn run(
                     for one in listening {
                         let name = one.listener.name.clone();
                         match ListenSocket::new(one.descriptor, Rc::new(one.listener)) {
-                            Ok(socket) => acceptors.push(tokio::task::spawn_local(accept_loop(
-                                Rc::clone(&context),
-                                socket,
-                                Rc::clone(&sessions),
-                            ))),
+                            Ok(socket) => {
+                                acceptors.push(tokio::task::spawn_local(accept_loop(Rc::clone(&context), socket)))
+                            }
                             Err(error) => eprintln!("listener {name}: {error}"),
                         }
                     }
@@ -136,9 +132,8 @@ fn run(
                     for acceptor in acceptors.drain(..) {
                         acceptor.abort();
                     }
-                    let (context, sessions) = (Rc::clone(&context), Rc::clone(&sessions));
                     loop {
-                        let busy = if sessions.get() == 0 { 0 } else { context.in_flight() };
+                        let busy = if context.open_sessions() == 0 { 0 } else { context.in_flight() };
                         in_flight.store(busy, Ordering::Release);
                         if busy == 0 {
                             break;

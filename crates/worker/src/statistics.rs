@@ -5,6 +5,7 @@ use backend::Backend;
 use engine::context::Engine;
 use engine::storages::Storages;
 use shm::counters::MainCounters;
+use shm::locks;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use store::Usage;
-use surface::counter::{self, Main, Xkey};
+use surface::counter::{self, LockClass, Main, Mempool, Xkey};
 
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
@@ -26,8 +27,11 @@ pub struct Statistics {
     main: CounterBlock,
     /// Of each storage, Transient last.
     storages: Vec<CounterBlock>,
-    /// Of each loop's requests.
-    requests: Vec<CounterBlock>,
+    /// Of each loop's requests and sessions.
+    pools: Vec<(CounterBlock, CounterBlock)>,
+    /// Of the fetches of all loops.
+    fetches: CounterBlock,
+    locks: Vec<(LockClass, CounterBlock)>,
     /// By VCL name: its backends and their sections.
     backends: RefCell<BTreeMap<String, Vec<Published>>>,
     /// The tags' section, once a VCL imports xkey.
@@ -48,10 +52,16 @@ impl Statistics {
         let names = storages.all().filter_map(|storage| storages.name(storage));
         let of_storages = names.map(|storage| publisher.publish(&counter::SMA, &format!("SMA.{}", storage.name)));
         let of_storages = of_storages.collect::<io::Result<_>>()?;
-        let requests = (0..loops).map(|number| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.req{number}")));
-        let requests = requests.collect::<io::Result<_>>()?;
+        let pool = |name: &str| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.{name}"));
+        let fetches = pool("busyobj")?;
+        let pools = (0..loops).map(|number| Ok((pool(&format!("req{number}"))?, pool(&format!("sess{number}"))?)));
+        let pools = pools.collect::<io::Result<_>>()?;
+        let lock = |class: LockClass| Ok((class, publisher.publish(&counter::LCK, &format!("LCK.{}", class.name()))?));
+        let locks = LockClass::ALL.into_iter().map(lock).collect::<io::Result<_>>()?;
         Ok(Statistics {
-            requests,
+            pools,
+            fetches,
+            locks,
             publisher,
             main,
             storages: of_storages,
@@ -197,8 +207,32 @@ impl Statistics {
         self.sums_made.set(self.sums_made.get() + 1);
         add(Main::Summs, self.sums_made.get());
         self.main.set_all(&sums);
-        for (section, one) in self.requests.iter().zip(loops) {
-            section.set_all(&one.requests.values());
+        let mut fetches = [0; counter::MEMPOOL.counters.len()];
+        for ((requests, sessions), one) in self.pools.iter().zip(loops) {
+            requests.set_all(&one.pools.requests.values());
+            sessions.set_all(&one.pools.sessions.values());
+            add_up(&mut fetches, &one.pools.fetches.values());
+        }
+        for size in [Mempool::SzWanted, Mempool::SzActual] {
+            fetches[size as usize] = loops.first().map_or(0, |one| one.pools.fetches.get(size as usize));
+        }
+        self.fetches.set_all(&fetches);
+        for (class, section) in &self.locks {
+            let mut counts = locks::counts(*class);
+            match class {
+                LockClass::Hcb => add_up(&mut counts, &engine.cache.lock_counts()),
+                LockClass::Sma => {
+                    let stores = engine.storages.all().filter(|storage| *storage != engine.storages.transient());
+                    stores.for_each(|storage| add_up(&mut counts, &engine.storages.store(storage).lock_counts()));
+                }
+                LockClass::Ban
+                | LockClass::Busyobj
+                | LockClass::ConnPool
+                | LockClass::Director
+                | LockClass::Probe
+                | LockClass::Vcl => {}
+            }
+            section.set_all(&counts);
         }
         for (section, storage) in self.storages.iter().zip(engine.storages.all()) {
             section.set_all(&usage(&engine.storages.usage(storage).unwrap_or_default()));
@@ -214,6 +248,13 @@ impl Statistics {
         for (backend, section) in backends.values().flatten() {
             section.set_all(&backend.counters().values());
         }
+    }
+}
+
+/// Adds counters to sums of the same section.
+fn add_up<const N: usize>(sums: &mut [u64; N], counters: &[u64; N]) {
+    for (sum, counter) in sums.iter_mut().zip(counters) {
+        *sum = sum.wrapping_add(*counter);
     }
 }
 

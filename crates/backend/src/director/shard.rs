@@ -19,10 +19,11 @@ pub use ring::Change;
 use crate::director::{Member, Notes, ResolveContext};
 use crate::directors::Directors;
 use parameters::{ParameterSet, Parameters, TaskParameters};
-use parking_lot::RwLock;
 use ring::Configuration;
+use shm::locks::ClassRwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use surface::counter::LockClass;
 use vcl_run::value::DirectorId;
 
 /// Replicas a member has on the ring unless VCL says otherwise.
@@ -39,8 +40,8 @@ const DEBUG_RAMP: u32 = 4;
 #[derive(Debug)]
 pub struct Shard {
     name: String,
-    configuration: RwLock<Arc<Configuration>>,
-    associated: RwLock<Option<Arc<ParameterSet>>>,
+    configuration: ClassRwLock<Arc<Configuration>>,
+    associated: ClassRwLock<Option<Arc<ParameterSet>>>,
     debug: AtomicU32,
 }
 
@@ -61,8 +62,8 @@ impl Shard {
     pub fn new(name: &str) -> Shard {
         Shard {
             name: name.to_owned(),
-            configuration: RwLock::default(),
-            associated: RwLock::default(),
+            configuration: ClassRwLock::new(LockClass::Director, Arc::default()),
+            associated: ClassRwLock::new(LockClass::Director, None),
             debug: AtomicU32::new(0),
         }
     }

@@ -163,6 +163,20 @@ async fn the_pool_is_bounded_and_shared_by_backends_at_one_address() {
 }
 
 #[tokio::test]
+async fn idle_connections_are_closed_when_the_last_backend_of_their_place_is_gone() {
+    let mut own = definition("b");
+    own.preamble = b"of this test".to_vec();
+    let scene = Scene::with(own, []);
+    let connection = scene.open().await.unwrap();
+    let _origin = scene.dial.accept().unwrap();
+    scene.recycle(connection);
+    assert_eq!(scene.pool.sweep(1000.0, 60.0), 0);
+    let Scene { backend, pool, .. } = scene;
+    drop(backend);
+    assert_eq!(pool.sweep(1000.0, 60.0), 1);
+}
+
+#[tokio::test]
 async fn a_fresh_connection_is_dialled_when_asked_for() {
     let scene = Scene::new([]);
     let connection = scene.open().await.unwrap();

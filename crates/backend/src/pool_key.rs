@@ -1,0 +1,108 @@
+//! Where connections lead, and which places some backend leads to: each of those has its pools of idle connections.
+//!
+//! Backends that lead to the same place share one key. The table of keys is the process's own: VCLs that are loaded one
+//! after the other find the connections of their forerunners. When the last backend of a place is gone, so is its key, and
+//! what is kept under it is closed ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they come and go.
+
+use parking_lot::{Mutex, MutexGuard};
+use shm::locks;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use surface::counter::LockClass;
+use vcl_run::program::Endpoint;
+
+/// Where connections lead, and what is said first on them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    endpoint: Endpoint,
+    preamble: Vec<u8>,
+}
+
+/// What idle connections have in common: their place, as long as some backend leads there.
+#[derive(Debug)]
+pub struct PoolKey {
+    place: Place,
+    /// Backends that lead there; changed under the table's lock.
+    users: AtomicUsize,
+}
+
+impl PoolKey {
+    /// Whether a backend leads there still.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 0
+    }
+
+    /// The place.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+/// The keys of all backends.
+static KEYS: LazyLock<Mutex<HashMap<Place, Arc<PoolKey>>>> = LazyLock::new(Mutex::default);
+
+fn keys() -> MutexGuard<'static, HashMap<Place, Arc<PoolKey>>> {
+    locks::note_locked(LockClass::ConnPool);
+    KEYS.lock()
+}
+
+/// A backend's share in a key.
+pub(crate) struct SharedKey(Arc<PoolKey>);
+
+impl SharedKey {
+    pub(crate) fn new(endpoint: Endpoint, preamble: Vec<u8>) -> SharedKey {
+        let place = Place { endpoint, preamble };
+        if place.endpoint == Endpoint::None {
+            // Leads nowhere: there is nothing to keep.
+            return SharedKey(Arc::new(PoolKey { place, users: AtomicUsize::new(1) }));
+        }
+        let mut keys = keys();
+        if let Some(known) = keys.get(&place) {
+            known.users.fetch_add(1, Ordering::Release);
+            return SharedKey(Arc::clone(known));
+        }
+        let key = Arc::new(PoolKey { place: place.clone(), users: AtomicUsize::new(1) });
+        keys.insert(place, Arc::clone(&key));
+        locks::note_created(LockClass::ConnPool);
+        SharedKey(key)
+    }
+
+    pub(crate) fn key(&self) -> &Arc<PoolKey> {
+        &self.0
+    }
+}
+
+impl Drop for SharedKey {
+    fn drop(&mut self) {
+        if self.0.place.endpoint == Endpoint::None {
+            return;
+        }
+        let mut keys = keys();
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            keys.remove(&self.0.place);
+            locks::note_destroyed(LockClass::ConnPool);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_that_lead_to_the_same_place_share_a_key_until_the_last_is_gone() {
+        let key = |preamble: &[u8]| SharedKey::new(Endpoint::Unix("/of/this/test".into()), preamble.to_vec());
+        let (first, second, other) = (key(b""), key(b""), key(b"PROXY"));
+        assert!(Arc::ptr_eq(first.key(), second.key()));
+        assert!(!Arc::ptr_eq(first.key(), other.key()));
+        let place = Arc::clone(first.key());
+        drop(first);
+        assert!(place.is_used());
+        drop(second);
+        assert!(!place.is_used());
+        let again = key(b"");
+        assert!(!Arc::ptr_eq(again.key(), &place) && again.key().is_used());
+    }
+}
