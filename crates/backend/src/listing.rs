@@ -191,7 +191,8 @@ pub fn set_health(
     now: f64,
 ) -> Result<(), String> {
     let admin = AdminHealth::parse(state).ok_or_else(|| format!("Invalid state {state}"))?;
-    let items = matching(Some(pattern), vcls, active);
+    // Nothing means all where backends are shown, never where they are changed: a script's variable may be unset.
+    let items = if pattern.is_empty() { Vec::new() } else { matching(Some(pattern), vcls, active) };
     if items.is_empty() {
         return Err("No Backends matches".to_owned());
     }

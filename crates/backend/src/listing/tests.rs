@@ -167,6 +167,7 @@ fn wrong_words_are_named() {
     assert_eq!(list(&["a", "b"], &directors), Err("Too many arguments".to_owned()));
     let set = |pattern, state| set_health(pattern, state, &[&directors], Some("vcl1"), NOW + 60.0);
     assert_eq!(set("nope", "sick"), Err("No Backends matches".to_owned()));
+    assert_eq!(set("", "sick"), Err("No Backends matches".to_owned()));
     assert_eq!(set("nope", "sic"), Err("Invalid state sic".to_owned()));
 }
 
