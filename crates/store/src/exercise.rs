@@ -4,6 +4,7 @@
 
 use crate::attributes::ObjectAttributes;
 use crate::journal::Journal;
+use crate::layout::{LENGTH_AT, SHIFT_AT};
 use crate::memory::{Memory, memory_file};
 use crate::object::Object;
 use crate::storage::Store;
@@ -30,6 +31,7 @@ pub fn arena(bytes: &[u8]) {
         let mask = mask.iter().rev().fold(0, |mask, &byte| mask << 8 | u64::from(byte));
         memory.update(at, |word| word ^ mask);
     }
+    let is_as_long = memory.load(LENGTH_AT) == ARENA_BYTES && memory.load(SHIFT_AT) == 3;
     let copied = copy(&memory);
     let Ok((store, recovered)) = Store::on(memory, "s0", ARENA_BYTES) else { return };
     store.inner.check();
@@ -48,7 +50,7 @@ pub fn arena(bytes: &[u8]) {
         drop(object);
         store.inner.check();
     }
-    assert!(stored(&store, 2000, 4000).is_some(), "an empty arena has room");
+    assert!(!is_as_long || stored(&store, 2000, 4000).is_some(), "an empty arena has room");
 }
 
 /// An arena with objects in it, some of them in several pieces.

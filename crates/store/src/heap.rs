@@ -80,7 +80,11 @@ impl Geometry {
         while at < self.end {
             let head = Head(memory.load(self.byte(at)));
             let known = matches!(head.kind(), KIND_FREE | KIND_RECORD | KIND_EXTENT);
-            if !known || head.units() == 0 || head.units() > self.end - at {
+            let room = self.end - at;
+            // Neither it nor what is left behind it may be too short for a free block's bookkeeping, which would be written
+            // over its neighbour.
+            let fits = |units| units == room || units <= room && room - units >= self.units_min();
+            if !known || head.units() < self.units_min() || !fits(head.units()) {
                 return Err(at);
             }
             visit(at, head);
@@ -516,6 +520,19 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_short_for_a_free_block_is_no_block_and_leaves_none() {
+        let memory = Memory::on_heap(4096).unwrap();
+        let geometry = Geometry::new(4096, 3).unwrap();
+        Heap::format(&memory, geometry);
+        let whole = geometry.end - geometry.first;
+        for units in [1, geometry.units_min() - 1, whole - 1, whole - geometry.units_min() + 1, whole + 1] {
+            memory.store(geometry.byte(geometry.first), Head::new(units, KIND_RECORD).0);
+            assert_eq!(geometry.walk(&memory, |_, _| {}), Err(geometry.first), "{units}");
+            Heap::rebuild(&memory, geometry, |_| true).check(&memory);
+        }
+    }
     use rand::{Rng, SeedableRng, rngs::SmallRng};
 
     fn heap(bytes: u64, shift: u32) -> (Memory, Heap) {
