@@ -7,13 +7,19 @@ use crate::dial::DialTarget;
 use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
+use crate::proxy_header;
 use crate::trouble::Troubles;
 use shm::counters::SharedCounters;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::time::Duration;
 use surface::counter::{VBE, Vbe};
 use surface::parameter::Parameters;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 
 /// How many counters section `VBE` has.
@@ -28,6 +34,10 @@ pub struct Backend {
     health: Health,
     counters: SharedCounters<VBE_COUNT>,
     connections: AtomicU32,
+    /// Fetches that wait for one of them.
+    waiting: AtomicU32,
+    /// A connection is free, and somebody waits for one.
+    freed: Notify,
     /// Until when connects are not tried, seconds since 1970 as bits.
     held_until: AtomicU64,
     troubles: Troubles,
@@ -47,11 +57,13 @@ impl Backend {
         }
         Arc::new(Backend {
             display_name: format!("{vcl}.{}", definition.name),
-            pool_key: SharedKey::new(definition.endpoint.clone(), definition.preamble.clone()),
+            pool_key: SharedKey::new(definition.endpoint.clone(), definition.preamble.clone(), definition.via.clone()),
             probe,
             health,
             counters,
             connections: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            freed: Notify::new(),
             held_until: AtomicU64::new(0f64.to_bits()),
             troubles: Troubles::default(),
             definition,
@@ -126,11 +138,60 @@ impl Backend {
     /// Where to connect to; `None` for `backend x none`.
     #[must_use]
     pub fn target(&self, prefer_v6: bool) -> Option<DialTarget> {
-        match &self.definition.endpoint {
+        match self.definition.via.as_ref().map_or(&self.definition.endpoint, |via| &via.endpoint) {
             Endpoint::None => None,
             Endpoint::Ip { v4, v6 } => Some(DialTarget::Ip { v4: *v4, v6: *v6, prefer_v6 }),
             Endpoint::Unix(path) => Some(DialTarget::Unix(path.clone())),
         }
+    }
+
+    /// What a new connection begins with: for the proxy of `.via` the header that says where it is to lead, then the preamble.
+    pub(crate) fn write_opening(&self, prefer_v6: bool, out: &mut Vec<u8>) {
+        if let (Some(via), Endpoint::Ip { v4, v6 }) = (&self.definition.via, &self.definition.endpoint) {
+            let (first, second) = if prefer_v6 { (v6, v4) } else { (v4, v6) };
+            if let Some(destination) = first.or(*second) {
+                let nobody: IpAddr =
+                    if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+                let source = SocketAddr::new(nobody, 0);
+                proxy_header::write_version_2(source, destination, via.authority.as_bytes(), out);
+            }
+        }
+        out.extend_from_slice(&self.definition.preamble);
+    }
+
+    /// Takes a place among `max_connections`, waiting for one where that is allowed; false when there is none, or the backend
+    /// became sick meanwhile.
+    pub(crate) async fn enter_or_wait(&self, parameters: &Parameters) -> bool {
+        if self.enter() {
+            return true;
+        }
+        let limit = self.definition.wait_limit.map_or(parameters.backend_wait_limit, u64::from);
+        let seconds = self.definition.wait_timeout.unwrap_or(parameters.backend_wait_timeout);
+        let Some(patience) = Duration::try_from_secs_f64(seconds).ok().filter(|patience| !patience.is_zero()) else {
+            return false;
+        };
+        let Some(_waiter) = Waiter::enter(&self.waiting, limit) else { return false };
+        let due = Instant::now() + patience.min(WAIT_MAX);
+        loop {
+            let freed = self.freed.notified();
+            let changed = self.health.changes().notified();
+            tokio::pin!(freed, changed);
+            // From here on neither is missed.
+            freed.as_mut().enable();
+            changed.as_mut().enable();
+            if !self.is_healthy() {
+                break;
+            }
+            if self.enter() {
+                return true;
+            }
+            tokio::select! {
+                () = freed => {}
+                () = changed => {}
+                () = tokio::time::sleep_until(due) => break,
+            }
+        }
+        false
     }
 
     /// Takes a place among `max_connections`; false when there is none.
@@ -153,6 +214,11 @@ impl Backend {
     pub(crate) fn leave(&self) {
         let _ = self.connections.fetch_update(Relaxed, Relaxed, |used| used.checked_sub(1));
         self.counters.sub(Vbe::Conn as usize, 1);
+        // Pairs with the one in `Waiter::enter`: either the waiter sees the place, or it is seen here.
+        fence(SeqCst);
+        if self.waiting.load(Relaxed) > 0 {
+            self.freed.notify_one();
+        }
     }
 
     /// Whether a failed connect is so recent that another is not tried.
@@ -175,6 +241,28 @@ impl Backend {
         if hold_seconds > 0.0 {
             self.held_until.store((now + hold_seconds).to_bits(), Relaxed);
         }
+    }
+}
+
+/// The longest that a fetch waits for a connection.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+
+/// A place among those who wait for a connection, given back when dropped.
+struct Waiter<'a>(&'a AtomicU32);
+
+impl<'a> Waiter<'a> {
+    fn enter(waiting: &'a AtomicU32, limit: u64) -> Option<Waiter<'a>> {
+        waiting
+            .fetch_update(Relaxed, Relaxed, |count| (u64::from(count) < limit).then(|| count.saturating_add(1)))
+            .ok()?;
+        fence(SeqCst);
+        Some(Waiter(waiting))
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

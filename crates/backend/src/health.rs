@@ -4,6 +4,7 @@
 //! last change is kept beside it, for `backend.list` and for the ramp-up of shard directors.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use tokio::sync::Notify;
 
 /// What the operator says (`backend.set_health`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,13 +53,20 @@ pub struct Health {
     probed: AtomicBool,
     /// Seconds since 1970, as bits.
     changed: AtomicU64,
+    /// Whenever that moves.
+    changes: Notify,
 }
 
 impl Health {
     /// Healthy since `now`, without a word of the operator.
     #[must_use]
     pub fn new(now: f64) -> Health {
-        Health { admin: AtomicU8::new(0), probed: AtomicBool::new(true), changed: AtomicU64::new(now.to_bits()) }
+        Health {
+            admin: AtomicU8::new(0),
+            probed: AtomicBool::new(true),
+            changed: AtomicU64::new(now.to_bits()),
+            changes: Notify::new(),
+        }
     }
 
     /// What the operator says.
@@ -79,7 +87,7 @@ impl Health {
             AdminHealth::Sick => 2,
         };
         if self.admin.swap(code, Relaxed) != code {
-            self.changed.store(now.to_bits(), Relaxed);
+            self.note_change(now);
         }
     }
 
@@ -93,9 +101,19 @@ impl Health {
     pub fn set_probed(&self, healthy: bool, now: f64) -> bool {
         let is_news = self.probed.swap(healthy, Relaxed) != healthy;
         if is_news {
-            self.changed.store(now.to_bits(), Relaxed);
+            self.note_change(now);
         }
         is_news
+    }
+
+    fn note_change(&self, now: f64) {
+        self.changed.store(now.to_bits(), Relaxed);
+        self.changes.notify_waiters();
+    }
+
+    /// For those who wait while the health is what it is.
+    pub(crate) fn changes(&self) -> &Notify {
+        &self.changes
     }
 
     /// Whether to use a backend: the operator's word, else the probe's.

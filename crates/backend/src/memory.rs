@@ -117,6 +117,9 @@ pub(crate) fn definition(name: &str) -> vcl_run::program::BackendDefinition {
         first_byte_timeout: None,
         between_bytes_timeout: None,
         max_connections: 0,
+        wait_limit: None,
+        wait_timeout: None,
+        via: None,
         proxy_header: 0,
         preamble: Vec::new(),
         probe: None,
@@ -135,5 +138,6 @@ pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> vcl_run::progr
         initial,
         window,
         threshold,
+        expect_close: true,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The order is that of the reasons: sick, busy, held down, failed. An idle connection is taken first, unless the caller
 //! wants a new one (a second try after a reused one broke) or the backend is told about clients by a PROXY header, whose
-//! connections serve one request only. New connections begin with the preamble and the PROXY header.
+//! connections serve one request only. New connections begin with the header for a proxy that they go through (`.via`), the
+//! preamble and the PROXY header. Where all of a backend's connections are in use, some may wait for one (`.wait_limit`).
 //! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
 
 use crate::backend::{Backend, error_number, error_text};
@@ -174,12 +175,18 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
     let parameters = request.parameters;
     let name = || backend.name().to_owned();
     let target = backend.target(parameters.prefer_ipv6).ok_or(OpenError::None)?;
-    if !backend.is_healthy() {
+    let unhealthy = || {
         backend.count(Vbe::Unhealthy, 1);
         request.counters.add(Main::BackendUnhealthy, 1);
-        return Err(OpenError::Unhealthy(name()));
+        OpenError::Unhealthy(name())
+    };
+    if !backend.is_healthy() {
+        return Err(unhealthy());
     }
-    if !backend.enter() {
+    if !backend.enter_or_wait(parameters).await {
+        if !backend.is_healthy() {
+            return Err(unhealthy());
+        }
         backend.count(Vbe::Busy, 1);
         request.counters.add(Main::BackendBusy, 1);
         return Err(OpenError::Busy(name()));
@@ -208,8 +215,10 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
         OpenError::Failed(name(), errno)
     };
     let mut stream = request.dial.dial(&target, limit).await.map_err(|error| failed(error_number(&error)))?;
-    if !backend.definition().preamble.is_empty() {
-        send(&mut stream, &backend.definition().preamble, deadline).await.map_err(failed)?;
+    let mut opening = Vec::new();
+    backend.write_opening(parameters.prefer_ipv6, &mut opening);
+    if !opening.is_empty() {
+        send(&mut stream, &opening, deadline).await.map_err(failed)?;
     }
     request.counters.add(Main::BackendConn, 1);
     let mut header = Vec::new();

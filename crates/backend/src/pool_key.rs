@@ -10,13 +10,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use surface::counter::LockClass;
-use vcl_run::program::Endpoint;
+use vcl_run::program::{Endpoint, ViaDefinition};
 
 /// Where connections lead, and what is said first on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     endpoint: Endpoint,
     preamble: Vec<u8>,
+    /// The proxy that they go through to get there.
+    via: Option<ViaDefinition>,
 }
 
 /// What idle connections have in common: their place, as long as some backend leads there.
@@ -52,8 +54,8 @@ fn keys() -> MutexGuard<'static, HashMap<Place, Arc<PoolKey>>> {
 pub(crate) struct SharedKey(Arc<PoolKey>);
 
 impl SharedKey {
-    pub(crate) fn new(endpoint: Endpoint, preamble: Vec<u8>) -> SharedKey {
-        let place = Place { endpoint, preamble };
+    pub(crate) fn new(endpoint: Endpoint, preamble: Vec<u8>, via: Option<ViaDefinition>) -> SharedKey {
+        let place = Place { endpoint, preamble, via };
         if place.endpoint == Endpoint::None {
             // Leads nowhere: there is nothing to keep.
             return SharedKey(Arc::new(PoolKey { place, users: AtomicUsize::new(1) }));
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn backends_that_lead_to_the_same_place_share_a_key_until_the_last_is_gone() {
-        let key = |preamble: &[u8]| SharedKey::new(Endpoint::Unix("/of/this/test".into()), preamble.to_vec());
+        let key = |preamble: &[u8]| SharedKey::new(Endpoint::Unix("/of/this/test".into()), preamble.to_vec(), None);
         let (first, second, other) = (key(b""), key(b""), key(b"PROXY"));
         assert!(Arc::ptr_eq(first.key(), second.key()));
         assert!(!Arc::ptr_eq(first.key(), other.key()));

@@ -209,10 +209,10 @@ impl BanList {
 
     /// Tests an object of the index against the bans that it has not been tested against; says whether one hits it.
     /// The lock of its shard is held.
-    pub(crate) fn check(&self, object: &Object, request: &Message, now: f64) -> bool {
+    pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> bool {
         let list = self.list.read();
         let since = object.ban();
-        let view = ObjectView::new(object, now);
+        let view = ObjectView::new(object, now, idle_seconds);
         let mut tests = 0;
         let banned = list
             .iter()
@@ -233,7 +233,8 @@ impl BanList {
     /// hits it. Later ones on req.* are left to the lookups.
     pub(crate) fn accept(&self, object: &Object, since: u64, now: f64) -> bool {
         let list = self.list.read();
-        let view = ObjectView::new(object, now);
+        // Nobody has had it yet.
+        let view = ObjectView::new(object, now, 0.0);
         let mut tested_up_to = list.back().map_or(since, |ban| ban.sequence);
         for ban in list.iter().rev().take_while(|ban| ban.sequence > since) {
             if ban.specification.has_request_tests() {

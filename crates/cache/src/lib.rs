@@ -326,6 +326,11 @@ impl Inner {
         ((now - self.base).max(0.0) * USE_UNITS) as u64 as u32
     }
 
+    /// How long ago an object was used last, or stored if it never was; seconds, to the parameter `lru_interval`.
+    pub(crate) fn idle_seconds(&self, object: &Object, now: f64) -> f64 {
+        f64::from(self.use_units(now).wrapping_sub(object.last_use())) / USE_UNITS
+    }
+
     /// Writes a record that belongs to no transaction.
     pub(crate) fn log(&self, tag: Tag, payload: std::fmt::Arguments<'_>) {
         if let Some(sink) = self.log_sink.read().as_ref() {

@@ -247,7 +247,7 @@ impl Inner {
             if ttl <= 0.0 {
                 continue;
             }
-            if object.ban() != newest_ban && self.bans.check(object, request.request, request.now) {
+            if object.ban() != newest_ban && self.is_banned(object, request) {
                 log(Tag::ExpBan, format!("{} banned lookup", object.xid()).as_bytes());
                 sighting.banned += 1;
                 sighting.doomed.push(slot);
@@ -275,6 +275,11 @@ impl Inner {
             log(Tag::Notice, format!("vsl: High number of variants ({})", sighting.mismatched).as_bytes());
         }
         sighting
+    }
+
+    /// Whether one of the bans that an object has not been tested against hits it.
+    fn is_banned(&self, object: &Object, request: &LookupRequest<'_>) -> bool {
+        self.bans.check(object, request.request, request.now, self.idle_seconds(object, request.now))
     }
 
     /// Notes that a lookup found an object. The shard's lock is held.

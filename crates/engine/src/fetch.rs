@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Prepare → Send → Response ┬→ Body ───────┬→ Commit → Done
-//!                           └→ Revalidate ─┘     ↑
+//!                           └→ Revalidate ─┘     ↑     a 304: vcl_backend_refresh, if the VCL has one
 //!    what goes wrong before a client has seen anything → Error ┘ (vcl_backend_error)
 //!    vcl_backend_response and vcl_backend_error may say retry → Retry → Prepare
 //!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
@@ -18,10 +18,12 @@ mod commit;
 mod connection;
 mod error;
 mod fail;
-mod filters;
+pub(crate) mod filters;
 mod host;
 pub(crate) mod legacy;
 mod prepare;
+mod refresh;
+mod request_filters;
 mod response;
 mod retry;
 mod revalidate;
@@ -35,6 +37,7 @@ use crate::loaded_vcl::LoadedVcl;
 use crate::request_body::RequestBody;
 use crate::session::caught::caught;
 use crate::tally::Counted;
+use crate::vcl_context::Noted;
 use backend::Backend;
 use backend::director::trail::Trail;
 use cache::Busy;
@@ -117,6 +120,8 @@ pub struct FetchOrder {
     pub client_identity: Option<Vec<u8>>,
     /// vxid of the session (`sess.xid`).
     pub session_vxid: u32,
+    /// `req.trace` when VCL set it.
+    pub trace: Option<bool>,
 }
 
 /// What the client's side is to do.
@@ -236,6 +241,10 @@ struct Verdict {
     is_cacheable: bool,
     /// That the response is private is not to be remembered.
     is_unremembered: bool,
+    /// `beresp.transit_buffer` when VCL set it, bytes.
+    transit_buffer: Option<u64>,
+    /// Where VCL set the ttl: the last place, and the one before it.
+    ttl_by: [Option<Noted>; 2],
 }
 
 /// A running fetch: what its steps and its VCL work on.
@@ -270,6 +279,14 @@ pub(crate) struct Fetch {
     client_identity: Option<Vec<u8>>,
     busy: Option<Busy>,
     stale: Option<Arc<Object>>,
+    /// `obj_stale`, in vcl_backend_refresh.
+    stale_head: Message,
+    /// `bereq.trace` when VCL set it, at first `req.trace`.
+    trace: Option<bool>,
+    /// Where VCL is about to set something.
+    noted: Noted,
+    /// Where VCL made the response uncacheable.
+    uncacheable_by: Option<Noted>,
     ready: Option<tokio::sync::oneshot::Sender<FetchReport>>,
     /// What the ticket says if there is no object.
     answer: FetchAnswer,
@@ -286,6 +303,12 @@ pub(crate) struct Fetch {
     body: RequestBody,
     /// Some of a streamed body was taken: it cannot be sent again.
     is_body_begun: bool,
+    /// `bereq.filters` when VCL set it.
+    body_filters: Option<Vec<u8>>,
+    /// Those filters, once the headers have been changed for them.
+    body_stages: Option<filters::Filters>,
+    /// They have changed the headers.
+    is_unpacked: bool,
     /// `bereq.backend`.
     director: Option<DirectorId>,
     /// `beresp.backend`, once resolved.
@@ -387,6 +410,10 @@ impl Fetch {
             client_identity: order.client_identity,
             busy: order.busy,
             stale: order.stale,
+            stale_head: Message::new(),
+            trace: order.trace,
+            noted: Noted::default(),
+            uncacheable_by: None,
             ready: Some(ready),
             answer: FetchAnswer::Failed,
             client: order.client,
@@ -395,6 +422,9 @@ impl Fetch {
             beresp: Message::new(),
             body: order.body,
             is_body_begun: false,
+            body_filters: None,
+            body_stages: None,
+            is_unpacked: false,
             backend: None,
             trail: Trail::default(),
             has_backend_host: false,

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use surface::parameter::{Parameters, feature};
 use surface::tag::Tag;
-use surface::vcl::Var;
-use vcl_run::eval::Machine;
+use surface::vcl::{Method, Var};
+use vcl_run::eval::{Machine, Place};
 use vcl_run::host::Failure;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
@@ -142,6 +142,8 @@ pub(crate) fn parameter_variable(var: Var, parameters: &Parameters) -> Option<Va
     let number = |value: u64| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
     Some(match var {
         Var::ParamBackendIdleTimeout => seconds(parameters.backend_idle_timeout),
+        Var::ParamBackendWaitLimit => number(parameters.backend_wait_limit),
+        Var::ParamBackendWaitTimeout => seconds(parameters.backend_wait_timeout),
         Var::ParamBetweenBytesTimeout => seconds(parameters.between_bytes_timeout),
         Var::ParamConnectTimeout => seconds(parameters.connect_timeout),
         Var::ParamDefaultGrace => seconds(parameters.default_grace),
@@ -152,10 +154,13 @@ pub(crate) fn parameter_variable(var: Var, parameters: &Parameters) -> Option<Va
         Var::ParamMaxEsiDepth => number(parameters.max_esi_depth),
         Var::ParamMaxRestarts => number(parameters.max_restarts),
         Var::ParamMaxRetries => number(parameters.max_retries),
+        Var::ParamPipeTaskDeadline => seconds(parameters.pipe_task_deadline),
         Var::ParamPipeTimeout => seconds(parameters.pipe_timeout),
         Var::ParamSendTimeout => seconds(parameters.send_timeout),
         Var::ParamShortlived => seconds(parameters.shortlived),
         Var::ParamTimeoutIdle => seconds(parameters.timeout_idle),
+        Var::ParamTransitBuffer => Value::Bytes(i64::try_from(parameters.transit_buffer).unwrap_or(i64::MAX)),
+        Var::ParamUncacheableTtl => seconds(parameters.uncacheable_ttl),
         _ => return None,
     })
 }
@@ -263,6 +268,25 @@ pub(crate) fn log_id(transaction: Transaction) -> LogId {
     }
 }
 
+/// Where VCL set something that somebody may ask about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    method: Option<Method>,
+    instruction: u32,
+    /// The subroutines called to get there.
+    subs: Vec<u32>,
+}
+
+impl Noted {
+    /// Takes over a place; the room is used again.
+    pub(crate) fn set(&mut self, method: Method, place: Place<'_>) {
+        self.method = Some(method);
+        self.instruction = place.instruction();
+        self.subs.clear();
+        self.subs.extend(place.subs());
+    }
+}
+
 /// Where a method's decision stands in the VCL: `at=<source>:<line> in=<method>›<subroutine>…`.
 pub(crate) struct Decision<'a> {
     source: &'a str,
@@ -273,13 +297,37 @@ pub(crate) struct Decision<'a> {
 impl<'a> Decision<'a> {
     /// The decision of the run that ended last. Without a place (the program is damaged, or VCL failed) it reads empty.
     pub(crate) fn of(machine: &Machine, program: &'a LinkedProgram) -> Decision<'a> {
+        let place = machine.decision();
+        Decision::at(program, machine.method(), place.instruction(), place.subs())
+    }
+
+    /// What was noted when it was set.
+    pub(crate) fn noted(noted: &Noted, program: &'a LinkedProgram) -> Decision<'a> {
+        Decision::at(program, noted.method, noted.instruction, noted.subs.iter().copied())
+    }
+
+    fn at(
+        program: &'a LinkedProgram,
+        method: Option<Method>,
+        instruction: u32,
+        called: impl Iterator<Item = u32>,
+    ) -> Decision<'a> {
         let program = program.program();
-        let (instruction, called) = machine.decision();
         let (source, line) =
-            program.place_of_return(instruction).map_or(("", 0), |(source, point)| (source.name.as_str(), point.line));
-        let method = machine.method().map(|method| method.row().name);
+            program.place_of(instruction).map_or(("", 0), |(source, point)| (source.name.as_str(), point.line));
+        let method = method.map(|method| method.row().name);
         let called = called.filter_map(|sub| program.subs.get(sub as usize)).map(|sub| sub.name.as_str());
         Decision { source, line, subs: method.into_iter().chain(called).collect() }
+    }
+
+    /// Whether a subroutine of that name had been called.
+    pub(crate) fn is_under(&self, sub: &str) -> bool {
+        self.subs.contains(&sub)
+    }
+
+    /// `<source>:<line>`; `None` without a place.
+    pub(crate) fn place(&self) -> Option<String> {
+        (!self.source.is_empty()).then(|| format!("{}:{}", self.source, self.line))
     }
 }
 
@@ -292,8 +340,13 @@ impl std::fmt::Display for Decision<'_> {
     }
 }
 
+/// Whether the points of the program that a task passes are recorded: as VCL said (`req.trace`), else as the log's mask says.
+pub(crate) fn is_traced(log: &LogBuffer, said: Option<bool>) -> bool {
+    said.unwrap_or_else(|| !log.is_masked(Tag::VCLTrace))
+}
+
 /// The `VCL_trace` record of a point of the program.
 pub(crate) fn trace(log: &mut LogBuffer, vcl_name: &str, index: u32, point: Point) {
     let Point { source, line, position } = point;
-    log.record_fmt(Tag::VCLTrace, format_args!("{vcl_name} {index} {source}.{line}.{position}"));
+    log.record_unmasked(Tag::VCLTrace, format!("{vcl_name} {index} {source}.{line}.{position}").as_bytes());
 }

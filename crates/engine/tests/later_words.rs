@@ -1,4 +1,9 @@
-//! Words that came to VCL after 7.1 and are taken here: parameters as variables, and timeouts that go back to their defaults.
+//! Words that came to VCL after 7.1: here parameters as variables, and timeouts that go back to their defaults.
+
+mod bodies;
+mod origins;
+mod refresh;
+mod traces;
 
 use crate::support::{always, run_with};
 

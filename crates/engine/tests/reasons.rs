@@ -73,6 +73,72 @@ fn uncacheable_response_says_which_check_and_later_requests_say_hit_for_miss() {
     });
 }
 
+/// What is recorded of one request's response under a VCL whose first line is line 1.
+fn stored_under(vcl: &str, headers: &'static str) -> String {
+    let mut found = String::new();
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always(headers, "hello"));
+            world.client().get("/", "").await;
+            found = reasons(&world).into_iter().find(|reason| reason.contains("stored")).expect("a reason");
+        },
+    );
+    found
+}
+
+#[test]
+fn uncacheable_response_is_told_by_the_line_that_made_it_so() {
+    let vcl = "vcl 4.1;
+backend default { .host = \"10.0.0.1\"; }
+sub private {
+    set beresp.uncacheable = true;
+}
+sub vcl_backend_response {
+    if (beresp.http.Private) {
+        call private;
+    }
+    set beresp.ttl = 10s;
+    return (deliver);
+}";
+    let private = stored_under(vcl, "Private: 1\r\n");
+    assert!(private.starts_with("not-stored-vcl at="), "{private}");
+    assert!(private.ends_with(":4 in=vcl_backend_response>private"), "{private}");
+    assert_eq!(stored_under(vcl, ""), "stored seconds=10.000");
+}
+
+#[test]
+fn ttl_that_kept_a_response_out_is_told_by_the_line_that_set_it() {
+    let vcl = "vcl 4.1;
+backend default { .host = \"10.0.0.1\"; }
+sub vcl_backend_response {
+    set beresp.ttl = 0s;
+    set beresp.grace = 0s;
+    if (beresp.http.Dead) { return (deliver); }
+}";
+    let by_builtin = stored_under(vcl, "");
+    assert!(by_builtin.contains(">vcl_beresp_stale>vcl_beresp_hitmiss ttl-at="), "{by_builtin}");
+    assert!(by_builtin.ends_with(":4"), "{by_builtin}");
+    let dead = stored_under(vcl, "Dead: 1\r\n");
+    assert!(dead.starts_with("not-stored-ttl ttl-at=") && dead.ends_with(":4"), "{dead}");
+    // Where the origin gave it that ttl, no line of the VCL did.
+    let none = "vcl 4.1;\nbackend default { .host = \"10.0.0.1\"; }";
+    let by_origin = stored_under(none, "Cache-Control: max-age=0\r\n");
+    assert!(by_origin.ends_with(">vcl_beresp_stale>vcl_beresp_hitmiss"), "{by_origin}");
+}
+
+#[test]
+fn response_that_an_old_dialect_calls_not_cacheable_is_told_by_that_line() {
+    let vcl = "backend default { .host = \"10.0.0.1\"; }
+sub vcl_fetch {
+    set beresp.cacheable = false;
+    return (deliver);
+}";
+    let stored = stored_under(vcl, "");
+    assert!(stored.starts_with("not-stored-vcl at=") && stored.contains(":3 in="), "{stored}");
+}
+
 #[test]
 fn restart_in_vcl_recv_is_named_by_its_own_line_though_vcl_hash_runs_after_it() {
     let vcl = "sub vcl_recv {\n  if (req.restarts == 0) {\n    return (restart);\n  }\n}\n";
@@ -164,7 +230,9 @@ fn other_variants_bans_expiry_and_force_are_told_apart() {
             get(&world, "X-Device: desk\r\n").await;
             assert!(reasons(&world).contains(&"miss-vary headers=X-Device".to_owned()), "{}", world.story());
             get(&world, "X-Device: desk\r\nForce: 1\r\n").await;
-            assert!(reasons(&world).contains(&"miss-forced".to_owned()), "{}", world.story());
+            let all = reasons(&world);
+            let forced = all.iter().find(|reason| reason.starts_with("miss-forced at=")).expect("a forced miss");
+            assert!(forced.ends_with(" in=vcl_recv"), "{forced}");
             sleep(Duration::from_secs(12)).await;
             get(&world, "X-Device: desk\r\n").await;
             let grace = reasons(&world).into_iter().find(|reason| reason.starts_with("hit-grace seconds=2."));

@@ -24,7 +24,7 @@ const FLAGS: &[(u16, &str, &str)] = &[
     (MUST_RESTART, "must_restart", "A change is felt when the worker process is started again."),
     (WIZARD, "wizard", "Better left alone."),
     (ACCEPTED_ONLY, "accepted_only", "Accepted for compatibility, and without effect here."),
-    (COPAL, "copal", "Varnish does not have this parameter."),
+    (COPAL, "copal", "Varnish 7.1 does not have this parameter."),
     (BUILD_OPTIONS, "build_options", "The default was chosen when the program was built."),
 ];
 

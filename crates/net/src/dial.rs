@@ -4,9 +4,13 @@
 //! given. `TCP_NODELAY` is set, since requests are written whole.
 
 use backend::{Dial, DialTarget, Ends, Stream};
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::future::Future;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -47,16 +51,26 @@ impl Dial for SocketDial {
                     }
                     Err(failure)
                 }
-                DialTarget::Unix(path) => match tokio::time::timeout(timeout, UnixStream::connect(path)).await {
-                    Ok(Ok(stream)) => {
-                        let ends = Ends { remote: None, local: None, fd: stream.as_raw_fd() };
-                        Ok(Box::new(Connected { stream, ends }) as Box<dyn Stream>)
+                DialTarget::Unix(path) => {
+                    match tokio::time::timeout(timeout, UnixStream::connect(unix_name(path))).await {
+                        Ok(Ok(stream)) => {
+                            let ends = Ends { remote: None, local: None, fd: stream.as_raw_fd() };
+                            Ok(Box::new(Connected { stream, ends }) as Box<dyn Stream>)
+                        }
+                        Ok(Err(error)) => Err(error),
+                        Err(_) => Err(io::Error::from_raw_os_error(nix::libc::ETIMEDOUT)),
                     }
-                    Ok(Err(error)) => Err(error),
-                    Err(_) => Err(io::Error::from_raw_os_error(nix::libc::ETIMEDOUT)),
-                },
+                }
             }
         })
+    }
+}
+
+/// The name of a Unix-domain socket as the system knows it: an abstract one, written with `@`, begins with a NUL.
+fn unix_name(path: &Path) -> Cow<'_, Path> {
+    match path.as_os_str().as_bytes().split_first() {
+        Some((b'@', name)) => Cow::Owned(PathBuf::from(OsString::from_vec([b"\0", name].concat()))),
+        _ => Cow::Borrowed(path),
     }
 }
 
@@ -101,5 +115,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connected<S> {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    #[tokio::test]
+    async fn a_name_that_begins_with_an_at_sign_is_an_abstract_socket() {
+        let name = format!("copal-dial-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let target = DialTarget::Unix(PathBuf::from(format!("@{name}")));
+        let connected = SocketDial.dial(&target, Duration::from_secs(5)).await;
+        assert!(connected.is_ok_and(|stream| stream.ends().remote.is_none()));
+        drop(listener);
+        let missing = DialTarget::Unix(PathBuf::from(format!("@{name}-missing")));
+        assert!(SocketDial.dial(&missing, Duration::from_secs(5)).await.is_err());
     }
 }

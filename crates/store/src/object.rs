@@ -102,11 +102,11 @@ impl std::fmt::Debug for Object {
 }
 
 impl Object {
-    /// A response that is not kept: its body passes from one writer to one reader, at most
-    /// `surface::limits::PASS_IN_FLIGHT_BYTES_MAX` at a time. Not counted against any store.
+    /// A response that is not kept: its body passes from one writer to one reader, at most `in_flight_bytes` (at least one) at
+    /// a time, which are not counted against any store: `surface::limits::PASS_IN_FLIGHT_BYTES_MAX`, or less.
     #[must_use]
-    pub fn passing(attributes: &ObjectAttributes, head: &[u8]) -> Arc<Object> {
-        let kind = Kind::Passing(Box::new(Passing::new(attributes, head)));
+    pub fn passing(attributes: &ObjectAttributes, head: &[u8], in_flight_bytes: usize) -> Arc<Object> {
+        let kind = Kind::Passing(Box::new(Passing::new(attributes, head, in_flight_bytes.max(1))));
         Arc::new(Object { kind, streaming: ArcSwapOption::empty() })
     }
 

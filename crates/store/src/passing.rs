@@ -1,12 +1,11 @@
 //! A response that is not kept: from one writer to one reader, with a bounded amount under way.
 //!
-//! Not in the arena and not counted against it: request memory. The writer waits while [`PASS_IN_FLIGHT_BYTES_MAX`] bytes
-//! have not been taken. *Lock*: one mutex, never across an await.
+//! Not in the arena and not counted against it: request memory. The writer waits while as many bytes as it was made for have
+//! not been taken. *Lock*: one mutex, never across an await.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
 use tokio::sync::Notify;
 
 struct Flow {
@@ -21,16 +20,18 @@ struct Flow {
 pub(crate) struct Passing {
     pub(crate) attributes: ObjectAttributes,
     pub(crate) head: Vec<u8>,
+    in_flight_bytes: usize,
     flow: Mutex<Flow>,
     readable: Notify,
     writable: Notify,
 }
 
 impl Passing {
-    pub(crate) fn new(attributes: &ObjectAttributes, head: &[u8]) -> Passing {
+    pub(crate) fn new(attributes: &ObjectAttributes, head: &[u8], in_flight_bytes: usize) -> Passing {
         Passing {
             attributes: attributes.clone(),
             head: head.to_vec(),
+            in_flight_bytes,
             flow: Mutex::new(Flow {
                 chunks: VecDeque::new(),
                 queued_bytes: 0,
@@ -59,7 +60,7 @@ impl Passing {
                 if flow.abandoned || flow.state != BodyState::Writing {
                     return Err(AppendError::Abandoned);
                 }
-                let room = PASS_IN_FLIGHT_BYTES_MAX - flow.queued_bytes;
+                let room = self.in_flight_bytes.saturating_sub(flow.queued_bytes);
                 let (now, later) = bytes.split_at(room.min(bytes.len()));
                 if !now.is_empty() {
                     flow.chunks.push_back(now.to_vec());

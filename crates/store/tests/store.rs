@@ -319,7 +319,7 @@ fn readers_see_a_growing_body_and_its_end() {
 
 #[test]
 fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
-    let object = Object::passing(&attributes(1, None), b"pass");
+    let object = Object::passing(&attributes(1, None), b"pass", surface::limits::PASS_IN_FLIGHT_BYTES_MAX);
     assert!(object.is_passing() && object.head() == b"pass" && object.chunk_at(0).is_none());
     let most = surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
     block_on(async {
@@ -354,7 +354,7 @@ fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
 
 #[test]
 fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
-    let object = Object::passing(&attributes(1, None), b"");
+    let object = Object::passing(&attributes(1, None), b"", 1 << 10);
     block_on(async {
         let writer = object.append(&[0; 1_000_000]);
         let reader = async { object.abandon() };

@@ -94,7 +94,7 @@ commands! {
 
 /// What a condition of `ban` may be about; a field that ends in a dot goes on with a header's name.
 pub static BAN_FIELDS: &[&str] =
-    &["obj.age", "obj.grace", "obj.http.", "obj.keep", "obj.status", "obj.ttl", "req.http.", "req.url"];
+    &["obj.age", "obj.grace", "obj.http.", "obj.keep", "obj.last_hit", "obj.status", "obj.ttl", "req.http.", "req.url"];
 
 /// The row of a verb.
 #[must_use]

@@ -152,6 +152,8 @@ parameters! {
     backend_idle_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", 0, "Close pooled backend connections idle this long.";
     backend_local_error_holddown: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "After local connect errors (EADDRNOTAVAIL, EACCES, EPERM) skip new connects this long.";
     backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
+    backend_wait_limit: u64 = 0, Number, Unsigned, "0", Some("0"), None, "transactions", COPAL, "Fetches that may wait for a connection to a backend whose max_connections are in use; 0 none (Varnish 7.6).";
+    backend_wait_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a fetch waits for a connection to such a backend (Varnish 7.6).";
     ban_cutoff: u64 = 0, Number, Unsigned, "0", Some("0"), None, "bans", EXPERIMENTAL, "Lurker kills everything older than the Nth ban; 0 off.";
     ban_dups: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Drop older bans identical to a new one.";
     ban_lurker_age: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Lurker ignores bans younger than this.";
@@ -212,6 +214,7 @@ parameters! {
     pcre2_match_limit: u64 = 10000, Number, Unsigned, "10000", Some("1"), None, "", 0, "Regex match limit.";
     ping_interval: u64 = 3, Number, Unsigned, "3", Some("0"), None, "seconds", MUST_RESTART, "Master→worker ping; 0 off.";
     pipe_sess_max: u64 = 0, Number, Unsigned, "0", Some("0"), None, "connections", 0, "Limit of concurrent pipes; 0 none.";
+    pipe_task_deadline: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a pipe may last in all; 0 as long as it likes (Varnish 7.5).";
     pipe_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Idle timeout of pipes.";
     pool_req: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", 0, "Memory pool triple min,max,age (request).";
     pool_sess: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (session).";
@@ -241,6 +244,8 @@ parameters! {
     thread_stats_rate: u64 = 10, Number, Unsigned, "10", Some("0"), None, "requests", EXPERIMENTAL | ACCEPTED_ONLY, "Jobs before statistics must be merged.";
     timeout_idle: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", 0, "Client idle timeout.";
     timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL, "Wait on keep-alive before handing session to waiter.";
+    transit_buffer: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "How far the fetch of an uncacheable response may run ahead of its client; 0 as far as the daemon allows (Varnish 7.3).";
+    uncacheable_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", COPAL, "How long the built-in VCL remembers that a response is not to be cached (Varnish 8.0).";
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
     vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: there is no C compiler here, and C{ is refused.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";

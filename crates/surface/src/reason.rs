@@ -8,7 +8,7 @@
 pub const RECORD: &str = "why ";
 
 /// Names of the details that may follow a word.
-pub const DETAILS: &[&str] = &["at", "in", "headers", "seconds", "bans", "status", "text"];
+pub const DETAILS: &[&str] = &["at", "in", "ttl-at", "headers", "seconds", "bans", "status", "text"];
 
 /// Whose decision it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,16 +137,22 @@ impl Reason {
     }
 }
 
+/// The piece of the built-in VCL that decides by the ttl of a response.
+pub const STALE_PIECE: &str = "vcl_beresp_stale";
+
 /// What the pieces of the built-in VCL decide by, for those who ask why.
 pub static BUILTIN_PIECES: &[(&str, &str)] = &[
     ("vcl_req_host", "the Host header is missing"),
     ("vcl_req_method", "only GET and HEAD are looked up in the cache, and unknown methods are piped"),
     ("vcl_req_authorization", "the request has an Authorization header"),
     ("vcl_req_cookie", "the request has a Cookie header"),
-    ("vcl_beresp_stale", "the response has no time to live"),
+    (STALE_PIECE, "the response has no time to live"),
     ("vcl_beresp_cookie", "the response sets a cookie (Set-Cookie)"),
     ("vcl_beresp_control", "Cache-Control or Surrogate-Control of the response forbids storing it"),
     ("vcl_beresp_vary", "the response varies on everything (Vary: *)"),
+    ("vcl_refresh_valid", "the stale object that the 304 is about was removed meanwhile"),
+    ("vcl_refresh_conditions", "the request to the origin was not conditional"),
+    ("vcl_refresh_status", "the stale object that the 304 is about is no 200"),
 ];
 
 #[cfg(test)]

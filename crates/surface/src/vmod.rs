@@ -85,6 +85,7 @@ pub static VMODS: &[VmodRow] = &[
         text: "Backends by name: hosts that are looked up again and again while they are used.",
         directors: &[],
     },
+    VmodRow { name: "h2", text: "What HTTP/2 has of its own; there are no such connections here yet.", directors: &[] },
     // header
     VmodRow { name: "header", text: "Headers that occur more than once, line by line.", directors: &[] },
     VmodRow {
@@ -254,6 +255,9 @@ functions! {
         "Sends a message to syslog; priority is facility and level combined.";
     StdTimestamp: "std", "", "timestamp", Void, [needed("s", Type::String)], at::ALL,
         "Writes a Timestamp record with that label.";
+    StdNow: "std", "", "now", Time, [], at::ALL, "The time of the call; now is that of the method's start.";
+    StdTimedCall: "std", "", "timed_call", Duration, [needed("", Type::Sub)], at::ALL,
+        "Runs a subroutine and says how long that took.";
     StdSyntax: "std", "", "syntax", Bool, [needed("", Type::Real)], at::ALL, "Whether the VCL version is at least the argument.";
     StdGetenv: "std", "", "getenv", String, [needed("name", Type::String)], at::ALL, "The value of an environment variable.";
     StdCacheReqBody: "std", "", "cache_req_body", Bool, [needed("size", Type::Bytes)], at::ALL,
@@ -711,6 +715,15 @@ functions! {
     HeaderDyn: "header", "", "dyn", Header, [needed("", Type::Http), needed("", Type::String)], at::ALL,
         "The header of a name that is made at run time, for the other functions; a colon ends the name.";
 
+    H2Is: "h2", "", "is", Bool, [], at::CLIENT, "Whether the client speaks HTTP/2.";
+    H2RapidReset: "h2", "", "rapid_reset", Duration, [optional("threshold", Type::Duration)], at::CLIENT,
+        "How soon after its start a stream that is reset counts as rapid, before this call sets it; -1 outside HTTP/2.";
+    H2RapidResetLimit: "h2", "", "rapid_reset_limit", Int, [optional("number", Type::Int)], at::CLIENT,
+        "How many rapid resets are allowed in a period, before this call sets it; -1 outside HTTP/2.";
+    H2RapidResetPeriod: "h2", "", "rapid_reset_period", Duration, [optional("duration", Type::Duration)], at::CLIENT,
+        "The period in which they are counted, before this call sets it; -1 outside HTTP/2.";
+    H2RapidResetBudget: "h2", "", "rapid_reset_budget", Real, [], at::CLIENT,
+        "How many rapid resets the client may still make; -1 outside HTTP/2.";
     ProxyAlpn: "proxy", "", "alpn", String, [], at::ALL, "The protocol chosen by ALPN, or unset.";
     ProxyAuthority: "proxy", "", "authority", String, [], at::ALL, "The host name the client asked for (SNI), or unset.";
     ProxyIsSsl: "proxy", "", "is_ssl", Bool, [], at::ALL, "Whether the client connected over TLS.";

@@ -272,7 +272,7 @@ mod tests {
         }
         for (word, part) in [
             ("beresp.ttl", "DURATION"),
-            ("BERESP.TTL", "set in: vcl_backend_response, vcl_backend_error"),
+            ("BERESP.TTL", "set in: vcl_backend_refresh, vcl_backend_response, vcl_backend_error"),
             ("req.http.host", "req.http.*"),
             ("storage.s0.happy", "BOOL"),
             ("vcl_recv", "returns: fail, synth, restart, pass, pipe, hash, purge, vcl"),

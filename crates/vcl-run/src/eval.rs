@@ -68,6 +68,28 @@ struct Frame {
     sub: u32,
     /// Where its caller goes on.
     back: u32,
+    /// When it was called, if the caller wants to know how long it takes; seconds since 1970.
+    since: Option<f64>,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    instruction: u32,
+    calls: &'a [Frame],
+}
+
+impl Place<'_> {
+    /// The instruction being run.
+    #[must_use]
+    pub fn instruction(&self) -> u32 {
+        self.instruction
+    }
+
+    /// The subroutines that were called to get there, the innermost last; the method itself is none of them.
+    pub fn subs(&self) -> impl Iterator<Item = u32> {
+        self.calls.iter().map(|frame| frame.sub)
+    }
 }
 
 /// Why the loop of instructions stopped.
@@ -144,10 +166,10 @@ impl Machine {
         self.method
     }
 
-    /// Of the run that ended last, which instruction ended it, and the subroutines that had been called to get there, the
-    /// innermost last. For those who ask why.
-    pub fn decision(&self) -> (u32, impl Iterator<Item = u32>) {
-        (self.counter.saturating_sub(1), self.calls.iter().map(|frame| frame.sub))
+    /// Where the run that ended last ended. For those who ask why.
+    #[must_use]
+    pub fn decision(&self) -> Place<'_> {
+        Place { instruction: self.counter.saturating_sub(1), calls: &self.calls }
     }
 
     fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
@@ -392,6 +414,13 @@ impl Machine {
                 let value = self.take()?;
                 host.write(var, value, false, scratch)?;
             }
+            Op::WriteNoted(var) => {
+                whole(scratch)?;
+                let value = self.take()?;
+                host.note(Place { instruction: self.counter - 1, calls: &self.calls });
+                host.write(var, value, false, scratch)?;
+                self.is_traced = host.is_traced();
+            }
             Op::Append(var) => {
                 whole(scratch)?;
                 let value = self.take()?;
@@ -432,6 +461,12 @@ impl Machine {
                         self.stack.push(Value::Void);
                         self.call_checked(sub, program)?;
                     }
+                    Called::TimedSub(sub) => {
+                        self.call_checked(sub, program)?;
+                        if let Some(frame) = self.calls.last_mut() {
+                            frame.since = Some(host.clock());
+                        }
+                    }
                     Called::Check(sub) => {
                         let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
                         let why = self.refusal(sub, definition);
@@ -441,7 +476,13 @@ impl Machine {
                     Called::Wait => return Err(Stop::Wait),
                 }
             }
-            Op::Leave => self.counter = self.calls.pop().ok_or_else(damaged)?.back,
+            Op::Leave => {
+                let frame = self.calls.pop().ok_or_else(damaged)?;
+                self.counter = frame.back;
+                if let Some(since) = frame.since {
+                    self.stack.push(Value::Duration((host.clock() - since).max(0.0)));
+                }
+            }
             Op::Return(Action::Fail) => return Err(fail("Failed from VCL")),
             Op::Return(action) => {
                 whole(scratch)?;
@@ -483,7 +524,7 @@ impl Machine {
         if self.calls.len() >= VCL_CALL_DEPTH_MAX {
             return Err(fail(format!("Call of \"sub {}{{}}\" is nested too deep", definition.name)));
         }
-        self.calls.push(Frame { sub, back: self.counter });
+        self.calls.push(Frame { sub, back: self.counter, since: None });
         self.counter = definition.entry;
         Ok(())
     }

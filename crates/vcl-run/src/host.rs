@@ -1,6 +1,7 @@
 //! What a running program may touch. The engine implements [`Host`] for a client request, a backend request and for
 //! vcl_init/vcl_fini; the evaluator and the VMODs know nothing else of the world.
 
+use crate::eval::Place;
 use crate::link::LinkedProgram;
 use crate::program::Point;
 use crate::value::{DirectorId, Scratch, Text, Value};
@@ -19,6 +20,8 @@ pub enum Called {
     Value(Value),
     /// A subroutine is to be run, as by `call` of an expression; the call has no value.
     Sub(u32),
+    /// The same, and the value of the call is how long it took.
+    TimedSub(u32),
     /// Whether a subroutine may be called from here: the value is the text of why not, unset when it may.
     Check(u32),
     /// The call has to wait; the evaluator stops with [`crate::eval::Outcome::Wait`] and, once resumed, takes the result from
@@ -33,6 +36,10 @@ pub trait Host {
     fn program(&self) -> &LinkedProgram;
     /// The time that `now` shows, seconds since 1970; constant within one method.
     fn now(&self) -> f64;
+    /// The time that it is, seconds since 1970.
+    fn clock(&self) -> f64 {
+        self.now()
+    }
     /// Reads a variable other than a header.
     ///
     /// # Errors
@@ -84,7 +91,9 @@ pub trait Host {
     fn ban(&mut self, expression: &[u8]);
     /// Writes a log record for the running task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
-    /// Whether [`Host::trace`] wants to be told; asked once a method.
+    /// What comes next is [`Host::write`] of a variable that is noted ([`Var::is_noted`]), from this place.
+    fn note(&mut self, _place: Place<'_>) {}
+    /// Whether [`Host::trace`] wants to be told; asked once a method, and after each write that is noted.
     fn is_traced(&self) -> bool {
         true
     }

@@ -31,7 +31,7 @@ pub enum Endpoint {
         /// IPv6 address and port.
         v6: Option<SocketAddr>,
     },
-    /// `.path`: a Unix-domain socket.
+    /// `.path`: a Unix-domain socket; a name that begins with `@` is an abstract one.
     Unix(PathBuf),
 }
 
@@ -56,12 +56,30 @@ pub struct BackendDefinition {
     pub between_bytes_timeout: Option<f64>,
     /// Most connections in use at once; 0 = no limit.
     pub max_connections: u32,
+    /// How many fetches may wait for a connection when that limit is reached; `None` = parameter `backend_wait_limit`.
+    pub wait_limit: Option<u32>,
+    /// How long they may, seconds; `None` = parameter `backend_wait_timeout`.
+    pub wait_timeout: Option<f64>,
+    /// The proxy through which it is connected to.
+    pub via: Option<ViaDefinition>,
     /// PROXY protocol version to send (1 or 2); 0 = none.
     pub proxy_header: u8,
     /// Bytes sent at the start of every connection.
     pub preamble: Vec<u8>,
     /// Index into [`Program::probes`].
     pub probe: Option<u32>,
+}
+
+/// `.via`: connections go to another backend's address, and begin with a PROXY header of version 2 that says where they are
+/// to lead.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ViaDefinition {
+    /// The other backend's VCL name.
+    pub name: String,
+    /// Its address.
+    pub endpoint: Endpoint,
+    /// `.authority`: the host name in the header; empty = none.
+    pub authority: String,
 }
 
 /// A health probe definition.
@@ -85,6 +103,8 @@ pub struct ProbeDefinition {
     pub window: u32,
     /// Good results in the window needed to be healthy, default 3.
     pub threshold: u32,
+    /// The origin is expected to close the connection; if not, what came until the timeout is the answer. Default true.
+    pub expect_close: bool,
 }
 
 /// One resolved ACL entry.
@@ -210,8 +230,12 @@ pub struct Program {
     pub regexes: Vec<String>,
     /// Where in the sources each [`Op::Trace`] stands.
     pub points: Vec<Point>,
-    /// Where in the sources the statements stand that end a method: index of the instruction and place, in order.
-    pub returns: Vec<(u32, Point)>,
+    /// Where in the sources the statements stand that end a method or set what is noted: index of the instruction and place,
+    /// in order.
+    pub places: Vec<(u32, Point)>,
+    /// The VCL has something of its own in `vcl_backend_refresh` or one of its built-in pieces, so that it is asked what
+    /// becomes of a 304. Without that nothing is run: what Varnish 7.1 does is what the built-in one decides.
+    pub refreshes: bool,
 }
 
 impl Program {
@@ -227,11 +251,12 @@ impl Program {
         self.blocks.iter().find(|block| block.instance == instance)
     }
 
-    /// Where the statement stands whose last instruction is this one; `None` when it ends no method.
+    /// Where the statement stands whose last instruction is this one; `None` when it neither ends a method nor sets what is
+    /// noted.
     #[must_use]
-    pub fn place_of_return(&self, instruction: u32) -> Option<(&Source, Point)> {
-        let at = self.returns.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;
-        let (_, point) = self.returns.get(at)?;
+    pub fn place_of(&self, instruction: u32) -> Option<(&Source, Point)> {
+        let at = self.places.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;
+        let (_, point) = self.places.get(at)?;
         Some((self.sources.get(point.source as usize)?, *point))
     }
 }

@@ -156,6 +156,36 @@ sub vcl_builtin_backend_fetch {
     }
 }
 
+# The origin has said 304. Run only where a VCL has something of its own in one of these four.
+sub vcl_backend_refresh {
+    call vcl_builtin_backend_refresh;
+    return (merge);
+}
+
+sub vcl_builtin_backend_refresh {
+    call vcl_refresh_valid;
+    call vcl_refresh_conditions;
+    call vcl_refresh_status;
+}
+
+sub vcl_refresh_valid {
+    if (!obj_stale.is_valid) {
+        return (error(503, "Stale object was removed"));
+    }
+}
+
+sub vcl_refresh_conditions {
+    if (!bereq.http.If-None-Match && !bereq.http.If-Modified-Since) {
+        return (error(503, "304 to a request without conditions"));
+    }
+}
+
+sub vcl_refresh_status {
+    if (obj_stale.status != 200) {
+        return (error(503, "Stale object is no 200"));
+    }
+}
+
 sub vcl_backend_response {
     call vcl_builtin_backend_response;
     return (deliver);
@@ -196,9 +226,17 @@ sub vcl_beresp_vary {
     }
 }
 
-# For two minutes requests go to the backend without waiting for each other; one cacheable answer ends that.
+# Says only of 206 and 416 which part of a representation they are. Nothing here calls it: a response that says so of
+# itself unasked fails the fetch, unless the VCL calls this first.
+sub vcl_beresp_range {
+    if (beresp.status != 206 && beresp.status != 416) {
+        unset beresp.http.Content-Range;
+    }
+}
+
+# For a while requests go to the backend without waiting for each other; one cacheable answer ends that.
 sub vcl_beresp_hitmiss {
-    set beresp.ttl = 120s;
+    set beresp.ttl = param.uncacheable_ttl;
     set beresp.uncacheable = true;
     return (deliver);
 }

@@ -383,9 +383,29 @@ impl<'a> Checker<'a> {
         (!names.is_empty()).then(|| format!("it is available in {}", names.join(", ")))
     }
 
+    /// Whether the VCL itself, rather than the built-in one alone, has to do with what becomes of a 304.
+    fn refreshes(&self) -> bool {
+        let mut reached = vec![Method::BackendRefresh as usize];
+        let mut next = 0;
+        while let Some(&sub) = reached.get(next) {
+            let sub = &self.subs[sub];
+            if sub.pieces.iter().any(|piece| piece.name.first < self.loaded.builtin) {
+                return true;
+            }
+            for callee in sub.calls.iter().map(|&(callee, _)| callee as usize) {
+                if !reached.contains(&callee) {
+                    reached.push(callee);
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+
     fn program(self) -> Program {
         let sources = &self.loaded.sources.files;
         let default_director = self.default_director.map(|director| self.backends.len() as u32 + director);
+        let refreshes = self.refreshes();
         Program {
             syntax: self.loaded.syntax,
             sources: sources
@@ -410,7 +430,8 @@ impl<'a> Checker<'a> {
             headers: self.emitter.headers,
             regexes: self.emitter.regexes,
             points: self.emitter.points,
-            returns: self.emitter.returns,
+            places: self.emitter.places,
+            refreshes,
         }
     }
 }

@@ -79,6 +79,8 @@ pub trait VmodContext {
     fn method(&self) -> Method;
     /// The time that `now` shows, seconds since 1970.
     fn now(&self) -> f64;
+    /// The time of the call, seconds since 1970.
+    fn clock(&self) -> f64;
     /// The process's generator, which `debug.srandom` seeds.
     fn random(&self) -> &TestableRandom;
     /// The backends and directors of the VCL.

@@ -133,7 +133,11 @@ fn maker_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<Arc<Make
 /// Whether the call waits for a first lookup: on the backend side and in vcl_pipe, where a fetch follows.
 fn waits(context: &dyn VmodContext) -> bool {
     let is_before_fetch = match context.method() {
-        Method::Pipe | Method::BackendFetch | Method::BackendResponse | Method::BackendError => true,
+        Method::Pipe
+        | Method::BackendFetch
+        | Method::BackendRefresh
+        | Method::BackendResponse
+        | Method::BackendError => true,
         Method::Recv
         | Method::Pass
         | Method::Hash

@@ -127,6 +127,8 @@ fn dispatch(
         Function::StdLog => done(standard::control::log(context, arguments, scratch)),
         Function::StdSyslog => done(standard::control::syslog(arguments, scratch)),
         Function::StdTimestamp => done(standard::control::timestamp(context, arguments, scratch)),
+        Function::StdNow => done(Value::Time(context.clock())),
+        Function::StdTimedCall => standard::control::timed_call(arguments),
         Function::StdSyntax => done(standard::control::syntax(context, arguments)),
         Function::StdGetenv => done(standard::control::getenv(arguments, scratch)),
         Function::StdCacheReqBody => standard::control::cache_req_body(context, arguments),
@@ -286,6 +288,11 @@ fn dispatch(
         Function::DebugCall => debug::sub(arguments.value(0)).map(Called::Sub),
         Function::DebugCallerCall => debug::sub(debug::object::held(context, instance)).map(Called::Sub),
 
+        // No connection is one of HTTP/2: what these say outside of it.
+        Function::H2Is => done(Value::Bool(false)),
+        Function::H2RapidReset | Function::H2RapidResetPeriod => done(Value::Duration(-1.0)),
+        Function::H2RapidResetLimit => done(Value::Int(-1)),
+        Function::H2RapidResetBudget => done(Value::Real(-1.0)),
         Function::ProxyAlpn => done(proxy::text(context, scratch, proxy::ALPN)),
         Function::ProxyAuthority => done(proxy::text(context, scratch, proxy::AUTHORITY)),
         Function::ProxyIsSsl => done(proxy::flag(context, proxy::OVER_TLS)),

@@ -83,9 +83,12 @@ pub(crate) fn is_healthy(context: &mut dyn VmodContext, instance: Option<u32>) -
     let is_healthy = match saint_of(context, instance) {
         None => false,
         Some((id, saint)) => match context.method() {
-            Method::BackendFetch | Method::BackendResponse | Method::BackendError | Method::Init | Method::Fini => {
-                context.directors().is_healthy_for(id, &context.resolve_context(&notes))
-            }
+            Method::BackendFetch
+            | Method::BackendRefresh
+            | Method::BackendResponse
+            | Method::BackendError
+            | Method::Init
+            | Method::Fini => context.directors().is_healthy_for(id, &context.resolve_context(&notes)),
             Method::Recv
             | Method::Pipe
             | Method::Pass

@@ -57,6 +57,9 @@ fn backend_definition(name: &str) -> BackendDefinition {
         first_byte_timeout: None,
         between_bytes_timeout: None,
         max_connections: 0,
+        wait_limit: None,
+        wait_timeout: None,
+        via: None,
         proxy_header: 0,
         preamble: Vec::new(),
         probe: None,
@@ -104,7 +107,8 @@ fn program(classes: &[(&str, &str)]) -> Program {
         headers: vec!["x".to_owned()],
         regexes: vec!["^b".to_owned()],
         points: Vec::new(),
-        returns: Vec::new(),
+        places: Vec::new(),
+        refreshes: false,
     }
 }
 
@@ -191,6 +195,10 @@ impl VmodContext for Engine {
 
     fn now(&self) -> f64 {
         1000.0
+    }
+
+    fn clock(&self) -> f64 {
+        1000.5
     }
 
     fn random(&self) -> &TestableRandom {

@@ -50,7 +50,8 @@ pub(crate) fn empty_program() -> Program {
         headers: Vec::new(),
         regexes: Vec::new(),
         points: Vec::new(),
-        returns: Vec::new(),
+        places: Vec::new(),
+        refreshes: false,
     }
 }
 

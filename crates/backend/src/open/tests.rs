@@ -289,3 +289,34 @@ async fn unix_domain_sockets_show_bogus_addresses() {
     assert_eq!(connection.close_record(false, Some("Response error")), "7 b close Response error");
     assert_eq!(*scene.dial.targets.borrow(), [crate::DialTarget::Unix("/run/origin.sock".into())]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_get_the_connection_that_comes_free_or_hear_that_the_backend_is_sick() {
+    let waiting = |limit| BackendDefinition {
+        max_connections: 1,
+        wait_limit: Some(limit),
+        wait_timeout: Some(10.0),
+        ..definition("b")
+    };
+    let scene = Scene::with(waiting(1), []);
+    let first = scene.open().await.unwrap();
+    let (second, third, ()) = tokio::join!(scene.open(), scene.open(), async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        drop(first);
+    });
+    assert!(second.is_ok(), "it waited");
+    assert_eq!(third.err(), Some(OpenError::Busy("b".to_owned())), "one may wait");
+    assert_eq!(scene.backend.connections(), 1);
+
+    let scene = Scene::with(waiting(2), []);
+    let _first = scene.open().await.unwrap();
+    let start = tokio::time::Instant::now();
+    let (second, third, ()) = tokio::join!(scene.open(), scene.open(), async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        scene.backend.health().set_admin(AdminHealth::Sick, 1003.0);
+    });
+    for outcome in [second, third] {
+        assert_eq!(outcome.err(), Some(OpenError::Unhealthy("b".to_owned())));
+    }
+    assert!(start.elapsed() < Duration::from_secs(4));
+}

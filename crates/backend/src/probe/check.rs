@@ -1,4 +1,5 @@
-//! One check: connect, send the request, read until the origin closes, compare the status.
+//! One check: connect, send the request, read until the origin closes (or, without `.expect_close`, until time is up),
+//! compare the status.
 //!
 //! All of it within the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are looked at; the rest is read and
 //! thrown away, so that a slow answer is a slow answer.
@@ -52,7 +53,7 @@ pub async fn check(backend: &Backend, definition: &ProbeDefinition, dial: &dyn D
         Outcome { family: None, sent: None, received: None, happy: false, seconds: 0.0, text: String::new() };
     match backend.target(prefer_v6) {
         None => outcome.text = "No backend".to_owned(),
-        Some(target) => run(backend, definition, dial, &target, limit, &mut outcome).await,
+        Some(target) => run(backend, definition, dial, (&target, prefer_v6), limit, &mut outcome).await,
     }
     if outcome.received == Some(true) {
         outcome.seconds = start.elapsed().as_secs_f64();
@@ -64,7 +65,7 @@ async fn run(
     backend: &Backend,
     definition: &ProbeDefinition,
     dial: &dyn Dial,
-    target: &DialTarget,
+    (target, prefer_v6): (&DialTarget, bool),
     limit: Duration,
     outcome: &mut Outcome,
 ) {
@@ -87,7 +88,7 @@ async fn run(
         (DialTarget::Ip { v4: None, .. }, None) => Family::Ipv6,
         (DialTarget::Ip { .. }, _) => Family::Ipv4,
     });
-    let request = request_bytes(backend, definition, stream.as_ref());
+    let request = request_bytes(backend, definition, stream.as_ref(), prefer_v6);
     match timeout_at(deadline, stream.write_all(&request)).await {
         Ok(Ok(())) => outcome.sent = Some(true),
         Ok(Err(error)) => {
@@ -104,9 +105,10 @@ async fn run(
     receive(definition, stream.as_mut(), deadline, outcome).await;
 }
 
-/// What is sent: preamble, PROXY header, request.
-fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn Stream) -> Vec<u8> {
-    let mut bytes = backend.definition().preamble.clone();
+/// What is sent: header for a proxy and preamble, PROXY header, request.
+fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn Stream, prefer_v6: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    backend.write_opening(prefer_v6, &mut bytes);
     match (backend.definition().proxy_header, stream.ends().local) {
         (1, Some(local)) => proxy_header::write_version_1(local, local, &mut bytes),
         (1, None) => proxy_header::write_version_1_unknown(&mut bytes),
@@ -137,6 +139,8 @@ async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline
                 outcome.text = with_number("Read error", &error);
                 return;
             }
+            // An origin that leaves the connection open has said all it has to say.
+            Err(_) if !definition.expect_close && !kept.is_empty() => break,
             Err(_) => {
                 outcome.received = Some(false);
                 outcome.text = with_number("Poll error", &io::Error::from(io::ErrorKind::TimedOut));

@@ -6,7 +6,7 @@ use crate::memory::{Answer, MemoryDial, definition, probe};
 use std::io::ErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::LocalSet;
-use vcl_run::program::{BackendDefinition, Endpoint};
+use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
 
 /// A running probe.
 struct Scene {
@@ -143,6 +143,48 @@ async fn failures_say_where_they_happened() {
                     "b Still sick 4---Xr-- 1 3 4 \"Poll error 110 (Connection timed out)\"",
                 ]
             );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_need_not_close_is_judged_by_what_it_said_until_the_timeout() {
+    for (expect_close, said) in
+        [(true, "4---Xr-- 2 3 4 \"Poll error 110 (Connection timed out)\""), (false, "4---X-RH")]
+    {
+        LocalSet::new()
+            .run_until(async {
+                let definition_of_probe = ProbeDefinition { expect_close, ..probe(2, 4, 3) };
+                let scene = Scene::with(definition("b"), definition_of_probe, []);
+                scene.start();
+                let mut origin = scene.accept().await;
+                origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                drop(origin);
+                let last = scene.records().pop().unwrap();
+                assert!(last.contains(said), "{last}");
+                assert_eq!(scene.backend.is_healthy(), !expect_close);
+            })
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_goes_through_the_proxy_of_its_backend() {
+    LocalSet::new()
+        .run_until(async {
+            let endpoint = Endpoint::Ip { v4: Some(([198, 51, 100, 1], 443).into()), v6: None };
+            let via = ViaDefinition { name: "proxy".to_owned(), endpoint, authority: "origin.example".to_owned() };
+            let scene = Scene::with(BackendDefinition { via: Some(via), ..definition("b") }, probe(2, 4, 3), []);
+            assert_eq!(
+                scene.backend.target(false),
+                Some(DialTarget::Ip { v4: Some(([198, 51, 100, 1], 443).into()), v6: None, prefer_v6: false })
+            );
+            scene.start();
+            let request = scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            let (header, request) = request.split_once("origin.example").unwrap();
+            assert!(header.starts_with("\r\n\r\n\0\r\nQUIT\n"), "{header:?}");
+            assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request:?}");
         })
         .await;
 }

@@ -66,13 +66,13 @@ impl BanList {
     }
 
     /// Tests one object; moves its mark as far as all bans up to there have been tested.
-    fn lurk_at(&self, object: &Object, pass: &Pass, now: f64) -> Verdict {
+    fn lurk_at(&self, object: &Object, pass: &Pass, now: f64, idle_seconds: f64) -> Verdict {
         let since = object.ban();
         if since < pass.cutoff {
             self.totals.add(Main::BansLurkerObjKilledCutoff, 1);
             return Verdict::CutOff;
         }
-        let view = ObjectView::new(object, now);
+        let view = ObjectView::new(object, now, idle_seconds);
         for ban in pass.targets.iter().rev().take_while(|ban| ban.sequence > since) {
             let mut tests = 0;
             let banned = ban.specification.hits(&view, None, &mut tests);
@@ -152,7 +152,7 @@ impl Inner {
                 pass.slot += 1;
                 let Some(object) = shard.slots.get(slot) else { continue };
                 left -= 1;
-                let killer = match self.bans.lurk_at(object, pass, now) {
+                let killer = match self.bans.lurk_at(object, pass, now, self.idle_seconds(object, now)) {
                     Verdict::Stays => continue,
                     Verdict::Banned => "lurker",
                     Verdict::CutOff => "lurker cutoff",

@@ -20,6 +20,7 @@ enum Subject {
     ObjectTtl,
     ObjectGrace,
     ObjectKeep,
+    ObjectLastHit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +80,7 @@ fn subject(field: &str) -> Option<Subject> {
         ("obj.ttl", Subject::ObjectTtl),
         ("obj.grace", Subject::ObjectGrace),
         ("obj.keep", Subject::ObjectKeep),
+        ("obj.last_hit", Subject::ObjectLastHit),
     ];
     plain.into_iter().find(|(name, _)| field.starts_with(name)).map(|(_, subject)| subject)
 }
@@ -89,7 +91,14 @@ impl Subject {
     }
 
     fn is_duration(&self) -> bool {
-        matches!(self, Subject::ObjectAge | Subject::ObjectTtl | Subject::ObjectGrace | Subject::ObjectKeep)
+        matches!(
+            self,
+            Subject::ObjectAge
+                | Subject::ObjectTtl
+                | Subject::ObjectGrace
+                | Subject::ObjectKeep
+                | Subject::ObjectLastHit
+        )
     }
 }
 
@@ -186,6 +195,7 @@ impl Test {
             Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - object.now),
             Subject::ObjectGrace => self.holds_seconds(object.object.grace()),
             Subject::ObjectKeep => self.holds_seconds(object.object.keep()),
+            Subject::ObjectLastHit => self.holds_seconds(object.idle_seconds),
         }
     }
 
@@ -332,12 +342,14 @@ impl BanSpecification {
 pub(crate) struct ObjectView<'a> {
     object: &'a Object,
     now: f64,
+    /// How long ago it was delivered last, or stored if it never was.
+    idle_seconds: f64,
     head: OnceCell<Message>,
 }
 
 impl<'a> ObjectView<'a> {
-    pub(crate) fn new(object: &'a Object, now: f64) -> ObjectView<'a> {
-        ObjectView { object, now, head: OnceCell::new() }
+    pub(crate) fn new(object: &'a Object, now: f64, idle_seconds: f64) -> ObjectView<'a> {
+        ObjectView { object, now, idle_seconds, head: OnceCell::new() }
     }
 
     fn head(&self) -> &Message {

@@ -71,6 +71,19 @@ fn every_field_and_operator_means_what_it_says() {
 }
 
 #[test]
+fn what_nobody_has_asked_for_in_a_while_can_be_banned() {
+    let mut bench = Bench::new();
+    bench.put(1, &made("a"));
+    bench.put(2, &made("a"));
+    bench.now += 20.0;
+    bench.hit(1);
+    bench.now += 5.0;
+    bench.ban("obj.last_hit > 10s");
+    bench.hit(1);
+    assert!(matches!(bench.look(2), Lookup::Miss { .. }), "nobody had it for 25 seconds");
+}
+
+#[test]
 fn the_list_shows_references_and_forgets_what_is_older_than_all_objects() {
     let mut bench = Bench::new();
     bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);

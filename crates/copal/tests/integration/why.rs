@@ -11,6 +11,14 @@ sub vcl_recv {
     }
     if (req.url == \"/dead\") { set req.backend_hint = dead; }
 }
+sub vcl_backend_response {
+    if (bereq.url == \"/private\") {
+        set beresp.uncacheable = true;
+    }
+    if (bereq.url == \"/short\") {
+        set beresp.ttl = 0s;
+    }
+}
 ";
 
 fn page(_: &str) -> Vec<u8> {
@@ -47,6 +55,14 @@ fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
     assert!(pass.contains("test.vcl:6, in vcl_recv"), "{pass}");
     let cookie = why(&daemon, &["/cookie"]);
     assert!(cookie.contains("because the request has a Cookie header"), "{cookie}");
+
+    daemon.get("/private");
+    let private = why(&daemon, &["/private"]);
+    assert!(private.contains("test.vcl:12, in vcl_backend_response"), "{private}");
+    daemon.get("/short");
+    let short = why(&daemon, &["/short"]);
+    assert!(short.contains("because the response has no time to live"), "{short}");
+    assert!(short.contains("its TTL was set at ") && short.contains("test.vcl:15"), "{short}");
 
     let dead = why(&daemon, &["/dead"]);
     assert!(dead.contains("No connection to the backend.") && dead.contains("Connection refused"), "{dead}");

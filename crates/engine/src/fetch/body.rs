@@ -144,7 +144,7 @@ impl Fetch {
         };
         self.log.record(Tag::Filters, &list);
         let level = u32::try_from(self.parameters.gzip_level).unwrap_or(6).min(9);
-        let opened = Filters::open(&list, level, &mut self.log, &mut self.beresp, &self.context.counters)?;
+        let opened = Filters::open(&list, level, &mut self.log, BERESP, &mut self.beresp, &self.context.counters)?;
         Ok(opened)
     }
 

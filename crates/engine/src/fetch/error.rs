@@ -60,7 +60,10 @@ impl Fetch {
                 | Action::Fetch
                 | Action::Lookup
                 | Action::Error
-                | Action::Ok,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp,
                 _,
             )
             | Outcome::Failed(_)

@@ -1,9 +1,10 @@
-//! The filters that a response body goes through on its way into the store, the first named one next to the origin.
+//! The filters that a body goes through: a response's on its way into the store, the first named one next to the origin, and a
+//! request's on its way to the origin, the first named one next to the client.
 //!
 //! Opening a filter changes the headers that describe the body; one that has nothing to do for this response (gunzip of a
 //! body that is not gzip) leaves no trace. Compat: names, header changes and `Gzip` records of Varnish 7.1.1.
 
-use crate::logged::{self, BERESP};
+use crate::logged::{self, BERESP, MessageTags};
 use body::{Gunzip, Gzip, GzipError, GzipTotals, TestGunzip};
 use message::Message;
 use shm::counters::MainCounters;
@@ -17,16 +18,16 @@ const KNOWN: [&[u8]; 5] = [b"gzip", b"gunzip", b"testgunzip", b"esi", b"esi_gzip
 
 /// Why a filter refused a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FilterError(GzipError);
+pub(crate) struct FilterError(GzipError);
 
 impl FilterError {
     /// The payload of the `FetchError` record.
-    pub(super) fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         self.0.text()
     }
 
     /// The payload of the `Gzip` record that comes before it; `None` when there is none.
-    pub(super) fn gzip_record(self) -> Option<String> {
+    pub(crate) fn gzip_record(self) -> Option<String> {
         self.0.gzip_record()
     }
 }
@@ -57,8 +58,23 @@ impl Stage {
     }
 }
 
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == b' ').filter(|name| !name.is_empty())
+}
+
+/// Whether a list has known filters only.
+///
+/// # Errors
+/// The text for the log, with the first name that is not known.
+pub(crate) fn check(list: &[u8]) -> Result<(), String> {
+    match names(list).find(|name| !KNOWN.contains(name)) {
+        Some(unknown) => Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
+        None => Ok(()),
+    }
+}
+
 /// The filters of one body.
-pub(super) struct Filters {
+pub(crate) struct Filters {
     stages: Vec<Stage>,
 }
 
@@ -67,47 +83,54 @@ impl Filters {
     ///
     /// # Errors
     /// The text for the log: a name is not known.
-    pub(super) fn open(
+    pub(crate) fn open(
         list: &[u8],
         level: u32,
         log: &mut LogBuffer,
-        beresp: &mut Message,
+        tags: MessageTags,
+        message: &mut Message,
         counters: &MainCounters,
     ) -> Result<Filters, String> {
-        let names = || list.split(|byte| *byte == b' ').filter(|name| !name.is_empty());
-        if let Some(unknown) = names().find(|name| !KNOWN.contains(name)) {
-            return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown)));
-        }
+        check(list)?;
         let mut filters = Filters { stages: Vec::new() };
-        if beresp.status() == 206 {
+        let is_response = tags == BERESP;
+        if message.status() == 206 {
             // A part of a gzip stream can be neither tested nor unpacked, and a part of a page not be packed.
             return Ok(filters);
         }
-        for name in names() {
-            let is_gzipped = beresp.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
+        for name in names(list) {
+            let is_gzipped = message.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
             let kind = match name {
-                b"gzip" if !beresp.has("Content-Encoding") => {
+                b"gzip" if !message.has("Content-Encoding") => {
                     counters.add(Main::NGzip, 1);
-                    logged::unset(log, BERESP, beresp, "Content-Length");
-                    weaken_etag(log, beresp);
-                    logged::append(log, BERESP, beresp, "Content-Encoding", &[b"gzip"]);
-                    vary_on_encoding(log, beresp);
+                    logged::unset(log, tags, message, "Content-Length");
+                    if is_response {
+                        weaken_etag(log, message);
+                    }
+                    logged::append(log, tags, message, "Content-Encoding", &[b"gzip"]);
+                    if is_response {
+                        vary_on_encoding(log, message);
+                    }
                     Kind::Gzip(Gzip::new(level))
                 }
                 b"gunzip" if is_gzipped => {
                     counters.add(Main::NGunzip, 1);
-                    logged::unset(log, BERESP, beresp, "Content-Encoding");
-                    logged::unset(log, BERESP, beresp, "Content-Length");
-                    weaken_etag(log, beresp);
+                    logged::unset(log, tags, message, "Content-Encoding");
+                    logged::unset(log, tags, message, "Content-Length");
+                    if is_response {
+                        weaken_etag(log, message);
+                    }
                     Kind::Gunzip(Gunzip::new())
                 }
                 b"testgunzip" if is_gzipped => {
                     counters.add(Main::NTestGunzip, 1);
-                    vary_on_encoding(log, beresp);
+                    if is_response {
+                        vary_on_encoding(log, message);
+                    }
                     Kind::TestGunzip(TestGunzip::new())
                 }
                 b"esi" | b"esi_gzip" => {
-                    log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
+                    log.record(Tag::Error, b"ESI is not part of this build: body passed unparsed");
                     continue;
                 }
                 // Nothing to do for this response.
@@ -119,17 +142,17 @@ impl Filters {
     }
 
     /// Whether bodies pass through untouched and unlooked at.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
     /// Whether the body may come out longer or shorter than it went in.
-    pub(super) fn change_length(&self) -> bool {
+    pub(crate) fn change_length(&self) -> bool {
         self.stages.iter().any(|stage| !matches!(stage.kind, Kind::TestGunzip(_)))
     }
 
     /// What the object is because of them.
-    pub(super) fn object_flags(&self) -> ObjectFlags {
+    pub(crate) fn object_flags(&self) -> ObjectFlags {
         let mut flags = ObjectFlags::NONE;
         for stage in &self.stages {
             match stage.kind {
@@ -147,7 +170,7 @@ impl Filters {
     ///
     /// # Errors
     /// When a filter refuses them.
-    pub(super) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
+    pub(crate) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
         push_through(&mut self.stages, input, out)
     }
 
@@ -155,7 +178,7 @@ impl Filters {
     ///
     /// # Errors
     /// When a filter misses something.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
         for index in 0..self.stages.len() {
             let (stage, later) = match &mut self.stages[index..] {
                 [stage, later @ ..] => (stage, later),
@@ -176,7 +199,7 @@ impl Filters {
     }
 
     /// Writes what each filter has done, the one next to the store first: `Gzip` and `VfpAcct`.
-    pub(super) fn log_totals(&self, log: &mut LogBuffer) {
+    pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
         for stage in self.stages.iter().rev() {
             let (letter, name) = match stage.kind {
                 Kind::Gzip(_) => ('G', "gzip"),
@@ -220,7 +243,7 @@ fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result
 }
 
 /// Makes a strong ETag weak, with records.
-pub(super) fn weaken_etag(log: &mut LogBuffer, beresp: &mut Message) {
+pub(crate) fn weaken_etag(log: &mut LogBuffer, beresp: &mut Message) {
     let Some(tag) = beresp.get("ETag") else { return };
     if tag.starts_with(b"W/") {
         return;
@@ -257,7 +280,7 @@ mod tests {
         if let Some(encoding) = encoding {
             beresp.append(b"Content-Encoding", encoding.as_bytes());
         }
-        let filters = Filters::open(list.as_bytes(), 6, &mut log, &mut beresp, &MainCounters::new());
+        let filters = Filters::open(list.as_bytes(), 6, &mut log, BERESP, &mut beresp, &MainCounters::new());
         (filters, beresp)
     }
 

@@ -6,7 +6,7 @@
 use super::legacy::unsets_by_set;
 use super::{Fetch, FetchMode, Verdict};
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ};
-use crate::vcl_context as shared;
+use crate::vcl_context::{self as shared, Noted};
 use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use std::borrow::Cow;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var};
+use vcl_run::eval::Place;
 use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
@@ -29,6 +30,8 @@ impl Fetch {
             HttpObject::Bereq => Some(&self.bereq),
             HttpObject::Beresp if self.method != Method::BackendFetch => Some(&self.beresp),
             HttpObject::Req | HttpObject::ReqTop => self.client.as_ref().map(|client| &client.message),
+            // The stale object, which nothing but vcl_backend_refresh can name.
+            HttpObject::Obj if self.method == Method::BackendRefresh => Some(&self.stale_head),
             HttpObject::Beresp | HttpObject::Obj | HttpObject::Resp => None,
         }
     }
@@ -55,6 +58,11 @@ impl Fetch {
         self.vcl_now - self.verdict.origin
     }
 
+    /// Where VCL sets what it is setting; `None` when nobody will be told.
+    pub(super) fn taken_note(&self) -> Option<Noted> {
+        self.parameters.tells_reasons().then(|| self.noted.clone())
+    }
+
     /// The record of a lifetime set by VCL.
     fn log_lifetime(&mut self) {
         let Verdict { origin, ttl, grace, keep, .. } = self.verdict;
@@ -77,7 +85,10 @@ impl Fetch {
         if self.uncacheable && !value {
             self.log.record(Tag::VCLError, b"Ignoring attempt to reset beresp.uncacheable");
         }
-        self.uncacheable |= value;
+        if value && !self.uncacheable {
+            self.uncacheable = true;
+            self.uncacheable_by = self.taken_note();
+        }
         self.log_lifetime();
     }
 
@@ -116,7 +127,11 @@ impl Fetch {
         let seconds = shared::seconds(value);
         let age = self.age();
         match var {
-            Var::BerespTtl => self.verdict.ttl = (seconds + age).max(0.0),
+            Var::BerespTtl => {
+                self.verdict.ttl = (seconds + age).max(0.0);
+                self.verdict.ttl_by.swap(0, 1);
+                self.verdict.ttl_by[0] = self.taken_note();
+            }
             Var::BerespGrace => self.verdict.grace = seconds.max(0.0),
             _ => self.verdict.keep = seconds.max(0.0),
         }
@@ -146,6 +161,10 @@ impl Host for Fetch {
 
     fn now(&self) -> f64 {
         self.vcl_now
+    }
+
+    fn clock(&self) -> f64 {
+        self.context.clock.now()
     }
 
     fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
@@ -207,9 +226,25 @@ impl Host for Fetch {
                 Value::Duration(if self.mode == FetchMode::Pass { left.max(0.0) } else { left })
             }
             Var::BerespWas304 => Value::Bool(self.verdict.was_304),
+            Var::BerespTransitBuffer => Value::Bytes(i64::try_from(self.transit_buffer()).unwrap_or(i64::MAX)),
+            Var::BereqFilters => text(self.body_filters.as_deref().unwrap_or_default(), scratch),
+            Var::BereqTrace => Value::Bool(shared::is_traced(&self.log, self.trace)),
             Var::Now => Value::Time(self.vcl_now),
             Var::SessXid => shared::number_text(scratch, format_args!("{}", self.session_vxid)),
             Var::Req => Value::Http(HttpObject::Req),
+            Var::ObjStaleAge
+            | Var::ObjStaleCanEsi
+            | Var::ObjStaleGrace
+            | Var::ObjStaleHits
+            | Var::ObjStaleIsValid
+            | Var::ObjStaleKeep
+            | Var::ObjStaleProto
+            | Var::ObjStaleReason
+            | Var::ObjStaleStatus
+            | Var::ObjStaleStorage
+            | Var::ObjStaleTime
+            | Var::ObjStaleTtl
+            | Var::ObjStaleUncacheable => self.read_of_stale(var, scratch),
             // Nothing else of a client's request can be read here but in the old dialects.
             var => self.read_of_client(var, scratch),
         })
@@ -269,6 +304,16 @@ impl Host for Fetch {
                 self.verdict.storage_hint = named.or(self.verdict.storage_hint);
             }
             Var::BerespUncacheable => self.set_uncacheable(flag),
+            Var::BerespTransitBuffer => {
+                let Value::Bytes(bytes) = value else { return Ok(()) };
+                self.verdict.transit_buffer = Some(u64::try_from(bytes).unwrap_or(0));
+            }
+            Var::BereqFilters => {
+                let list = shared::bytes(value, scratch);
+                super::request_filters::check(list).map_err(|text| Failure(format!("bereq.filters: {text}")))?;
+                self.body_filters = Some(list.to_vec());
+            }
+            Var::BereqTrace => self.trace = Some(flag),
             // Nothing else can be set here but what the old dialects have.
             var => self.write_of_client(var, value, scratch)?,
         }
@@ -366,8 +411,12 @@ impl Host for Fetch {
         self.log.record(tag, payload);
     }
 
+    fn note(&mut self, place: Place<'_>) {
+        self.noted.set(self.method, place);
+    }
+
     fn is_traced(&self) -> bool {
-        !self.log.is_masked(Tag::VCLTrace)
+        shared::is_traced(&self.log, self.trace)
     }
 
     fn trace(&mut self, index: u32, point: Point) {
@@ -412,6 +461,10 @@ impl VmodContext for Fetch {
 
     fn now(&self) -> f64 {
         self.vcl_now
+    }
+
+    fn clock(&self) -> f64 {
+        self.context.clock.now()
     }
 
     fn random(&self) -> &TestableRandom {

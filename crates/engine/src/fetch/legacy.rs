@@ -265,6 +265,9 @@ impl Fetch {
         match var {
             Var::Cacheable => {
                 self.verdict.is_cacheable = flag;
+                if !flag {
+                    self.uncacheable_by = self.taken_note();
+                }
                 return Ok(());
             }
             Var::Saintmode => {

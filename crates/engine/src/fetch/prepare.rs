@@ -103,7 +103,10 @@ impl Fetch {
                 | Action::Lookup
                 | Action::Deliver
                 | Action::Retry
-                | Action::Ok,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp,
                 _,
             ) => {
                 self.why_vcl(Reason::ErrorByVcl);

@@ -51,11 +51,11 @@ impl Fetch {
         }
         self.complete_head();
         self.work_out_lifetime();
-        if self.beresp.status() == 304 && self.mode != FetchMode::Pass && !self.merge_not_modified() {
-            self.log.record(Tag::Error, b"304 response but not conditional fetch");
-            self.why(Reason::ResponseNotConditional, "");
-            self.close_connection(reason::BAD);
-            return Step::Error;
+        if self.beresp.status() == 304
+            && self.mode != FetchMode::Pass
+            && let Err(step) = self.refresh().await
+        {
+            return step;
         }
         match self.run_vcl(Method::BackendResponse).await {
             Outcome::Return(action, arguments) => self.respond(action, &arguments),
@@ -230,8 +230,8 @@ impl Fetch {
         }
     }
 
-    /// Does what vcl_backend_response said.
-    fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
+    /// Does what vcl_backend_response said, or vcl_backend_refresh where both say the same.
+    pub(super) fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
         match action {
             Action::Deliver => {
                 if self.vcl.is_legacy() {
@@ -282,7 +282,10 @@ impl Fetch {
             | Action::Vcl
             | Action::Fetch
             | Action::Lookup
-            | Action::Ok => {
+            | Action::Ok
+            | Action::Merge
+            | Action::ObjStale
+            | Action::Beresp => {
                 self.why_vcl(Reason::ErrorByVcl);
                 self.close_connection(reason::REQUESTED);
                 Step::Fail

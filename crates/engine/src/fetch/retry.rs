@@ -23,6 +23,7 @@ impl Fetch {
         self.log.continue_at(now);
         self.log.record_fmt(Tag::Begin, format_args!("bereq {last} retry"));
         self.verdict = Verdict::default();
+        self.restore_body_headers();
         self.error_status = 0;
         self.error_reason.clear();
         self.synthetic.clear();

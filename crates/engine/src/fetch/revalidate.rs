@@ -27,6 +27,13 @@ impl Fetch {
         if !was_conditional || stored.decode(stale.head()).is_none() {
             return false;
         }
+        self.merge_stored(&stale, &stored);
+        self.verdict.was_304 = true;
+        true
+    }
+
+    /// Puts the headers of the 304 over those that are stored.
+    pub(super) fn merge_stored(&mut self, stale: &Object, stored: &Message) {
         let (log, beresp) = (&mut self.log, &mut self.beresp);
         if stale.flags().has(ObjectFlags::CHANGED_GZIP) {
             // The stored body is no longer byte for byte the one that the origin's tag names.
@@ -35,13 +42,11 @@ impl Fetch {
         logged::unset(log, BERESP, beresp, "Content-Encoding");
         logged::unset(log, BERESP, beresp, "Content-Length");
         let known = beresp.header_count();
-        semantics::revalidate::merge(&stored, beresp);
+        semantics::revalidate::merge(stored, beresp);
         logged::log_status_line(log, BERESP, beresp);
         for header in beresp.headers().skip(known) {
             log.record(BERESP.header, header.line());
         }
-        self.verdict.was_304 = true;
-        true
     }
 
     pub(super) async fn revalidate(&mut self) -> Step {

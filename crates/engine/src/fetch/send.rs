@@ -5,6 +5,7 @@
 //! announced length, or chunked. Next file: `response.rs`.
 
 use super::connection::{OriginConnection, limit, reason};
+use super::filters::{FilterError, Filters};
 use super::{Fetch, Step};
 use crate::logged::{self, BEREQ};
 use crate::request_body::RequestBody;
@@ -59,6 +60,12 @@ impl Fetch {
                 continue;
             }
             self.log_fetch_error(reason, &text);
+            self.timestamp("Beresp");
+            return Step::Error;
+        }
+        if let Err(text) = self.open_request_filters() {
+            self.log_fetch_error(Reason::ClientBodyLost, &text);
+            self.close_connection(reason::BODY);
             self.timestamp("Beresp");
             return Step::Error;
         }
@@ -135,20 +142,20 @@ impl Fetch {
 
     /// Makes the headers say how the body will be sent.
     fn frame_body(&mut self) {
+        let announced = self.announced_length();
         let (log, bereq) = (&mut self.log, &mut self.bereq);
-        match &self.body {
-            RequestBody::None | RequestBody::Taken => {
+        match (&self.body, announced) {
+            (RequestBody::None | RequestBody::Taken, _) => {
                 logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
                 if bereq.get("Content-Length").is_some_and(|value| value != b"0") {
                     logged::unset(log, BEREQ, bereq, "Content-Length");
                 }
             }
-            RequestBody::Cached(_) | RequestBody::Stream { length: Some(_), .. } => {
+            (RequestBody::Cached(_) | RequestBody::Stream { .. }, Some(length)) => {
                 logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
-                let length = self.body.length().unwrap_or(0);
                 logged::force(log, BEREQ, bereq, "Content-Length", itoa::Buffer::new().format(length).as_bytes());
             }
-            RequestBody::Stream { length: None, .. } => {
+            (RequestBody::Cached(_) | RequestBody::Stream { .. }, None) => {
                 logged::unset(log, BEREQ, bereq, "Content-Length");
                 logged::force(log, BEREQ, bereq, "Transfer-Encoding", b"chunked");
             }
@@ -165,6 +172,12 @@ impl Fetch {
             RequestBody::Cached(body) => Some(Rc::clone(body.bytes())),
             RequestBody::None | RequestBody::Taken | RequestBody::Stream { .. } => None,
         };
+        if let Some(bytes) = &cached
+            && let Some(mut stages) = self.take_stages()
+        {
+            self.send_bytes(&out, stall).await?;
+            return self.send_filtered(bytes, &mut stages, &mut out, stall).await;
+        }
         if let Some(bytes) = cached {
             if bytes.len() <= JOINED_BODY_BYTES_MAX {
                 out.extend_from_slice(&bytes);
@@ -177,8 +190,8 @@ impl Fetch {
             return Ok(());
         }
         self.send_bytes(&out, stall).await?;
-        if let RequestBody::Stream { length, .. } = &self.body {
-            let is_chunked = length.is_none();
+        if let RequestBody::Stream { .. } = &self.body {
+            let is_chunked = self.announced_length().is_none();
             self.send_stream(is_chunked, &mut out, stall).await?;
         }
         Ok(())
@@ -191,7 +204,10 @@ impl Fetch {
         out: &mut Vec<u8>,
         stall: std::time::Duration,
     ) -> Result<(), SendError> {
+        let is_announced = self.body.length().is_some();
         let mut remaining = self.body.length().unwrap_or(u64::MAX);
+        let mut filtered = Vec::new();
+        let refused = |error: FilterError| SendError::Client(error.text().to_owned());
         self.is_body_begun = true;
         while let Some(piece) = self.body.next().await {
             let piece = piece.map_err(|error| SendError::Client(error.0))?;
@@ -201,24 +217,75 @@ impl Fetch {
             remaining = remaining
                 .checked_sub(piece.len() as u64)
                 .ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
-            if is_chunked {
-                out.clear();
-                http1::chunk_header(piece.len(), out);
-                out.extend_from_slice(&piece);
-                out.extend_from_slice(b"\r\n");
-                self.send_bytes(out, stall).await?;
-                self.count_request_body(out.len() as u64);
-            } else {
-                self.send_bytes(&piece, stall).await?;
-                self.count_request_body(piece.len() as u64);
+            match self.body_stages.as_mut().filter(|stages| !stages.is_empty()) {
+                None => self.send_piece(&piece, is_chunked, out, stall).await?,
+                Some(stages) => {
+                    filtered.clear();
+                    stages.push(&piece, &mut filtered).map_err(refused)?;
+                    self.send_piece(&filtered, is_chunked, out, stall).await?;
+                }
             }
+        }
+        if let Some(stages) = self.body_stages.as_mut().filter(|stages| !stages.is_empty()) {
+            filtered.clear();
+            stages.finish(&mut filtered).map_err(refused)?;
+            self.send_piece(&filtered, is_chunked, out, stall).await?;
+        }
+        if is_announced && remaining > 0 {
+            return Err(SendError::Client("less than announced".to_owned()));
         }
         if is_chunked {
             self.send_bytes(LAST_CHUNK, stall).await?;
             self.count_request_body(LAST_CHUNK.len() as u64);
-        } else if remaining > 0 {
-            return Err(SendError::Client("less than announced".to_owned()));
         }
+        Ok(())
+    }
+
+    /// Sends a body that is held whole through filters, chunked.
+    async fn send_filtered(
+        &mut self,
+        bytes: &[u8],
+        stages: &mut Filters,
+        out: &mut Vec<u8>,
+        stall: std::time::Duration,
+    ) -> Result<(), SendError> {
+        let refused = |error: FilterError| SendError::Client(error.text().to_owned());
+        let mut filtered = Vec::new();
+        for piece in bytes.chunks(JOINED_BODY_BYTES_MAX) {
+            filtered.clear();
+            stages.push(piece, &mut filtered).map_err(refused)?;
+            self.send_piece(&filtered, true, out, stall).await?;
+        }
+        filtered.clear();
+        stages.finish(&mut filtered).map_err(refused)?;
+        self.send_piece(&filtered, true, out, stall).await?;
+        self.send_bytes(LAST_CHUNK, stall).await?;
+        self.count_request_body(LAST_CHUNK.len() as u64);
+        Ok(())
+    }
+
+    /// Sends some of the body; of nothing, nothing: an empty chunk would be the last.
+    async fn send_piece(
+        &mut self,
+        piece: &[u8],
+        is_chunked: bool,
+        out: &mut Vec<u8>,
+        stall: std::time::Duration,
+    ) -> Result<(), SendError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if !is_chunked {
+            self.send_bytes(piece, stall).await?;
+            self.count_request_body(piece.len() as u64);
+            return Ok(());
+        }
+        out.clear();
+        http1::chunk_header(piece.len(), out);
+        out.extend_from_slice(piece);
+        out.extend_from_slice(b"\r\n");
+        self.send_bytes(out, stall).await?;
+        self.count_request_body(out.len() as u64);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
 use surface::header::TAG_HEADERS;
+use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
 use surface::reason::Reason;
 use surface::tag::Tag;
 
@@ -53,18 +54,31 @@ impl Fetch {
         let mut is_full = false;
         let may_pass_by = is_streamed || length == Some(0);
         let object = if !self.is_stored && may_pass_by {
-            Object::passing(&attributes, &head)
+            Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
             self.context.engine.storages.store(storage).create(&attributes, &head).unwrap_or_else(|_| {
                 self.log.record(Tag::Error, b"Could not get storage: not cached");
                 self.is_stored = false;
                 is_full = true;
-                Object::passing(&attributes, &head)
+                Object::passing(&attributes, &head, self.in_flight_bytes())
             })
         };
         self.object = Some(Arc::clone(&object));
         self.why_stored(is_full);
         Some(object)
+    }
+
+    /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.
+    pub(super) fn transit_buffer(&self) -> u64 {
+        self.verdict.transit_buffer.unwrap_or(self.parameters.transit_buffer)
+    }
+
+    /// How far the response of a pass may run ahead of its client.
+    fn in_flight_bytes(&self) -> usize {
+        match usize::try_from(self.transit_buffer()) {
+            Ok(0) | Err(_) => PASS_IN_FLIGHT_BYTES_MAX,
+            Ok(bytes) => bytes.min(PASS_IN_FLIGHT_BYTES_MAX),
+        }
     }
 
     /// The variant key. A Vary that cannot be used makes the response private.

@@ -4,7 +4,7 @@
 
 use super::Fetch;
 use crate::vcl_context::Decision;
-use surface::reason::{RECORD, Reason};
+use surface::reason::{RECORD, Reason, STALE_PIECE};
 use surface::tag::Tag;
 
 impl Fetch {
@@ -24,6 +24,30 @@ impl Fetch {
         }
     }
 
+    /// VCL made the response uncacheable: told where it was set, or where the action stands that did it. Of a response that
+    /// the built-in VCL took for dead, who gave it its ttl is told besides.
+    fn why_uncacheable(&mut self) {
+        let Some(noted) = self.uncacheable_by.as_ref().filter(|_| self.parameters.tells_reasons()) else {
+            return self.why_vcl(Reason::NotStoredByVcl);
+        };
+        let decision = Decision::noted(noted, &self.vcl.program);
+        let mut details = decision.to_string();
+        if decision.is_under(STALE_PIECE)
+            && let Some(ttl) = self.set_ttl(1)
+        {
+            details.push(' ');
+            details.push_str(&ttl);
+        }
+        self.why(Reason::NotStoredByVcl, &details);
+    }
+
+    /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time or the one before. The piece of the built-in VCL that
+    /// marks what is uncacheable sets it, too.
+    fn set_ttl(&self, before: usize) -> Option<String> {
+        let noted = self.verdict.ttl_by[before].as_ref()?;
+        Some(format!("ttl-at={}", Decision::noted(noted, &self.vcl.program).place()?))
+    }
+
     /// Why the response is kept or not: told once it has been decided.
     pub(super) fn why_stored(&mut self, is_full: bool) {
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
@@ -38,8 +62,11 @@ impl Fetch {
             (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
             (false, false) if self.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
             (false, false) if self.is_synthetic => self.why(Reason::NotStoredError, ""),
-            (false, false) if self.uncacheable => self.why_vcl(Reason::NotStoredByVcl),
-            (false, false) if !lives => self.why(Reason::NotStoredDead, ""),
+            (false, false) if self.uncacheable => self.why_uncacheable(),
+            (false, false) if !lives => {
+                let details = self.set_ttl(0).unwrap_or_default();
+                self.why(Reason::NotStoredDead, &details);
+            }
             // There was nobody to store it for: the promise to fetch is gone.
             (false, false) => self.why(Reason::NotStoredPass, ""),
         }

@@ -158,6 +158,10 @@ impl Host for Housekeeping<'_> {
         }
     }
 
+    fn is_traced(&self) -> bool {
+        shared::is_traced(&self.log, None)
+    }
+
     fn trace(&mut self, index: u32, point: Point) {
         shared::trace(&mut self.log, &self.vcl.name, index, point);
     }
@@ -187,6 +191,11 @@ impl VmodContext for Housekeeping<'_> {
     }
 
     fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Nothing waits here: it is when the method began.
+    fn clock(&self) -> f64 {
         self.now
     }
 

@@ -62,6 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             peer: self.session.peer.clone(),
             client_identity: task.client_identity.clone(),
             session_vxid: self.session.vxid,
+            trace: task.trace,
         };
         let ticket = fetch::start(self.context, order);
         match mode {

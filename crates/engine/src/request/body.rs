@@ -1,6 +1,8 @@
 //! The client's request body: where it is, and reading it.
 
 use super::Run;
+use crate::fetch::filters::{FilterError, Filters};
+use crate::logged::REQ;
 use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::session::duration;
 use http1::{BodyDecoder, BodyError, BodyLength};
@@ -50,6 +52,7 @@ impl ClientBody {
 enum ReadFailure {
     Framing(BodyError),
     TimedOut,
+    Filter(FilterError),
 }
 
 impl ReadFailure {
@@ -57,6 +60,7 @@ impl ReadFailure {
         match self {
             ReadFailure::Framing(error) => error.text(),
             ReadFailure::TimedOut => "timeout",
+            ReadFailure::Filter(error) => error.text(),
         }
     }
 }
@@ -70,11 +74,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             ClientBody::Cached(body) => RequestBody::Cached(body.clone()),
             ClientBody::Taken | ClientBody::Failed => RequestBody::Taken,
             ClientBody::Unread { length, .. } => {
-                let (feed, body) = feed(*length);
-                task.feed = Some(feed);
+                let length = *length;
+                let changes = self.open_filters().is_some_and(|stages| stages.change_length());
+                let (feed, body) = feed(length.filter(|_| !changes));
+                self.request.task.feed = Some(feed);
                 body
             }
         }
+    }
+
+    /// The filters of `req.filters`, set up when the body is first wanted: that changes the headers that describe it. `None`
+    /// when bytes pass as they come.
+    fn open_filters(&mut self) -> Option<&mut Filters> {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        if let Some(list) = task.body_filters.take() {
+            let level = u32::try_from(self.context.engine.parameters.load().gzip_level).unwrap_or(6).min(9);
+            let counters = &self.context.counters;
+            // The names were checked when they were set.
+            task.body_stages = Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
+            task.body_filters = Some(list);
+        }
+        task.body_stages.as_mut().filter(|stages| !stages.is_empty())
+    }
+
+    /// What becomes of a piece of the body in the filters; `None` is the end.
+    fn filter(&mut self, piece: Option<Vec<u8>>) -> Result<Vec<u8>, ReadFailure> {
+        let Some(stages) = self.request.task.body_stages.as_mut().filter(|stages| !stages.is_empty()) else {
+            return Ok(piece.unwrap_or_default());
+        };
+        let mut out = Vec::new();
+        match piece {
+            Some(piece) => stages.push(&piece, &mut out),
+            None => stages.finish(&mut out),
+        }
+        .map_err(ReadFailure::Filter)?;
+        Ok(out)
     }
 
     /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
@@ -85,12 +120,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             if !std::mem::replace(&mut has_begun, true) {
                 self.begin_body().await;
             }
-            match self.read_piece().await {
-                Ok(Some(piece)) => feed.push(piece),
-                Ok(None) => {
-                    self.body_is_read(ClientBody::Taken);
-                    feed.finish();
-                    return;
+            let filtered = match self.read_piece().await {
+                Ok(piece) => {
+                    let is_last = piece.is_none();
+                    self.filter(piece).map(|piece| (piece, is_last))
+                }
+                Err(failure) => Err(failure),
+            };
+            match filtered {
+                Ok((piece, is_last)) => {
+                    // Nothing to hand over, and the fetch still wants some.
+                    if !piece.is_empty() {
+                        feed.push(piece);
+                    }
+                    if is_last {
+                        self.body_is_read(ClientBody::Taken);
+                        feed.finish();
+                        return;
+                    }
                 }
                 Err(failure) => {
                     self.body_failed(failure);
@@ -140,20 +187,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let room = storages.store(storage).reserve(0, storage == storages.transient());
         self.begin_body().await;
         let Ok(mut room) = room else { return self.cannot_cache("Could not get storage") };
+        let is_filtered = self.open_filters().is_some();
         let mut held = Vec::new();
         loop {
-            match self.read_data().await {
-                Ok(Some(count)) if (held.len() + count) as u64 > limit => {
+            let piece = match self.read_data().await {
+                Ok(Some(count)) if !is_filtered && (held.len() + count) as u64 > limit => {
                     return self.cannot_cache("Request body too big to cache");
                 }
                 Ok(Some(count)) => {
-                    if room.grow(count as u64).is_err() {
+                    let piece = self.request.unread()[..count].to_vec();
+                    self.request.consume(count);
+                    Ok(Some(piece))
+                }
+                Ok(None) => Ok(None),
+                Err(failure) => Err(failure),
+            };
+            let is_last = matches!(piece, Ok(None));
+            match piece.and_then(|piece| self.filter(piece)) {
+                Ok(piece) => {
+                    if (held.len() + piece.len()) as u64 > limit {
+                        return self.cannot_cache("Request body too big to cache");
+                    }
+                    if room.grow(piece.len() as u64).is_err() {
                         return self.cannot_cache("Could not get storage");
                     }
-                    held.extend_from_slice(&self.request.unread()[..count]);
-                    self.request.consume(count);
-                }
-                Ok(None) => {
+                    held.extend_from_slice(&piece);
+                    if !is_last {
+                        continue;
+                    }
                     self.body_is_read(ClientBody::Cached(HeldBody::new(held, room)));
                     return true;
                 }

@@ -48,7 +48,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 | Action::Abandon
                 | Action::Error
                 | Action::Retry
-                | Action::Ok => Step::VclFailed,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp => Step::VclFailed,
             },
             Ruling::Failed if is_error => return self.give_up_error().await,
             Ruling::Failed => Step::VclFailed,

@@ -30,7 +30,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 | Action::Abandon
                 | Action::Error
                 | Action::Retry
-                | Action::Ok,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp,
                 _,
             )
             | Ruling::Failed => Step::VclFailed,

@@ -4,15 +4,17 @@
 //! `vcl_context.rs`. The compiler has checked where each variable may be used, so what does not exist reads as unset.
 //! Invariant: whatever changes a message leaves its log records.
 
+use super::body::ClientBody;
 use super::legacy;
 use super::task::Task;
 use super::vmod_context::VmodWait;
 use crate::context::Loop;
+use crate::fetch::filters;
 use crate::fetch::legacy::{PreparedRequest, cap, grace_shown, unsets_by_set};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ, MessageTags, OBJ, REQ, RESP};
 use crate::session::Session;
-use crate::vcl_context::{self, bytes, checked_status, not_empty, seconds};
+use crate::vcl_context::{self, Noted, bytes, checked_status, not_empty, seconds};
 use backend::{ClientName, Notes, ResolveContext};
 use message::Message;
 use sha2::Digest;
@@ -23,6 +25,7 @@ use store::{BodyState, Object, ObjectFlags};
 use surface::parameter::feature;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var};
+use vcl_run::eval::Place;
 use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
@@ -37,6 +40,8 @@ pub(crate) struct ClientHost<'a> {
     pub(crate) vcl: &'a LoadedVcl,
     pub(crate) method: Method,
     pub(crate) now: f64,
+    /// Where VCL is about to set something.
+    pub(crate) noted: Option<Noted>,
 }
 
 impl ClientHost<'_> {
@@ -145,6 +150,16 @@ impl ClientHost<'_> {
         Ok(())
     }
 
+    /// `req.filters`: while nothing of the body has been read.
+    fn set_body_filters(&mut self, list: &[u8]) -> Result<(), Failure> {
+        if matches!(self.task.body, ClientBody::Cached(_) | ClientBody::Taken | ClientBody::Failed) {
+            return Err(Failure("req.filters: the request body has been processed already".to_owned()));
+        }
+        filters::check(list).map_err(|text| Failure(format!("req.filters: {text}")))?;
+        self.task.body_filters = Some(list.to_vec());
+        Ok(())
+    }
+
     fn filters_are_fixed(&self, name: &str) -> Result<(), Failure> {
         if self.task.filters.is_some() {
             return Err(Failure(format!("resp.filters are already fixed, {name} is undefined")));
@@ -229,6 +244,10 @@ impl Host for ClientHost<'_> {
         self.now
     }
 
+    fn clock(&self) -> f64 {
+        self.context.clock.now()
+    }
+
     fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
         let engine = &self.context.engine;
         let identity = self.task.client_identity.as_deref();
@@ -248,6 +267,8 @@ impl Host for ClientHost<'_> {
                 Value::Duration(grace_shown(self.task.grace_cap, self.vcl.generation, default))
             }
             Var::ReqTtl => Value::Duration(self.task.ttl_cap.unwrap_or(-1.0)),
+            Var::ReqFilters => text(scratch, self.task.body_filters.as_deref().unwrap_or_default()),
+            Var::ReqTrace => Value::Bool(vcl_context::is_traced(self.log, self.task.trace)),
             Var::ReqHash | Var::BereqHash => Value::Blob(scratch.put(&self.task.digest)),
             Var::ReqHashAlwaysMiss => Value::Bool(self.task.always_miss),
             Var::ReqHashIgnoreBusy => Value::Bool(self.task.ignore_busy),
@@ -275,6 +296,10 @@ impl Host for ClientHost<'_> {
                 let of_pipe = self.task.pipe.as_ref().and_then(|pipe| pipe.connect_timeout);
                 let own = of_pipe.or_else(|| self.prepared_timeout(|prepared| prepared.connect_timeout));
                 Value::Duration(own.unwrap_or_else(|| engine.parameters.load().connect_timeout))
+            }
+            Var::BereqTaskDeadline => {
+                let own = self.task.pipe.as_ref().and_then(|pipe| pipe.task_deadline);
+                Value::Duration(own.unwrap_or(settings.pipe_task_deadline))
             }
             Var::BereqFirstByteTimeout => {
                 let own = self.prepared_timeout(|prepared| prepared.first_byte_timeout);
@@ -366,6 +391,8 @@ impl Host for ClientHost<'_> {
             | Var::LocalSocket
             | Var::ReqHttp
             | Var::ReqTopHttp
+            | Var::BereqFilters
+            | Var::BereqTrace
             | Var::BereqBody
             | Var::BereqHttp
             | Var::BereqIsBgfetch
@@ -393,9 +420,24 @@ impl Host for ClientHost<'_> {
             | Var::BerespStorage
             | Var::BerespStorageHint
             | Var::BerespTime
+            | Var::BerespTransitBuffer
             | Var::BerespTtl
             | Var::BerespUncacheable
             | Var::BerespWas304
+            | Var::ObjStaleAge
+            | Var::ObjStaleCanEsi
+            | Var::ObjStaleGrace
+            | Var::ObjStaleHits
+            | Var::ObjStaleHttp
+            | Var::ObjStaleIsValid
+            | Var::ObjStaleKeep
+            | Var::ObjStaleProto
+            | Var::ObjStaleReason
+            | Var::ObjStaleStatus
+            | Var::ObjStaleStorage
+            | Var::ObjStaleTime
+            | Var::ObjStaleTtl
+            | Var::ObjStaleUncacheable
             | Var::ObjHttp
             | Var::RespBody
             | Var::RespHttp
@@ -403,6 +445,8 @@ impl Host for ClientHost<'_> {
             | Var::StorageHappy
             | Var::StorageUsedSpace
             | Var::ParamBackendIdleTimeout
+            | Var::ParamBackendWaitLimit
+            | Var::ParamBackendWaitTimeout
             | Var::ParamBetweenBytesTimeout
             | Var::ParamConnectTimeout
             | Var::ParamDefaultGrace
@@ -413,10 +457,13 @@ impl Host for ClientHost<'_> {
             | Var::ParamMaxEsiDepth
             | Var::ParamMaxRestarts
             | Var::ParamMaxRetries
+            | Var::ParamPipeTaskDeadline
             | Var::ParamPipeTimeout
             | Var::ParamSendTimeout
             | Var::ParamShortlived
-            | Var::ParamTimeoutIdle => Value::Text(Text::UNSET),
+            | Var::ParamTimeoutIdle
+            | Var::ParamTransitBuffer
+            | Var::ParamUncacheableTtl => Value::Text(Text::UNSET),
             Var::Cacheable => Value::Bool(true),
             Var::Saintmode => Value::Duration(0.0),
             // What is delivered is used at that moment. Compat: vcl_deliver of 3.0.
@@ -437,7 +484,17 @@ impl Host for ClientHost<'_> {
             Var::ReqEsi => self.task.is_esi_allowed = bool_of(value),
             Var::ReqGrace => self.task.grace_cap = cap(seconds(value), self.vcl.generation),
             Var::ReqTtl => self.task.ttl_cap = cap(seconds(value), self.vcl.generation),
-            Var::ReqHashAlwaysMiss => self.task.always_miss = bool_of(value),
+            Var::ReqHashAlwaysMiss => {
+                self.task.always_miss = bool_of(value);
+                self.task.always_miss_by = self.noted.take().filter(|_| bool_of(value));
+            }
+            Var::ReqTrace => self.task.trace = Some(bool_of(value)),
+            Var::ReqFilters => self.set_body_filters(bytes(value, scratch))?,
+            Var::BereqTaskDeadline => {
+                if let Some(pipe) = &mut self.task.pipe {
+                    pipe.task_deadline = Some(seconds(value).max(0.0));
+                }
+            }
             Var::ReqHashIgnoreBusy => self.task.ignore_busy = bool_of(value),
             Var::ReqHashIgnoreVary => self.task.ignore_vary = bool_of(value),
             Var::ReqStorage => {
@@ -541,6 +598,8 @@ impl Host for ClientHost<'_> {
             | Var::ReqTopTime
             | Var::ReqTopUrl
             | Var::Bereq
+            | Var::BereqFilters
+            | Var::BereqTrace
             | Var::BereqBody
             | Var::BereqHash
             | Var::BereqHttp
@@ -571,6 +630,7 @@ impl Host for ClientHost<'_> {
             | Var::BerespStorage
             | Var::BerespStorageHint
             | Var::BerespTime
+            | Var::BerespTransitBuffer
             | Var::BerespTtl
             | Var::BerespUncacheable
             | Var::BerespWas304
@@ -593,6 +653,8 @@ impl Host for ClientHost<'_> {
             | Var::StorageHappy
             | Var::StorageUsedSpace
             | Var::ParamBackendIdleTimeout
+            | Var::ParamBackendWaitLimit
+            | Var::ParamBackendWaitTimeout
             | Var::ParamBetweenBytesTimeout
             | Var::ParamConnectTimeout
             | Var::ParamDefaultGrace
@@ -603,10 +665,27 @@ impl Host for ClientHost<'_> {
             | Var::ParamMaxEsiDepth
             | Var::ParamMaxRestarts
             | Var::ParamMaxRetries
+            | Var::ParamPipeTaskDeadline
             | Var::ParamPipeTimeout
             | Var::ParamSendTimeout
             | Var::ParamShortlived
             | Var::ParamTimeoutIdle
+            | Var::ParamTransitBuffer
+            | Var::ParamUncacheableTtl
+            | Var::ObjStaleAge
+            | Var::ObjStaleCanEsi
+            | Var::ObjStaleGrace
+            | Var::ObjStaleHits
+            | Var::ObjStaleHttp
+            | Var::ObjStaleIsValid
+            | Var::ObjStaleKeep
+            | Var::ObjStaleProto
+            | Var::ObjStaleReason
+            | Var::ObjStaleStatus
+            | Var::ObjStaleStorage
+            | Var::ObjStaleTime
+            | Var::ObjStaleTtl
+            | Var::ObjStaleUncacheable
             | Var::Cacheable
             | Var::Saintmode
             | Var::ObjLastuse
@@ -627,6 +706,11 @@ impl Host for ClientHost<'_> {
             Var::BereqConnectTimeout => {
                 if let Some(pipe) = &mut self.task.pipe {
                     pipe.connect_timeout = None;
+                }
+            }
+            Var::BereqTaskDeadline => {
+                if let Some(pipe) = &mut self.task.pipe {
+                    pipe.task_deadline = None;
                 }
             }
             // Nothing else of the client's side can be unset; headers have a call of their own.
@@ -715,8 +799,14 @@ impl Host for ClientHost<'_> {
         self.log.record(tag, payload);
     }
 
+    fn note(&mut self, place: Place<'_>) {
+        if self.task.settings.reasons {
+            self.noted.get_or_insert_default().set(self.method, place);
+        }
+    }
+
     fn is_traced(&self) -> bool {
-        !self.log.is_masked(Tag::VCLTrace)
+        vcl_context::is_traced(self.log, self.task.trace)
     }
 
     fn trace(&mut self, index: u32, point: Point) {

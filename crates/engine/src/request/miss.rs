@@ -35,7 +35,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 | Action::Abandon
                 | Action::Error
                 | Action::Retry
-                | Action::Ok => Step::VclFailed,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp => Step::VclFailed,
             },
             Ruling::Failed => Step::VclFailed,
         };

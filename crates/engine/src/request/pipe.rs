@@ -29,6 +29,9 @@ use surface::vcl::{Action, Generation, Method};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
+/// The longest wait that "no limit" stands for.
+const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// Bytes under way in each direction.
 const PIPE_BUFFER_BYTES: usize = 16 << 10;
 
@@ -64,7 +67,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 | Action::Abandon
                 | Action::Error
                 | Action::Retry
-                | Action::Ok => Step::VclFailed,
+                | Action::Ok
+                | Action::Merge
+                | Action::ObjStale
+                | Action::Beresp => Step::VclFailed,
             },
             Ruling::Failed => Step::VclFailed,
         };
@@ -104,6 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             bereq,
             director: task.director,
             connect_timeout: None,
+            task_deadline: None,
             started: now,
         }));
     }
@@ -219,15 +226,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let unread = self.request.unread().len();
         self.request.consume(unread);
         let timeout = duration(self.request.task.settings.pipe_timeout);
-        let limit = if timeout.is_zero() { Duration::from_secs(u64::from(u32::MAX)) } else { timeout };
-        let is_sent = matches!(tokio::time::timeout(limit, origin.stream.write_all(&head)).await, Ok(Ok(())));
+        let limit = if timeout.is_zero() { UNLIMITED } else { timeout };
+        let deadline = pipe.task_deadline.unwrap_or(self.request.task.settings.pipe_task_deadline);
+        // VCL's 0 means at once, the parameter's means never.
+        let is_unlimited = pipe.task_deadline.is_none() && deadline <= 0.0;
+        let end = Instant::now() + if is_unlimited { UNLIMITED } else { duration(deadline) };
+        let due = end.min(Instant::now() + limit);
+        let is_sent = matches!(tokio::time::timeout_at(due, origin.stream.write_all(&head)).await, Ok(Ok(())));
         self.request.task.is_answered = true;
         let now = self.timestamp("Pipe");
         pipe.log.timestamp("Bereq", now);
         self.log().flush();
         pipe.log.flush();
         if is_sent {
-            let (from_client, to_client) = copy_both_ways(self.connection.stream(), &mut origin.stream, limit).await;
+            let (from_client, to_client) =
+                copy_both_ways(self.connection.stream(), &mut origin.stream, limit, end).await;
             account.from_client += from_client;
             account.to_client += to_client;
         }
@@ -349,16 +362,16 @@ impl Direction {
     }
 }
 
-/// Copies both ways until both have ended, the client breaks, or nothing moves for `limit`. Returns the bytes from the client
-/// to the origin, and back.
-async fn copy_both_ways<A, B>(client: &mut A, origin: &mut B, limit: Duration) -> (u64, u64)
+/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or it is `end`. Returns the bytes from
+/// the client to the origin, and back.
+async fn copy_both_ways<A, B>(client: &mut A, origin: &mut B, limit: Duration, end: Instant) -> (u64, u64)
 where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let (mut up, mut down) = (Direction::new(), Direction::new());
     let mut deadline = crate::session::Deadline::new();
-    deadline.set(Instant::now() + limit);
+    deadline.set(end.min(Instant::now() + limit));
     poll_fn(|context| {
         let mut has_moved = false;
         for moved in [down.poll(context, origin, client), up.poll(context, client, origin)] {
@@ -368,7 +381,7 @@ where
             return Poll::Ready(());
         }
         if has_moved {
-            deadline.set(Instant::now() + limit);
+            deadline.set(end.min(Instant::now() + limit));
         }
         deadline.poll(context)
     })

@@ -64,7 +64,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::Abandon
             | Action::Error
             | Action::Retry
-            | Action::Ok => {}
+            | Action::Ok
+            | Action::Merge
+            | Action::ObjStale
+            | Action::Beresp => {}
         }
         self.request.task.after_hash = match action {
             Action::Hash => Step::Lookup,
@@ -81,7 +84,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::Abandon
             | Action::Error
             | Action::Retry
-            | Action::Ok => return Step::VclFailed,
+            | Action::Ok
+            | Action::Merge
+            | Action::ObjStale
+            | Action::Beresp => return Step::VclFailed,
         };
         if !self.request.task.late_continue {
             self.send_pending_continue().await;

@@ -38,7 +38,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::Abandon
             | Action::Error
             | Action::Retry
-            | Action::Ok => {
+            | Action::Ok
+            | Action::Merge
+            | Action::ObjStale
+            | Action::Beresp => {
                 self.request.task.close = Some(CloseReason::VclFailure);
                 self.send_minimal(500).await;
                 return Step::Finish;

@@ -2,8 +2,10 @@
 
 use super::body::ClientBody;
 use super::vmod_context::VmodWait;
+use crate::fetch::filters::Filters as BodyFilters;
 use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
+use crate::vcl_context::Noted;
 use cache::Busy;
 use message::Message;
 use sha2::{Digest, Sha256};
@@ -98,6 +100,7 @@ pub(crate) struct Settings {
     pub(crate) idle_send_timeout: f64,
     pub(crate) max_restarts: u64,
     pub(crate) pipe_sess_max: u64,
+    pub(crate) pipe_task_deadline: f64,
     pub(crate) pipe_timeout: f64,
     pub(crate) range_support: bool,
     pub(crate) reasons: bool,
@@ -122,6 +125,7 @@ impl From<&Parameters> for Settings {
             idle_send_timeout: parameters.idle_send_timeout,
             max_restarts: parameters.max_restarts,
             pipe_sess_max: parameters.pipe_sess_max,
+            pipe_task_deadline: parameters.pipe_task_deadline,
             pipe_timeout: parameters.pipe_timeout,
             range_support: parameters.http_range_support,
             reasons: parameters.tells_reasons(),
@@ -186,6 +190,8 @@ pub(crate) struct PipeRequest {
     pub(crate) bereq: Message,
     pub(crate) director: Option<DirectorId>,
     pub(crate) connect_timeout: Option<f64>,
+    /// `bereq.task_deadline` when VCL set it, seconds.
+    pub(crate) task_deadline: Option<f64>,
     pub(crate) started: f64,
 }
 
@@ -253,12 +259,20 @@ pub(crate) struct Task {
     pub(crate) grace_cap: Option<f64>,
     /// `req.hash_always_miss`.
     pub(crate) always_miss: bool,
+    /// Where VCL said so.
+    pub(crate) always_miss_by: Option<Noted>,
     /// `req.hash_ignore_busy`.
     pub(crate) ignore_busy: bool,
     /// `req.hash_ignore_vary`.
     pub(crate) ignore_vary: bool,
     /// `req.esi`.
     pub(crate) is_esi_allowed: bool,
+    /// `req.trace` when VCL set it.
+    pub(crate) trace: Option<bool>,
+    /// `req.filters` when VCL set it.
+    pub(crate) body_filters: Option<Vec<u8>>,
+    /// The filters of the body, once it is wanted.
+    pub(crate) body_stages: Option<BodyFilters>,
 
     /// The digest being made.
     pub(crate) hasher: Sha256,
@@ -356,9 +370,13 @@ impl Task {
             ttl_cap: None,
             grace_cap: None,
             always_miss: false,
+            always_miss_by: None,
             ignore_busy: false,
             ignore_vary: false,
             is_esi_allowed: true,
+            trace: None,
+            body_filters: None,
+            body_stages: None,
             hasher: Sha256::new(),
             digest: [0; 32],
             after_hash: Step::Lookup,
@@ -429,9 +447,13 @@ impl Task {
         self.ttl_cap = None;
         self.grace_cap = None;
         self.always_miss = false;
+        self.always_miss_by = None;
         self.ignore_busy = false;
         self.ignore_vary = false;
         self.is_esi_allowed = true;
+        self.trace = None;
+        self.body_filters = None;
+        self.body_stages = None;
     }
 
     /// Forgets what lookup and fetch gave: before every vcl_recv.

@@ -53,6 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             vcl,
             method,
             now,
+            noted: None,
         };
         request.machine.run(&vcl.program, method, &mut host, &mut request.scratch)
     }
@@ -72,6 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             vcl,
             method,
             now,
+            noted: None,
         };
         request.machine.resume(&vcl.program, &mut host, &mut request.scratch)
     }

@@ -44,6 +44,10 @@ impl VmodContext for ClientHost<'_> {
         self.now
     }
 
+    fn clock(&self) -> f64 {
+        self.context.clock.now()
+    }
+
     fn random(&self) -> &TestableRandom {
         &self.context.engine.random
     }

@@ -49,7 +49,12 @@ impl<S> Run<'_, S> {
             MissCause::Vary { .. } => (Reason::MissVary, String::new()),
             MissCause::Expired(seconds) => (Reason::MissExpired, format!("seconds={seconds:.3}")),
             MissCause::Banned(count) => (Reason::MissBanned, format!("bans={count}")),
-            MissCause::Forced => (Reason::MissForced, String::new()),
+            MissCause::Forced => {
+                let request = &*self.request;
+                let noted = request.task.always_miss_by.as_ref().zip(request.vcl.as_ref());
+                let place = noted.map(|(noted, vcl)| Decision::noted(noted, &vcl.program).to_string());
+                (Reason::MissForced, place.unwrap_or_default())
+            }
             MissCause::IgnoredBusy => (Reason::MissIgnoredBusy, String::new()),
         };
         self.why(reason, details.as_bytes());

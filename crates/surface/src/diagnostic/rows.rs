@@ -48,7 +48,6 @@ pub enum Code {
     AliasTaken,
     MethodOfClass,
     NoBackend,
-    NewerVersion,
     Unused,
     NotReadable,
     NotSettable,
@@ -768,24 +767,6 @@ sub vcl_recv {
 ",
         good: r"vcl 4.1;
 backend default none;
-",
-    },
-    CodeRow {
-        code: Code::NewerVersion,
-        number: "V0315",
-        title: r"Something of a later Varnish that is not available",
-        explanation: r"The word exists in a release of Varnish after 7.1, and this program has nothing behind it. The message says in which release it came.",
-        bad: r"vcl 4.1;
-backend default none;
-sub vcl_recv {
-    set req.http.x = bereq.task_deadline;
-}
-",
-        good: r"vcl 4.1;
-backend default none;
-sub vcl_recv {
-    set req.http.x = req.ttl;
-}
 ",
     },
     CodeRow {

@@ -21,6 +21,9 @@ impl Method {
             Method::Deliver => "The answer is about to be sent to the client: resp.",
             Method::Synth => "An answer is being made here, without an origin: resp and its body.",
             Method::BackendFetch => "The request to the origin is about to be sent: bereq.",
+            Method::BackendRefresh => {
+                "The origin says that the stale object is still good (304): obj_stale. Decides which headers it has from now on."
+            }
             Method::BackendResponse => "The origin's headers have come: beresp. Decides how long the answer is kept.",
             Method::BackendError => "The origin could not be reached or did not answer; an answer is being made here.",
             Method::Init => "The VCL has been loaded, and serves nothing yet. Objects are made here, with new.",
@@ -53,6 +56,9 @@ impl Action {
             Action::Error => "Goes on in vcl_backend_error with a status (503 unless said) and a reason.",
             Action::Retry => "Asks the origin again, from vcl_backend_fetch on, at most max_retries times.",
             Action::Ok => "All is well.",
+            Action::Merge => "Keeps the stale object, with the headers of the 304 put over its own.",
+            Action::ObjStale => "Keeps the stale object with its headers as they were.",
+            Action::Beresp => "Keeps the body of the stale object under the headers of beresp as they are now.",
         }
     }
 }
@@ -76,7 +82,7 @@ const fn word(name: &'static str, form: &'static str, text: &'static str) -> Wor
 pub static WORDS: &[WordRow] = &[
     word(
         "acl",
-        "acl name [+log] [-pedantic] { [!] \"address or host\"[/bits]; ... }",
+        "acl name [+log] [-pedantic] [+fold] { [!] \"address or host\"[/bits]; ... }",
         "A list of addresses, to be matched with an IP: client.ip ~ name. The most specific entry decides.",
     ),
     word(

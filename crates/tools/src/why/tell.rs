@@ -161,6 +161,12 @@ fn tell_decision(decision: &Decision, marker: Option<&str>, indent: &str, text: 
     if let Some(cause) = piece(decision) {
         let _ = writeln!(text, "{indent}  because {cause}");
     }
+    if let Some(place) = decision.detail("ttl-at") {
+        let _ = writeln!(text, "{indent}  its TTL was set at {place}");
+        if let Some(line) = line_of(place) {
+            let _ = writeln!(text, "{indent}      {line}");
+        }
+    }
     if let Some((xid, left)) = marker.and_then(|marker| marker.split_once(' '))
         && matches!(decision.reason, Reason::HitForMiss | Reason::HitForPass)
     {

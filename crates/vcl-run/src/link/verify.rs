@@ -326,7 +326,7 @@ impl Check<'_> {
             Op::Forget => {
                 stack.pop().ok_or("stack is empty")?;
             }
-            Op::Write(var) => {
+            Op::Write(var) | Op::WriteNoted(var) => {
                 let kind = variable_type(var)?;
                 let given = stack.pop().ok_or("stack is empty")?;
                 let body = kind == Type::Body && matches!(given, Type::String | Type::Blob);

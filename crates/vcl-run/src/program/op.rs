@@ -203,6 +203,8 @@ pub enum Op {
     Forget,
     /// Takes a value and gives it to a variable.
     Write(Var),
+    /// The same for a variable whose setting is of interest ([`Var::is_noted`]): the host is told where it happens.
+    WriteNoted(Var),
     /// Takes a value and appends it to a BODY.
     Append(Var),
     /// Takes a STRING and makes it the header's value.

@@ -1,5 +1,7 @@
 //! Access control lists.
 
+mod fold;
+
 use super::address::masked;
 use super::{Checked, Checker, Meaning, nearest};
 use crate::diagnostic::Draft;
@@ -15,6 +17,7 @@ type Known = HashMap<(IpAddr, u8), (bool, At)>;
 struct Flags {
     log: bool,
     pedantic: bool,
+    fold: bool,
 }
 
 impl Checker<'_> {
@@ -28,6 +31,9 @@ impl Checker<'_> {
             // A wrong entry is reported and left out.
             let _ = self.acl_entry(entry, &flags, &mut known, &mut entries);
         }
+        if flags.fold {
+            entries = fold::folded(entries);
+        }
         self.acls.push(AclDefinition { name, log: flags.log, entries });
         Ok(())
     }
@@ -36,18 +42,20 @@ impl Checker<'_> {
         let mut flags = Flags {
             log: self.dialect.habits.acl_log,
             pedantic: self.options.acl_pedantic && self.dialect.habits.acl_pedantic,
+            fold: false,
         };
         for &(sign, word) in &tree.flags {
             let on = self.text(sign) == "+";
             match self.text(word) {
                 "log" => flags.log = on,
                 "pedantic" => flags.pedantic = on,
+                "fold" => flags.fold = on,
                 // How lookups are done is not for the VCL to say.
                 "table" => {}
                 _ => {
-                    let near = nearest(self.text(word), ["log", "table", "pedantic"].into_iter());
+                    let near = nearest(self.text(word), ["log", "table", "pedantic", "fold"].into_iter());
                     let draft = self.draft_at(Code::AclFlag, "Unknown ACL flag:", word);
-                    let draft = draft.hint("the flags are log, table and pedantic");
+                    let draft = draft.hint("the flags are log, table, pedantic and fold");
                     self.error(word, draft.nearest(self.token(word), self.token(word), near));
                 }
             }
@@ -69,7 +77,7 @@ impl Checker<'_> {
             _ => return Err(self.expected("CSTR", expression.first)),
         };
         let entry = EntryTree { negated: false, optional: false, host, mask };
-        let flags = Flags { log: false, pedantic: false };
+        let flags = Flags { log: false, pedantic: false, fold: false };
         let mut entries = Vec::new();
         self.acl_entry(&entry, &flags, &mut Known::new(), &mut entries)?;
         let name = format!("{:.200}", self.text(host));
@@ -80,7 +88,7 @@ impl Checker<'_> {
 
     /// The networks of a dns director's list.
     pub(super) fn networks(&mut self, entries: &[EntryTree]) -> Vec<AclEntry> {
-        let flags = Flags { log: false, pedantic: true };
+        let flags = Flags { log: false, pedantic: true, fold: false };
         let (mut known, mut found) = (Known::new(), Vec::with_capacity(entries.len()));
         for entry in entries {
             if self.string(entry.host).parse::<IpAddr>().is_err() {

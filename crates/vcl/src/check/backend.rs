@@ -9,8 +9,7 @@ use crate::tree::{At, Backend, Field, FieldValue, Probe};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
-use surface::vcl::newer;
-use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, ViaDefinition};
 
 const BACKEND_FIELDS: &[&str] = &[
     "host",
@@ -22,14 +21,18 @@ const BACKEND_FIELDS: &[&str] = &[
     "between_bytes_timeout",
     "probe",
     "max_connections",
+    "wait_limit",
+    "wait_timeout",
     "proxy_header",
     "preamble",
+    "via",
+    "authority",
 ];
 /// Those that the list of a dns director has.
 const COMMON_FIELDS: &[&str] =
     &["port", "host_header", "connect_timeout", "first_byte_timeout", "between_bytes_timeout", "max_connections"];
 const PROBE_FIELDS: &[&str] =
-    &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold"];
+    &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold", "expect_close"];
 
 /// Results that a probe can look back on.
 const PROBE_WINDOW_MAX: u32 = 64;
@@ -55,9 +58,13 @@ struct BackendFields {
     first_byte_timeout: Option<f64>,
     between_bytes_timeout: Option<f64>,
     max_connections: u32,
+    wait_limit: Option<u32>,
+    wait_timeout: Option<f64>,
     proxy_header: u8,
     preamble: Vec<u8>,
     probe: Option<u32>,
+    via: Placed<u32>,
+    authority: Placed<String>,
 }
 
 impl Checker<'_> {
@@ -95,18 +102,20 @@ impl Checker<'_> {
             self.backend_field(field, &mut set)?;
         }
         let probe = set.probe.or(self.default_probe);
-        let (endpoint, host, port) = if let Some((path, _)) = set.path {
+        let (endpoint, host, port) = if let Some((path, _)) = set.path.take() {
             (Endpoint::Unix(path), String::new(), String::new())
         } else if let Some((host, place)) = &set.host {
             let endpoint = self.endpoint(host, *place, set.port.as_ref().map(|(port, _)| port.as_str()))?;
-            (endpoint, host.clone(), set.port.map_or(String::new(), |(port, _)| port))
+            let port = set.port.as_ref().map_or(String::new(), |(port, _)| port.clone());
+            (endpoint, host.clone(), port)
         } else {
             return Err(self.error_at(Code::BackendAddressMissing, "Expected .host or .path.", tree.name.first));
         };
-        let host_header = set.host_header.unwrap_or_else(|| match endpoint {
+        let host_header = set.host_header.take().unwrap_or_else(|| match endpoint {
             Endpoint::Unix(_) | Endpoint::None => "0.0.0.0".to_owned(),
             Endpoint::Ip { .. } => host.clone(),
         });
+        let via = self.via(&mut set, &endpoint, &host_header)?;
         Ok(BackendDefinition {
             name,
             endpoint,
@@ -117,6 +126,9 @@ impl Checker<'_> {
             first_byte_timeout: set.first_byte_timeout,
             between_bytes_timeout: set.between_bytes_timeout,
             max_connections: set.max_connections,
+            wait_limit: set.wait_limit,
+            wait_timeout: set.wait_timeout,
+            via,
             proxy_header: set.proxy_header,
             preamble: set.preamble,
             probe,
@@ -154,12 +166,6 @@ impl Checker<'_> {
         for (index, field) in fields.iter().enumerate() {
             let name = self.text(field.name);
             if !known.contains(&name) && !ignored.contains(&name) {
-                if let Some(row) = newer::find(newer::NEWER_FIELDS, name) {
-                    let text = format!("Unknown field: '{name}' at");
-                    let draft = self.draft_at(Code::NewerVersion, &text, field.name);
-                    let hint = format!(".{name} came with Varnish {}; here, {}", row.since, row.instead);
-                    return Err(self.error(field.name, draft.hint(hint)));
-                }
                 let token = self.token(field.name);
                 let draft = self.draft_at(Code::UnknownField, &format!("Unknown field: '{name}' at"), field.name);
                 let draft = draft.hint(format!("the fields are .{}", known.join(", .")));
@@ -195,6 +201,10 @@ impl Checker<'_> {
             "first_byte_timeout" => set.first_byte_timeout = Some(self.duration_field(field)?),
             "between_bytes_timeout" => set.between_bytes_timeout = Some(self.duration_field(field)?),
             "max_connections" => set.max_connections = self.integer_field(field)?.0,
+            "wait_limit" => set.wait_limit = Some(self.integer_field(field)?.0),
+            "wait_timeout" => set.wait_timeout = Some(self.duration_field(field)?),
+            "via" => set.via = Some(self.via_field(field)?),
+            "authority" => set.authority = Some(self.string_field(field)?),
             "proxy_header" => {
                 let (version, place) = self.integer_field(field)?;
                 if version != 1 && version != 2 {
@@ -225,10 +235,73 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// `.via`: a backend that was declared before, and its place.
+    fn via_field(&mut self, field: &Field) -> Checked<(u32, At)> {
+        let mut value = self.field_value(field)?;
+        let place = self.take_kind(&mut value, Kind::Word, "backend name")?;
+        self.finish(&value)?;
+        let name = self.text(place);
+        match self.use_symbol_of(name, &["backend"]) {
+            Some(Meaning::Backend(index)) if self.backends.get(index as usize).is_some() => Ok((index, place)),
+            // Its own name is known already.
+            Some(Meaning::Backend(_)) => {
+                Err(self.error_at(Code::FieldValue, "A backend cannot be its own .via backend.", place))
+            }
+            Some(_) => Err(self.wrong_type(name, place, place, "backend")),
+            None if self.is_damaged(name) => Err(Reported),
+            None => Err(self.not_found(
+                name,
+                place,
+                place,
+                Some("the backend of .via is declared before the one that uses it"),
+            )),
+        }
+    }
+
+    /// What `.via` and `.authority` come to. What the backend says nothing of is as with the proxy.
+    fn via(
+        &mut self,
+        set: &mut BackendFields,
+        endpoint: &Endpoint,
+        host_header: &str,
+    ) -> Checked<Option<ViaDefinition>> {
+        let authority = match &set.authority {
+            Some((written, place)) => {
+                if is_address(written) {
+                    let text = ".authority cannot be an IP address.";
+                    return Err(self.error_at(Code::FieldValue, text, *place));
+                }
+                without_port(written).to_owned()
+            }
+            None if is_address(host_header) => String::new(),
+            None => without_port(host_header).to_owned(),
+        };
+        let Some((index, place)) = set.via else { return Ok(None) };
+        let proxy = &self.backends[index as usize];
+        let (name, reached) = (proxy.name.clone(), proxy.endpoint.clone());
+        set.connect_timeout = set.connect_timeout.or(proxy.connect_timeout);
+        set.first_byte_timeout = set.first_byte_timeout.or(proxy.first_byte_timeout);
+        set.between_bytes_timeout = set.between_bytes_timeout.or(proxy.between_bytes_timeout);
+        if proxy.via.is_some() {
+            return Err(self.error_at(Code::FieldValue, "Cannot stack .via backends.", place));
+        }
+        if !matches!(endpoint, Endpoint::Ip { .. }) {
+            return Err(self.error_at(Code::FieldValue, "Cannot set both .via and .path.", place));
+        }
+        if reached == Endpoint::None {
+            return Err(self.error_at(Code::FieldValue, "The backend of .via has no address.", place));
+        }
+        Ok(Some(ViaDefinition { name, endpoint: reached, authority }))
+    }
+
     fn unix_path(&mut self, path: &str, place: At) -> Checked<()> {
         if self.loaded.syntax < 41 {
             let text = format!("Unix socket backends only supported in VCL4.1 and higher.\n{} at ", self.shown(place));
             return Err(self.error(place, Draft::new(Code::UnixPath).text(text).at(self.token(place))));
+        }
+        // An abstract socket is in no directory.
+        if path.len() > 1 && path.starts_with('@') {
+            return Ok(());
         }
         if !path.starts_with('/') {
             return Err(self.error_at(Code::UnixPath, "Backend path: Must be an absolute path:", place));
@@ -363,6 +436,7 @@ impl Checker<'_> {
             initial: 0,
             window: 0,
             threshold: 0,
+            expect_close: true,
         };
         let mut what: Option<At> = None;
         let (mut window, mut threshold, mut initial): (Placed<u32>, Placed<u32>, Option<u32>) = (None, None, None);
@@ -391,6 +465,7 @@ impl Checker<'_> {
                 "initial" => initial = Some(self.integer_field(field)?.0),
                 "window" => window = Some(self.integer_field(field)?),
                 "threshold" => threshold = Some(self.integer_field(field)?),
+                "expect_close" => probe.expect_close = self.bool_field(field)?,
                 _ => return Err(Reported),
             }
         }
@@ -487,6 +562,19 @@ impl Checker<'_> {
         Ok((self.text(place).parse().unwrap_or(u32::MAX), place))
     }
 
+    fn bool_field(&mut self, field: &Field) -> Checked<bool> {
+        let mut value = self.field_value(field)?;
+        let place = value.next;
+        let is_true = match self.text(place) {
+            "true" => true,
+            "false" => false,
+            _ => return Err(self.expected("true or false", place)),
+        };
+        value.next += 1;
+        self.finish(&value)?;
+        Ok(is_true)
+    }
+
     pub(super) fn duration_field(&mut self, field: &Field) -> Checked<f64> {
         let mut value = self.field_value(field)?;
         if value.next >= value.end || !matches!(self.token(value.next).kind, Kind::Integer | Kind::Real) {
@@ -544,10 +632,23 @@ fn none_backend(name: String) -> BackendDefinition {
         first_byte_timeout: None,
         between_bytes_timeout: None,
         max_connections: 0,
+        wait_limit: None,
+        wait_timeout: None,
+        via: None,
         proxy_header: 0,
         preamble: Vec::new(),
         probe: None,
     }
+}
+
+/// Whether a host is written as an address rather than a name, with a port or without.
+fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port(host).parse::<IpAddr>().is_ok()
+}
+
+/// A host name without what follows a colon.
+fn without_port(host: &str) -> &str {
+    host.split(':').next().unwrap_or(host)
 }
 
 /// The bytes of `:base64:`; the lexer has seen to it that it is well formed.

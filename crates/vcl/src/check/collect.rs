@@ -4,7 +4,7 @@ use super::{Checked, Checker, Instance, Meaning, Reported, Sub, Symbol, nearest}
 use crate::diagnostic::Draft;
 use crate::tree::{At, Block, Declaration, Import, Name, Path, Statement, Sub as SubTree};
 use surface::diagnostic::Code;
-use surface::vcl::{METHODS, VARIABLES, newer};
+use surface::vcl::{METHODS, VARIABLES};
 use surface::vmod::VMODS;
 use surface::vmod::foreign::{self, ForeignRow};
 use vcl_run::program::{Endpoint, InstanceDefinition};
@@ -266,12 +266,10 @@ impl<'a> Checker<'a> {
                 let text = "The names 'vcl_*' are reserved for subroutines.";
                 let draft = self.draft_at(Code::UnknownMethod, text, first);
                 let draft = draft.text(format!("\nValid vcl_* subroutines are:\n\t{}\n", known.join("\n\t")));
-                let newer = newer::find(newer::NEWER_METHODS, name);
                 let moved = self.dialect.moved.iter().find(|(old, _)| old.eq_ignore_ascii_case(name));
-                let near = if moved.is_some() || newer.is_some() { None } else { near };
-                let hint = newer.map(|row| format!("it came with Varnish {}; here, {}", row.since, row.instead));
+                let near = if moved.is_some() { None } else { near };
                 let draft = draft.nearest(self.token(first), self.token(first), near);
-                let draft = draft.maybe_hint(moved.map(|&(_, instead)| instead)).maybe_hint(hint);
+                let draft = draft.maybe_hint(moved.map(|&(_, instead)| instead));
                 Err(self.error(first, draft))
             }
             None => {

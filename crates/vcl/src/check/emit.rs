@@ -12,8 +12,8 @@ pub(super) struct Emitter {
     pub(super) headers: Vec<String>,
     pub(super) regexes: Vec<String>,
     pub(super) points: Vec<Point>,
-    /// Places of the instructions that end methods.
-    pub(super) returns: Vec<(u32, Point)>,
+    /// Places of the instructions that end methods or set what is noted.
+    pub(super) places: Vec<(u32, Point)>,
     known_constants: HashMap<Vec<u8>, (u32, u32)>,
     known_headers: HashMap<String, u32>,
     known_regexes: HashMap<String, u32>,

@@ -48,6 +48,7 @@ impl Checker<'_> {
                 self.emitter.op(Op::ReturnStatus { action: Action::Synth, reason: true });
             }
             Method::BackendFetch => self.emitter.op(Op::Return(Action::Fetch)),
+            Method::BackendRefresh => self.emitter.op(Op::Return(Action::Merge)),
             Method::Synth => self.error_page(),
             Method::Init | Method::Fini => self.emitter.op(Op::Return(Action::Ok)),
             _ => self.emitter.op(Op::Return(Action::Deliver)),

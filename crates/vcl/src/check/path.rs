@@ -6,7 +6,7 @@ use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
 use crate::tree::{At, Path, Segment};
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
-use surface::vcl::{HttpObject, Type, Var, newer};
+use surface::vcl::{HttpObject, Type, Var};
 use surface::vmod::FUNCTIONS;
 use vcl_run::program::{Endpoint, Op};
 
@@ -175,9 +175,6 @@ impl Checker<'_> {
         } else {
             path.segments.iter().map(|segment| self.text(segment.name)).collect::<Vec<_>>().join(".")
         };
-        if let Some(reported) = self.newer_variable(&written, first, last) {
-            return reported;
-        }
         if let Some(help) = self.member_hint(path) {
             return self.not_found(&written, first, last, Some(&help));
         }
@@ -305,12 +302,6 @@ impl Checker<'_> {
                     (None, Some(near)) => Some(format!("did you mean {prefix}.{near}?")),
                     (None, None) => None,
                 };
-                if let Some(row) = newer::find(newer::NEWER_VARIABLES, &format!("{prefix}.{word}")) {
-                    let text = format!("Unknown property '{word}' for type HTTP");
-                    let draft = self.draft_at(Code::NewerVersion, &text, token);
-                    let hint = format!("{} came with Varnish {}; here, {}", row.name, row.since, row.instead);
-                    return self.error(token, draft.hint(hint));
-                }
                 let text = format!("Unknown property '{word}' for type HTTP");
                 let place = self.token(token);
                 let mut draft = self.draft_at(Code::UnknownProperty, &text, token).maybe_hint(help);

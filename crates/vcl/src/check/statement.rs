@@ -6,7 +6,7 @@ use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
-use surface::vcl::{Action, Method, Type, at, newer};
+use surface::vcl::{Action, Method, Type, at};
 use surface::vmod::foreign;
 use vcl_run::program::{Arithmetic, Op, Point};
 
@@ -71,7 +71,7 @@ impl Checker<'_> {
             Statement::Return { keyword, action } => {
                 let before = self.emitter.here();
                 self.return_action(*keyword, action.as_ref())?;
-                self.mark_return(*keyword, before);
+                self.mark_place(*keyword, before);
                 Ok(())
             }
             Statement::If { branches, otherwise } => self.if_chain(branches, otherwise.as_ref()),
@@ -101,7 +101,7 @@ impl Checker<'_> {
             Statement::Error { keyword, .. } => {
                 let before = self.emitter.here();
                 self.legacy_statement(statement)?;
-                self.mark_return(*keyword, before);
+                self.mark_place(*keyword, before);
                 Ok(())
             }
             old => self.legacy_statement(old),
@@ -166,6 +166,11 @@ impl Checker<'_> {
                 self.emitter.op(Op::WriteHeader(*http, name));
             }
             (None, true) => self.emitter.op(Op::Append(variable.row.var)),
+            (None, false) if variable.row.var.is_noted() => {
+                let before = self.emitter.here();
+                self.emitter.op(Op::WriteNoted(variable.row.var));
+                self.mark_place(target.first(), before);
+            }
             (None, false) => self.emitter.op(Op::Write(variable.row.var)),
         }
         Ok(())
@@ -205,12 +210,12 @@ impl Checker<'_> {
     }
 
     /// Remembers where the statement stands that ended in the instruction emitted last; none was when nothing was.
-    pub(super) fn mark_return(&mut self, keyword: At, before: u32) {
+    pub(super) fn mark_place(&mut self, keyword: At, before: u32) {
         let here = self.emitter.here();
         if here > before {
             let token = self.token(keyword);
             let (line, position) = self.loaded.sources.place(token);
-            self.emitter.returns.push((here - 1, Point { source: token.source, line, position }));
+            self.emitter.places.push((here - 1, Point { source: token.source, line, position }));
         }
     }
 
@@ -236,9 +241,7 @@ impl Checker<'_> {
             let near = nearest(word, Action::ALL.iter().map(|known| known.name()));
             let token = self.token(action.name);
             let draft = self.draft_at(Code::UnknownReturn, "Expected return action name.", action.name);
-            let newer = newer::find(newer::NEWER_ACTIONS, word);
-            let newer = newer.map(|row| format!("it came with Varnish {}: {}", row.since, row.instead));
-            return Err(self.error(action.name, draft.maybe_hint(can).nearest(token, token, near).maybe_hint(newer)));
+            return Err(self.error(action.name, draft.maybe_hint(can).nearest(token, token, near)));
         };
         self.subs[self.current].returns.push((Some(known), action.name));
         let items = action.arguments.as_ref().map(|arguments| arguments.items.as_slice());

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
-use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow, newer};
+use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
 
 /// Longest header name, in bytes.
 pub(crate) const HEADER_NAME_BYTES_MAX: usize = 127;
@@ -71,7 +71,8 @@ pub(super) fn http_object(var: Var) -> Option<HttpObject> {
         Var::ReqTopHttp => HttpObject::ReqTop,
         Var::BereqHttp => HttpObject::Bereq,
         Var::BerespHttp => HttpObject::Beresp,
-        Var::ObjHttp => HttpObject::Obj,
+        // There is an object on one side, and a stale one on the other.
+        Var::ObjHttp | Var::ObjStaleHttp => HttpObject::Obj,
         Var::RespHttp => HttpObject::Resp,
         _ => return None,
     })
@@ -267,9 +268,6 @@ impl Checker<'_> {
         if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {
             return self.not_found(written, first, last, Some(&format!("use {instead}")));
         }
-        if let Some(reported) = self.newer_variable(written, first, last) {
-            return reported;
-        }
         if let Some(other) = self.other_dialects_hint(&lower) {
             return self.not_found(written, first, last, Some(&other));
         }
@@ -285,15 +283,6 @@ impl Checker<'_> {
             None
         };
         self.unknown_symbol(written, first, last, None, near.as_deref())
-    }
-
-    /// Says of a variable that a later Varnish has it, if so.
-    pub(super) fn newer_variable(&mut self, written: &str, first: At, last: At) -> Option<Reported> {
-        let row = newer::find(newer::NEWER_VARIABLES, written)?;
-        let draft = Draft::new(Code::NewerVersion).text(format!("Symbol not found: '{written}'\nAt: "));
-        let draft = draft.between(self.token(first), self.token(last));
-        let hint = format!("{} came with Varnish {}; here, {}", row.name, row.since, row.instead);
-        Some(self.error(first, draft.hint(hint)))
     }
 
     /// Notes that a variable is read.

@@ -64,7 +64,7 @@ fn call_chain_leads_from_the_fault_to_the_method() {
          ...called from \"bar\"\n('/etc/vcl/test.vcl' Line 3 Pos 16)\nsub bar { call foo; }\n---------------###---\n\n\n\
          ...called from \"vcl_recv\"\n('/etc/vcl/test.vcl' Line 4 Pos 21)\nsub vcl_recv { call bar; }\n--------------------###---\n\n\n\
          ...which is the \"vcl_recv\" subroutine\n\
-         hint: it is available in vcl_backend_response, vcl_backend_error\n\
+         hint: it is available in vcl_backend_refresh, vcl_backend_response, vcl_backend_error\n\
          explain: copal vcl explain V0401\n"
     );
 }

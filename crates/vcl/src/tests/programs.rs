@@ -414,6 +414,7 @@ fn builtin_decides_as_varnish_does() {
     let response = |ttl: f64, headers: &[(&str, &str)]| {
         let (done, outcome) = run(vcl, Method::BackendResponse, |host| {
             host.values.insert("BerespTtl".into(), Value::Duration(ttl));
+            host.values.insert("ParamUncacheableTtl".into(), Value::Duration(120.0));
             for (name, value) in headers {
                 host.headers.insert(("Beresp".into(), (*name).into()), value.as_bytes().to_vec());
             }
@@ -453,6 +454,21 @@ fn builtin_decides_as_varnish_does() {
     ] {
         assert!(body.contains(part), "{body}");
     }
+    let refresh = |is_valid: bool, status: i64, is_conditional: bool| {
+        let (_, outcome) = run(vcl, Method::BackendRefresh, |host| {
+            host.values.insert("ObjStaleIsValid".into(), Value::Bool(is_valid));
+            host.values.insert("ObjStaleStatus".into(), Value::Int(status));
+            if is_conditional {
+                host.headers.insert(("Bereq".into(), "if-none-match".into()), b"x".to_vec());
+            }
+        });
+        let Outcome::Return(action, _) = outcome else { panic!("{outcome:?}") };
+        action
+    };
+    assert_eq!(refresh(true, 200, true), Action::Merge);
+    assert_eq!(refresh(false, 200, true), Action::Error);
+    assert_eq!(refresh(true, 404, true), Action::Error);
+    assert_eq!(refresh(true, 200, false), Action::Error);
     for (method, action) in [
         (Method::Pipe, Action::Pipe),
         (Method::Pass, Action::Fetch),

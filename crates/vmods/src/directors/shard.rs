@@ -13,7 +13,7 @@ use backend::director::hash::hash_text;
 use backend::director::shard::{Change, Shard};
 use backend::{Directors, Notes};
 use surface::tag::Tag;
-use surface::vcl::Method;
+use surface::vcl::{Method, at};
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{DirectorId, Scratch, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn failure(name: &str, text: impl std::fmt::Display) -> Failure {
 
 /// Whether the task is one of the backend side; vcl_pipe counts as such.
 pub(super) fn is_backend_side(method: Method) -> bool {
-    matches!(method, Method::BackendFetch | Method::BackendResponse | Method::BackendError | Method::Pipe)
+    method.row().bit & (at::BACKEND | at::PIPE) != 0
 }
 
 fn is_housekeeping(method: Method) -> bool {

@@ -56,6 +56,17 @@ pub(crate) fn timestamp(context: &mut dyn VmodContext, arguments: Arguments<'_>,
     Value::Void
 }
 
+/// `std.timed_call()`: the evaluator runs the subroutine and takes the time.
+///
+/// # Errors
+/// Without a subroutine.
+pub(crate) fn timed_call(arguments: Arguments<'_>) -> Result<Called, Failure> {
+    match arguments.value(0) {
+        Value::Sub(sub) => Ok(Called::TimedSub(sub)),
+        _ => Err(Failure("std.timed_call() without a subroutine".to_owned())),
+    }
+}
+
 /// `std.syntax()`
 pub(crate) fn syntax(context: &dyn VmodContext, arguments: Arguments<'_>) -> Value {
     let wanted = (arguments.real(0) * 10.0).round();

@@ -1,0 +1,106 @@
+//! Refresh: the origin says that the stale object is still good (304), and vcl_backend_refresh has its say.
+//!
+//! It chooses which headers the object has from now on; the body stays the stale one's (`revalidate.rs`). Only a VCL that has
+//! something of its own there is asked ([`vcl_run::program::Program::refreshes`]); for the others the headers are merged at
+//! once. Whatever is chosen, how the body is coded and how long it is, and what it can be asked about by, is the stale
+//! object's affair. Source: VCL of Varnish 8.0. Next file: `revalidate.rs`.
+
+use super::connection::reason;
+use super::{Fetch, Step};
+use crate::logged::{self, BERESP};
+use message::Message;
+use std::sync::Arc;
+use store::{Object, ObjectFlags};
+use surface::reason::Reason;
+use surface::tag::Tag;
+use surface::vcl::{Action, Method, Var};
+use vcl_run::eval::Outcome;
+use vcl_run::value::{Scratch, Value};
+
+/// What describes the stale body, which the new object keeps.
+const OF_BODY: [&str; 4] = ["Content-Length", "Content-Encoding", "ETag", "Last-Modified"];
+
+impl Fetch {
+    /// Makes a 304 the response that it stands for.
+    ///
+    /// # Errors
+    /// The step that comes next instead, when it stands for nothing or VCL will not have it.
+    pub(super) async fn refresh(&mut self) -> Result<(), Step> {
+        if !self.vcl.program.program().refreshes {
+            return if self.merge_not_modified() { Ok(()) } else { Err(self.not_conditional()) };
+        }
+        let Some(stale) = self.revalidatable_stale() else { return Err(self.not_conditional()) };
+        if self.stale_head.decode(stale.head()).is_none() {
+            return Err(self.not_conditional());
+        }
+        match self.run_vcl(Method::BackendRefresh).await {
+            Outcome::Return(Action::Merge, _) => self.merge(&stale),
+            Outcome::Return(Action::ObjStale, _) => {
+                self.beresp.copy_from(&self.stale_head);
+                logged::log_response(&mut self.log, BERESP, &self.beresp);
+            }
+            Outcome::Return(Action::Beresp, _) => self.keep_new_head(),
+            Outcome::Return(action, arguments) => {
+                // Retry, error and abandon are what they are in vcl_backend_response; the compiler lets nothing else be said.
+                return Err(self.respond(action, &arguments));
+            }
+            Outcome::Failed(_) | Outcome::Wait => {
+                self.why_vcl(Reason::VclFailed);
+                self.close_connection(reason::REQUESTED);
+                return Err(Step::Fail);
+            }
+        }
+        self.verdict.was_304 = true;
+        Ok(())
+    }
+
+    /// A 304 that nobody has asked for.
+    fn not_conditional(&mut self) -> Step {
+        self.log.record(Tag::Error, b"304 response but not conditional fetch");
+        self.why(Reason::ResponseNotConditional, "");
+        self.close_connection(reason::BAD);
+        Step::Error
+    }
+
+    /// The headers of the 304, over those of the stale object.
+    fn merge(&mut self, stale: &Arc<Object>) {
+        let stored = std::mem::replace(&mut self.stale_head, Message::new());
+        self.merge_stored(stale, &stored);
+        self.stale_head = stored;
+    }
+
+    /// The headers of the response as VCL left them, but for what describes the body.
+    fn keep_new_head(&mut self) {
+        let (log, beresp, stored) = (&mut self.log, &mut self.beresp, &self.stale_head);
+        let status = stored.status();
+        logged::set_status_line(log, BERESP, beresp, stored.protocol(), status, stored.reason());
+        for name in OF_BODY {
+            match stored.get(name) {
+                Some(value) => logged::force(log, BERESP, beresp, name, value),
+                None => logged::unset(log, BERESP, beresp, name),
+            }
+        }
+    }
+
+    /// A variable of `obj_stale`.
+    pub(super) fn read_of_stale(&self, var: Var, scratch: &mut Scratch) -> Value {
+        let Some(stale) = &self.stale else { return Value::Void };
+        let flags = stale.flags();
+        match var {
+            Var::ObjStaleAge => Value::Duration(self.vcl_now - stale.origin()),
+            Var::ObjStaleCanEsi => Value::Bool(flags.has(ObjectFlags::ESI)),
+            Var::ObjStaleGrace => Value::Duration(stale.grace()),
+            Var::ObjStaleHits => Value::Int(i64::from(stale.hits())),
+            Var::ObjStaleIsValid => Value::Bool(!stale.is_removed()),
+            Var::ObjStaleKeep => Value::Duration(stale.keep()),
+            Var::ObjStaleProto => Value::Text(scratch.put(self.stale_head.protocol())),
+            Var::ObjStaleReason => Value::Text(scratch.put(self.stale_head.reason())),
+            Var::ObjStaleStatus => Value::Int(i64::from(self.stale_head.status())),
+            Var::ObjStaleStorage => Value::Stevedore(Some(self.context.engine.storages.of_object(stale))),
+            Var::ObjStaleTime => Value::Time(stale.origin()),
+            Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - self.vcl_now),
+            // A marker of what is not to be cached has nothing that an origin could be asked about.
+            _ => Value::Bool(false),
+        }
+    }
+}
