@@ -221,9 +221,7 @@ pub(crate) static VCL_4: Dialect = Dialect {
         ("synthetic", StatementWord::Synthetic),
     ],
     else_if: &["elseif", "elsif", "elif"],
-    reserved: &[
-        "acl", "backend", "import", "include", "none", "probe", "sub", "vcl", "else", "elseif", "elsif", "elif",
-    ],
+    reserved: &["acl", "backend", "import", "include", "probe", "sub", "vcl"],
     moved: &[
         ("error", "VCL 4 says: return (synth(404, \"reason\"));"),
         ("remove", "VCL 4 says: unset"),

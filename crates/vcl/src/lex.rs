@@ -24,7 +24,9 @@ pub(crate) fn lex(sources: &Sources, source: u32, errors: &mut Vec<LexError>) ->
     let text = sources.files[source as usize].text.as_slice();
     let mut lexer =
         Lexer { text, source, at: 0, tokens: Vec::with_capacity(VCL_TOKENS_MAX.min(text.len() / 5)), errors };
-    lexer.run();
+    if lexer.is_text() {
+        lexer.run();
+    }
     lexer.tokens
 }
 
@@ -37,6 +39,28 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
+    /// Says once what cannot be in a text, whatever it stands in; whether the rest is worth reading.
+    /// Compat: Varnish 7.1 takes a NUL for the end of the text.
+    fn is_text(&mut self) -> bool {
+        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+        let (at, len, hint) = match self.text {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => {
+                (0, 2.min(self.text.len()), "this is not UTF-8 but UTF-16: save it as UTF-8")
+            }
+            text if text.starts_with(BYTE_ORDER_MARK) => {
+                (0, BYTE_ORDER_MARK.len(), "there is a byte order mark: save the file as UTF-8 without one")
+            }
+            text => match text.iter().position(|&byte| byte == 0) {
+                Some(at) => (at, 1, "there is a NUL byte, which no text contains"),
+                None => return true,
+            },
+        };
+        self.at = at;
+        self.error(Code::NotVcl, "Syntax error at", len, Some(hint));
+        self.at = if len == BYTE_ORDER_MARK.len() { len } else { 0 };
+        len != 2
+    }
+
     fn run(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             if self.tokens.len() >= VCL_TOKENS_MAX {
@@ -46,7 +70,7 @@ impl Lexer<'_> {
                 return;
             }
             match byte {
-                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.at += 1,
+                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => self.at += 1,
                 b'#' => self.skip_line(),
                 b'/' if self.next_is(b"//") => self.skip_line(),
                 b'/' if self.next_is(b"/*") => self.comment(),
@@ -88,6 +112,13 @@ impl Lexer<'_> {
     fn error(&mut self, code: Code, text: &'static str, len: usize, hint: Option<&'static str>) {
         let token = self.token(Kind::Word, len);
         self.errors.push(LexError { code, text, token, also: None, hint });
+    }
+
+    /// The same, of what begins `offset` bytes after here.
+    fn error_within(&mut self, offset: usize, code: Code, text: &'static str, len: usize, hint: Option<&'static str>) {
+        self.at += offset;
+        self.error(code, text, len, hint);
+        self.at -= offset;
     }
 
     fn skip_line(&mut self) {
@@ -145,12 +176,22 @@ impl Lexer<'_> {
     fn text(&mut self) {
         let rest = &self.text[self.at + 1..];
         match rest.iter().position(|&byte| byte == b'"' || byte == b'\n' || byte == b'\r') {
-            Some(len) if rest[len] == b'"' => self.push(Kind::Text, len + 2),
+            Some(len) if rest[len] == b'"' && !is_escaped(rest, len) => self.push(Kind::Text, len + 2),
+            Some(len) if rest[len] == b'"' => {
+                let hint = "a string has no escapes; one with quotes in it is written {\"...\"}";
+                self.error_within(len, Code::NotVcl, "Syntax error at", 2, Some(hint));
+                let line = &rest[..rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())];
+                let end = (len + 1..line.len()).find(|&at| line[at] == b'"' && line[at - 1] != b'\\');
+                self.push(Kind::Text, end.map_or(1 + line.len(), |end| end + 2));
+            }
             ended => {
                 let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
+                let line = &rest[..ended.unwrap_or(rest.len())];
                 self.error(Code::UnterminatedString, "Unterminated string, starting at", 1, Some(hint));
-                // The line is kept as a string, so that what follows reads as it was meant.
-                self.push(Kind::Text, 1 + ended.unwrap_or(rest.len()));
+                // The line is kept as a string but for what ends the statement, so that what follows reads as it was meant.
+                let closes = |byte: &u8| b";){} \t".contains(byte);
+                let content = line.iter().rposition(|byte| !closes(byte)).map_or(0, |last| last + 1);
+                self.push(Kind::Text, 1 + content);
             }
         }
     }
@@ -217,6 +258,29 @@ impl Lexer<'_> {
         self.push(Kind::Real, len);
     }
 
+    /// A string in quotes that are none in VCL, single or typographic: kept as the string that was meant.
+    fn quoted(&mut self) -> bool {
+        const QUOTES: &[(&str, &[&str])] = &[
+            ("'", &["'"]),
+            ("`", &["`", "'"]),
+            ("\u{201c}", &["\u{201d}", "\u{201c}", "\""]),
+            ("\u{201d}", &["\u{201d}", "\u{201c}", "\""]),
+            ("\u{201e}", &["\u{201c}", "\u{201d}", "\""]),
+            ("\u{2018}", &["\u{2019}", "\u{2018}", "'"]),
+            ("\u{2019}", &["\u{2019}", "\u{2018}", "'"]),
+            ("\u{ab}", &["\u{bb}"]),
+        ];
+        let Some((open, closing)) = QUOTES.iter().find(|(open, _)| self.next_is(open.as_bytes())) else { return false };
+        let rest = &self.text[self.at + open.len()..];
+        let line = &rest[..rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())];
+        let ends = closing.iter().filter_map(|close| find(line, close.as_bytes()).map(|at| at + close.len()));
+        let Some(len) = ends.min() else { return false };
+        let len = open.len() + len;
+        self.error(Code::NotVcl, "Syntax error at", len, Some("strings stand in straight double quotes: \"...\""));
+        self.push(Kind::Text, len);
+        true
+    }
+
     fn sign(&mut self) {
         const SIGNS: &[(&[u8], Sign)] = &[
             (b"{", Sign::BraceOpen),
@@ -256,8 +320,20 @@ impl Lexer<'_> {
         ];
         match SIGNS.iter().find(|(text, _)| self.next_is(text)) {
             Some((text, sign)) => self.push(Kind::Sign(*sign), text.len()),
+            None if self.quoted() => {}
             None => {
-                self.error(Code::NotVcl, "Syntax error at", 1, None);
+                let hint = match self.text[self.at] {
+                    b'?' => Some("VCL has no ?: operator: write if and else"),
+                    b'\\' => Some("nothing is escaped in VCL; a string over several lines is written {\"...\"}"),
+                    b'$' => Some("names have no $ before them; what a pattern found is \\1 to \\9 in regsub()"),
+                    _ => None,
+                };
+                self.error(Code::NotVcl, "Syntax error at", 1, hint);
+                if self.text[self.at] == b'?' {
+                    // What stands behind it belongs to it.
+                    self.at += self.run_of(|byte| byte != b';' && byte != b'\n');
+                    return;
+                }
                 // One message for a run of what cannot be VCL.
                 let len = self.run_of(|byte| {
                     !byte.is_ascii_alphanumeric()
@@ -268,6 +344,13 @@ impl Lexer<'_> {
             }
         }
     }
+}
+
+/// Whether the quote at `end` is meant as a part of the string: a backslash stands before it, and what follows is no
+/// operator, so that it cannot be the end.
+fn is_escaped(rest: &[u8], end: usize) -> bool {
+    let follows = rest.get(end + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'\\');
+    end > 0 && rest[end - 1] == b'\\' && follows
 }
 
 /// Whether the last of two or three base64 digits has bits that no byte takes.
@@ -348,6 +431,10 @@ mod tests {
     #[test]
     fn what_is_no_token_is_said_once() {
         check_error("a @@ b", "Syntax error at 2..3");
+        check_error("a 'b c' d", "Syntax error at 2..7");
+        check_error("a \u{201c}b\u{201d} c", "Syntax error at 2..9");
+        check_error("\"a \\\"b\\\" c\";", "Syntax error at 3..5");
+        check_error("a ? b : c;", "Syntax error at 2..3");
         check_error("\"a", "Unterminated string, starting at 0..1");
         check_error("{\"a", "Unterminated long-string, starting at 0..2");
         check_error("\"\"\"a", "Unterminated long-string, starting at 0..3");
@@ -365,5 +452,8 @@ mod tests {
         check_error(":abcd\n", "Missing colon at end of BLOB: 0..5");
         check_error(":abcd", "Missing colon at end of BLOB: 0..5");
         check_error("\x01\x02\x03", "Syntax error at 0..1");
+        check_error("a \"b\0c\0\" # \0", "Syntax error at 4..5");
+        check_error("\u{feff}vcl 4.1;", "Syntax error at 0..3");
+        check_error("v\0c\0l\0", "Syntax error at 0..2");
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn load(
         total_tokens: 0,
         is_full: false,
         syntax: 0,
+        is_cut: false,
     };
     if main.text.len() > VCL_SOURCE_BYTES_MAX {
         let text = format!("The VCL is larger than {VCL_SOURCE_BYTES_MAX} bytes.\n");
@@ -59,11 +60,18 @@ pub(crate) fn load(
     let has_version = first.is_some_and(|token| loader.sources.bytes(token) == b"vcl");
     let mut dialect = Dialect::of(Generation::V4);
     if has_version || !loader.may_be_old(&frame) {
-        loader.main_version(&frame)?;
+        loader.main_version(&frame.tokens)?;
     }
     loader.frames.push(frame);
     loader.splice();
-    if !has_version {
+    if loader.is_cut {
+        return None;
+    }
+    if !has_version && loader.tokens.first().is_some_and(|&token| loader.sources.bytes(token) == b"vcl") {
+        // It stands in what the text begins with an include of.
+        let tokens = loader.tokens.clone();
+        loader.main_version(&tokens)?;
+    } else if !has_version {
         dialect = loader.old_dialect(first)?;
     }
     loader.end(source);
@@ -95,6 +103,8 @@ struct Loader<'a> {
     /// More was included than is taken; that was said.
     is_full: bool,
     syntax: u8,
+    /// Something begins that never ends: nothing can be said of the text behind it.
+    is_cut: bool,
 }
 
 /// A file being read.
@@ -108,6 +118,8 @@ impl Loader<'_> {
         let mut errors = Vec::new();
         let tokens = lex(&self.sources, source, &mut errors);
         for LexError { code, text, token, also, hint } in errors {
+            self.is_cut |=
+                matches!(code, Code::UnterminatedLongString | Code::UnterminatedComment | Code::UnterminatedInlineC);
             let mut draft = Draft::new(code).text(format!("{text}\n")).at(token).maybe_hint(hint);
             if let Some(also) = also {
                 draft = draft.text("\n").at(also);
@@ -133,22 +145,25 @@ impl Loader<'_> {
     }
 
     /// `vcl 4.1;` at the start of the main text.
-    fn main_version(&mut self, frame: &Frame) -> Option<()> {
-        let first = frame.tokens.first().copied();
+    fn main_version(&mut self, tokens: &[Token]) -> Option<()> {
+        let first = tokens.first().copied();
+        if first.is_none() && self.diagnostics.has_errors() {
+            return None;
+        }
         if first.is_none_or(|token| self.sources.bytes(token) != b"vcl") {
             self.version_missing(first);
             return None;
         }
-        let version = self.version(&frame.tokens)?;
+        let version = self.version(tokens)?;
         self.syntax = version;
         if let Some(generation) = self.options.generation.filter(|generation| generation.is_legacy()) {
             let text = format!("The VCL says that it is not written in the dialect {}.\n", generation.name());
-            self.error(Draft::new(Code::DialectOther).text(text).between(frame.tokens[0], frame.tokens[1]));
+            self.error(Draft::new(Code::DialectOther).text(text).between(tokens[0], tokens[1]));
             return None;
         }
         if version < self.options.syntax_min {
             let text = format!("VCL version {}.{} not supported.\n", version / 10, version % 10);
-            let draft = Draft::new(Code::VersionUnsupported).text(text).between(frame.tokens[0], frame.tokens[1]);
+            let draft = Draft::new(Code::VersionUnsupported).text(text).between(tokens[0], tokens[1]);
             self.error(draft.hint("a listener on a Unix socket needs 4.1"));
             return None;
         }
@@ -244,6 +259,14 @@ impl Loader<'_> {
                 }
             }
         }
+    }
+
+    /// The version of the main text, or that of a file which it begins with and which says one.
+    fn top_version(&mut self, included: u8) -> u8 {
+        if self.syntax == 0 && self.tokens.is_empty() {
+            self.syntax = included;
+        }
+        self.syntax
     }
 
     /// The number in `vcl 4.1;`, as 41.
@@ -482,7 +505,7 @@ impl Loader<'_> {
         if let [keyword, number, ..] = frame.tokens[..]
             && self.sources.bytes(keyword) == b"vcl"
             && let Some(version) = self.version(&frame.tokens)
-            && version > self.syntax
+            && version > self.top_version(version)
         {
             let last = frame.tokens.get(2).copied().unwrap_or(number);
             let top = self.syntax;

@@ -159,7 +159,7 @@ impl<'a> Migration<'a> {
                 before_sub = index;
             }
             match declaration {
-                Declaration::Version => top.replace(first + 1, first + 1, "4.1"),
+                Declaration::Version(_) => top.replace(first + 1, first + 1, "4.1"),
                 Declaration::Sub(sub) => self.sub(sub, &contexts, &mut writer, &mut top, &mut appended),
                 other => {
                     if moved.contains(&index) {
@@ -187,7 +187,7 @@ impl<'a> Migration<'a> {
                         Declaration::Backend(backend) => writer.backend(backend),
                         Declaration::Probe(probe) => writer.probe(probe),
                         Declaration::Director(director) => writer.director(director),
-                        Declaration::Version | Declaration::Sub(_) => {}
+                        Declaration::Version(_) | Declaration::Sub(_) => {}
                     }
                     let last = self.last_token(other, &writer);
                     before.extend(writer.written(first, last));
@@ -245,7 +245,7 @@ impl<'a> Migration<'a> {
                     imported.insert(row.text(import.name).to_ascii_lowercase());
                     continue;
                 }
-                Declaration::Version => continue,
+                Declaration::Version(_) => continue,
             };
             let name = (name.first..=name.last).map(|index| row.text(index)).collect::<String>().to_ascii_lowercase();
             match declaration {
@@ -510,7 +510,7 @@ impl<'a> Migration<'a> {
     fn first_token(&self, declaration: &Declaration) -> At {
         match declaration {
             // There is one, and it is first.
-            Declaration::Version => 0,
+            Declaration::Version(_) => 0,
             Declaration::Import(import) => import.keyword,
             Declaration::Acl(acl) => acl.name.first - 1,
             Declaration::Backend(backend) => backend.keyword,
@@ -522,7 +522,7 @@ impl<'a> Migration<'a> {
 
     fn last_token(&self, declaration: &Declaration, writer: &Writer<'_>) -> At {
         match declaration {
-            Declaration::Version => 2,
+            Declaration::Version(_) => 2,
             Declaration::Import(import) => import.end,
             other => writer.block_end(self.first_token(other)),
         }

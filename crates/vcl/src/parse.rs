@@ -47,6 +47,7 @@ pub(crate) fn parse(
         depth: 0,
         unexpected: false,
         too_deep: false,
+        unclosed: false,
         dialect,
         diagnostics,
         damaged: HashSet::new(),
@@ -64,10 +65,18 @@ struct Parser<'a> {
     /// An [`crate::tree::ExpressionKind::Unexpected`] was left: give up the statement, but keep what there is of it.
     unexpected: bool,
     too_deep: bool,
+    /// A block lacks its `}`: all blocks around end here, too.
+    unclosed: bool,
     dialect: &'static Dialect,
     diagnostics: &'a mut Diagnostics,
     damaged: HashSet<String>,
     first_unexpected: Option<At>,
+}
+
+/// The number of the line on which `before` stands, when `token` stands on a later one.
+pub(crate) fn line_left(sources: &Sources, before: Token, token: Token) -> Option<u32> {
+    let (line, next) = (sources.place(before).0, sources.place(token).0);
+    (before.source == token.source && line < next).then_some(line)
 }
 
 impl<'a> Parser<'a> {
@@ -147,8 +156,12 @@ impl<'a> Parser<'a> {
         if self.is_next(Sign::Semicolon) {
             return Ok(self.advance());
         }
+        let line =
+            self.next.checked_sub(1).and_then(|before| line_left(self.sources, self.token_at(before), self.peek()));
+        let missing = line.map(|line| format!("a ; is missing at the end of line {line}"));
         let help = match self.peek().kind {
             Kind::Text if !self.dialect.forms.juxtaposition => Some("strings are joined with +"),
+            _ if missing.is_some() => missing.as_deref(),
             Kind::Sign(Sign::BraceClose) => Some("a ; ends the statement"),
             _ => None,
         };
@@ -201,7 +214,19 @@ impl<'a> Parser<'a> {
                 if parser.accept(Sign::BraceClose) {
                     return Ok(Block { open, statements });
                 }
+                if parser.unclosed {
+                    return Ok(Block { open, statements });
+                }
                 let token = parser.peek();
+                if parser.begins_declaration() {
+                    let got = parser.sources.shown(token);
+                    let text = format!("Symbol cannot be used here.\nExpected '}}' got {got}\nat\n");
+                    let draft = Draft::new(Code::Unclosed).text(text).at(token);
+                    let draft = draft.text("opened here:\n").at(parser.token_at(open));
+                    parser.error(parser.next, draft.hint("a } is missing before it"));
+                    parser.unclosed = true;
+                    return Ok(Block { open, statements });
+                }
                 if token.kind == Kind::End {
                     if !parser.too_deep {
                         let opened = parser.token_at(open);
@@ -223,14 +248,25 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Whether a declaration begins where a statement should: `sub name {`.
+    fn begins_declaration(&self) -> bool {
+        let next = |ahead: At| self.token_at(self.next + ahead);
+        matches!(self.peek_word(), Some("sub" | "acl" | "backend" | "probe"))
+            && next(1).kind == Kind::Word
+            && next(2).is(Sign::BraceOpen)
+    }
+
     /// Goes on behind the `;` of a broken statement, or at the `}` of its block. Brackets opened on the way are stepped over.
     fn recover(&mut self, statement: At) {
         if self.next == statement {
             self.advance();
         }
+        let parentheses = |token: Token| i32::from(token.is(Sign::ParenOpen)) - i32::from(token.is(Sign::ParenClose));
+        let mut unclosed: i32 = (statement..self.next).map(|index| parentheses(self.token_at(index))).sum();
         let mut open = 0usize;
         loop {
             let token = self.peek();
+            unclosed += parentheses(token);
             match token.kind {
                 Kind::End => return,
                 Kind::Sign(Sign::BraceOpen) => open += 1,
@@ -244,7 +280,15 @@ impl<'a> Parser<'a> {
                 }
                 Kind::Sign(Sign::Semicolon) if open == 0 => {
                     self.advance();
-                    return;
+                    // Within parentheses, what begins no statement is still a part of the broken one.
+                    let begins = matches!(
+                        self.peek().kind,
+                        Kind::Word | Kind::End | Kind::Sign(Sign::BraceOpen | Sign::BraceClose)
+                    );
+                    if unclosed <= 0 || begins {
+                        return;
+                    }
+                    continue;
                 }
                 _ => {}
             }
@@ -366,14 +410,25 @@ impl<'a> Parser<'a> {
     fn if_statement(&mut self) -> Parsed<Statement> {
         let mut branches = Vec::new();
         loop {
-            self.expect(Sign::ParenOpen, "'('")?;
+            if !self.is_next(Sign::ParenOpen) {
+                return Err(self.expected_with("'('", Some("the condition stands in parentheses")));
+            }
+            self.advance();
             let condition = self.expression()?;
             if self.unexpected {
                 branches.push((condition, Block { open: self.next, statements: Vec::new() }));
                 return Ok(Statement::If { branches, otherwise: None });
             }
             if !self.is_next(Sign::ParenClose) {
-                let help = self.is_next(Sign::Assign).then_some("= sets; == compares");
+                let help = match (self.peek().kind, self.peek_word()) {
+                    (Kind::Sign(Sign::Assign), _) => Some("= sets; == compares"),
+                    (Kind::Sign(Sign::BitAnd), _) | (_, Some("and" | "AND")) => Some("both conditions: a && b"),
+                    (Kind::Sign(Sign::BitOr), _) | (_, Some("or" | "OR")) => Some("one of two conditions: a || b"),
+                    (_, Some("not" | "NOT")) => Some("what is not so: !(a) or a !~ b"),
+                    (_, Some("eq" | "is")) => Some("equal texts: a == b"),
+                    (Kind::Sign(Sign::BraceOpen), _) => Some("a ) is missing before the {"),
+                    _ => None,
+                };
                 return Err(self.expected_with("')'", help));
             }
             self.advance();

@@ -9,7 +9,8 @@ pub(crate) type At = u32;
 /// A declaration at the top level.
 #[derive(Debug)]
 pub(crate) enum Declaration {
-    Version,
+    /// `vcl 4.1;`, by its first token.
+    Version(At),
     Import(Import),
     Acl(Acl),
     Backend(Backend),

@@ -246,7 +246,7 @@ include "other.vcl";
         code: Code::NotVcl,
         number: "V0101",
         title: r"Characters that VCL does not have",
-        explanation: r"Names, numbers, operators and brackets are ASCII. Anything else has to stand in a string or a comment. Often it is a quotation mark of a word processor, or a stray @ or $.",
+        explanation: r"Names, numbers, operators and brackets are ASCII. Anything else has to stand in a string or a comment. Often it is a quotation mark of a word processor, or a stray @ or $. A file with NUL bytes, in UTF-16 or with a byte order mark is no text: save it as plain UTF-8.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -264,7 +264,7 @@ sub vcl_recv {
         code: Code::UnterminatedString,
         number: "V0102",
         title: r"A string that does not end on its line",
-        explanation: r#"A string in plain quotes ends on the line on which it begins and cannot contain a quote. Longer ones are written {"..."} or """..."""."#,
+        explanation: r#"A string in plain quotes ends on the line on which it begins and cannot contain a quote; nothing in it is an escape. Longer ones are written {"..."} or """..."""."#,
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {

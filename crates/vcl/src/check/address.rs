@@ -41,6 +41,10 @@ impl Checker<'_> {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(vec![address]);
         }
+        // Compat: blanks before a numeric IPv4 address are skipped, as the system's resolver does.
+        if let Ok(address) = host.trim_ascii_start().parse::<Ipv4Addr>() {
+            return Ok(vec![IpAddr::V4(address)]);
+        }
         let plausible = !host.is_empty() && host.len() <= 255 && host.bytes().all(|byte| byte.is_ascii_graphic());
         if !plausible {
             return Err("Name or service not known".into());

@@ -392,7 +392,11 @@ impl Checker<'_> {
             Some(_) => Err(self.wrong_type(name, first, first, "probe")),
             None if self.is_damaged(name) => Err(Reported),
             None => {
-                Err(self.not_found(name, first, first, Some("a probe is declared before the backends that use it")))
+                let probes = self.symbols.values().filter(|symbol| matches!(symbol.meaning, Meaning::Probe(_)));
+                let known: Vec<String> = probes.map(|symbol| symbol.name.clone()).collect();
+                let near = nearest(name, known.iter().map(String::as_str));
+                let help = near.is_none().then_some("a probe is declared before the backends that use it");
+                Err(self.unknown_symbol(name, first, first, help, near))
             }
         }
     }
@@ -405,7 +409,7 @@ impl Checker<'_> {
         if is_default {
             self.symbols.remove("probe default");
         }
-        let name = self.declare(tree.name, Meaning::Probe(index), "Probe", "probe")?;
+        let name = self.declare(tree.name, Meaning::Probe(index), "Probe", "backend probe")?;
         match self.probe_fields(&tree.fields, name.clone()) {
             Ok(index) => {
                 if is_default {
@@ -518,7 +522,9 @@ impl Checker<'_> {
             value.next += 1;
             return Ok(value.next - 1);
         }
-        Err(self.expected(shown, value.next))
+        let is_bare = value.next < value.end && matches!(self.token(value.next).kind, Kind::Integer | Kind::Word);
+        let help = (kind == Kind::Text && is_bare).then(|| format!("in quotes: \"{}\"", self.text(value.next)));
+        Err(self.expected_with(shown, value.next, help.as_deref()))
     }
 
     pub(super) fn finish(&mut self, value: &Value) -> Checked<()> {

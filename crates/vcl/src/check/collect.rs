@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
         for declaration in early.into_iter().chain(others) {
             // Each reports its own errors.
             let _: Checked<()> = match declaration {
-                Declaration::Version => Ok(()),
+                Declaration::Version(keyword) => self.version(*keyword),
                 Declaration::Import(import) => self.import(import),
                 Declaration::Acl(acl) => self.acl(acl),
                 Declaration::Backend(backend) => self.backend(backend),
@@ -79,16 +79,27 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether nothing can have that name because it is a word of the grammar.
+    /// Compat: Varnish 7.1 reserves them, and names that begin with `vcl_`, from VCL 4.1 on.
+    pub(super) fn is_reserved(&self, name: &str) -> bool {
+        self.loaded.syntax != 40 && self.dialect.reserved.iter().any(|word| word.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a name begins as only those of subroutines may; see [`Self::is_reserved`].
+    fn begins_as_method(&self, name: &str) -> bool {
+        self.loaded.syntax != 40 && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_"))
+    }
+
     /// What the language itself means by a name, if it means anything.
     fn builtin_kind(&self, name: &str) -> Option<&'static str> {
         let is = |word: &str| word.eq_ignore_ascii_case(name);
         if self.dialect.forms.words_are_names {
-            return self.dialect.reserved.iter().any(|word| is(word)).then_some("reserved");
+            return self.is_reserved(name).then_some("reserved");
         }
         if self.dialect.statements.iter().any(|(word, _)| is(word)) {
             return Some("action");
         }
-        if self.dialect.reserved.iter().any(|word| is(word)) {
+        if self.is_reserved(name) {
             return Some("reserved");
         }
         if ["default", "regsub", "regsuball", "true", "false"].into_iter().any(is) {
@@ -105,7 +116,7 @@ impl<'a> Checker<'a> {
             let message = format!("Name of {shown}, '{text}', contains illegal character '.'");
             return Err(self.error_between(Code::MalformedName, &message, name.first, name.last));
         }
-        if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
+        if self.begins_as_method(&text) {
             let draft = Draft::new(Code::ReservedName).text("Symbols named 'vcl_*' are reserved.\nAt:");
             return Err(self.error(name.first, draft.at(self.token(name.first))));
         }
@@ -125,8 +136,10 @@ impl<'a> Checker<'a> {
         }
         if let Some(known) = self.symbols.get(&key) {
             if default_ok && matches!(meaning, Meaning::Backend(_)) {
-                let text = "Only one default director possible.";
-                return Err(self.error_at(Code::Redefined, text, name.first));
+                let defined = known.defined;
+                let draft = self.draft_at(Code::Redefined, "Only one default director possible.", name.first);
+                let draft = draft.text("\nFirst definition:\n").at(self.token(defined));
+                return Err(self.error(name.first, draft));
             }
             let again = std::mem::discriminant(&known.meaning) == std::mem::discriminant(&meaning);
             let defined = known.defined;
@@ -146,6 +159,17 @@ impl<'a> Checker<'a> {
         let symbol = Symbol { meaning, defined: name.first, name: text.clone(), used: false };
         self.symbols.insert(key, symbol);
         Ok(text)
+    }
+
+    /// A version said again, further down in the main text; those of included files are looked at when they are opened.
+    fn version(&mut self, keyword: At) -> Checked<()> {
+        let top = if self.loaded.syntax == 40 { "4.0" } else { "4.1" };
+        let number = keyword + 1;
+        if self.token(keyword).source != 0 || self.text(number) <= top {
+            return Ok(());
+        }
+        let text = format!("VCL version {} higher than the top level version {top}", self.text(number));
+        Err(self.error_between(Code::VersionHigher, &text, keyword, number))
     }
 
     fn import(&mut self, import: &Import) -> Checked<()> {
@@ -173,7 +197,7 @@ impl<'a> Checker<'a> {
             let draft = draft.nearest(token, token, near).hint(help);
             return Err(self.error(import.name, draft));
         };
-        if alias.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_")) {
+        if self.begins_as_method(&alias) {
             let draft = Draft::new(Code::ReservedName).text("Symbols named 'vcl_*' are reserved.\nAt:");
             return Err(self.error(name.first, draft.at(self.token(name.first))));
         }

@@ -334,6 +334,9 @@ impl Checker<'_> {
             let help = match (left_base, right_type.base()) {
                 (Type::Duration, Some(Type::Int | Type::Real)) => Some("a duration has a unit: 10s"),
                 (Type::Real, Some(Type::Int)) => Some("write the number with a dot: 1.0"),
+                (Type::String, Some(Type::Int)) => Some("std.integer(text, 0) makes an INT of text"),
+                (Type::String, Some(Type::Real)) => Some("std.real(text, 0.0) makes a REAL of text"),
+                (Type::String, Some(Type::Duration)) => Some("std.duration(text, 0s) makes a DURATION of text"),
                 (Type::String, _) => Some("\"\" + x makes a STRING of x"),
                 (_, Some(Type::String)) => Some("both sides have one type; \"\" + x makes a STRING of x"),
                 _ => None,
@@ -518,7 +521,10 @@ impl Checker<'_> {
                     let text = format!(
                         "IP constant '\"{written}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)"
                     );
-                    return Err(self.error_at(Code::AddressConstant, &text, token));
+                    let help =
+                        written.contains('/').then_some("a network is an acl: acl name { ... } and client.ip ~ name");
+                    let draft = self.draft_at(Code::AddressConstant, &text, token).maybe_hint(help);
+                    return Err(self.error(token, draft));
                 }
             }
             return Ok(Typed::Plain(Type::Ip));
@@ -542,6 +548,10 @@ impl Checker<'_> {
                 let text = format!("Unknown BYTES unit of measurement ([KMGTP][B]){}", self.shown(unit));
                 return Err(self.error_at(Code::UnknownUnit, &text, unit));
             };
+            if factor == 1.0 && amount.fract() != 0.0 {
+                let text = format!("Fractional BYTES not allowed{}", self.shown(unit));
+                return Err(self.error_at(Code::UnknownUnit, &text, unit));
+            }
             self.emitter.op(Op::Bytes((amount * factor) as i64));
             return Ok(Typed::Plain(Type::Bytes));
         }

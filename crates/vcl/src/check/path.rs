@@ -148,8 +148,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn is_word_of_language(&self, word: &str) -> bool {
-        self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word))
-            || self.dialect.reserved.iter().any(|known| known.eq_ignore_ascii_case(word))
+        self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word)) || self.is_reserved(word)
     }
 
     /// Says why a path stands for nothing.
@@ -291,7 +290,7 @@ impl Checker<'_> {
                 let names = surface::vcl::VARIABLES
                     .iter()
                     .filter_map(|row| row.name.strip_prefix(prefix.as_str())?.strip_prefix('.'));
-                let near = nearest(word, names.filter(|name| !name.contains('*')));
+                let near = nearest(word, names.filter(|name| !name.contains('*')).chain(["http"]));
                 let renamed = self
                     .dialect
                     .renamed

@@ -2,6 +2,7 @@
 
 use super::variable::Variable;
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
+use crate::parse::line_left;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
 use surface::diagnostic::Code;
@@ -414,7 +415,12 @@ impl Checker<'_> {
         if callable {
             self.path_value(path, first, path.last(), Type::Void, true)?;
             self.emitter.op(Op::Forget);
-            return if ended { Ok(()) } else { Err(self.expected("';'", next)) };
+            if ended {
+                return Ok(());
+            }
+            let line = line_left(&self.loaded.sources, self.token(next - 1), self.token(next));
+            let help = line.map(|line| format!("a ; is missing at the end of line {line}"));
+            return Err(self.expected_with("';'", next, help.as_deref()));
         }
         if self.is_damaged(word) {
             return Err(Reported);

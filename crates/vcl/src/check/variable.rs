@@ -78,6 +78,14 @@ pub(super) fn http_object(var: Var) -> Option<HttpObject> {
     })
 }
 
+/// The header that was meant by one of a misspelt family: `req.htpp.Host`.
+pub(super) fn nearest_header(written: &str) -> Option<String> {
+    const FAMILIES: [&str; 6] = ["req.http", "bereq.http", "beresp.http", "resp.http", "obj.http", "req_top.http"];
+    let (second_dot, _) = written.match_indices('.').nth(1)?;
+    let (family, name) = written.split_at(second_dot);
+    nearest(family, FAMILIES.into_iter()).map(|family| format!("{family}{name}"))
+}
+
 impl Checker<'_> {
     /// Finds the longest variable that a path begins with.
     ///
@@ -251,8 +259,7 @@ impl Checker<'_> {
     }
 
     fn builtin_kind_of(&self, name: &str) -> bool {
-        self.dialect.statements.iter().any(|(word, _)| word.eq_ignore_ascii_case(name))
-            || self.dialect.reserved.iter().any(|word| word.eq_ignore_ascii_case(name))
+        self.dialect.statements.iter().any(|(word, _)| word.eq_ignore_ascii_case(name)) || self.is_reserved(name)
     }
 
     pub(super) fn family_alone(&mut self, written: &str, first: At, last: At) -> Reported {
@@ -278,7 +285,7 @@ impl Checker<'_> {
         let known = self.symbols.values().map(|symbol| symbol.name.as_str());
         let variables = variables.into_iter().filter(|name| !name.contains('*'));
         let near = if self.diagnostics.wants_suggestions() {
-            nearest(&lower, variables.chain(known)).map(str::to_owned)
+            nearest(&lower, variables.chain(known)).map(str::to_owned).or_else(|| nearest_header(written))
         } else {
             None
         };

@@ -33,7 +33,7 @@ pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(N
         Declaration::Backend(backend) => Some((NameOf::Backend, spelled(backend.name.first, backend.name.last))),
         Declaration::Director(director) => Some((NameOf::Backend, spelled(director.name.first, director.name.last))),
         Declaration::Probe(probe) => Some((NameOf::Probe, spelled(probe.name.first, probe.name.last))),
-        Declaration::Sub(_) | Declaration::Import(_) | Declaration::Version => None,
+        Declaration::Sub(_) | Declaration::Import(_) | Declaration::Version(_) => None,
     };
     let subs = declarations.iter().filter_map(|declaration| match declaration {
         Declaration::Sub(sub) => Some(spelled(sub.name.first, sub.name.last).to_ascii_lowercase()),

@@ -36,7 +36,7 @@ impl Parser<'_> {
                     self.error(keyword, draft.between(self.token_at(keyword), self.token_at(number)));
                 }
                 self.semicolon()?;
-                Ok(Declaration::Version)
+                Ok(Declaration::Version(keyword))
             }
             Some("import") => self.import().map(Declaration::Import),
             Some("acl") => self.acl().map(Declaration::Acl),
@@ -66,6 +66,10 @@ impl Parser<'_> {
                             .then_some("statements stand in a sub")
                     })
                 });
+                if word.is_some() && self.token_at(self.next + 1).kind == Kind::Word {
+                    let name = self.sources.text(self.token_at(self.next + 1)).to_owned();
+                    self.damaged.insert(name);
+                }
                 let help = help.or(self.is_next(Sign::BraceClose).then_some("there is one } too many"));
                 Err(self.error_here(Code::ExpectedDeclaration, &text, help))
             }
@@ -240,7 +244,8 @@ impl Parser<'_> {
                 return Err(Broken);
             }
             if !self.is_next(Sign::Dot) {
-                return Err(self.expected("'.'"));
+                let help = (self.peek().kind == Kind::Word).then_some("attributes begin with a dot: .name = value;");
+                return Err(self.expected_with("'.'", help));
             }
             self.advance();
             fields.push(self.field_after_dot()?);
@@ -251,7 +256,9 @@ impl Parser<'_> {
     fn sub(&mut self) -> Parsed<Sub> {
         self.advance();
         let name = self.name()?;
-        match self.block() {
+        let body = self.block();
+        self.unclosed = false;
+        match body {
             Ok(body) => Ok(Sub { name, body }),
             Err(broken) => {
                 self.damage(name);
