@@ -313,8 +313,8 @@ impl Machine {
             }
             Op::ToText => {
                 let value = self.take()?;
-                if !text::is_formatable(value) {
-                    return Err(fail("Unformatable VCL_TIME"));
+                if let Some(why) = text::unformatable(value) {
+                    return Err(fail(why));
                 }
                 self.stack.push(Value::Text(text::of(value, program, host, scratch)));
             }
@@ -434,7 +434,8 @@ impl Machine {
             Op::UnsetHeader(http, name) => host.unset_header(http, program.header_name(name)),
             Op::HashData => {
                 let text = self.take_whole(scratch)?;
-                host.hash_data(scratch.get(text));
+                // What is unset hashes otherwise than what is empty. Compat: Varnish 7.1 feeds one zero byte for it.
+                host.hash_data(if text.is_set() { scratch.get(text) } else { b"\0" });
             }
             Op::Synthetic => {
                 let text = self.take_whole(scratch)?;
@@ -442,7 +443,10 @@ impl Machine {
             }
             Op::Ban => {
                 let text = self.take_whole(scratch)?;
-                host.ban(scratch.get(text));
+                match text.is_set() {
+                    true => host.ban(scratch.get(text)),
+                    false => host.log(Tag::VCLError, b"ban(): Null argument"),
+                }
             }
             Op::Call(sub) => self.call(sub, program)?,
             Op::CallValue => {
@@ -491,7 +495,7 @@ impl Machine {
             Op::ReturnStatus { action, reason } => {
                 let reason = if reason { self.take_whole(scratch)? } else { Text::UNSET };
                 let Value::Int(status) = self.take()? else { return Err(damaged()) };
-                let status = Some(checked_status(status)?);
+                let status = Some(checked_status(action, status)?);
                 return Err(Stop::Return(action, ActionArguments { status, reason, ..ActionArguments::default() }));
             }
             Op::ReturnPass => {
@@ -606,15 +610,16 @@ fn whole(scratch: &Scratch) -> Result<(), Stop> {
     if scratch.overflowed() { Err(fail("Out of request memory (parameter request_memory_max)")) } else { Ok(()) }
 }
 
-fn checked_status(status: i64) -> Result<u16, Stop> {
+fn checked_status(action: Action, status: i64) -> Result<u16, Stop> {
+    let name = action.name();
     if status < 0 {
-        return Err(fail(format!("return(synth()) status code ({status}) is negative")));
+        return Err(fail(format!("return({name}()) status code ({status}) is negative")));
     }
     let Ok(short) = u16::try_from(status) else {
-        return Err(fail(format!("return(synth()) status code ({status}) > 65535")));
+        return Err(fail(format!("return({name}()) status code ({status}) > 65535")));
     };
     if short % 1000 < 100 {
-        return Err(fail(format!("illegal return(synth()) status code ({status}) (..0##)")));
+        return Err(fail(format!("illegal return({name}()) status code ({status}) (..0##)")));
     }
     Ok(short)
 }

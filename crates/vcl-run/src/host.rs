@@ -82,7 +82,8 @@ pub trait Host {
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
         Some(director)
     }
-    /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it).
+    /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it). One zero byte stands
+    /// for an unset string.
     fn hash_data(&mut self, data: &[u8]);
     /// The `synthetic()` body of vcl_synth and vcl_backend_error; replaces the body unless `append`. The statement always
     /// appends, as in Varnish 7.1.1; only `set resp.body` and `set beresp.body` replace ([`Host::write`]).

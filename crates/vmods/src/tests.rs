@@ -485,11 +485,16 @@ fn a_ban_that_fails_says_why_until_one_succeeds() {
 #[test]
 fn collect_needs_headers_that_can_be_changed() {
     let mut engine = Engine::new(Method::Recv);
-    for value in [b"a", b"b"] {
-        engine.request.append(b"X", value);
+    for separator in [Text::UNSET, Text::EMPTY] {
+        engine.request.unset("x");
+        for (name, value) in [("X", "a"), ("Y", "  c"), ("x", "b")] {
+            engine.request.append(name.as_bytes(), value.as_bytes());
+        }
+        engine.value(Function::StdCollect, &[Value::Header(HttpObject::Req, 0), Value::Text(separator)]);
+        assert_eq!(engine.request.get("x"), Some(&b"a, b"[..]));
+        assert_eq!(engine.request.headers().filter(|header| header.is("x")).count(), 1);
     }
-    engine.value(Function::StdCollect, &[Value::Header(HttpObject::Req, 0), Value::Text(Text::UNSET)]);
-    assert_eq!(engine.request.get("x"), Some(&b"a, b"[..]));
+    assert_eq!(engine.request.headers().last().unwrap().line(), b"Y:   c", "other lines stay as they are");
     let obj = [Value::Header(HttpObject::Obj, 0)];
     let expected = Failure("std.collect(): header argument can not be used here".to_owned());
     assert_eq!(engine.call(Function::StdCollect, &obj), Err(expected));

@@ -115,7 +115,11 @@ impl Fetch {
                 self.log.record(BERESP.protocol, bytes);
             }
             _ => {
-                let bytes = shared::bytes(value, scratch);
+                // The old dialects took what they were given.
+                let bytes = match self.vcl.is_legacy() {
+                    true => shared::bytes(value, scratch),
+                    false => shared::not_empty(value, "beresp.reason", scratch)?,
+                };
                 self.beresp.set_reason(bytes);
                 self.log.record(BERESP.reason, bytes);
             }

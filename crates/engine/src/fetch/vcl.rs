@@ -36,6 +36,9 @@ impl Fetch {
     pub(super) fn note_error(&mut self, arguments: &ActionArguments) {
         self.error_status = arguments.status.unwrap_or(503);
         self.error_reason.clear();
-        self.error_reason.extend_from_slice(self.scratch.get(arguments.reason));
+        match arguments.status {
+            Some(_) => self.error_reason.extend_from_slice(self.scratch.get(arguments.reason)),
+            None => self.error_reason.extend_from_slice(b"Backend fetch failed"),
+        }
     }
 }

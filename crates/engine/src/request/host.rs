@@ -781,7 +781,9 @@ impl Host for ClientHost<'_> {
     fn hash_data(&mut self, data: &[u8]) {
         self.task.hasher.update(data);
         self.task.hasher.update([0]);
-        self.log.record(Tag::Hash, data);
+        if data != b"\0" {
+            self.log.record(Tag::Hash, data);
+        }
     }
 
     fn synthetic(&mut self, body: &[u8], append: bool) {

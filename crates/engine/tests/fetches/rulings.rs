@@ -132,7 +132,8 @@ fn error_makes_the_response_that_vcl_asked_for() {
     for (vcl, start) in [
         ("sub vcl_backend_fetch { return (error(419, \"tea\")); }", "HTTP/1.1 419 tea"),
         ("sub vcl_backend_response { return (error(404)); }", "HTTP/1.1 404 Not Found"),
-        ("sub vcl_backend_response { return (error); }", "HTTP/1.1 503 Service Unavailable"),
+        ("sub vcl_backend_response { return (error); }", "HTTP/1.1 503 Backend fetch failed"),
+        ("sub vcl_backend_fetch { return (error); }", "HTTP/1.1 503 Backend fetch failed"),
     ] {
         run_with(
             |_| {},
@@ -217,6 +218,11 @@ fn uncacheable_cannot_be_taken_back() {
 fn what_vcl_may_not_set_fails_the_fetch_with_a_reason() {
     for (vcl, reason) in [
         ("sub vcl_backend_fetch { set bereq.url = bereq.http.none; }", "VCL_Error Setting bereq.url to empty string"),
+        ("sub vcl_backend_response { set beresp.reason = \"\"; }", "VCL_Error Setting beresp.reason to empty string"),
+        (
+            "sub vcl_backend_response { return (error(70000)); }",
+            "VCL_Error return(error()) status code (70000) > 65535",
+        ),
         ("sub vcl_backend_response { set beresp.status = 99; }", "VCL_Error illegal beresp.status (99) (..0##)"),
         ("sub vcl_backend_response { set beresp.status = 70000; }", "VCL_Error beresp.status (70000) > 65535"),
     ] {

@@ -7,11 +7,37 @@ use crate::value::{Scratch, Text, Value};
 /// The times that a date can name: from the first second of the year 0 to before the first of the year 10000.
 const FORMATABLE: std::ops::Range<f64> = -62_167_219_200.0..253_402_300_800.0;
 
-/// Whether a value has a string form; a time too far from ours has none.
-pub(super) fn is_formatable(value: Value) -> bool {
+/// The whole numbers, numbers with a fraction and seconds that can be written, up to these either way. Source: RFC 8941 §3.3.
+const INTEGER_MAX: u64 = 999_999_999_999_999;
+const REAL_MAX: f64 = 999_999_999_999.999;
+
+/// Why a value has no string form: a number too large, a time too far from ours. `None` when it has one.
+/// Compat: the messages of Varnish 7.1.
+pub(super) fn unformatable(value: Value) -> Option<String> {
     match value {
-        Value::Time(seconds) => FORMATABLE.contains(&seconds),
-        _ => true,
+        Value::Int(value) | Value::Bytes(value) if value.unsigned_abs() > INTEGER_MAX => {
+            Some(format!("INT overflow converting to string ({value:X})"))
+        }
+        Value::Real(value) | Value::Duration(value) if value.is_nan() || value.abs() > REAL_MAX => {
+            Some(format!("REAL overflow converting to string ({})", scientific(value)))
+        }
+        Value::Time(seconds) if !FORMATABLE.contains(&seconds) => Some("Unformatable VCL_TIME".to_owned()),
+        _ => None,
+    }
+}
+
+/// As C writes it with `%e`.
+fn scientific(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    let written = format!("{value:.6e}");
+    match written.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => written,
     }
 }
 
@@ -159,9 +185,24 @@ mod tests {
 
     #[test]
     fn times_outside_of_four_digit_years_have_no_text() {
-        assert!(is_formatable(Value::Time(253_402_300_799.5)) && is_formatable(Value::Time(-62_167_219_200.0)));
-        assert!(!is_formatable(Value::Time(253_402_300_800.0)) && !is_formatable(Value::Time(-62_167_219_201.0)));
-        assert!(!is_formatable(Value::Time(f64::INFINITY)) && !is_formatable(Value::Time(f64::NAN)));
+        let has_text = |seconds| unformatable(Value::Time(seconds)).is_none();
+        assert!(has_text(253_402_300_799.5) && has_text(-62_167_219_200.0));
+        assert!(!has_text(253_402_300_800.0) && !has_text(-62_167_219_201.0));
+        assert!(!has_text(f64::INFINITY) && !has_text(f64::NAN));
+    }
+
+    #[test]
+    fn numbers_of_more_than_fifteen_digits_have_no_text() {
+        let why = |value| unformatable(value).unwrap_or_default();
+        assert_eq!(why(Value::Int(999_999_999_999_999)), "");
+        assert_eq!(why(Value::Int(1_000_000_000_000_000)), "INT overflow converting to string (38D7EA4C68000)");
+        assert_eq!(why(Value::Int(-1_000_000_000_000_000)), "INT overflow converting to string (FFFC72815B398000)");
+        assert_eq!(why(Value::Bytes(1 << 50)), "INT overflow converting to string (4000000000000)");
+        assert_eq!(why(Value::Real(-999_999_999_999.999)), "");
+        assert_eq!(why(Value::Real(1e13)), "REAL overflow converting to string (1.000000e+13)");
+        assert_eq!(why(Value::Duration(-3.1536e19)), "REAL overflow converting to string (-3.153600e+19)");
+        assert_eq!(why(Value::Duration(f64::INFINITY)), "REAL overflow converting to string (inf)");
+        assert_eq!(why(Value::Real(f64::NAN)), "REAL overflow converting to string (nan)");
     }
 
     #[test]

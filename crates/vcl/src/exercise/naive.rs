@@ -15,7 +15,7 @@ pub(super) enum End {
     Return(&'static str),
     /// `return;`
     Leave,
-    Fail(&'static str),
+    Fail(String),
     TooLong,
 }
 
@@ -75,8 +75,10 @@ impl Walk {
                 Ok(())
             }
             Statement::Ban(text) => {
-                let text = self.text(text)?.unwrap_or_default();
-                self.done.push(format!("ban {text}"));
+                self.done.push(match self.text(text)? {
+                    Some(text) => format!("ban {text}"),
+                    None => "error ban(): Null argument".to_owned(),
+                });
                 Ok(())
             }
             Statement::If(branches, otherwise) => {
@@ -136,9 +138,12 @@ impl Walk {
     fn shown(&self, shown: &Shown) -> Walked<Option<String>> {
         Ok(Some(match shown {
             Shown::Text(text) => return self.text(text),
-            Shown::Integer(integer) => self.integer(integer)?.to_string(),
-            Shown::Real(real) => format!("{:.3}", self.real(real)?),
-            Shown::Duration(duration) => format!("{:.3}", self.duration(duration)?),
+            Shown::Integer(integer) => match self.integer(integer)? {
+                value @ -999_999_999_999_999..=999_999_999_999_999 => value.to_string(),
+                value => return Err(End::Fail(format!("INT overflow converting to string ({value:X})"))),
+            },
+            Shown::Real(real) => thousandths(self.real(real)?)?,
+            Shown::Duration(duration) => thousandths(self.duration(duration)?)?,
             Shown::Truth(truth) => self.truth(truth)?.to_string(),
         }))
     }
@@ -153,7 +158,7 @@ impl Walk {
                     '+' => left + right,
                     '-' => left - right,
                     '*' => left * right,
-                    _ if right == 0 => return Err(End::Fail("Division by zero")),
+                    _ if right == 0 => return Err(End::Fail("Division by zero".into())),
                     '/' => left / right,
                     _ => left % right,
                 }
@@ -258,4 +263,17 @@ fn holds(operator: &str, order: Option<Ordering>) -> bool {
         "<=" => is(&[Ordering::Less, Ordering::Equal]),
         _ => is(&[Ordering::Greater, Ordering::Equal]),
     }
+}
+
+/// A number with three decimals, unless it has more than twelve digits before them.
+fn thousandths(value: f64) -> Walked<String> {
+    if value.abs() <= 999_999_999_999.999 {
+        return Ok(format!("{value:.3}"));
+    }
+    let shown = match format!("{value:.6e}").split_once('e') {
+        Some((digits, exponent)) => format!("{digits}e{:+03}", exponent.parse::<i32>().unwrap_or_default()),
+        None if value.is_nan() => "nan".to_owned(),
+        None => value.to_string(),
+    };
+    Err(End::Fail(format!("REAL overflow converting to string ({shown})")))
 }

@@ -157,7 +157,7 @@ impl Host for RecordingHost<'_> {
     }
 
     fn hash_data(&mut self, data: &[u8]) {
-        self.done.push(format!("hash {}", text(data)));
+        self.done.push(if data == b"\0" { "hash unset".to_owned() } else { format!("hash {}", text(data)) });
     }
 
     fn synthetic(&mut self, body: &[u8], append: bool) {

@@ -72,25 +72,12 @@ fn join(message: &mut Message, name: &str, separator: &[u8]) {
         return;
     }
     let joined = message.get_all(name).collect::<Vec<_>>().join(separator);
-    let mut is_joined = false;
-    let lines: Vec<(Vec<u8>, Vec<u8>)> = message
-        .headers()
-        .filter_map(|header| {
-            let value = if !header.is(name) {
-                header.value().to_vec()
-            } else if is_joined {
-                return None;
-            } else {
-                is_joined = true;
-                joined.clone()
-            };
-            Some((header.name().to_vec(), value))
-        })
-        .collect();
-    message.retain(|_| false);
-    for (name, value) in lines {
-        message.append(&name, &value);
-    }
+    let first = message.headers().enumerate().find(|(_, header)| header.is(name));
+    let Some((index, written)) = first.map(|(index, header)| (index, header.name().to_vec())) else { return };
+    message.replace(index, &written, &joined);
+    // The other lines stay as they were received.
+    let mut is_there = false;
+    message.retain(|header| !header.is(name) || !std::mem::replace(&mut is_there, true));
 }
 
 /// `std.querysort()`: what follows the first `?`, cut at each `&`, sorted, without empty parts.
