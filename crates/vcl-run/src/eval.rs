@@ -432,10 +432,14 @@ impl Machine {
             }
             Op::Unset(var) => host.unset(var)?,
             Op::UnsetHeader(http, name) => host.unset_header(http, program.header_name(name)),
-            Op::HashData => {
-                let text = self.take_whole(scratch)?;
-                // What is unset hashes otherwise than what is empty. Compat: Varnish 7.1 feeds one zero byte for it.
-                host.hash_data(if text.is_set() { scratch.get(text) } else { b"\0" });
+            Op::HashData(count) => {
+                whole(scratch)?;
+                let first = self.stack.len().checked_sub(usize::from(count)).ok_or_else(damaged)?;
+                for value in self.stack.drain(first..) {
+                    let Value::Text(text) = value else { return Err(damaged()) };
+                    host.hash_data(text.is_set().then(|| scratch.get(text)));
+                }
+                host.hash_end();
             }
             Op::Synthetic => {
                 let text = self.take_whole(scratch)?;

@@ -82,9 +82,12 @@ pub trait Host {
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
         Some(director)
     }
-    /// Feeds the hash: all pieces of one `hash_data` call, then one zero byte (the implementation adds it). One zero byte stands
-    /// for an unset string.
-    fn hash_data(&mut self, data: &[u8]);
+    /// Feeds the hash: one piece of what a `hash_data` call concatenates. `None` is an unset string, which feeds one zero byte,
+    /// so that it hashes otherwise than an empty one. Compat: Varnish 7.1; each piece that is set has a Hash record.
+    fn hash_data(&mut self, piece: Option<&[u8]>);
+
+    /// Ends a `hash_data` call: one zero byte.
+    fn hash_end(&mut self);
     /// The `synthetic()` body of vcl_synth and vcl_backend_error; replaces the body unless `append`. The statement always
     /// appends, as in Varnish 7.1.1; only `set resp.body` and `set beresp.body` replace ([`Host::write`]).
     fn synthetic(&mut self, body: &[u8], append: bool);

@@ -398,7 +398,9 @@ impl Host for Fetch {
     }
 
     /// The hash was made by the client's side.
-    fn hash_data(&mut self, _data: &[u8]) {}
+    fn hash_data(&mut self, _piece: Option<&[u8]>) {}
+
+    fn hash_end(&mut self) {}
 
     fn synthetic(&mut self, body: &[u8], append: bool) {
         if !append {

@@ -142,7 +142,9 @@ impl Host for Housekeeping<'_> {
         resolved
     }
 
-    fn hash_data(&mut self, _data: &[u8]) {}
+    fn hash_data(&mut self, _piece: Option<&[u8]>) {}
+
+    fn hash_end(&mut self) {}
 
     fn synthetic(&mut self, _body: &[u8], _append: bool) {}
 

@@ -1,6 +1,6 @@
 //! vcl_hash: the digest under which the response is kept. It runs for every request, whatever vcl_recv decided.
 //!
-//! Comes from: Receive. Goes to: what vcl_recv decided, or VclFailed. Each `hash_data` call feeds its text and one zero byte.
+//! Comes from: Receive. Goes to: what vcl_recv decided, or VclFailed. Each `hash_data` call feeds its pieces and one zero byte.
 
 use super::{Ruling, Run, Step};
 use sha2::Digest;

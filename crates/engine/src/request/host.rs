@@ -778,12 +778,15 @@ impl Host for ClientHost<'_> {
         resolved
     }
 
-    fn hash_data(&mut self, data: &[u8]) {
-        self.task.hasher.update(data);
-        self.task.hasher.update([0]);
-        if data != b"\0" {
-            self.log.record(Tag::Hash, data);
+    fn hash_data(&mut self, piece: Option<&[u8]>) {
+        self.task.hasher.update(piece.unwrap_or(b"\0"));
+        if let Some(piece) = piece {
+            self.log.record(Tag::Hash, piece);
         }
+    }
+
+    fn hash_end(&mut self) {
+        self.task.hasher.update([0]);
     }
 
     fn synthetic(&mut self, body: &[u8], append: bool) {

@@ -485,7 +485,7 @@ sub vcl_recv {
         code: Code::Unclosed,
         number: "V0206",
         title: r"A brace is never closed",
-        explanation: r"The text ends within a block. The second place shows where the block begins that was open last; the one that lacks its brace may be further out.",
+        explanation: r"The text ends, or a declaration begins, within a block. The second place shows where the block begins that was open last; the one that lacks its brace may be further out.",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {

@@ -349,7 +349,12 @@ impl Check<'_> {
                 variable_type(var)?;
             }
             Op::UnsetHeader(_, name) => below(name, program.headers.len())?,
-            Op::HashData | Op::Ban => take(stack, Type::String)?,
+            Op::Ban => take(stack, Type::String)?,
+            Op::HashData(count) => {
+                for _ in 0..count {
+                    take(stack, Type::String)?;
+                }
+            }
             Op::Synthetic => match stack.pop() {
                 Some(Type::String | Type::Blob) => {}
                 _ => return Err("no text for a body".into()),

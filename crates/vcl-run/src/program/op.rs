@@ -213,8 +213,8 @@ pub enum Op {
     Unset(Var),
     /// Removes a header.
     UnsetHeader(HttpObject, u32),
-    /// Takes a STRING and feeds the hash.
-    HashData,
+    /// Takes so many STRINGs and feeds the hash: the pieces of one `hash_data`.
+    HashData(u16),
     /// Takes a STRING or BLOB and makes it the body.
     Synthetic,
     /// Takes a STRING and adds it as a ban.

@@ -87,6 +87,18 @@ impl Emitter {
         index
     }
 
+    /// Feeds the hash with the text on the stack; the pieces of a concatenation each by itself.
+    pub(super) fn hash_data(&mut self) {
+        let pieces = match self.code.last() {
+            Some(&Op::Join(count)) => {
+                self.code.pop();
+                count
+            }
+            _ => 1,
+        };
+        self.op(Op::HashData(pieces));
+    }
+
     /// Leaves whether the text on the stack is set.
     pub(super) fn test(&mut self) {
         if let Some(Op::ReadHeader(http, name)) = self.code.last().copied() {

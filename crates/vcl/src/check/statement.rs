@@ -85,7 +85,7 @@ impl Checker<'_> {
             Statement::HashData { keyword, value } => {
                 self.note_use(at::HASH, *keyword, *keyword, UseKind::Action);
                 self.value(value, Type::Strands)?;
-                self.emitter.op(Op::HashData);
+                self.emitter.hash_data();
                 Ok(())
             }
             Statement::Synthetic { keyword, value } => {

@@ -85,7 +85,9 @@ impl Host for ListingHost<'_> {
         Cow::Borrowed("")
     }
 
-    fn hash_data(&mut self, _data: &[u8]) {}
+    fn hash_data(&mut self, _piece: Option<&[u8]>) {}
+
+    fn hash_end(&mut self) {}
 
     fn synthetic(&mut self, _body: &[u8], _append: bool) {}
 

@@ -156,8 +156,13 @@ impl Host for RecordingHost<'_> {
         Some(DirectorId(0))
     }
 
-    fn hash_data(&mut self, data: &[u8]) {
-        self.done.push(if data == b"\0" { "hash unset".to_owned() } else { format!("hash {}", text(data)) });
+    fn hash_data(&mut self, piece: Option<&[u8]>) {
+        self.done
+            .push(format!("hash {}", piece.map_or_else(|| "unset".to_owned(), |piece| format!("\"{}\"", text(piece)))));
+    }
+
+    fn hash_end(&mut self) {
+        self.done.push("hash end".to_owned());
     }
 
     fn synthetic(&mut self, body: &[u8], append: bool) {

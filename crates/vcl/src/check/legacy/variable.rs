@@ -137,7 +137,7 @@ impl Checker<'_> {
     pub(in super::super) fn set_special(&mut self, means: Means, target: &Path) -> bool {
         match means {
             Means::Variable(_) => return false,
-            Means::Hash => self.emitter.op(Op::HashData),
+            Means::Hash => self.emitter.op(Op::HashData(1)),
             Means::Port(_) | Means::Healthy(_) => {}
             Means::Nothing | Means::True => {
                 self.without_effect("Setting this variable", target.first(), target.last());
