@@ -180,9 +180,10 @@ impl Lexer<'_> {
             Some(len) if rest[len] == b'"' => {
                 let hint = "a string has no escapes; one with quotes in it is written {\"...\"}";
                 self.error_within(len, Code::NotVcl, "Syntax error at", 2, Some(hint));
-                let line = &rest[..rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())];
-                let end = (len + 1..line.len()).find(|&at| line[at] == b'"' && line[at - 1] != b'\\');
-                self.push(Kind::Text, end.map_or(1 + line.len(), |end| end + 2));
+                let behind = start_of_line(&rest[len + 1..]);
+                let closes = |&at: &usize| behind[at] == b'"' && (at == 0 || behind[at - 1] != b'\\');
+                let more = (0..behind.len()).find(closes).map_or(behind.len(), |end| end + 1);
+                self.push(Kind::Text, len + 2 + more);
             }
             ended => {
                 let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
@@ -271,8 +272,7 @@ impl Lexer<'_> {
             ("\u{ab}", &["\u{bb}"]),
         ];
         let Some((open, closing)) = QUOTES.iter().find(|(open, _)| self.next_is(open.as_bytes())) else { return false };
-        let rest = &self.text[self.at + open.len()..];
-        let line = &rest[..rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())];
+        let line = start_of_line(&self.text[self.at + open.len()..]);
         let ends = closing.iter().filter_map(|close| find(line, close.as_bytes()).map(|at| at + close.len()));
         let Some(len) = ends.min() else { return false };
         let len = open.len() + len;
@@ -344,6 +344,13 @@ impl Lexer<'_> {
             }
         }
     }
+}
+
+/// What is left of the line, as far as one looks for the end of what is no token.
+fn start_of_line(rest: &[u8]) -> &[u8] {
+    const LOOKED_AT_BYTES: usize = 1_000;
+    let near = &rest[..rest.len().min(LOOKED_AT_BYTES)];
+    &near[..near.iter().position(|&byte| byte == b'\n').unwrap_or(near.len())]
 }
 
 /// Whether the quote at `end` is meant as a part of the string: a backslash stands before it, and what follows is no
