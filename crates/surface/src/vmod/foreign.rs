@@ -56,7 +56,6 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("geoip", "places of addresses", "an acl for each region"),
     foreign("geoip2", "places of addresses", "an acl for each region"),
     foreign("goto", "backends by name", "dynamic"),
-    foreign("h2", "limits of HTTP/2 connections", ""),
     foreign("headerplus", "headers by pattern", "header"),
     foreign("hoailona", "edge authentication tokens", "digest, for its keyed hashes"),
     foreign("http", "requests to other servers", ""),
