@@ -130,7 +130,8 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("POST", "/twice", "Content-Length: 5\r\nContent-Length: 6\r\n", "hello"),
 ];
 
-/// Counters that must be the same; a name that ends in `_` stands for all that begin so.
+/// Counters that must be the same; a name that ends in `_` stands for all that begin so. Bytes of bodies are counted in
+/// `counters.rs`: error pages hold the vxid, and how many digits it has depends on the stock daemon's threads.
 const COUNTERS: &[&str] = &[
     "MAIN.client_req",
     "MAIN.cache_",
@@ -139,7 +140,6 @@ const COUNTERS: &[&str] = &[
     "MAIN.s_synth",
     "MAIN.s_pass",
     "MAIN.s_pipe_",
-    "MAIN.s_resp_bodybytes",
     "MAIN.fetch_",
     "MAIN.backend_req",
     "MAIN.backend_fail",
