@@ -241,8 +241,11 @@ fn began(records: &Records) -> f64 {
 /// Whether that many sessions have ended, and all that they led to: every request, every fetch.
 fn are_whole(transactions: &Transactions, sessions: usize) -> bool {
     let has_ended = |records: &Records| records.last().is_some_and(|(tag, _)| tag == "End");
-    let is_session =
-        |records: &Records| records.first().is_some_and(|(tag, payload)| tag == "Begin" && payload.starts_with("sess"));
+    // A session that only asked whether the daemon is there leads to nothing.
+    let is_session = |records: &Records| {
+        let begins = records.first().is_some_and(|(tag, payload)| tag == "Begin" && payload.starts_with("sess"));
+        begins && records.iter().any(|(tag, _)| tag == "Link")
+    };
     let mut links = transactions.iter().flat_map(|(_, records)| records).filter(|(tag, _)| tag == "Link");
     transactions.iter().filter(|(_, records)| is_session(records)).count() >= sessions
         && transactions.iter().all(|(_, records)| has_ended(records))
