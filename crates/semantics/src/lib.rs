@@ -3,7 +3,7 @@
 //! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the choice is an
 //! [`HttpPolicy`], the one seam; what is not chosen by it holds under every policy.
 //!
-//! Reading order: `date`, `reason`, `list` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
+//! Reading order: `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `encoding` (answering).
 
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ pub mod exercise;
 pub mod filter;
 mod lifetime;
 pub mod list;
+pub mod method;
 mod policy;
 pub mod range;
 pub mod reason;

@@ -54,6 +54,10 @@ pub(super) struct OriginConnection {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Bytes of the request that it has taken.
+    sent_bytes: u64,
+    /// Some of an answer has come, be it an interim one.
+    has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
     /// Why it must not be used again.
@@ -67,12 +71,31 @@ pub(super) fn limit(seconds: f64) -> Duration {
 
 impl OriginConnection {
     pub(super) fn new(connection: Connection) -> OriginConnection {
-        OriginConnection { connection, buffer: Vec::new(), start: 0, end: 0, is_ended: false, must_close: None }
+        OriginConnection {
+            connection,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            sent_bytes: 0,
+            has_answered: false,
+            is_ended: false,
+            must_close: None,
+        }
     }
 
     /// The connection itself.
     pub(super) fn inner(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Whether the origin may have seen anything of the request.
+    pub(super) fn has_sent(&self) -> bool {
+        self.sent_bytes > 0
+    }
+
+    /// Whether a byte of an answer has come since the connection was taken.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered
     }
 
     /// Gives the connection itself back.
@@ -113,7 +136,10 @@ impl OriginConnection {
         while sent < bytes.len() {
             let some = poll_fn(|context| self.poll_send(context, &bytes[sent..]));
             match timeout_at(Instant::now() + stall, some).await {
-                Ok(Ok(count)) => sent += count,
+                Ok(Ok(count)) => {
+                    sent += count;
+                    self.sent_bytes += count as u64;
+                }
                 Ok(Err(error)) => return Err(backend::backend::error_number(&error)),
                 Err(_) => return Err(backend::backend::error_number(&io::ErrorKind::TimedOut.into())),
             }
@@ -149,6 +175,7 @@ impl OriginConnection {
             Poll::Ready(Ok(())) => {
                 let count = into.filled().len();
                 self.end += count;
+                self.has_answered |= count > 0;
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

@@ -23,8 +23,8 @@ const INTERIM_MAX: usize = 16;
 
 /// Why there is no response head.
 enum NoHead {
-    /// The connection ended; `true` when nothing at all had come.
-    Ended(bool),
+    /// The connection ended.
+    Ended,
     /// A time limit passed; `true` when nothing at all had come.
     Timeout(bool),
     /// It does not parse.
@@ -80,7 +80,7 @@ impl Fetch {
         let most = self.fragment_bytes();
         for _ in 0..=INTERIM_MAX {
             loop {
-                let Some(connection) = &mut self.connection else { return Err(NoHead::Ended(true)) };
+                let Some(connection) = &mut self.connection else { return Err(NoHead::Ended) };
                 if !connection.received().is_empty() {
                     match http1::parse_response(connection.received(), &limits, &mut self.beresp) {
                         Ok(HeadStatus::Complete { consumed }) => {
@@ -95,7 +95,7 @@ impl Fetch {
                 let is_first = connection.received().is_empty();
                 let deadline = if is_first { first_deadline } else { Instant::now() + between };
                 match connection.receive(most, deadline).await {
-                    Ok(0) | Err(ReceiveError::Broken(_)) => return Err(NoHead::Ended(is_first)),
+                    Ok(0) | Err(ReceiveError::Broken(_)) => return Err(NoHead::Ended),
                     Ok(_) => {}
                     Err(ReceiveError::Timeout) => return Err(NoHead::Timeout(is_first)),
                 }
@@ -113,9 +113,9 @@ impl Fetch {
         let received = self.connection.as_ref().map_or(0, |connection| connection.received().len() as u64);
         self.count_response_head(received);
         let why = match failure {
-            NoHead::Ended(was_silent) => {
+            NoHead::Ended => {
                 self.log_fetch_error(Reason::OriginClosed, "HTC eof (-1)");
-                if was_silent && self.may_try_again() {
+                if self.may_try_again() {
                     return self.try_again(reason::BAD);
                 }
                 reason::BAD

@@ -1,7 +1,8 @@
 //! Send: a connection is got, from the pool or new, and the request goes out.
 //!
 //! A reused connection may turn out to be dead; then the request is sent once more on a new one (`wants_fresh`), if nothing
-//! of the client's body is lost by that. The framing of the request body is ours whatever VCL did to the headers: exactly the
+//! of the client's body is lost by that, and nobody can take it for a second order: it is idempotent, or the connection took
+//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). The framing of the request body is ours whatever VCL did to the headers: exactly the
 //! announced length, or chunked. Next file: `response.rs`.
 
 use super::connection::{OriginConnection, limit, reason};
@@ -324,10 +325,13 @@ impl Fetch {
         Step::Error
     }
 
-    /// Whether what went wrong may be the fault of a reused connection, and the request can be sent again.
+    /// Whether what went wrong may be the fault of a reused connection, and the request can be sent again without the risk
+    /// that the origin obeys twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1.
     pub(super) fn may_try_again(&self) -> bool {
-        let reused = self.connection.as_ref().is_some_and(|connection| connection.inner().reused);
-        reused && !self.wants_fresh && self.can_send_again()
+        let Some(connection) = &self.connection else { return false };
+        let is_harmless = !connection.has_sent() || semantics::method::is_idempotent(self.bereq.method());
+        let may_be_dead = connection.inner().reused && !connection.has_answered();
+        may_be_dead && is_harmless && !self.wants_fresh && self.can_send_again()
     }
 
     /// Whether nothing of the client's body is lost.

@@ -25,6 +25,16 @@ const CONNECTION_BYTES: usize = 64 << 10;
 pub(super) struct DialInMemory {
     origins: RefCell<HashMap<SocketAddr, Handler>>,
     dialled: Cell<usize>,
+    breaks: Rc<Breaks>,
+}
+
+/// How connections break, where they do otherwise than by ending.
+#[derive(Default)]
+pub(super) struct Breaks {
+    /// What ends reads as ECONNRESET.
+    pub(super) ends_are_resets: Cell<bool>,
+    /// The next write on any connection is refused with EPIPE, and takes nothing.
+    pub(super) next_write: Cell<bool>,
 }
 
 impl DialInMemory {
@@ -34,6 +44,10 @@ impl DialInMemory {
 
     pub(super) fn count(&self) -> usize {
         self.dialled.get()
+    }
+
+    pub(super) fn breaks(&self) -> &Breaks {
+        &self.breaks
     }
 }
 
@@ -53,7 +67,8 @@ impl Dial for DialInMemory {
             let handler = handler.ok_or_else(|| io::Error::from_raw_os_error(111))?;
             let (near, far) = tokio::io::duplex(CONNECTION_BYTES);
             handler(far);
-            Ok(Box::new(NearEnd { stream: near, remote: address }) as Box<dyn Stream>)
+            let breaks = Rc::clone(&self.breaks);
+            Ok(Box::new(NearEnd { stream: near, remote: address, breaks }) as Box<dyn Stream>)
         })
     }
 }
@@ -62,6 +77,7 @@ impl Dial for DialInMemory {
 struct NearEnd {
     stream: DuplexStream,
     remote: Option<SocketAddr>,
+    breaks: Rc<Breaks>,
 }
 
 impl Stream for NearEnd {
@@ -72,12 +88,21 @@ impl Stream for NearEnd {
 
 impl AsyncRead for NearEnd {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, into);
+        let is_end = matches!(result, Poll::Ready(Ok(()))) && into.filled().len() == before;
+        if is_end && self.breaks.ends_are_resets.get() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        result
     }
 }
 
 impl AsyncWrite for NearEnd {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.breaks.next_write.take() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

@@ -173,6 +173,16 @@ impl World {
         self.dial.count()
     }
 
+    /// Whether connections that an origin ends read as reset.
+    pub fn ends_are_resets(&self, are_they: bool) {
+        self.dial.breaks().ends_are_resets.set(are_they);
+    }
+
+    /// Refuses the next bytes for an origin, as a connection does that was reset meanwhile.
+    pub fn refuse_next_write(&self) {
+        self.dial.breaks().next_write.set(true);
+    }
+
     /// A client that has just connected.
     pub fn client(&self) -> Client {
         self.client_with(CONNECTION_BYTES)

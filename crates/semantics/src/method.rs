@@ -1,0 +1,23 @@
+//! What a method promises.
+
+/// Whether a request of that method may be sent twice, since that comes to the same as once. A method that is not known here
+/// promises nothing. Source: RFC 9110 §9.2.2; methods are case-sensitive.
+#[must_use]
+pub fn is_idempotent(method: &[u8]) -> bool {
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_unknown_methods_promise_nothing() {
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"] {
+            assert!(is_idempotent(method.as_bytes()), "{method}");
+        }
+        for method in ["POST", "PATCH", "CONNECT", "LOCK", "get", "GETX", ""] {
+            assert!(!is_idempotent(method.as_bytes()), "{method}");
+        }
+    }
+}
