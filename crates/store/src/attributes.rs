@@ -25,6 +25,8 @@ impl ObjectFlags {
     pub const SYNTHETIC: ObjectFlags = ObjectFlags(128);
     /// For one client only: a pass, or the body of a hit-for-miss.
     pub const PRIVATE: ObjectFlags = ObjectFlags(256);
+    /// Of a marker: a body of unknown length was too large to be kept.
+    pub const TOO_LARGE: ObjectFlags = ObjectFlags(512);
 
     /// Whether all bits of `other` are set.
     #[must_use]
@@ -101,7 +103,9 @@ pub enum BodyState {
 pub enum AppendError {
     /// No room: nothing evictable is left, or more than the promised length.
     Full,
-    /// The reader of a passing object went away, or the body has ended already.
+    /// A body of unknown length has got more of the storage than one may ([`crate::Store::set_unsized_share`]).
+    TooLarge,
+    /// The readers of an object that passes by went away, or the body has ended already.
     Abandoned,
 }
 
@@ -109,6 +113,7 @@ impl std::fmt::Display for AppendError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             AppendError::Full => "no room for the body",
+            AppendError::TooLarge => "the body is too large for its share of the storage",
             AppendError::Abandoned => "nobody reads the body",
         })
     }

@@ -140,6 +140,62 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
 }
 
 #[test]
+fn a_kill_while_a_body_that_cannot_be_kept_passes_leaves_nothing_of_it() {
+    let store = small_store(64 << 10);
+    store.set_unsized_share(50);
+    let expected = Rc::new(RefCell::new(Expected::default()));
+    for xid in 1..4u32 {
+        let object = store.create(&attributes(xid, None), format!("head of {xid}").as_bytes()).unwrap();
+        object.append_stored(object.stored().unwrap(), &[xid as u8; 1200]).unwrap();
+        object.finish();
+        object.enter_index();
+        expected.borrow_mut().bodies.insert(xid, vec![xid as u8; 1200]);
+    }
+    let hook = Rc::clone(&expected);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    HOOK.set(Some(Box::new(move |memory| {
+        let mut expected = hook.borrow_mut();
+        expected.points += 1;
+        check(&expected, memory);
+    })));
+    for round in 0..3 {
+        let object = store.create(&attributes(9, None), b"head of 9").unwrap();
+        object.enter_index();
+        let (mut fast, mut slow) = (object.reader().unwrap(), object.reader().unwrap());
+        let (mut fast_at, mut slow_at, mut written) = (0u64, 0u64, 0u64);
+        let mut step = |reader: &mut crate::reader::BodyReader, at: &mut u64, most: usize| {
+            if let Some(chunk) = reader.chunk_at(*at) {
+                *at += chunk.len().min(most) as u64;
+            }
+        };
+        while written < 60_000 {
+            let before = object.available_bytes();
+            if runtime.block_on(object.append(&[9; 500])).is_err() {
+                written += object.available_bytes() - before;
+                object.overflow(8000);
+                continue;
+            }
+            written += 500;
+            for _ in 0..4 {
+                step(&mut fast, &mut fast_at, 9000);
+                step(&mut slow, &mut slow_at, if written > 45_000 { 9000 } else { 500 });
+            }
+        }
+        match round {
+            0 => object.finish(),
+            1 => object.fail(),
+            _ => {}
+        }
+        assert!(object.has_overflowed());
+        drop(slow);
+        step(&mut fast, &mut fast_at, 9000);
+    }
+    HOOK.set(None);
+    store.inner.check();
+    assert!(expected.borrow().points > 300, "{} crash points", expected.borrow().points);
+}
+
+#[test]
 fn a_kill_while_one_arena_changes_leaves_the_others_as_they_are() {
     let stores = [small_store(16 << 10), small_store(24 << 10)];
     let arenas = stores.each_ref().map(|store| Arc::clone(&store.inner));

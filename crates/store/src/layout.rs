@@ -50,6 +50,8 @@ pub(crate) const INDEXED: u64 = 1 << 44;
 pub(crate) const REMOVED: u64 = 1 << 45;
 /// The last word is reserved for a link while the body grows.
 pub(crate) const GROWING: u64 = 1 << 46;
+/// The body cannot be kept: its beginning is given back as it is read. Never without REMOVED.
+pub(crate) const OVERFLOWED: u64 = 1 << 47;
 
 /// Offsets inside a record.
 pub(crate) const IDENTITY: u64 = 8;

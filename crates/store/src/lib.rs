@@ -7,10 +7,10 @@
 //! evict: it asks the evictor.
 //!
 //! *Invariants*: a kill at any instant leaves a heap that can be walked; what `remove` was called on never comes back;
-//! bytes below `available_bytes` of an object never change while a handle exists.
+//! bytes that a reader may ask for never change while it reads.
 //!
 //! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `storage` (limit,
-//! eviction) → `object` → `writer`, `reader` (bodies) → `recovery`; beside it `passing` (responses that are not kept) and
+//! eviction) → `object` → `writer`, `reader`, `readership` (bodies) → `recovery`; beside it `passing` (responses that are not kept) and
 //! `journal`.
 
 #![warn(missing_docs)]
@@ -24,12 +24,15 @@ mod memory;
 mod object;
 mod passing;
 mod reader;
+mod readership;
 mod recovery;
 mod storage;
 mod writer;
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod overflow_tests;
 
 pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 pub use journal::Journal;

@@ -13,7 +13,7 @@
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
     BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
-    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length, high, lengths,
+    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length, high, lengths,
     low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
 };
 use crate::passing::Passing;
@@ -281,12 +281,14 @@ impl Object {
     }
 
     /// Adds bytes to the body. One writer at a time. A stored object takes them at once, evicting others as needed; a
-    /// passing one waits for its reader. Not cancel-safe for passing objects: some of the bytes may have been added.
+    /// passing one waits for its reader, one that has overflowed for its slowest. Not cancel-safe for these: some of the bytes
+    /// may have been added.
     ///
     /// # Errors
-    /// [`AppendError`].
+    /// [`AppendError`]. Some of the bytes may have been added: as many as [`Object::available_bytes`] has grown by.
     pub async fn append(&self, bytes: &[u8]) -> Result<(), AppendError> {
         match &self.kind {
+            Kind::Stored(place) if place.head().has(OVERFLOWED) => self.append_passing_on(bytes).await,
             Kind::Stored(place) => self.append_stored(place, bytes),
             Kind::Passing(passing) => passing.append(bytes).await,
         }
@@ -326,10 +328,26 @@ impl Object {
         }
     }
 
+    /// Whether the body is complete and stored: all of it stays where it is as long as a handle exists.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.stored().is_some_and(|place| {
+            let head = place.head();
+            head.has(COMPLETE) && !head.has(OVERFLOWED)
+        })
+    }
+
+    /// Whether the body could not be kept ([`Object::overflow`]).
+    #[must_use]
+    pub fn has_overflowed(&self) -> bool {
+        self.stored().is_some_and(|place| place.head().has(OVERFLOWED))
+    }
+
     /// Body bytes written so far; the length of the body once complete.
     #[must_use]
     pub fn available_bytes(&self) -> u64 {
         match &self.kind {
+            Kind::Stored(place) if place.head().has(OVERFLOWED) => self.passed_on_bytes(),
             Kind::Stored(place) => place.body_bytes(),
             Kind::Passing(passing) => passing.total_bytes(),
         }
@@ -450,8 +468,11 @@ impl Drop for Object {
     fn drop(&mut self) {
         let Kind::Stored(place) = &self.kind else { return };
         let store = &place.store;
-        let streaming = self.streaming.swap(None).is_some();
-        store.charge(-(HANDLE_BYTES + if streaming { Streaming::PRIVATE_BYTES } else { 0 }));
+        let streaming = self.streaming.swap(None);
+        store.charge(-(HANDLE_BYTES + if streaming.is_some() { Streaming::PRIVATE_BYTES } else { 0 }));
+        if let Some(streaming) = streaming {
+            streaming.forget(store);
+        }
         let flags = place.head();
         if flags.is_committed() {
             return;

@@ -1,7 +1,12 @@
-//! Reading a stored body while it grows, without locks: bytes below `available_bytes` never change.
+//! Reading a stored body, while it grows too: bytes that have been published never change.
+//!
+//! A body that is whole stays where it is as long as its handle: reading it takes no lock and needs no [`BodyReader`]. One
+//! that is being written may yet turn out too large to be kept; who reads it is counted, and says at every block how far it
+//! has come (`readership.rs`).
 
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES};
 use crate::object::{Object, Place};
+use crate::writer::Streaming;
 use std::sync::Arc;
 
 /// A block of a body.
@@ -37,9 +42,10 @@ fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
         }
         let skip = offset - spot.offset;
         let len = usize::try_from(room - skip).ok()?;
-        // SAFETY: below `available_bytes`, which the writer raised after writing them and never touches again; a block
-        // that has a link is full up to it, and one that has none holds all the rest. Blocks are freed when the handle
-        // drops, and the slice borrows from it.
+        // SAFETY: below what the writer published after writing it and never touches again; a block that has a link is full
+        // up to it, and one that has none holds all the rest. The blocks from the one of `spot` on are not freed while the
+        // slice is there: those of a body that is whole go with the handle, from which it borrows; those of one that is
+        // written only when every counted reader is past them, and this one is counted at `spot` until its next call.
         return Some((unsafe { memory.bytes(spot.at + skip, len) }, spot));
     }
 }
@@ -49,41 +55,91 @@ fn first(place: &Place) -> Spot {
 }
 
 impl Object {
-    /// Stored objects: the bytes from `offset` that lie together; `None` when there are none (yet), and for passing
-    /// objects. Looks through the body's extents from the first one: for long bodies use [`Object::reader`].
+    /// Stored objects whose body is whole: the bytes from `offset` that lie together; `None` behind the end, and for all
+    /// other objects. Looks through the body's extents from the first one: for long bodies use [`Object::reader`].
     #[must_use]
     pub fn chunk_at(&self, offset: u64) -> Option<&[u8]> {
-        let place = self.stored()?;
+        let place = self.stored().filter(|_| self.is_whole())?;
         find(place, first(place), offset).map(|(bytes, _)| bytes)
     }
 
-    /// A reader that remembers where it is.
+    /// A reader that remembers where it is. It needs no count where [`Object::is_whole`]; else it is counted from here on,
+    /// and what it has not read yet stays. `None` when the body cannot be kept and its beginning may be gone.
     #[must_use]
-    pub fn reader(self: &Arc<Object>) -> BodyReader {
-        BodyReader { spot: self.stored().map(first), object: Arc::clone(self) }
+    pub fn reader(self: &Arc<Object>) -> Option<BodyReader> {
+        let spot = self.stored().map(first);
+        let streaming = if self.is_whole() || self.is_passing() { None } else { self.streaming.load_full() };
+        if self.has_overflowed() || streaming.as_ref().is_some_and(|streaming| !streaming.readership.join()) {
+            return None;
+        }
+        let counted = streaming.map(|streaming| Counted { streaming, needs_from: 0 });
+        Some(BodyReader { object: Arc::clone(self), spot, counted, held: None })
     }
 }
 
+/// What an object knows of a reader that came while its body was being written.
+struct Counted {
+    streaming: Arc<Streaming>,
+    /// Which byte, and all that follow, it needs yet.
+    needs_from: u64,
+}
+
 /// Reads a stored body, remembering the extent it is in.
-#[derive(Debug)]
 pub struct BodyReader {
     object: Arc<Object>,
     spot: Option<Spot>,
+    counted: Option<Counted>,
+    /// A piece of a body that passes by, and where it begins.
+    held: Option<(u64, Arc<[u8]>)>,
+}
+
+impl std::fmt::Debug for BodyReader {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("BodyReader").field("object", &self.object).finish_non_exhaustive()
+    }
 }
 
 impl BodyReader {
-    /// As [`Object::chunk_at`]; cheap when offsets only grow.
+    /// The bytes from `offset` that lie together; `None` when there are none (yet), or when they have been given back.
+    /// Cheap when offsets only grow, and of a body that was being written when the reader came they must.
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
-        let spot = self.spot.filter(|spot| spot.offset <= offset).unwrap_or_else(|| first(place));
-        let (bytes, spot) = find(place, spot, offset)?;
-        self.spot = Some(spot);
-        Some(bytes)
+        let Some(counted) = &mut self.counted else {
+            let spot = self.spot.filter(|spot| spot.offset <= offset).unwrap_or_else(|| first(place));
+            let (bytes, spot) = find(place, spot, offset)?;
+            self.spot = Some(spot);
+            return Some(bytes);
+        };
+        let readership = &counted.streaming.readership;
+        if offset < place.body_bytes() {
+            let spot = self.spot.filter(|spot| counted.needs_from <= spot.offset && spot.offset <= offset)?;
+            let (bytes, spot) = find(place, spot, offset)?;
+            if spot.offset > counted.needs_from {
+                readership.advance(place, counted.needs_from, Some(spot.offset));
+                counted.needs_from = spot.offset;
+            }
+            self.spot = Some(spot);
+            return Some(bytes);
+        }
+        if self.held.as_ref().is_none_or(|(begin, piece)| offset < *begin || offset - begin >= piece.len() as u64) {
+            let (begin, piece) = readership.take(place, counted.needs_from, offset)?;
+            counted.needs_from = begin + piece.len() as u64;
+            self.held = Some((begin, piece));
+        }
+        self.held.as_ref().and_then(|(begin, piece)| piece.get(usize::try_from(offset - begin).ok()?..))
     }
 
     /// The object being read.
     #[must_use]
     pub fn object(&self) -> &Arc<Object> {
         &self.object
+    }
+}
+
+impl Drop for BodyReader {
+    fn drop(&mut self) {
+        if let (Some(counted), Some(place)) = (&self.counted, self.object.stored()) {
+            counted.streaming.readership.advance(place, counted.needs_from, None);
+        }
     }
 }

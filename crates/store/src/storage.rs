@@ -106,6 +106,20 @@ pub enum Evictable {
 /// Asked to make room for a number of bytes; `false` = nothing evictable.
 type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 
+/// A body of unknown length that has no more than this part of what all of them may have is left alone, however many there
+/// are: pages of usual size must not be given up because a few large bodies are under way.
+const UNSIZED_FLOOR: u64 = 64;
+
+/// Bodies of unknown length under way, which nobody can judge by their length before room is made for them.
+#[derive(Default)]
+struct Unsized {
+    /// What they may have of the limit: each, and more or less all together.
+    share_percent: AtomicU64,
+    count: AtomicU64,
+    /// What they have got.
+    bytes: AtomicU64,
+}
+
 /// What handles point at.
 pub(crate) struct Inner {
     pub(crate) memory: Memory,
@@ -120,6 +134,7 @@ pub(crate) struct Inner {
     transient: UsageCells,
     /// What Transient objects may take of the limit, in bytes.
     transient_limit_bytes: AtomicU64,
+    unsized_bodies: Unsized,
     evictor: RwLock<Option<Arc<Evictor>>>,
 }
 
@@ -148,6 +163,7 @@ impl Inner {
             usage: UsageCells::default(),
             transient: UsageCells::default(),
             transient_limit_bytes: AtomicU64::new(u64::MAX),
+            unsized_bodies: Unsized { share_percent: AtomicU64::new(100), ..Unsized::default() },
             evictor: RwLock::new(None),
         }
     }
@@ -271,6 +287,42 @@ impl Inner {
         let evictable = if fault == Fault::TransientLimit { Evictable::Transient } else { Evictable::Any };
         let evictor = self.evictor.read().clone();
         evictor.is_some_and(|evictor| evictor(bytes, evictable))
+    }
+
+    fn unsized_share_bytes(&self) -> u64 {
+        let percent = self.unsized_bodies.share_percent.load(Relaxed).min(100);
+        (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64
+    }
+
+    /// What any body of unknown length may have, in bytes.
+    pub(crate) fn unsized_floor_bytes(&self) -> u64 {
+        self.unsized_share_bytes() / UNSIZED_FLOOR
+    }
+
+    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; and where several have
+    /// that together already, up to what would be a fair part of it.
+    pub(crate) fn growth_room(&self, held_bytes: u64) -> u64 {
+        let share = self.unsized_share_bytes();
+        let count = self.unsized_bodies.count.load(Relaxed).max(1);
+        let fair = (share / count).max(self.unsized_floor_bytes()).saturating_sub(held_bytes);
+        let free = share.saturating_sub(self.unsized_bodies.bytes.load(Relaxed));
+        share.saturating_sub(held_bytes).min(free.max(fair))
+    }
+
+    /// A body of unknown length begins with a block of that size; 0 = it is none.
+    pub(crate) fn begin_unsized(&self, bytes: u64) {
+        self.unsized_bodies.count.fetch_add(u64::from(bytes > 0), Relaxed);
+        self.grow_unsized(bytes);
+    }
+
+    pub(crate) fn grow_unsized(&self, bytes: u64) {
+        self.unsized_bodies.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// A body of unknown length that had so much has ended, or passes by; 0 = it was none.
+    pub(crate) fn end_unsized(&self, bytes: u64) {
+        self.unsized_bodies.bytes.fetch_sub(bytes, Relaxed);
+        self.unsized_bodies.count.fetch_sub(u64::from(bytes > 0), Relaxed);
     }
 
     /// What is left of the limit of Transient.
@@ -454,6 +506,12 @@ impl Store {
     /// Bounds Transient objects within the one limit; `None` = by nothing else.
     pub fn set_transient_limit(&self, bytes: Option<u64>) {
         self.inner.transient_limit_bytes.store(bytes.unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// How many percent of the limit a body of unknown length may have ([`crate::AppendError::TooLarge`]); more than one under
+    /// way share that fairly. At first 100.
+    pub fn set_unsized_share(&self, percent: u64) {
+        self.inner.unsized_bodies.share_percent.store(percent, Relaxed);
     }
 
     /// Makes room for an object and writes its head. Recovery takes the object only once it is both finished

@@ -2,15 +2,18 @@
 //!
 //! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]; all others reserve the last word
 //! of each block for a link and double from extent to extent; the last one is trimmed at the end. A block with a link is
-//! always full. The checksum is computed as bytes come, and written before the commit bit.
+//! always full. The checksum is computed as bytes come, and written before the commit bit. A body of unknown length gets no
+//! more than its share of the storage (`Inner::growth_room`); what is to become of it then is its writer's to say:
+//! [`Object::overflow`] makes it one that passes by (`readership.rs`).
 
-use crate::attributes::{AppendError, ObjectFlags};
+use crate::attributes::{AppendError, BodyState, ObjectFlags};
 use crate::heap::Block;
 use crate::layout::{
     BODY_BYTES_MAX, COMPLETE, EXTENT_HEADER_BYTES, GROWING, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD,
-    LENGTHS, LINK_BYTES, ORIGIN, lengths, low, pair,
+    LENGTHS, LINK_BYTES, ORIGIN, OVERFLOWED, lengths, low, pair,
 };
 use crate::object::{Object, Place};
+use crate::readership::Readership;
 use crate::storage::{Demand, Inner, StoreFull};
 use crc32fast::Hasher;
 use parking_lot::Mutex;
@@ -80,6 +83,8 @@ struct Position {
     /// Whether more blocks may follow.
     growing: bool,
     body_bytes: u64,
+    /// What a body of unknown length has of the storage; 0 for others.
+    unsized_bytes: u64,
     checksum: Hasher,
     /// Set under the lock, so that no writer ever touches a block that was trimmed.
     ended: bool,
@@ -89,12 +94,18 @@ struct Position {
 pub(crate) struct Streaming {
     pub(crate) changed: Notify,
     pub(crate) promised_bytes: Option<u64>,
+    pub(crate) readership: Readership,
     position: Mutex<Position>,
 }
 
 impl Streaming {
     /// Private memory: its size, the counts of its `Arc`, and what a heap allocation adds.
     pub(crate) const PRIVATE_BYTES: i64 = (size_of::<Streaming>() + 16 + 8) as i64;
+
+    /// A handle goes whose body nobody has ended.
+    pub(crate) fn forget(&self, store: &Inner) {
+        store.end_unsized(std::mem::take(&mut self.position.lock().unsized_bytes));
+    }
 
     pub(crate) fn new(place: &Place, opening: Opening, promised_bytes: Option<u64>) -> Streaming {
         let at = place.body_at();
@@ -103,15 +114,19 @@ impl Streaming {
             Some(bytes) if !opening.growing => at + bytes,
             _ => block_end - LINK_BYTES,
         };
+        let unsized_bytes = if promised_bytes.is_none() { place.store.geometry.byte(opening.block.units) } else { 0 };
+        place.store.begin_unsized(unsized_bytes);
         Streaming {
             changed: Notify::new(),
             promised_bytes,
+            readership: Readership::default(),
             position: Mutex::new(Position {
                 block: opening.block.at,
                 at,
                 end,
                 growing: opening.growing,
                 body_bytes: 0,
+                unsized_bytes,
                 checksum: fixed_checksum(place),
                 ended: false,
             }),
@@ -171,16 +186,62 @@ impl Object {
         Ok(())
     }
 
+    /// The body cannot be kept, and passes by from now on: the object never comes back, as after [`Object::remove`]; what all
+    /// its readers have passed is given back; [`Object::append`] waits for the slowest of them while it is more than
+    /// `in_flight_bytes` behind what was not stored; [`Object::reader`] turns newcomers away. Returns how many read it. Nothing
+    /// happens to a body that has ended or overflowed already.
+    pub fn overflow(&self, in_flight_bytes: usize) -> usize {
+        let Some((place, streaming)) = self.stored().zip(self.streaming.load_full()) else { return 0 };
+        let mut position = streaming.position.lock();
+        if std::mem::replace(&mut position.ended, true) {
+            return streaming.readership.count();
+        }
+        let store = &place.store;
+        store.trim(position.block, position.at - store.geometry.byte(position.block), place.head());
+        store.end_unsized(std::mem::take(&mut position.unsized_bytes));
+        let record_end = store.geometry.byte(place.record + place.head().units()) - LINK_BYTES;
+        let in_record = if position.block == place.record { position.body_bytes } else { record_end - place.body_at() };
+        streaming.readership.overflow(place, in_record, position.body_bytes, in_flight_bytes)
+    }
+
+    /// How many readers are counted; 0 for a body that is whole, which needs no count.
+    #[must_use]
+    pub fn reader_count(&self) -> usize {
+        self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.count())
+    }
+
+    pub(crate) async fn append_passing_on(&self, bytes: &[u8]) -> Result<(), AppendError> {
+        let Some(streaming) = self.streaming.load_full() else { return Err(AppendError::Abandoned) };
+        if self.state() != BodyState::Writing {
+            return Err(AppendError::Abandoned);
+        }
+        streaming.readership.append(bytes, &streaming.changed).await
+    }
+
+    /// Body bytes of one that has overflowed.
+    pub(crate) fn passed_on_bytes(&self) -> u64 {
+        self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.total_bytes())
+    }
+
     /// Ends the body, complete or failed.
     pub(crate) fn end_stored(&self, place: &Place, how: u64) {
         let Some(streaming) = self.streaming.load_full() else { return };
         let mut position = streaming.position.lock();
-        if std::mem::replace(&mut position.ended, true) {
+        let has_ended = std::mem::replace(&mut position.ended, true);
+        if place.head().has(OVERFLOWED) && self.state() == BodyState::Writing {
+            // Readers have more to get from it, so it stays.
+            place.set_bits(how);
+            drop(position);
+            streaming.changed.notify_waiters();
+            return;
+        }
+        if has_ended {
             return;
         }
         let store = &place.store;
         let begin = store.geometry.byte(position.block);
         store.trim(position.block, position.at - begin, place.head());
+        store.end_unsized(std::mem::take(&mut position.unsized_bytes));
         if how == COMPLETE {
             let flags = place.head().object_flags();
             let checksum = final_checksum(position.checksum.clone(), flags, position.body_bytes);
@@ -206,13 +267,26 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     let wanted = wanted.min(BLOCK_BYTES_MAX);
     let fair = if to_come.is_some() { wanted } else { wanted.min(FAIR_BYTES_MAX) };
     let least = overhead + now_bytes.min(PIECE_BYTES_MIN);
+    let room = if promised.is_none() { store.growth_room(position.unsized_bytes) } else { u64::MAX };
+    if room < least {
+        return Err(AppendError::TooLarge);
+    }
     if position.body_bytes.saturating_add(least) > store.limit_bytes() {
         return Err(AppendError::Full);
     }
+    let (wanted, fair) = (wanted.min(room), fair.min(room));
     let flags = place.head();
     let head = Head::new(0, KIND_EXTENT).with_object_flags(flags.object_flags());
     let demand = Demand { least_bytes: least, fair_bytes: fair, wanted_bytes: wanted };
-    let block = store.allocate(demand, head).map_err(|_| AppendError::Full)?;
+    let block = store.allocate(demand, head).map_err(|_| {
+        let is_large = promised.is_none() && position.unsized_bytes >= store.unsized_floor_bytes();
+        if is_large { AppendError::TooLarge } else { AppendError::Full }
+    })?;
+    if promised.is_none() {
+        let bytes = store.geometry.byte(block.units);
+        position.unsized_bytes += bytes;
+        store.grow_unsized(bytes);
+    }
     // The link first, the bit that says it is there after; both before any byte in the new block is published.
     store.memory.store(position.end, u64::from(block.at));
     store.memory.update(store.geometry.byte(position.block), |head| head | HAS_NEXT);

@@ -1,0 +1,218 @@
+//! Who reads a body that is still being written, and what becomes of one that cannot be kept.
+//!
+//! ```text
+//! in the arena ──overflow──▶ what was stored goes back extent by extent, what comes passes through a bounded queue
+//! ```
+//!
+//! While a body is written each of its readers says from where on it needs it. Once the body has overflowed nothing is kept
+//! that all of them have passed, and the writer waits while the slowest is further behind than the queue is long; so
+//! whoever comes after that would miss the beginning, and is turned away. The record's own block, which holds the head,
+//! stays as long as the handle. *Lock*: one mutex, taken when a reader comes, goes, or has got to the end of a block; inside
+//! it the heap's. *Invariants*: a block is given back only when no reader is in it or before it; an object that has
+//! overflowed is marked as removed first, so a kill at any instant leaves nothing of it.
+
+use crate::attributes::AppendError;
+use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES, OVERFLOWED, REMOVED};
+use crate::object::Place;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What a piece in the queue counts for besides its bytes, so that many small ones are bounded too.
+const PIECE_OVERHEAD_BYTES: usize = 64;
+
+/// See the module's page.
+#[derive(Default)]
+pub(crate) struct Readership {
+    inner: Mutex<Readers>,
+    /// Room in the queue, or nobody left to read.
+    writable: Notify,
+}
+
+#[derive(Default)]
+struct Readers {
+    /// From which byte on readers need the body, with how many readers each.
+    positions: BTreeMap<u64, u32>,
+    overflow: Option<Overflow>,
+}
+
+/// A body that passes by.
+struct Overflow {
+    /// Bytes of the body that were stored.
+    stored_bytes: u64,
+    /// Where the first extent begins that has not been given back.
+    extent_from: u64,
+    /// What came after, as far as a reader still needs it: where each piece begins, and the piece.
+    pieces: VecDeque<(u64, Arc<[u8]>)>,
+    queued_bytes: usize,
+    in_flight_bytes: usize,
+    total_bytes: u64,
+}
+
+impl Readers {
+    fn enter(&mut self, from: u64) {
+        *self.positions.entry(from).or_default() += 1;
+    }
+
+    fn leave(&mut self, from: u64) {
+        if let Some(count) = self.positions.get_mut(&from) {
+            *count -= 1;
+            if *count == 0 {
+                self.positions.remove(&from);
+            }
+        }
+    }
+
+    /// Gives back what all readers have passed.
+    fn give_back(&mut self, place: &Place) {
+        let Some(overflow) = &mut self.overflow else { return };
+        let needed_from = self.positions.keys().next().copied().unwrap_or(u64::MAX);
+        let (memory, geometry) = (&place.store.memory, place.store.geometry);
+        loop {
+            let record = place.head();
+            if !record.has(HAS_NEXT) {
+                break;
+            }
+            let link = geometry.byte(place.record + record.units()) - LINK_BYTES;
+            let extent = memory.load(link) as u32;
+            let head = Head(memory.load(geometry.byte(extent)));
+            let extent_end = geometry.byte(extent + head.units());
+            let end = if head.has(HAS_NEXT) {
+                overflow.extent_from + (extent_end - geometry.byte(extent) - EXTENT_HEADER_BYTES - LINK_BYTES)
+            } else {
+                overflow.stored_bytes
+            };
+            if end > needed_from {
+                break;
+            }
+            // Out of the chain before it is free: whoever frees the rest follows the links.
+            if head.has(HAS_NEXT) {
+                memory.store(link, memory.load(extent_end - LINK_BYTES));
+            } else {
+                memory.update(place.at(0), |head| head & !HAS_NEXT);
+            }
+            place.store.free(extent, record);
+            overflow.extent_from = end;
+        }
+        while let Some((from, piece)) = overflow.pieces.front() {
+            if from + piece.len() as u64 > needed_from {
+                break;
+            }
+            overflow.queued_bytes -= piece.len() + PIECE_OVERHEAD_BYTES;
+            overflow.pieces.pop_front();
+        }
+    }
+}
+
+impl Readership {
+    /// A reader comes, who needs the body from its beginning; `false` when that may be gone already.
+    pub(crate) fn join(&self) -> bool {
+        let mut readers = self.inner.lock();
+        let may_join = readers.overflow.is_none();
+        if may_join {
+            readers.enter(0);
+        }
+        may_join
+    }
+
+    /// How many read.
+    pub(crate) fn count(&self) -> usize {
+        self.inner.lock().positions.values().map(|count| *count as usize).sum()
+    }
+
+    /// A reader that needed the body from `from` on needs it from `to` on; `None` = not at all.
+    pub(crate) fn advance(&self, place: &Place, from: u64, to: Option<u64>) {
+        let mut readers = self.inner.lock();
+        if let Some(to) = to {
+            readers.enter(to);
+        }
+        readers.leave(from);
+        readers.give_back(place);
+        drop(readers);
+        self.writable.notify_one();
+    }
+
+    /// From now on the body passes by; `stored_bytes` of it are in the arena, those before `extent_from` in the record's own
+    /// block. Returns how many read.
+    pub(crate) fn overflow(&self, place: &Place, extent_from: u64, stored_bytes: u64, in_flight_bytes: usize) -> usize {
+        let mut readers = self.inner.lock();
+        // Before anything is given back, so that a kill leaves nothing of it.
+        place.set_bits(REMOVED | OVERFLOWED);
+        readers.overflow = Some(Overflow {
+            stored_bytes,
+            extent_from,
+            pieces: VecDeque::new(),
+            queued_bytes: 0,
+            in_flight_bytes: in_flight_bytes.max(1),
+            total_bytes: stored_bytes,
+        });
+        readers.give_back(place);
+        readers.positions.values().map(|count| *count as usize).sum()
+    }
+
+    /// Bytes of the body so far.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.inner.lock().overflow.as_ref().map_or(0, |overflow| overflow.total_bytes)
+    }
+
+    /// Adds as many bytes as there is room for; returns how many.
+    ///
+    /// # Errors
+    /// `Abandoned` when nobody reads any more.
+    fn push(&self, bytes: &[u8]) -> Result<usize, AppendError> {
+        let mut readers = self.inner.lock();
+        if readers.positions.is_empty() {
+            return Err(AppendError::Abandoned);
+        }
+        let Some(overflow) = &mut readers.overflow else { return Err(AppendError::Abandoned) };
+        // An empty queue always has room for something, however short it is.
+        let taken = if overflow.pieces.is_empty() { 0 } else { overflow.queued_bytes + PIECE_OVERHEAD_BYTES };
+        let len = bytes.len().min(overflow.in_flight_bytes.saturating_sub(taken));
+        if len > 0 {
+            overflow.pieces.push_back((overflow.total_bytes, Arc::from(&bytes[..len])));
+            overflow.queued_bytes += len + PIECE_OVERHEAD_BYTES;
+            overflow.total_bytes += len as u64;
+        }
+        Ok(len)
+    }
+
+    /// Adds bytes, waiting while the slowest reader is too far behind. One writer at a time. `changed` is told of every piece.
+    ///
+    /// # Errors
+    /// `Abandoned` when nobody reads any more.
+    pub(crate) async fn append(&self, mut bytes: &[u8], changed: &Notify) -> Result<(), AppendError> {
+        loop {
+            let len = self.push(bytes)?;
+            if len > 0 {
+                changed.notify_waiters();
+            }
+            bytes = &bytes[len..];
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            // One writer: a permit left by a reader before this await is not lost.
+            self.writable.notified().await;
+        }
+    }
+
+    /// The piece in which the byte `offset` is, with where it begins, for a reader that needed the body from `from` on and
+    /// from the end of that piece on when it asks again. `None` when it has not come yet.
+    pub(crate) fn take(&self, place: &Place, from: u64, offset: u64) -> Option<(u64, Arc<[u8]>)> {
+        let mut readers = self.inner.lock();
+        let pieces = &readers.overflow.as_ref()?.pieces;
+        let at = pieces.partition_point(|(begin, _)| *begin <= offset).checked_sub(1)?;
+        let (begin, piece) = pieces.get(at)?;
+        let end = begin + piece.len() as u64;
+        if offset >= end {
+            return None;
+        }
+        let found = (*begin, Arc::clone(piece));
+        readers.enter(end);
+        readers.leave(from);
+        readers.give_back(place);
+        drop(readers);
+        self.writable.notify_one();
+        Some(found)
+    }
+}
