@@ -28,6 +28,7 @@ mod memory;
 mod memory_files;
 mod parameter_text;
 mod platform;
+mod recovery;
 mod report;
 mod start;
 mod state;

@@ -11,6 +11,7 @@
 //! Invariant: one task reaps each process, and it alone reports the end.
 
 use crate::link::{Link, LinkError};
+use crate::recovery::SetAside;
 use crate::report::Level;
 use crate::state::{ChildState, Count, Manager, Worker, now};
 use crate::vcl_table::Kind;
@@ -23,13 +24,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use surface::limits::RECOVERY_FAILURES_MAX;
 use surface::parameter::debug;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use worker::control::{Configuration, ListenerConfiguration, Reply, Request, StorageConfiguration};
+use worker::control::{Configuration, ListenerConfiguration, Reply, Request, Step, StorageConfiguration};
 
 use crate::arguments::jail::Jail;
 
@@ -51,26 +53,76 @@ const SAID_BYTES_MAX: u64 = 8192;
 /// # Errors
 /// Why there is none, for whoever asked; the state is `Stopped` then.
 pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
-    manager.state.set(ChildState::Starting);
-    match launch(manager).await {
-        Ok(()) => {
-            manager.state.set(ChildState::Running);
-            manager.reporter.say_plain("Child launched OK");
-            Ok(())
+    loop {
+        let Err(failure) = attempt(manager).await else { return Ok(()) };
+        // What cannot be taken over is set aside sooner or later, so this ends.
+        if hold_against_storage(manager, &failure) && !manager.ending.get() {
+            manager.say(Level::Error, failure.text);
+            continue;
         }
-        Err(text) => {
-            if let Some(worker) = manager.worker() {
-                dismiss(manager, &worker).await;
-            }
-            manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
-            manager.state.set(ChildState::Stopped);
-            Err(text)
-        }
+        manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
+        manager.state.set(ChildState::Stopped);
+        return Err(failure.text);
     }
 }
 
-async fn launch(manager: &Rc<Manager>) -> Result<(), String> {
-    let worker = spawn(manager).map_err(|error| format!("Could not start the worker: {error}"))?;
+/// Why a worker did not come to serve.
+struct Failure {
+    text: String,
+    /// What it was doing when its configuration failed by its own fault.
+    step: Option<Step>,
+}
+
+/// One try to start a worker. After a failure no worker is left, and the state is the caller's to set.
+async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
+    manager.state.set(ChildState::Starting);
+    manager.last_end.set(None);
+    let Err(mut failure) = launch(manager).await else {
+        manager.state.set(ChildState::Running);
+        manager.failures.borrow_mut().forget();
+        manager.reporter.say_plain("Child launched OK");
+        return Ok(());
+    };
+    // A worker that still hears us, or that hangs, gets its end from us; of any other the signal tells.
+    let is_ours = manager.worker().is_some_and(|worker| !*worker.gone.borrow());
+    if let Some(worker) = manager.worker() {
+        dismiss(manager, &worker).await;
+    }
+    let signal = manager.last_end.get().and_then(|end| end.signal());
+    let killed = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
+    if killed.contains(&signal) && !is_ours {
+        failure.step = None;
+    }
+    Err(failure)
+}
+
+/// Counts a failure to take over what is stored, and sets it aside when that was once too often. Says whether the failure
+/// was one of those.
+fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
+    let Some(step) = failure.step.filter(|step| *step != Step::Surroundings) else { return false };
+    let Some(set_aside) = manager.failures.borrow_mut().count(step) else { return true };
+    let what = match set_aside {
+        SetAside::Storage(place) => {
+            let name = manager.arguments.storages.cache.get(place).map_or("", |storage| storage.name.as_str());
+            format!("Storage {name} could not be taken over {RECOVERY_FAILURES_MAX} times: it begins empty")
+        }
+        SetAside::All if step == Step::Bans => {
+            format!("The bans could not be read {RECOVERY_FAILURES_MAX} times: all storages begin empty")
+        }
+        SetAside::All => {
+            format!("What is stored could not be taken over {RECOVERY_FAILURES_MAX} times: all storages begin empty")
+        }
+    };
+    match set_aside.carry_out(&mut manager.memory.borrow_mut()) {
+        Ok(()) => manager.say(Level::Error, what),
+        Err(error) => manager.say(Level::Error, format!("{what}, but no memory can be had for that: {error}")),
+    }
+    true
+}
+
+async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
+    let other = |text: String| Failure { text, step: None };
+    let worker = spawn(manager).map_err(|error| other(format!("Could not start the worker: {error}")))?;
     let pid = worker.pid;
     manager.count(Count::ChildStart);
     manager.say(Level::Debug, format!("Child ({pid}) Started"));
@@ -79,19 +131,20 @@ async fn launch(manager: &Rc<Manager>) -> Result<(), String> {
         reply.map_err(|error| format!("Child ({pid}) {}", link_text(error)))
     };
     let configuration = configuration(manager);
-    let reply = ask(Request::Configure(Box::new(configuration))).await?;
+    let of_configuration = |text: String| Failure { text, step: Some(worker.link.step()) };
+    let reply = ask(Request::Configure(Box::new(configuration))).await.map_err(of_configuration)?;
     if reply.status != 200 {
-        return Err(format!("Child ({pid}) refused its configuration:\n{}", reply.body));
+        return Err(of_configuration(format!("Child ({pid}) refused its configuration:\n{}", reply.body)));
     }
     for request in vcl_requests(manager) {
-        let reply = ask(request).await?;
+        let reply = ask(request).await.map_err(other)?;
         if reply.status != 200 {
-            return Err(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body));
+            return Err(other(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body)));
         }
     }
-    let reply = ask(Request::Start).await?;
+    let reply = ask(Request::Start).await.map_err(other)?;
     if reply.status != 200 {
-        return Err(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body));
+        return Err(other(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body)));
     }
     Ok(())
 }
@@ -250,6 +303,7 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     for output in outputs.into_iter().flatten() {
         let _ = tokio::time::timeout(Duration::from_millis(500), output).await;
     }
+    manager.last_end.set(status.as_ref().ok().copied());
     match status {
         Ok(status) => obituary(&manager, worker.pid, status),
         Err(error) => manager.say(Level::Error, format!("Child ({}) could not be waited for: {error}", worker.pid)),
@@ -294,30 +348,12 @@ async fn restart(manager: &Rc<Manager>) {
         if manager.state.get() != ChildState::Died || manager.ending.get() {
             return;
         }
-        match start_after_death(manager).await {
-            Ok(()) => return,
-            Err(text) => manager.say(Level::Error, text),
-        }
+        let Err(failure) = attempt(manager).await else { return };
+        // Not `Stopped`, and the sockets stay open: there will be another try.
+        manager.state.set(ChildState::Died);
+        manager.say(Level::Error, &failure.text);
+        hold_against_storage(manager, &failure);
         manager.short_lives.set(manager.short_lives.get().saturating_add(1));
-    }
-}
-
-/// As [`start`], but a failure leaves the state `Died` and the sockets listening: there will be another try.
-async fn start_after_death(manager: &Rc<Manager>) -> Result<(), String> {
-    manager.state.set(ChildState::Starting);
-    match launch(manager).await {
-        Ok(()) => {
-            manager.state.set(ChildState::Running);
-            manager.reporter.say_plain("Child launched OK");
-            Ok(())
-        }
-        Err(text) => {
-            if let Some(worker) = manager.worker() {
-                dismiss(manager, &worker).await;
-            }
-            manager.state.set(ChildState::Died);
-            Err(text)
-        }
     }
 }
 

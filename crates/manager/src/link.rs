@@ -3,10 +3,12 @@
 //! Owner of the stream: one task. When a reply is late or broken the connection is given up, since the next reply could
 //! not be told from the late one; whoever waits gets [`LinkError`].
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
-use worker::control::{self, Reply, Request};
+use worker::control::{self, Reply, Request, Said, Step};
 
 /// Why there is no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,10 @@ pub enum LinkError {
 
 /// A handle to the connection; clones share it.
 #[derive(Clone, Debug)]
-pub struct Link(mpsc::UnboundedSender<Question>);
+pub struct Link {
+    questions: mpsc::UnboundedSender<Question>,
+    step: Rc<Cell<Step>>,
+}
 
 #[derive(Debug)]
 struct Question {
@@ -33,25 +38,32 @@ impl Link {
     #[must_use]
     pub fn new(stream: UnixStream) -> Link {
         let (sender, receiver) = mpsc::unbounded_channel();
-        tokio::task::spawn_local(converse(stream, receiver));
-        Link(sender)
+        let step = Rc::new(Cell::new(Step::Surroundings));
+        tokio::task::spawn_local(converse(stream, receiver, step.clone()));
+        Link { questions: sender, step }
     }
 
-    /// Sends a request and waits for its reply, up to `patience` from when its turn comes.
+    /// What the worker was about to do when it last said so.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.step.get()
+    }
+
+    /// Sends a request and waits for its reply, up to `patience` from when its turn comes, or from the last step that the
+    /// worker has made since.
     ///
     /// # Errors
     /// See [`LinkError`].
     pub async fn ask(&self, request: Request, patience: Duration) -> Result<Reply, LinkError> {
         let (answer, reply) = oneshot::channel();
-        self.0.send(Question { request, patience, answer }).map_err(|_| LinkError::Closed)?;
+        self.questions.send(Question { request, patience, answer }).map_err(|_| LinkError::Closed)?;
         reply.await.unwrap_or(Err(LinkError::Closed))
     }
 }
 
-async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver<Question>) {
+async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver<Question>, step: Rc<Cell<Step>>) {
     while let Some(question) = questions.recv().await {
-        let result = tokio::time::timeout(question.patience, exchange(&mut stream, &question.request)).await;
-        let result = result.unwrap_or(Err(LinkError::Late));
+        let result = exchange(&mut stream, &question, &step).await;
         let broken = result.is_err();
         // The one who asked may have gone away; the reply was read all the same.
         let _ = question.answer.send(result);
@@ -61,9 +73,17 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
     }
 }
 
-async fn exchange(stream: &mut UnixStream, request: &Request) -> Result<Reply, LinkError> {
-    control::send(stream, request).await.map_err(|_| LinkError::Closed)?;
-    control::receive(stream).await.ok().flatten().ok_or(LinkError::Closed)
+async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step>) -> Result<Reply, LinkError> {
+    let sent = tokio::time::timeout(question.patience, control::send(stream, &question.request)).await;
+    sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
+    loop {
+        let said = tokio::time::timeout(question.patience, control::receive(stream)).await;
+        match said.map_err(|_| LinkError::Late)?.ok().flatten() {
+            Some(Said::Step(next)) => step.set(next),
+            Some(Said::Reply(reply)) => return Ok(reply),
+            None => return Err(LinkError::Closed),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +104,8 @@ mod tests {
             let worker = async {
                 for number in 0..2u8 {
                     assert_eq!(control::receive::<Request>(&mut theirs).await.unwrap(), Some(Request::Ping));
-                    control::send(&mut theirs, &Reply::ok(number.to_string())).await.unwrap();
+                    let reply = Said::Reply(Reply::ok(number.to_string()));
+                    control::send(&mut theirs, &reply).await.unwrap();
                 }
             };
             let patience = Duration::from_secs(5);
@@ -101,6 +122,23 @@ mod tests {
             let link = Link::new(ours);
             assert_eq!(link.ask(Request::Ping, Duration::from_secs(5)).await, Err(LinkError::Late));
             assert_eq!(link.ask(Request::Ping, Duration::from_secs(5)).await, Err(LinkError::Closed));
+        });
+    }
+
+    #[test]
+    fn a_worker_that_gets_on_is_waited_for_and_what_it_did_last_is_known() {
+        run(async {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let link = Link::new(ours);
+            let worker = async {
+                for step in [Step::Storage(0), Step::Storage(1), Step::Bans, Step::Index] {
+                    tokio::time::sleep(Duration::from_secs(4)).await;
+                    control::send(&mut theirs, &Said::Step(step)).await.unwrap();
+                }
+                drop(theirs);
+            };
+            let (reply, ()) = tokio::join!(link.ask(Request::Ping, Duration::from_secs(5)), worker);
+            assert_eq!((reply, link.step()), (Err(LinkError::Closed), Step::Index));
         });
     }
 

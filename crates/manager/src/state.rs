@@ -9,12 +9,14 @@ use crate::directory::WorkDirectory;
 use crate::link::Link;
 use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
+use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
 use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use surface::counter::MGT;
 use surface::parameter::{Parameters, debug};
@@ -110,6 +112,10 @@ pub struct Manager {
     pub worker: RefCell<Option<Worker>>,
     /// Held by whatever changes the worker or the VCLs.
     pub changes: Mutex<()>,
+    /// How the last worker ended.
+    pub last_end: Cell<Option<ExitStatus>>,
+    /// Starts that failed on what is stored.
+    pub failures: RefCell<Failures>,
     /// How many workers in a row died young.
     pub short_lives: Cell<u32>,
     /// A worker was stopped, so that the next start is not the first.
@@ -168,6 +174,8 @@ impl Manager {
             state: Cell::new(ChildState::Stopped),
             worker: RefCell::new(None),
             changes: Mutex::new(()),
+            last_end: Cell::new(None),
+            failures: RefCell::default(),
             short_lives: Cell::new(0),
             was_stopped: Cell::new(false),
             exit_status: Cell::new(0),

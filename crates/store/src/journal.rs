@@ -5,9 +5,9 @@
 //! entry  length (32) | crc32 of all that follows (32) | sequence (64) | bytes | zeros to a multiple of eight
 //! ```
 //!
-//! Entries are written through the descriptor, one `write` each. A torn last entry fails its checksum and is cut off when
-//! the file is opened. Old entries go by moving the first-entry offset, one aligned word, and giving the file's blocks back:
-//! the offsets only grow, the memory does not. *Lock*: one mutex, held over the write. Next file: none.
+//! Entries are written through the descriptor, one `write` each. A torn last entry ends with the file and is cut off when
+//! the file is opened; anything else that is wrong is damage. Old entries go by moving the first-entry offset, one aligned
+//! word, and giving the file's blocks back: the offsets only grow, the memory does not. *Lock*: one mutex, held over the write. Next file: none.
 
 use crate::memory::{PAGE_BYTES, memory_file, punch_hole};
 use parking_lot::Mutex;
@@ -51,7 +51,10 @@ fn checksum(sequence: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The entry at `at` and the offset behind it; `None` where no whole entry is.
+/// The entry at `at` and the offset behind it; `None` where the file ends before an entry does, as a kill leaves it.
+///
+/// # Errors
+/// Reading failed; `InvalidData` where something lies that no `append` wrote, whole or in part.
 fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, Vec<u8>, u64)>> {
     if file_bytes.saturating_sub(at) < ENTRY_HEADER_BYTES {
         return Ok(None);
@@ -61,15 +64,22 @@ fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, 
     let [a, b, c, d, e, f, g, h, sequence @ ..] = header;
     let len = u32::from_le_bytes([a, b, c, d]) as usize;
     let sequence = u64::from_le_bytes(sequence);
-    if len > ENTRY_BYTES_MAX || sequence == 0 || file_bytes - at - ENTRY_HEADER_BYTES < len as u64 {
+    if len > ENTRY_BYTES_MAX || sequence == 0 {
+        return Err(damaged());
+    }
+    if file_bytes - at - ENTRY_HEADER_BYTES < len as u64 {
         return Ok(None);
     }
     let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, at + ENTRY_HEADER_BYTES)?;
     if checksum(sequence, &bytes) != u32::from_le_bytes([e, f, g, h]) {
-        return Ok(None);
+        return Err(damaged());
     }
     Ok(Some((sequence, bytes, at + ENTRY_HEADER_BYTES + (len as u64).next_multiple_of(8))))
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal")
 }
 
 impl Journal {
@@ -84,7 +94,8 @@ impl Journal {
     /// Opens (or formats, when empty) a journal. A torn last entry is dropped.
     ///
     /// # Errors
-    /// Reading or writing failed; `InvalidData` when the file holds something else.
+    /// Reading or writing failed; `InvalidData` when the file holds something else, or an entry is damaged: what it and those
+    /// behind it banned is not known any more, so that to go on without them would bring it back.
     pub fn open(file: OwnedFd) -> io::Result<Journal> {
         let file = File::from(file);
         let mut file_bytes = file.metadata()?.len();
@@ -102,12 +113,12 @@ impl Journal {
         let mut end = read_u64(&file, START_AT)?;
         let mut next_sequence = read_u64(&file, FLOOR_AT)?.max(1);
         if !(HEADER_BYTES..=file_bytes).contains(&end) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal"));
+            return Err(damaged());
         }
         let (mut entries, mut previous) = (VecDeque::new(), 0);
         while let Some((sequence, _, behind)) = read_entry(&file, end, file_bytes)? {
             if sequence <= previous {
-                break;
+                return Err(damaged());
             }
             entries.push_back((sequence, end));
             previous = sequence;
@@ -159,8 +170,7 @@ impl Journal {
         let state = self.state.lock();
         let mut found = Vec::with_capacity(state.entries.len());
         for &(sequence, at) in &state.entries {
-            let (_, bytes, _) = read_entry(&self.file, at, state.end)?
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "damaged ban journal"))?;
+            let (_, bytes, _) = read_entry(&self.file, at, state.end)?.ok_or_else(damaged)?;
             found.push((sequence, bytes));
         }
         Ok(found)
@@ -271,6 +281,27 @@ mod tests {
         let again = Journal::open(journal.file.try_clone().unwrap().into());
         assert_eq!(again.err().unwrap().kind(), io::ErrorKind::InvalidData);
         assert_eq!(journal.file.metadata().unwrap().len(), HEADER_BYTES, "the file is left alone");
+    }
+
+    #[test]
+    fn damage_is_no_torn_entry_and_nothing_is_cut_off() {
+        let journal = Journal::in_memory().unwrap();
+        for text in [b"first", b"other", b"third"] {
+            journal.append(text).unwrap();
+        }
+        let bytes = journal.file.metadata().unwrap().len();
+        // The text, the length and the number of the second of three entries, which take 24 bytes each.
+        for (at, damage) in [(16, &b"X"[..]), (0, &[0xff; 4]), (8, &[0; 8]), (8, &[1])] {
+            let at = HEADER_BYTES + 24 + at;
+            let mut whole = vec![0; damage.len()];
+            journal.file.read_exact_at(&mut whole, at).unwrap();
+            journal.file.write_all_at(damage, at).unwrap();
+            let again = Journal::open(journal.file.try_clone().unwrap().into());
+            assert_eq!(again.err().unwrap().kind(), io::ErrorKind::InvalidData, "{at}");
+            assert_eq!(journal.file.metadata().unwrap().len(), bytes, "the file is left alone");
+            journal.file.write_all_at(&whole, at).unwrap();
+        }
+        assert_eq!(reopened(&journal).entries().unwrap().len(), 3);
     }
 
     #[test]

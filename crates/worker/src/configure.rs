@@ -1,7 +1,7 @@
 //! From the manager's configuration to a worker that is ready to accept: rights given up, shared memory written, cache
 //! adopted, event loops running.
 
-use crate::control::{Configuration, ListenerConfiguration, Reply, StorageConfiguration};
+use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
 use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
 use crate::panic_text;
 use crate::statistics::Statistics;
@@ -77,13 +77,22 @@ fn log_configuration(parameters: &Parameters) -> LogConfiguration {
     }
 }
 
+/// What could not be taken over; `say` is told before that the content is not to blame, unless it is.
+fn refused(say: &dyn Fn(Step), what: &str, error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::InvalidData {
+        say(Step::Surroundings);
+    }
+    format!("{what}: {error}")
+}
+
 /// Opens every storage; what survived in them comes together.
-fn open_storages(storages: &[StorageConfiguration]) -> Result<(Vec<Store>, Recovered), String> {
+fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Result<(Vec<Store>, Recovered), String> {
     let (mut stores, mut all) = (Vec::with_capacity(storages.len()), Recovered::default());
-    for storage in storages {
+    for (place, storage) in storages.iter().enumerate() {
+        say(Step::Storage(place));
         let opened =
             inherited(storage.descriptor).and_then(|arena| Store::open(arena, &storage.name, storage.limit_bytes));
-        let (store, recovered) = opened.map_err(|error| format!("storage {}: {error}", storage.name))?;
+        let (store, recovered) = opened.map_err(|error| refused(say, &format!("storage {}", storage.name), &error))?;
         stores.push(store);
         all.objects.extend(recovered.objects);
         all.torn += recovered.torn;
@@ -91,8 +100,8 @@ fn open_storages(storages: &[StorageConfiguration]) -> Result<(Vec<Store>, Recov
     Ok((stores, all))
 }
 
-/// Does all that comes before loading VCL.
-pub fn configure(configuration: Configuration) -> Result<Worker, String> {
+/// Does all that comes before loading VCL; `step` is told what comes next, before it comes.
+pub fn configure(configuration: Configuration, step: &dyn Fn(Step)) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let identity = configuration.identity.clone();
     let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
@@ -114,10 +123,12 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     let vsm = VsmWriter::create(&directory).map_err(|e| say(&directory.display().to_string(), &e))?;
     let ring = LogRing::publish(&vsm, parameters.vsl_space as usize).map_err(|e| say("log segment", &e))?;
     ring.configure(&log_configuration(&parameters));
-    let (stores, recovered) = open_storages(&configuration.storages)?;
-    let journal = inherited(configuration.journal_descriptor).map_err(|e| say("ban journal", &e))?;
-    let journal = Journal::open(journal).map_err(|e| say("ban journal", &e))?;
-    let cache = Cache::new(stores, journal, now).map_err(|e| say("cache", &e))?;
+    let (stores, recovered) = open_storages(&configuration.storages, step)?;
+    step(Step::Bans);
+    let journal = inherited(configuration.journal_descriptor).map_err(|e| refused(step, "ban journal", &e))?;
+    let journal = Journal::open(journal).map_err(|e| refused(step, "ban journal", &e))?;
+    let cache = Cache::new(stores, journal, now).map_err(|e| refused(step, "ban journal", &e))?;
+    step(Step::Index);
     cache.store().set_transient_limit(configuration.transient_limit_bytes);
     cache.configure(&parameters);
     let of_log = ring.clone();
@@ -127,6 +138,7 @@ pub fn configure(configuration: Configuration) -> Result<Worker, String> {
     if kept + torn > 0 {
         println!("Storage: {kept} objects kept, {torn} incomplete ones dropped");
     }
+    step(Step::Surroundings);
     let storages = Storages::of(cache.stores());
     let statistics =
         Statistics::publish(&vsm, &storages, configuration.event_loops.max(1), now).map_err(|e| say("counters", &e))?;

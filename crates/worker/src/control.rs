@@ -1,8 +1,9 @@
 //! What the manager and the worker say to each other over their socket pair.
 //!
 //! The manager starts `copal worker --control FD`; the first message is [`Request::Configure`], which names the other
-//! inherited descriptors. Every request gets exactly one [`Reply`], in order. A frame is a little-endian `u32` length and
-//! that many bytes of postcard. The worker never compiles VCL: it gets programs, and verifies them.
+//! inherited descriptors. Every request gets exactly one [`Reply`], in order; while the first one is worked on, any number of
+//! [`Step`]s come before it. A frame is a little-endian `u32` length and that many bytes of postcard. The worker never compiles
+//! VCL: it gets programs, and verifies them.
 //!
 //! Invariant: neither side trusts a length beyond [`FRAME_BYTES_MAX`].
 
@@ -161,16 +162,51 @@ impl Reply {
     }
 }
 
+/// What a worker is about to do while it configures itself, so that the manager knows what one that did not survive it was
+/// doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Something that no content of a storage has to do with.
+    Surroundings,
+    /// It takes over the arena of the storage at that place.
+    Storage(usize),
+    /// It reads the journal of bans.
+    Bans,
+    /// It builds the index of what was found in all storages.
+    Index,
+}
+
+/// Whatever a worker says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Said {
+    /// It gets on with its configuration.
+    Step(Step),
+    /// The answer to a request.
+    Reply(Reply),
+}
+
+/// Sends a [`Step`] from code that does not wait: the frame is so small that an empty socket takes it at once.
+///
+/// # Errors
+/// When the other side is gone.
+pub fn send_step(mut stream: &std::os::unix::net::UnixStream, step: Step) -> io::Result<()> {
+    std::io::Write::write_all(&mut stream, &frame(&Said::Step(step))?)
+}
+
+fn frame<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    let body = postcard::to_stdvec(message).map_err(io::Error::other)?;
+    let mut frame = Vec::with_capacity(body.len() + 4);
+    frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&body);
+    Ok(frame)
+}
+
 /// Sends one frame.
 ///
 /// # Errors
 /// When the other side is gone.
 pub async fn send<T: Serialize>(stream: &mut (impl AsyncWrite + Unpin), message: &T) -> io::Result<()> {
-    let body = postcard::to_stdvec(message).map_err(io::Error::other)?;
-    let mut frame = Vec::with_capacity(body.len() + 4);
-    frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&body);
-    stream.write_all(&frame).await?;
+    stream.write_all(&frame(message)?).await?;
     stream.flush().await
 }
 

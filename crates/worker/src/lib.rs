@@ -20,7 +20,7 @@ mod panic_text;
 mod statistics;
 mod vcl_control;
 
-use control::{Reply, Request};
+use control::{Reply, Request, Said};
 use std::rc::Rc;
 use tokio::net::UnixStream;
 
@@ -59,19 +59,21 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
         .map_err(|error| format!("control descriptor {control_descriptor}: {error}"))?;
     let socket = std::os::unix::net::UnixStream::from(descriptor);
     socket.set_nonblocking(true).map_err(|error| format!("control socket: {error}"))?;
+    let steps = socket.try_clone().map_err(|error| format!("control socket: {error}"))?;
     let mut socket = UnixStream::from_std(socket).map_err(|error| format!("control socket: {error}"))?;
     let first = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
     let Some(Request::Configure(configuration)) = first else {
         return Err("the manager did not begin with a configuration".into());
     };
-    let worker = match configure::configure(*configuration) {
+    // Without a manager that hears it there is nobody to configure for; the first reply will find that out.
+    let worker = match configure::configure(*configuration, &|step| drop(control::send_step(&steps, step))) {
         Ok(worker) => Rc::new(worker),
         Err(message) => {
-            let _ = control::send(&mut socket, &Reply::status(300, message.clone())).await;
+            let _ = control::send(&mut socket, &Said::Reply(Reply::status(300, message.clone()))).await;
             return Err(message);
         }
     };
-    control::send(&mut socket, &Reply::ok("")).await.map_err(|error| format!("control: {error}"))?;
+    control::send(&mut socket, &Said::Reply(Reply::ok(""))).await.map_err(|error| format!("control: {error}"))?;
     housekeeping::start(&worker);
     loop {
         let request = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
@@ -82,7 +84,7 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
         log_command(&worker, "Rd", &describe(&request));
         let reply = answer(&worker, request).await;
         log_command(&worker, "Wr", &format!("{} {} {}", reply.status, reply.body.len(), reply.body));
-        control::send(&mut socket, &reply).await.map_err(|error| format!("control: {error}"))?;
+        control::send(&mut socket, &Said::Reply(reply)).await.map_err(|error| format!("control: {error}"))?;
         if is_stop {
             return Ok(());
         }

@@ -16,6 +16,7 @@ mod processes;
 mod same_records;
 mod screens;
 mod scripts;
+mod starts;
 mod stock_tools;
 mod surroundings;
 mod vcls;
