@@ -56,9 +56,10 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Where a request is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Step {
     /// The head is parsed: what HTTP itself demands (Expect, Connection).
+    #[default]
     Accept,
     /// vcl_recv.
     Receive,
@@ -201,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     #[cold]
     fn log_step(&mut self, step: Step) {
         let task = &self.request.task;
-        let (vxid, session, step) = (task.vxid, self.session.vxid, step.debug_name());
+        let (vxid, session, step) = (task.life.vxid, self.session.vxid, step.debug_name());
         let vcl = self.request.vcl.as_ref().map_or("-", |vcl| vcl.name.as_str());
         let record = format_args!("vxid {vxid} STP_Req Step {step} sp {session} vcl {vcl}");
         self.request.log.record_fmt(Tag::Debug, record);
@@ -209,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Has the session close after this request. The first reason counts, except that a fault weighs more than a wish.
     fn close(&mut self, reason: CloseReason) {
-        let close = &mut self.request.task.close;
+        let close = &mut self.request.task.life.close;
         let is_wish = matches!(
             close,
             None | Some(
@@ -223,7 +224,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Has the request go on to a synthetic response; an empty reason means the standard phrase.
     fn synthesise(&mut self, status: u16, reason: &[u8]) -> Step {
-        self.request.task.error_status = status;
+        self.request.task.life.error_status = status;
         self.request.task.error_reason.clear();
         self.request.task.error_reason.extend_from_slice(reason);
         Step::Synth

@@ -206,7 +206,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
             match parsed {
                 Ok(consumed) => {
                     request.consume(consumed);
-                    request.task.account.request_head = consumed as u64;
+                    request.task.life.account.request_head = consumed as u64;
                     run_parsed(context, session, connection, &mut request).await;
                 }
                 Err(error) => refuse(context, session, connection, &mut request, Some(&error)).await,
@@ -218,7 +218,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
             return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
         }
         drop(work);
-        if let Some(reason) = request.task.close {
+        if let Some(reason) = request.task.life.close {
             context.requests.put(request);
             return SessionEnd { reason, is_by_request: true };
         }
@@ -226,8 +226,7 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin>(
             context.requests.put(request);
         } else {
             context.count(Main::SessReadahead);
-            request.compact();
-            request.task.clear();
+            request.clear();
             held = Some(request);
         }
     }
@@ -286,8 +285,8 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     };
     // A request lives under the parameters of the moment its first bytes came.
     let settings = Settings::from(&**context.engine.parameters.load());
-    request.task.started = now;
-    request.task.received_at = now;
+    request.task.life.started = now;
+    request.task.life.received_at = now;
     request.task.settings = settings;
     let limits = HeadLimits {
         total_bytes: settings.http_req_size,
@@ -314,7 +313,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         seen = request.received.len();
         let room = limits.total_bytes - seen;
         match connection.receive(&mut request.received, room.min(READ_BYTES), due).await {
-            Ok(_) => request.task.received_at = session.now(context),
+            Ok(_) => request.task.life.received_at = session.now(context),
             Err(error) => {
                 let is_blank = request.received.iter().all(u8::is_ascii_whitespace);
                 let reason = match error {
@@ -354,16 +353,16 @@ fn begin(context: &Loop, session: &mut Session, request: &mut Request) {
     session.is_under_label = false;
     let mut number = itoa::Buffer::new();
     let task = &mut request.task;
-    task.vxid = vxid;
-    task.previous = task.received_at;
+    task.life.vxid = vxid;
+    task.life.previous = task.life.received_at;
     let mut link = [0; 32];
     let link = joined(&mut link, &[b"req ", number.format(vxid).as_bytes(), b" rxreq"]);
     context.engine.ring.write(Tag::Link, LogId::client(session.vxid), link);
     let log = &mut request.log;
-    log.start(LogId::client(vxid), task.started);
+    log.start(LogId::client(vxid), task.life.started);
     log.record_parts(Tag::Begin, &[b"req ", number.format(session.vxid).as_bytes(), b" rxreq"]);
-    log.timestamp("Start", task.started);
-    log.timestamp("Req", task.received_at);
+    log.timestamp("Start", task.life.started);
+    log.timestamp("Req", task.life.received_at);
 }
 
 fn joined<'a>(room: &'a mut [u8; 32], parts: &[&[u8]]) -> &'a [u8] {
@@ -384,7 +383,7 @@ async fn run_parsed<S: AsyncRead + AsyncWrite + Unpin>(
     request: &mut Request,
 ) {
     match request_body_length(&request.task.request) {
-        Ok(length) => request.task.body = ClientBody::announced(length),
+        Ok(length) => request.task.life.body = ClientBody::announced(length),
         // Refused as well, but with its own record after the headers: see Receive.
         Err(FramingError::SeveralLengths) => {}
         Err(_) => return refuse(context, session, connection, request, None).await,
@@ -424,9 +423,9 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
         request.log.record(Tag::BogoHeader, text.as_bytes());
     }
     request.log.record(Tag::HttpGarbage, &request.received);
-    request.task.account.request_head = request.received.len() as u64;
+    request.task.life.account.request_head = request.received.len() as u64;
     context.count(Main::ClientReq400);
-    request.task.close = Some(CloseReason::RxJunk);
+    request.task.life.close = Some(CloseReason::RxJunk);
     let mut run = Run { context, session, connection, request };
     run.why(Reason::BadRequest, b"");
     run.send_minimal(400).await;
@@ -445,8 +444,8 @@ async fn bury<S: AsyncRead + AsyncWrite + Unpin>(
     context.engine.panics.tell(panic);
     context.count(Main::ClientResp500);
     request.log.record_parts(Tag::Error, &[b"Panic: ", panic.as_bytes()]);
-    let is_answered = request.task.is_answered;
-    request.task = crate::request::Task::new();
+    let is_answered = request.task.life.is_answered;
+    request.task = crate::request::Task::default();
     request.task.settings = Settings::from(&**context.engine.parameters.load());
     let mut run = Run { context, session, connection, request: &mut request };
     if !is_answered {

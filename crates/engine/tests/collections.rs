@@ -7,6 +7,7 @@ use tokio::time::sleep;
 
 mod documents;
 mod expressions;
+mod header_places;
 mod strings;
 mod throttle;
 

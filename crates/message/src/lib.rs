@@ -148,6 +148,13 @@ impl Message {
         self.buffer.len() + self.fields.len() * size_of::<Field>()
     }
 
+    /// Bytes allocated, used or not.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        let spilled = if self.fields.spilled() { self.fields.capacity() * size_of::<Field>() } else { 0 };
+        self.buffer.capacity() + spilled
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Span {
         let start = self.buffer.len() as u32;
         self.buffer.extend_from_slice(bytes);

@@ -68,3 +68,5 @@ pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
 /// How often in a row a worker may fail to take over a storage, or the journal of bans, before that begins empty.
 pub const RECOVERY_FAILURES_MAX: u32 = 3;
+/// A buffer of a request that grew beyond this is not kept for the next request, in bytes.
+pub const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;

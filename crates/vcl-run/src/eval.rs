@@ -120,6 +120,23 @@ impl Machine {
         Machine::default()
     }
 
+    /// Forgets the method that ran last. Room beyond `kept_bytes` is given back.
+    pub fn clear(&mut self, kept_bytes: usize) {
+        let Machine { stack, calls, counter, method, is_traced, room } = self;
+        stack.clear();
+        stack.shrink_to(kept_bytes / size_of::<Value>());
+        calls.clear();
+        (*counter, *method, *is_traced) = (0, None, false);
+        room.clear();
+        room.shrink_to(kept_bytes);
+    }
+
+    /// Bytes allocated, used or not.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        self.stack.capacity() * size_of::<Value>() + self.calls.capacity() * size_of::<Frame>() + self.room.capacity()
+    }
+
     /// Runs a method from its start.
     pub fn run<H: Host + ?Sized>(
         &mut self,

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use surface::limits::KEPT_BUFFER_BYTES_MAX;
 
 /// A handle to a byte string, or to "unset" (which reads as empty but is false in a test).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,10 +83,11 @@ impl Scratch {
         }
     }
 
-    /// Forgets all strings; the room is kept (up to 64 KiB of it).
+    /// Forgets all strings; the room is kept, up to [`KEPT_BUFFER_BYTES_MAX`]. The constants stay named, for the next run of
+    /// the same program: taking hold of them anew would be a write to memory that all threads share.
     pub fn clear(&mut self, limit_bytes: usize) {
         self.bytes.clear();
-        self.bytes.shrink_to(64 << 10);
+        self.bytes.shrink_to(KEPT_BUFFER_BYTES_MAX);
         self.limit_bytes = limit_bytes.min((CONSTANT - 1) as usize);
         self.overflowed = false;
         self.generation += 1;
@@ -226,6 +228,12 @@ impl Scratch {
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
+    }
+
+    /// Bytes allocated, used or not.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Bytes in use.

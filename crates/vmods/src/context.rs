@@ -96,8 +96,9 @@ pub trait VmodContext {
     /// What VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
     /// sub-request has its own.
     fn task(&mut self) -> &mut TaskState;
-    /// The head of a message; `None` where the task has none of that kind.
-    fn message(&self, http: HttpObject) -> Option<&Message>;
+    /// The head of a message, as VCL sees it at this moment; `None` where the task has none of that kind. It may be read for
+    /// this, which is why the task is changed.
+    fn message(&mut self, http: HttpObject) -> Option<&Message>;
     /// The head of a message that the task may change; `None` where it has none or may only read it (`obj`). What a VMOD
     /// changes this way leaves no log records.
     fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message>;

@@ -64,11 +64,6 @@ impl DebugState {
             notes.task_debug(format!("{what}({:#x})", address_of(&text)));
         }
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.texts.clear();
-        self.address = None;
-    }
 }
 
 /// An address for records.

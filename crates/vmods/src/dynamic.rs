@@ -171,7 +171,7 @@ fn hand_out(
 }
 
 /// The `Host` header of the request to the origin, else of the client's.
-fn host_header(context: &dyn VmodContext) -> Option<String> {
+fn host_header(context: &mut dyn VmodContext) -> Option<String> {
     [HttpObject::Bereq, HttpObject::Req].into_iter().find_map(|http| {
         let host = context.message(http)?.get("Host")?;
         (!host.is_empty()).then(|| String::from_utf8_lossy(host).into_owned())

@@ -8,7 +8,6 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
-use message::Message;
 use surface::tag::Tag;
 use surface::vcl::HttpObject;
 use vcl_run::host::{Called, Failure};
@@ -116,25 +115,30 @@ pub(crate) fn copy(
 ) -> Result<Called, Failure> {
     let Some((from, name)) = arguments.header(0, context.program(), scratch) else { return Err(cannot("copy")) };
     let (to, new_name) = place("copy", 1, context, arguments, scratch)?;
-    let values = |message: &Message| message.get_all(&name).map(<[u8]>::to_vec).collect();
-    let values: Vec<Vec<u8>> = context.message(from).map_or(Vec::new(), values);
+    let values = values(context, from, &name);
     add("copy", context, to, &new_name, &values, scratch)?;
     done(Value::Void)
 }
 
-/// The values of a header, in order, with whether each matches.
+/// The values of a header, in order.
+fn values(context: &mut dyn VmodContext, http: HttpObject, name: &str) -> Vec<Vec<u8>> {
+    context.message(http).map_or(Vec::new(), |message| message.get_all(name).map(<[u8]>::to_vec).collect())
+}
+
+/// The values of a header, in order, with whether each matches the expression in the argument at this place.
 fn matched(
-    context: &dyn VmodContext,
-    http: HttpObject,
-    name: &str,
-    regex: &Regex,
+    context: &mut dyn VmodContext,
+    (http, name): (HttpObject, &str),
+    arguments: Arguments<'_>,
+    at: usize,
 ) -> Result<Vec<(Vec<u8>, bool)>, Failure> {
-    let Some(message) = context.message(http) else { return Ok(Vec::new()) };
-    message
-        .get_all(name)
-        .map(|value| match value {
-            b"" => Ok((Vec::new(), false)),
-            value => regex.is_match(value).map(|is_match| (value.to_vec(), is_match)),
+    let values = values(context, http, name);
+    let regex = regex(context, arguments, at)?;
+    values
+        .into_iter()
+        .map(|value| {
+            let is_match = !value.is_empty() && regex.is_match(&value)?;
+            Ok((value, is_match))
         })
         .collect::<Result<_, MatchError>>()
         .map_err(|error| gave_up(&error))
@@ -149,7 +153,7 @@ pub(crate) fn get(
     let Some((http, name)) = arguments.header(0, context.program(), scratch) else {
         return done(Value::Text(Text::UNSET));
     };
-    let values = matched(context, http, &name, regex(context, arguments, 1)?)?;
+    let values = matched(context, (http, &name), arguments, 1)?;
     let found = values.into_iter().find(|(_, is_match)| *is_match);
     done(Value::Text(found.map_or(Text::UNSET, |(value, _)| scratch.put(&value))))
 }
@@ -161,7 +165,7 @@ pub(crate) fn remove(
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
     let (http, name) = place("remove", 0, context, arguments, scratch)?;
-    let mut goes = matched(context, http, &name, regex(context, arguments, 1)?)?.into_iter();
+    let mut goes = matched(context, (http, &name), arguments, 1)?.into_iter();
     let message = context.message_mut(http).ok_or_else(|| cannot("remove"))?;
     message.retain(|header| !header.is(&name) || !goes.next().is_some_and(|(_, is_match)| is_match));
     done(Value::Void)
@@ -178,23 +182,25 @@ pub(crate) fn regsub(
     let all = arguments.bool(3);
     let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
     let mut more = 0;
-    let regex = regex(context, arguments, 1)?;
     let message = context.message(http).ok_or_else(|| cannot("regsub"))?;
-    for (index, header) in message.headers().enumerate() {
+    let held_bytes = message.memory_bytes();
+    let lines: Vec<Vec<u8>> = message.headers().map(|header| header.line().to_vec()).collect();
+    let regex = regex(context, arguments, 1)?;
+    for (index, old) in lines.into_iter().enumerate() {
         let mut line = Vec::new();
         let found = if all {
-            regex.substitute_all(header.line(), replacement, &mut line)
+            regex.substitute_all(&old, replacement, &mut line)
         } else {
-            regex.substitute(header.line(), replacement, &mut line)
+            regex.substitute(&old, replacement, &mut line)
         };
-        if !found.map_err(|error| gave_up(&error))? || line == header.line() {
+        if !found.map_err(|error| gave_up(&error))? || line == old {
             continue;
         }
         more += line.len();
-        if message.memory_bytes() + more > scratch.limit_bytes() {
+        if held_bytes + more > scratch.limit_bytes() {
             return Err(out_of_memory("regsub"));
         }
-        changes.push((index, header.line().to_vec(), line));
+        changes.push((index, old, line));
     }
     // From the end, so that the places of those before it stay when a line goes.
     for (index, old, line) in changes.into_iter().rev() {

@@ -97,16 +97,15 @@ fn all(_: &[u8]) -> Result<bool, Failure> {
 }
 
 /// The URL given, or that of the running task; `None` when it is unset.
-fn url(context: &dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Result<Option<Vec<u8>>, Failure> {
+fn url(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Result<Option<Vec<u8>>, Failure> {
     if arguments.is_given(0) {
         let text = arguments.text(0);
         return Ok(text.is_set().then(|| scratch.get(text).to_vec()));
     }
-    let message = context.message(HttpObject::Req).or_else(|| context.message(HttpObject::Bereq));
-    match message {
-        Some(message) => Ok(Some(message.target().to_vec())),
-        None => Err(Failure("querystring: Invalid transaction".to_owned())),
-    }
+    let target = [HttpObject::Req, HttpObject::Bereq]
+        .into_iter()
+        .find_map(|http| context.message(http).map(|message| message.target().to_vec()));
+    target.map(Some).ok_or_else(|| Failure("querystring: Invalid transaction".to_owned()))
 }
 
 fn text(result: Option<Vec<u8>>, scratch: &mut Scratch) -> Result<Called, Failure> {

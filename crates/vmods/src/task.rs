@@ -73,16 +73,6 @@ impl TaskState {
 
     /// Forgets all, for the next task.
     pub fn clear(&mut self) {
-        self.ban_error.clear();
-        self.cookies.clear();
-        self.shard_parameters.clear();
-        self.shard_changes.clear();
-        self.shown_blobs.1.clear();
-        self.taken_bytes = 0;
-        self.taken_bytes_before = 0;
-        self.is_overflow_marked = false;
-        self.debug.clear();
-        self.captures.clear();
-        self.variables.clear();
+        *self = TaskState::default();
     }
 }

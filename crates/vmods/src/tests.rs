@@ -240,7 +240,7 @@ impl VmodContext for Engine {
         &mut self.task
     }
 
-    fn message(&self, http: HttpObject) -> Option<&Message> {
+    fn message(&mut self, http: HttpObject) -> Option<&Message> {
         (http == HttpObject::Req).then_some(&self.request)
     }
 

@@ -501,7 +501,7 @@ impl VmodContext for Fetch {
         &mut self.vmod_state
     }
 
-    fn message(&self, http: HttpObject) -> Option<&Message> {
+    fn message(&mut self, http: HttpObject) -> Option<&Message> {
         self.http(http)
     }
 

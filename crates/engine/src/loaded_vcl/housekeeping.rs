@@ -239,7 +239,7 @@ impl VmodContext for Housekeeping<'_> {
         &mut self.task
     }
 
-    fn message(&self, _http: HttpObject) -> Option<&Message> {
+    fn message(&mut self, _http: HttpObject) -> Option<&Message> {
         None
     }
 

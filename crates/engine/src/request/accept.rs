@@ -26,7 +26,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             }
             // A client that has sent on without waiting needs no answer.
             let is_waiting = request.unread().is_empty() && request.task.request.protocol() == b"HTTP/1.1";
-            request.task.wants_continue = is_waiting;
+            request.task.life.wants_continue = is_waiting;
             logged::unset(&mut request.log, REQ, &mut request.task.request, "Expect");
         }
         match connection_options(&self.request.task.request) {
@@ -48,7 +48,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             self.close(CloseReason::RespClose);
         }
         let task = &mut self.request.task;
-        task.is_head = task.request.method() == b"HEAD";
+        task.life.is_head = task.request.method() == b"HEAD";
         task.original.copy_from(&task.request);
         task.forget_choices();
         Step::Receive
@@ -67,8 +67,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.connection.begin_sending(self.send_limits());
         let result = self.connection.send([line.as_bytes(), b"", b""], &mut self.request.log).await;
         let task = &mut self.request.task;
-        task.account.response_head += self.connection.sent_bytes - before;
-        task.is_answered |= status >= 200;
+        task.life.account.response_head += self.connection.sent_bytes - before;
+        task.life.is_answered |= status >= 200;
         if result.is_err() {
             self.close(CloseReason::RemClose);
         }

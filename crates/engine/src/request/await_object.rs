@@ -3,7 +3,6 @@
 //! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth when there is none. In the
 //! old dialects vcl_fetch may restart the request.
 
-use super::task::Delivered;
 use super::{Run, Step};
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder};
 use crate::request_body::RequestBody;
@@ -18,7 +17,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// [`Run::await_object`], except of a background fetch, which nobody waits for.
     pub(super) fn order_fetch(&mut self, mode: FetchMode) {
         let Some(vcl) = self.request.vcl.clone() else { return };
-        let prepared = self.request.task.prepared.take();
+        let prepared = self.request.task.found.prepared.take();
         let vxid = prepared.as_ref().map_or_else(|| self.context.engine.vxids.next(), |prepared| prepared.vxid);
         let reason = match mode {
             FetchMode::Fetch => "fetch",
@@ -33,10 +32,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         };
         let client = prepared.is_some().then(|| self.lend_request());
         let task = &mut self.request.task;
-        task.is_passed = matches!(mode, FetchMode::Pass);
+        task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
-            FetchMode::Fetch => task.stale.take(),
-            FetchMode::Background => task.object.as_ref().map(|object| object.0.clone()),
+            FetchMode::Fetch => task.found.stale.take(),
+            FetchMode::Background => task.found.object.as_ref().map(|object| object.0.clone()),
             FetchMode::Pass => None,
         };
         let mut copy = message::Message::new();
@@ -48,34 +47,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             request: copy,
             prepared,
             client,
-            is_head: task.is_head,
-            parent_vxid: task.vxid,
+            is_head: task.life.is_head,
+            parent_vxid: task.life.vxid,
             vxid,
-            digest: task.digest,
-            busy: task.busy.take(),
+            digest: task.life.digest,
+            busy: task.found.busy.take(),
             stale,
-            is_hit_for_miss: task.is_hitmiss,
-            is_hit_for_pass: task.is_hitpass,
+            is_hit_for_miss: task.found.is_hitmiss,
+            is_hit_for_pass: task.found.is_hitpass,
             vcl,
-            director: task.director,
+            director: task.choices.director,
             body,
             peer: self.session.peer.clone(),
-            client_identity: task.client_identity.clone(),
+            client_identity: task.choices.client_identity.clone(),
             session_vxid: self.session.vxid,
-            trace: task.trace,
+            trace: task.choices.trace,
         };
         let ticket = fetch::start(self.context, order);
         match mode {
-            FetchMode::Fetch | FetchMode::Pass => self.request.task.ticket = Some(ticket),
+            FetchMode::Fetch | FetchMode::Pass => self.request.task.found.ticket = Some(ticket),
             FetchMode::Background => {}
         }
     }
 
     pub(super) async fn await_object(&mut self) -> Step {
-        let Some(mut ticket) = self.request.task.ticket.take() else {
+        let Some(mut ticket) = self.request.task.found.ticket.take() else {
             return self.synthesise(503, b"");
         };
-        let is_fed = self.request.task.feed.is_some();
+        let is_fed = self.request.task.found.feed.is_some();
         let result = if is_fed {
             let feeding = Box::pin(self.feed_fetch());
             let mut feeding = pin!(feeding);
@@ -89,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         };
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);
-        self.request.task.feed = None;
+        self.request.task.found.feed = None;
         self.drain_body().await;
         // The channel is closed without an answer when the fetch panicked.
         let Ok(report) = result else { return self.synthesise(503, b"") };
@@ -100,8 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             // It broke before anything of it went out: the client gets a clean error.
             FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
             FetchAnswer::Object(object) => {
-                self.request.task.object = Some(Delivered(object));
-                self.request.task.is_object_head_decoded = false;
+                self.request.task.found.take_up(object);
                 Step::Deliver
             }
             FetchAnswer::Failed => self.synthesise(503, b""),

@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// The body as a fetch takes it. One that is still in the connection is fed to it by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
         let task = &mut self.request.task;
-        match &task.body {
+        match &task.life.body {
             ClientBody::None => RequestBody::None,
             ClientBody::Cached(body) => RequestBody::Cached(body.clone()),
             ClientBody::Taken | ClientBody::Failed => RequestBody::Taken,
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 let length = *length;
                 let changes = self.open_filters().is_some_and(|stages| stages.change_length());
                 let (feed, body) = feed(length.filter(|_| !changes));
-                self.request.task.feed = Some(feed);
+                self.request.task.found.feed = Some(feed);
                 body
             }
         }
@@ -88,19 +88,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn open_filters(&mut self) -> Option<&mut Filters> {
         let request = &mut *self.request;
         let task = &mut request.task;
-        if let Some(list) = task.body_filters.take() {
+        if let Some(list) = task.choices.body_filters.take() {
             let level = u32::try_from(self.context.engine.parameters.load().gzip_level).unwrap_or(6).min(9);
             let counters = &self.context.counters;
             // The names were checked when they were set.
-            task.body_stages = Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
-            task.body_filters = Some(list);
+            task.choices.body_stages =
+                Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
+            task.choices.body_filters = Some(list);
         }
-        task.body_stages.as_mut().filter(|stages| !stages.is_empty())
+        task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty())
     }
 
     /// What becomes of a piece of the body in the filters; `None` is the end.
     fn filter(&mut self, piece: Option<Vec<u8>>) -> Result<Vec<u8>, ReadFailure> {
-        let Some(stages) = self.request.task.body_stages.as_mut().filter(|stages| !stages.is_empty()) else {
+        let Some(stages) = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty()) else {
             return Ok(piece.unwrap_or_default());
         };
         let mut out = Vec::new();
@@ -114,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
     pub(super) async fn feed_fetch(&mut self) {
-        let Some(feed) = self.request.task.feed.take() else { return };
+        let Some(feed) = self.request.task.found.feed.take() else { return };
         let mut has_begun = false;
         while feed.wanted().await {
             if !std::mem::replace(&mut has_begun, true) {
@@ -151,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// Reads what nobody took of the body, so that the next request can follow. Not when the session closes anyway.
     pub(super) async fn drain_body(&mut self) {
         let task = &self.request.task;
-        if !matches!(task.body, ClientBody::Unread { .. }) || task.close.is_some() {
+        if !matches!(task.life.body, ClientBody::Unread { .. }) || task.life.close.is_some() {
             return;
         }
         if task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close")) {
@@ -174,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// Reads the body and keeps it, in the name of `req.storage` or of Transient: `std.cache_req_body`. False when it is
     /// longer than `limit`, there is no room for it, or it breaks off.
     pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
-        match &self.request.task.body {
+        match &self.request.task.life.body {
             ClientBody::None | ClientBody::Cached(_) => return true,
             ClientBody::Taken | ClientBody::Failed => return false,
             ClientBody::Unread { length: Some(length), .. } if *length > limit => {
@@ -183,7 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             ClientBody::Unread { .. } => {}
         }
         let storages = &self.context.engine.storages;
-        let storage = self.request.task.storage.unwrap_or(storages.transient());
+        let storage = self.request.task.choices.storage.unwrap_or(storages.transient());
         let room = storages.store(storage).reserve(0, storage == storages.transient());
         self.begin_body().await;
         let Ok(mut room) = room else { return self.cannot_cache("Could not get storage") };
@@ -228,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// A body that is not kept is not read either: what is left of it cannot be told from the next request.
     fn cannot_cache(&mut self, why: &str) -> bool {
-        self.request.task.body = ClientBody::Failed;
+        self.request.task.life.body = ClientBody::Failed;
         self.log().record(Tag::FetchError, why.as_bytes());
         self.close(CloseReason::RxBody);
         false
@@ -236,7 +237,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// The client is told to go on, if it waits for that.
     pub(super) async fn send_pending_continue(&mut self) {
-        if std::mem::take(&mut self.request.task.wants_continue) {
+        if std::mem::take(&mut self.request.task.life.wants_continue) {
             self.send_minimal(100).await;
         }
     }
@@ -244,8 +245,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// The body is wanted now. Compat: the Storage record stands where Varnish takes room for it, and `req.storage` is
     /// spent by that.
     async fn begin_body(&mut self) {
-        if matches!(self.request.task.body, ClientBody::Unread { .. }) {
-            let storage = self.request.task.storage.take();
+        if matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
+            let storage = self.request.task.choices.storage.take();
             self.log_storage(storage.unwrap_or(self.context.engine.storages.transient()));
             self.send_pending_continue().await;
         }
@@ -260,23 +261,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     fn body_is_read(&mut self, body: ClientBody) {
         self.log_received_body();
-        self.request.task.body = body;
+        self.request.task.life.body = body;
         self.timestamp("ReqBody");
     }
 
     /// How the body came, before it is forgotten.
     fn log_received_body(&mut self) {
-        let ClientBody::Unread { length, .. } = &self.request.task.body else { return };
+        let ClientBody::Unread { length, .. } = &self.request.task.life.body else { return };
         let name = if length.is_some() { "V1F_STRAIGHT" } else { "V1F_CHUNKED" };
         let task = &self.request.task;
-        let (pieces, bytes) = (task.received_pieces, task.account.request_body);
+        let (pieces, bytes) = (task.life.received_pieces, task.life.account.request_body);
         self.log().record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
     }
 
     fn body_failed(&mut self, failure: ReadFailure) {
         self.log().record(Tag::FetchError, failure.text().as_bytes());
         self.log_received_body();
-        self.request.task.body = ClientBody::Failed;
+        self.request.task.life.body = ClientBody::Failed;
         self.close(CloseReason::RxBody);
         self.timestamp("ReqBody");
     }
@@ -293,15 +294,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
         loop {
             let request = &mut *self.request;
-            let ClientBody::Unread { decoder, .. } = &mut request.task.body else { return Ok(None) };
+            let ClientBody::Unread { decoder, .. } = &mut request.task.life.body else { return Ok(None) };
             if decoder.is_done() {
                 return Ok(None);
             }
             let step = decoder.step(&request.received[request.consumed..]).map_err(ReadFailure::Framing)?;
             request.consume(step.skip);
             if step.data > 0 {
-                request.task.account.request_body += step.data as u64;
-                request.task.received_pieces += 1;
+                request.task.life.account.request_body += step.data as u64;
+                request.task.life.received_pieces += 1;
                 return Ok(Some(step.data));
             }
             if step.done {
@@ -317,7 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 Ok(_) => {}
                 Err(crate::session::ReceiveError::TimedOut) => return Err(ReadFailure::TimedOut),
                 Err(crate::session::ReceiveError::Closed) => {
-                    let ClientBody::Unread { decoder, .. } = &mut self.request.task.body else { return Ok(None) };
+                    let ClientBody::Unread { decoder, .. } = &mut self.request.task.life.body else { return Ok(None) };
                     let error = decoder.end_of_input().err().unwrap_or(BodyError::LengthShort);
                     return Err(ReadFailure::Framing(error));
                 }

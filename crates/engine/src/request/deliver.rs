@@ -3,6 +3,7 @@
 //! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. Conditions of the client (RFC 9110 §13) are judged after
 //! VCL, so that VCL can change what they are compared with.
 
+use super::task::ObjectHead;
 use super::{Ruling, Run, Step};
 use crate::logged::{self, RESP};
 use semantics::date::DateForms;
@@ -15,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn deliver(&mut self) -> Step {
-        let is_error = self.request.task.is_synthetic;
+        let is_error = self.request.task.answer.is_synthetic;
         if !is_error && !self.make_response() {
             self.log().record(Tag::Error, b"Stored response is damaged");
             self.request.task.forget_lookup();
@@ -67,11 +68,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let task = &mut request.task;
         let log = &mut request.log;
         if request.vcl.as_ref().is_some_and(|vcl| vcl.reads_response_time) {
-            task.responded_at = self.context.clock.now();
+            task.life.responded_at = self.context.clock.now();
         }
-        task.is_synthetic = false;
-        let Some(object) = &task.object else { return false };
-        if task.is_object_head_changed {
+        task.answer.is_synthetic = false;
+        let Some(object) = &task.found.object else { return false };
+        if task.found.object_head == ObjectHead::Changed {
             task.response.copy_from(&task.object_head);
         } else if task.response.decode(object.head()).is_none() {
             return false;
@@ -85,15 +86,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
 
         let (mut own, mut fetch) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let own = own.format(task.vxid).as_bytes();
-        if task.is_hit {
+        let own = own.format(task.life.vxid).as_bytes();
+        if task.found.is_hit {
             let fetch = fetch.format(object.xid()).as_bytes();
             logged::append(log, RESP, response, "X-Varnish", &[own, b" ", fetch]);
         } else {
             logged::append(log, RESP, response, "X-Varnish", &[own]);
         }
         // The time is that of the last timestamp, which may lie before the object's: whole seconds are shown, and never less than 0.
-        let age = (task.previous - object.origin()).max(0.0) as u64;
+        let age = (task.life.previous - object.origin()).max(0.0) as u64;
         logged::append(log, RESP, response, "Age", &[itoa::Buffer::new().format(age).as_bytes()]);
         logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
 
@@ -106,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 log.record_parts(RESP.header, &[b"ETag: ", response.get("ETag").unwrap_or_default()]);
             }
         }
-        if task.settings.range_support && response.status() == 200 && !task.is_passed {
+        if task.settings.range_support && response.status() == 200 && !task.found.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
         }
         true
@@ -115,10 +116,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn judge_conditions(&mut self) {
         let request = &mut *self.request;
         let task = &mut request.task;
-        let Some(object) = &task.object else { return };
+        let Some(object) = &task.found.object else { return };
         let dates = DateForms::of_features(task.settings.feature);
         if task.response.status() % 1000 == 200
-            && conditional::not_modified(&task.request, &task.response, task.received_at, object.origin(), dates)
+            && conditional::not_modified(&task.request, &task.response, task.life.received_at, object.origin(), dates)
         {
             let phrase = reason::phrase(304).as_bytes();
             logged::set_status_line(&mut request.log, RESP, &mut task.response, b"HTTP/1.1", 304, phrase);

@@ -40,11 +40,11 @@ pub(crate) struct FilterError(GzipError);
 /// The list that applies when VCL has set none. Each name is preceded by a blank.
 pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     let mut list = Vec::new();
-    let is_gzipped = task.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::GZIPPED));
+    let is_gzipped = task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::GZIPPED));
     if task.settings.gzip_support && is_gzipped && !encoding::accepts_gzip(&task.request) {
         list.extend_from_slice(b" gunzip");
     }
-    let is_get = !task.is_head && task.request.method() == b"GET";
+    let is_get = !task.life.is_head && task.request.method() == b"GET";
     if task.settings.range_support && task.response.status() == 200 && is_get && task.request.has("Range") {
         list.extend_from_slice(b" range");
     }
@@ -219,7 +219,7 @@ impl FilterError {
 
 /// Length of the inflated body of a complete, small object: its last four bytes say so.
 fn plain_length(task: &Task) -> Option<u64> {
-    let object = task.object.as_ref()?;
+    let object = task.found.object.as_ref()?;
     if object.is_passing() || object.state() != BodyState::Complete {
         return None;
     }

@@ -10,7 +10,7 @@ impl<S> Run<'_, S> {
     pub(crate) fn finish(&mut self) {
         self.request.task.forget_lookup();
         self.leave_vcl();
-        match self.request.task.pipe_account {
+        match self.request.task.life.pipe_account {
             Some(_) => self.account_for_pipe(),
             None => self.account_for_request(),
         }
@@ -28,7 +28,7 @@ impl<S> Run<'_, S> {
     }
 
     fn account_for_request(&mut self) {
-        let account = self.request.task.account;
+        let account = self.request.task.life.account;
         let counters = &self.context.counters;
         counters.add(Main::SReqHdrbytes, account.request_head);
         counters.add(Main::SReqBodybytes, account.request_body);
@@ -48,7 +48,7 @@ impl<S> Run<'_, S> {
     }
 
     fn account_for_pipe(&mut self) {
-        let Some(account) = self.request.task.pipe_account else { return };
+        let Some(account) = self.request.task.life.pipe_account else { return };
         let counters = &self.context.counters;
         counters.add(Main::SPipeHdrbytes, account.client_head);
         counters.add(Main::SPipeIn, account.from_client);

@@ -13,8 +13,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match self.call_vcl(Method::Hash).await {
             Ruling::Action(Action::Lookup, _) => {
                 let task = &mut self.request.task;
-                task.digest = task.hasher.finalize_reset().into();
-                task.after_hash
+                task.life.digest = task.hasher.finalize_reset().into();
+                task.life.after_hash
             }
             Ruling::Action(
                 Action::Fail

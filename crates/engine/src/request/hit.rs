@@ -15,7 +15,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Ruling::Action(action, arguments) => match action {
                 Action::Deliver => {
                     self.count_hit();
-                    if self.request.task.busy.is_some() {
+                    if self.request.task.found.busy.is_some() {
                         self.order_fetch(FetchMode::Background);
                         self.timestamp("Fetch");
                         self.context.count(Main::SFetch);
@@ -30,7 +30,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.why_vcl(Reason::PassByVcl);
                     self.request.task.forget_lookup();
                     // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
-                    self.request.task.is_hit = true;
+                    self.request.task.found.is_hit = true;
                     return Step::Pass;
                 }
                 Action::Restart => Step::Restart,

@@ -6,7 +6,7 @@
 
 use super::body::ClientBody;
 use super::legacy;
-use super::task::Task;
+use super::task::{ObjectHead, Task};
 use super::vmod_context::VmodWait;
 use crate::context::Loop;
 use crate::fetch::filters;
@@ -46,12 +46,12 @@ pub(crate) struct ClientHost<'a> {
 
 impl ClientHost<'_> {
     /// The headers that VCL names so; the request's where there are none.
-    fn message(&mut self, http: HttpObject) -> &mut Message {
+    pub(super) fn message(&mut self, http: HttpObject) -> &mut Message {
         match http {
             HttpObject::Req | HttpObject::ReqTop => &mut self.task.request,
             HttpObject::Resp | HttpObject::Beresp => &mut self.task.response,
             HttpObject::Obj => self.object_head(),
-            HttpObject::Bereq => match (&mut self.task.pipe, &mut self.task.prepared) {
+            HttpObject::Bereq => match (&mut self.task.found.pipe, &mut self.task.found.prepared) {
                 (Some(pipe), _) => &mut pipe.bereq,
                 (None, Some(prepared)) => &mut prepared.bereq,
                 (None, None) => &mut self.task.request,
@@ -60,17 +60,17 @@ impl ClientHost<'_> {
     }
 
     /// The message, the log its changes go to, and the tags they have.
-    fn logged(&mut self, http: HttpObject) -> Option<(&mut LogBuffer, MessageTags, &mut Message)> {
+    pub(super) fn logged(&mut self, http: HttpObject) -> Option<(&mut LogBuffer, MessageTags, &mut Message)> {
         if http == HttpObject::Obj && self.changes_objects() {
             self.object_head();
-            self.task.is_object_head_changed = true;
+            self.task.found.object_head = ObjectHead::Changed;
             return Some((self.log, OBJ, &mut self.task.object_head));
         }
         let task = &mut *self.task;
         match http {
             HttpObject::Req => Some((self.log, REQ, &mut task.request)),
             HttpObject::Resp => Some((self.log, RESP, &mut task.response)),
-            HttpObject::Bereq => match (task.pipe.as_deref_mut(), task.prepared.as_deref_mut()) {
+            HttpObject::Bereq => match (task.found.pipe.as_deref_mut(), task.found.prepared.as_deref_mut()) {
                 (Some(pipe), _) => Some((&mut pipe.log, BEREQ, &mut pipe.bereq)),
                 (None, Some(prepared)) => Some((self.log, BEREQ, &mut prepared.bereq)),
                 (None, None) => None,
@@ -86,7 +86,7 @@ impl ClientHost<'_> {
 
     /// Sets how long the object lives (see `legacy.rs`), where VCL may.
     fn set_object_lifetime(&mut self, var: Var, seconds: f64) {
-        let Some(object) = self.task.object.as_ref().filter(|_| self.changes_objects()) else { return };
+        let Some(object) = self.task.found.object.as_ref().filter(|_| self.changes_objects()) else { return };
         let cache = &self.context.engine.cache;
         let [ttl, grace, keep] =
             legacy::set_object_lifetime(cache, object, (var, seconds), self.vcl.generation, self.now);
@@ -97,19 +97,19 @@ impl ClientHost<'_> {
     /// `obj`'s head, decoded when it is first looked at.
     fn object_head(&mut self) -> &mut Message {
         let task = &mut *self.task;
-        if !task.is_object_head_decoded {
-            let decoded = task.object.as_ref().and_then(|object| task.object_head.decode(object.head()));
+        if task.found.object_head == ObjectHead::Unread {
+            let decoded = task.found.object.as_ref().and_then(|object| task.object_head.decode(object.head()));
             if decoded.is_none() {
                 task.object_head.clear();
             }
-            task.is_object_head_decoded = true;
+            task.found.object_head = ObjectHead::Decoded;
         }
         &mut task.object_head
     }
 
     /// A number that follows from the object; nothing when there is none.
     fn of_object(&self, value: impl FnOnce(&Object) -> Value, otherwise: Value) -> Value {
-        self.task.object.as_ref().map_or(otherwise, |object| value(object))
+        self.task.found.object.as_ref().map_or(otherwise, |object| value(object))
     }
 
     fn set_start_line(&mut self, http: HttpObject, part: StartLine, value: Value, scratch: &Scratch) {
@@ -152,16 +152,16 @@ impl ClientHost<'_> {
 
     /// `req.filters`: while nothing of the body has been read.
     fn set_body_filters(&mut self, list: &[u8]) -> Result<(), Failure> {
-        if matches!(self.task.body, ClientBody::Cached(_) | ClientBody::Taken | ClientBody::Failed) {
+        if matches!(self.task.life.body, ClientBody::Cached(_) | ClientBody::Taken | ClientBody::Failed) {
             return Err(Failure("req.filters: the request body has been processed already".to_owned()));
         }
         filters::check(list).map_err(|text| Failure(format!("req.filters: {text}")))?;
-        self.task.body_filters = Some(list.to_vec());
+        self.task.choices.body_filters = Some(list.to_vec());
         Ok(())
     }
 
     fn filters_are_fixed(&self, name: &str) -> Result<(), Failure> {
-        if self.task.filters.is_some() {
+        if self.task.answer.filters.is_some() {
             return Err(Failure(format!("resp.filters are already fixed, {name} is undefined")));
         }
         Ok(())
@@ -169,15 +169,15 @@ impl ClientHost<'_> {
 
     /// Filters as VCL reads them: set, or those that would apply now.
     fn filters(&self) -> Vec<u8> {
-        self.task.filters.clone().unwrap_or_else(|| super::filters::default_list(self.task))
+        self.task.answer.filters.clone().unwrap_or_else(|| super::filters::default_list(self.task))
     }
 
     fn object_age(&self) -> f64 {
-        self.task.object.as_ref().map_or(0.0, |object| self.now - object.origin())
+        self.task.found.object.as_ref().map_or(0.0, |object| self.now - object.origin())
     }
 
     fn is_uncacheable(&self) -> bool {
-        self.task.object.as_ref().is_some_and(|object| {
+        self.task.found.object.as_ref().is_some_and(|object| {
             let flags = object.flags();
             object.is_passing()
                 || [ObjectFlags::PRIVATE, ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS]
@@ -188,7 +188,7 @@ impl ClientHost<'_> {
 
     /// A timeout of the request that vcl_miss and vcl_pass of the old dialects see, when VCL set it; seconds.
     fn prepared_timeout(&self, of: impl FnOnce(&PreparedRequest) -> f64) -> Option<f64> {
-        self.task.prepared.as_deref().map(of).filter(|seconds| *seconds > 0.0)
+        self.task.found.prepared.as_deref().map(of).filter(|seconds| *seconds > 0.0)
     }
 
     /// What decides where directors lead.
@@ -197,12 +197,12 @@ impl ClientHost<'_> {
             now: self.now,
             random: &self.context.engine.random,
             url: self.task.request.target(),
-            host: self.task.prepared.as_ref().map_or(&self.task.request, |prepared| &prepared.bereq).get("Host"),
+            host: self.task.found.prepared.as_ref().map_or(&self.task.request, |prepared| &prepared.bereq).get("Host"),
             client: ClientName {
-                identity: self.task.client_identity.as_deref(),
+                identity: self.task.choices.client_identity.as_deref(),
                 address: Some(self.session.peer.client.ip()),
             },
-            digest: self.knows_digest().then_some(&self.task.digest),
+            digest: self.knows_digest().then_some(&self.task.life.digest),
             is_for_cache: matches!(self.method, Method::Miss | Method::Hit),
             shard: (self.method == Method::Pipe).then(|| self.task.vmod_state.shard_parameters()),
             notes,
@@ -250,7 +250,7 @@ impl Host for ClientHost<'_> {
 
     fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
         let engine = &self.context.engine;
-        let identity = self.task.client_identity.as_deref();
+        let identity = self.task.choices.client_identity.as_deref();
         if let Some(value) = vcl_context::shared_variable(var, engine, &self.session.peer, identity, scratch) {
             return Ok(value);
         }
@@ -258,47 +258,47 @@ impl Host for ClientHost<'_> {
         let timeouts = &self.session.timeouts;
         Ok(match var {
             Var::Now => Value::Time(self.now),
-            Var::ReqBackendHint => Value::Backend(self.task.director),
+            Var::ReqBackendHint => Value::Backend(self.task.choices.director),
             Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&self.task.request)),
-            Var::ReqEsi => Value::Bool(self.task.is_esi_allowed),
+            Var::ReqEsi => Value::Bool(!self.task.choices.is_esi_forbidden),
             Var::ReqEsiLevel => Value::Int(0),
             Var::ReqGrace => {
                 let default = engine.parameters.load().default_grace;
-                Value::Duration(grace_shown(self.task.grace_cap, self.vcl.generation, default))
+                Value::Duration(grace_shown(self.task.choices.grace_cap, self.vcl.generation, default))
             }
-            Var::ReqTtl => Value::Duration(self.task.ttl_cap.unwrap_or(-1.0)),
-            Var::ReqFilters => text(scratch, self.task.body_filters.as_deref().unwrap_or_default()),
-            Var::ReqTrace => Value::Bool(vcl_context::is_traced(self.log, self.task.trace)),
-            Var::ReqHash | Var::BereqHash => Value::Blob(scratch.put(&self.task.digest)),
-            Var::ReqHashAlwaysMiss => Value::Bool(self.task.always_miss),
-            Var::ReqHashIgnoreBusy => Value::Bool(self.task.ignore_busy),
-            Var::ReqHashIgnoreVary => Value::Bool(self.task.ignore_vary),
-            Var::ReqIsHitmiss => Value::Bool(self.task.is_hitmiss),
-            Var::ReqIsHitpass => Value::Bool(self.task.is_hitpass),
+            Var::ReqTtl => Value::Duration(self.task.choices.ttl_cap.unwrap_or(-1.0)),
+            Var::ReqFilters => text(scratch, self.task.choices.body_filters.as_deref().unwrap_or_default()),
+            Var::ReqTrace => Value::Bool(vcl_context::is_traced(self.log, self.task.choices.trace)),
+            Var::ReqHash | Var::BereqHash => Value::Blob(scratch.put(&self.task.life.digest)),
+            Var::ReqHashAlwaysMiss => Value::Bool(self.task.choices.always_miss),
+            Var::ReqHashIgnoreBusy => Value::Bool(self.task.choices.ignore_busy),
+            Var::ReqHashIgnoreVary => Value::Bool(self.task.choices.ignore_vary),
+            Var::ReqIsHitmiss => Value::Bool(self.task.found.is_hitmiss),
+            Var::ReqIsHitpass => Value::Bool(self.task.found.is_hitpass),
             Var::ReqMethod | Var::ReqTopMethod => text(scratch, self.task.request.method()),
             Var::ReqProto | Var::ReqTopProto => text(scratch, self.task.request.protocol()),
             Var::ReqUrl | Var::ReqTopUrl => text(scratch, self.task.request.target()),
-            Var::ReqRestarts => Value::Int(i64::try_from(self.task.restarts).unwrap_or(i64::MAX)),
-            Var::ReqStorage => Value::Stevedore(self.task.storage),
-            Var::ReqTime | Var::ReqTopTime => Value::Time(self.task.received_at),
+            Var::ReqRestarts => Value::Int(i64::try_from(self.task.life.restarts).unwrap_or(i64::MAX)),
+            Var::ReqStorage => Value::Stevedore(self.task.choices.storage),
+            Var::ReqTime | Var::ReqTopTime => Value::Time(self.task.life.received_at),
             Var::ReqTransport => text(scratch, b"HTTP/1"),
-            Var::ReqXid => number(scratch, u64::from(self.task.vxid)),
+            Var::ReqXid => number(scratch, u64::from(self.task.life.vxid)),
             Var::SessXid => number(scratch, u64::from(self.session.vxid)),
             Var::SessIdleSendTimeout => Value::Duration(timeouts.idle_send.unwrap_or(settings.idle_send_timeout)),
             Var::SessSendTimeout => Value::Duration(timeouts.send.unwrap_or(settings.send_timeout)),
             Var::SessTimeoutIdle => Value::Duration(timeouts.idle.unwrap_or(settings.timeout_idle)),
             Var::SessTimeoutLinger => Value::Duration(timeouts.linger.unwrap_or(settings.timeout_linger)),
-            Var::BereqBackend => match &self.task.pipe {
+            Var::BereqBackend => match &self.task.found.pipe {
                 Some(pipe) => Value::Backend(pipe.director),
-                None => Value::Backend(self.task.prepared.as_ref().and(self.task.director)),
+                None => Value::Backend(self.task.found.prepared.as_ref().and(self.task.choices.director)),
             },
             Var::BereqConnectTimeout => {
-                let of_pipe = self.task.pipe.as_ref().and_then(|pipe| pipe.connect_timeout);
+                let of_pipe = self.task.found.pipe.as_ref().and_then(|pipe| pipe.connect_timeout);
                 let own = of_pipe.or_else(|| self.prepared_timeout(|prepared| prepared.connect_timeout));
                 Value::Duration(own.unwrap_or_else(|| engine.parameters.load().connect_timeout))
             }
             Var::BereqTaskDeadline => {
-                let own = self.task.pipe.as_ref().and_then(|pipe| pipe.task_deadline);
+                let own = self.task.found.pipe.as_ref().and_then(|pipe| pipe.task_deadline);
                 Value::Duration(own.unwrap_or(settings.pipe_task_deadline))
             }
             Var::BereqFirstByteTimeout => {
@@ -321,10 +321,10 @@ impl Host for ClientHost<'_> {
                 let message = self.message(HttpObject::Bereq);
                 text(scratch, message.protocol())
             }
-            Var::BereqTime => Value::Time(self.task.pipe.as_ref().map_or(0.0, |pipe| pipe.started)),
+            Var::BereqTime => Value::Time(self.task.found.pipe.as_ref().map_or(0.0, |pipe| pipe.started)),
             Var::BereqXid => {
-                let of_pipe = self.task.pipe.as_ref().map(|pipe| pipe.vxid);
-                let vxid = of_pipe.or_else(|| self.task.prepared.as_ref().map(|prepared| prepared.vxid));
+                let of_pipe = self.task.found.pipe.as_ref().map(|pipe| pipe.vxid);
+                let vxid = of_pipe.or_else(|| self.task.found.prepared.as_ref().map(|prepared| prepared.vxid));
                 number(scratch, u64::from(vxid.unwrap_or(0)))
             }
             Var::ObjAge => Value::Duration(self.object_age()),
@@ -336,7 +336,7 @@ impl Host for ClientHost<'_> {
             Var::ObjKeep => self.of_object(|object| Value::Duration(object.keep()), Value::Duration(0.0)),
             Var::ObjTime => self.of_object(|object| Value::Time(object.origin()), Value::Time(0.0)),
             // What was not found by this request's lookup has no hits yet, though others may have found it meanwhile.
-            Var::ObjHits if !self.task.is_hit => Value::Int(0),
+            Var::ObjHits if !self.task.found.is_hit => Value::Int(0),
             Var::ObjHits => self.of_object(|object| Value::Int(i64::from(object.hits())), Value::Int(0)),
             Var::ObjCanEsi => {
                 self.of_object(|object| Value::Bool(object.flags().has(ObjectFlags::ESI)), Value::Bool(false))
@@ -349,7 +349,7 @@ impl Host for ClientHost<'_> {
                     true => storages.transient(),
                     false => storages.of_object(object),
                 };
-                Value::Stevedore(self.task.object.as_ref().map(|object| of(object)))
+                Value::Stevedore(self.task.found.object.as_ref().map(|object| of(object)))
             }
             Var::ObjStatus => Value::Int(i64::from(self.object_head().status())),
             Var::ObjReason => {
@@ -363,9 +363,9 @@ impl Host for ClientHost<'_> {
             Var::RespStatus => Value::Int(i64::from(self.task.response.status())),
             Var::RespReason => text(scratch, self.task.response.reason()),
             Var::RespProto => text(scratch, self.task.response.protocol()),
-            Var::RespTime => Value::Time(self.task.responded_at),
+            Var::RespTime => Value::Time(self.task.life.responded_at),
             Var::RespIsStreaming => {
-                Value::Bool(self.task.object.as_ref().is_some_and(|object| object.state() == BodyState::Writing))
+                Value::Bool(self.task.found.object.as_ref().is_some_and(|object| object.state() == BodyState::Writing))
             }
             Var::RespFilters => {
                 let filters = self.filters();
@@ -373,8 +373,9 @@ impl Host for ClientHost<'_> {
             }
             Var::RespDoEsi => {
                 self.filters_are_fixed("resp.do_esi")?;
-                let of_object = self.task.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::ESI));
-                Value::Bool(self.task.do_esi.unwrap_or(of_object))
+                let of_object =
+                    self.task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::ESI));
+                Value::Bool(self.task.answer.do_esi.unwrap_or(of_object))
             }
             Var::Req => Value::Http(HttpObject::Req),
             Var::Resp => Value::Http(HttpObject::Resp),
@@ -467,39 +468,39 @@ impl Host for ClientHost<'_> {
             Var::Cacheable => Value::Bool(true),
             Var::Saintmode => Value::Duration(0.0),
             // What is delivered is used at that moment. Compat: vcl_deliver of 3.0.
-            Var::ObjLastuse if self.method == Method::Hit => Value::Duration(self.task.unused_seconds),
+            Var::ObjLastuse if self.method == Method::Hit => Value::Duration(self.task.found.unused_seconds),
             Var::ObjLastuse => Value::Duration(0.0),
-            Var::ObjHash => vcl_context::hexadecimal(&self.task.digest, scratch),
+            Var::ObjHash => vcl_context::hexadecimal(&self.task.life.digest, scratch),
         })
     }
 
     fn write(&mut self, var: Var, value: Value, append: bool, scratch: &mut Scratch) -> Result<(), Failure> {
         match var {
-            Var::ClientIdentity => self.task.client_identity = Some(bytes(value, scratch).to_vec()),
+            Var::ClientIdentity => self.task.choices.client_identity = Some(bytes(value, scratch).to_vec()),
             Var::ReqBackendHint => {
                 if let Value::Backend(director) = value {
-                    self.task.director = director;
+                    self.task.choices.director = director;
                 }
             }
-            Var::ReqEsi => self.task.is_esi_allowed = bool_of(value),
-            Var::ReqGrace => self.task.grace_cap = cap(seconds(value), self.vcl.generation),
-            Var::ReqTtl => self.task.ttl_cap = cap(seconds(value), self.vcl.generation),
+            Var::ReqEsi => self.task.choices.is_esi_forbidden = !bool_of(value),
+            Var::ReqGrace => self.task.choices.grace_cap = cap(seconds(value), self.vcl.generation),
+            Var::ReqTtl => self.task.choices.ttl_cap = cap(seconds(value), self.vcl.generation),
             Var::ReqHashAlwaysMiss => {
-                self.task.always_miss = bool_of(value);
-                self.task.always_miss_by = self.noted.take().filter(|_| bool_of(value));
+                self.task.choices.always_miss = bool_of(value);
+                self.task.choices.always_miss_by = self.noted.take().filter(|_| bool_of(value));
             }
-            Var::ReqTrace => self.task.trace = Some(bool_of(value)),
+            Var::ReqTrace => self.task.choices.trace = Some(bool_of(value)),
             Var::ReqFilters => self.set_body_filters(bytes(value, scratch))?,
             Var::BereqTaskDeadline => {
-                if let Some(pipe) = &mut self.task.pipe {
+                if let Some(pipe) = &mut self.task.found.pipe {
                     pipe.task_deadline = Some(seconds(value).max(0.0));
                 }
             }
-            Var::ReqHashIgnoreBusy => self.task.ignore_busy = bool_of(value),
-            Var::ReqHashIgnoreVary => self.task.ignore_vary = bool_of(value),
+            Var::ReqHashIgnoreBusy => self.task.choices.ignore_busy = bool_of(value),
+            Var::ReqHashIgnoreVary => self.task.choices.ignore_vary = bool_of(value),
             Var::ReqStorage => {
                 if let Value::Stevedore(storage) = value {
-                    self.task.storage = storage;
+                    self.task.choices.storage = storage;
                 }
             }
             Var::ReqMethod => {
@@ -519,25 +520,25 @@ impl Host for ClientHost<'_> {
             Var::SessTimeoutIdle => self.session.timeouts.idle = Some(seconds(value).max(0.0)),
             Var::SessTimeoutLinger => self.session.timeouts.linger = Some(seconds(value).max(0.0)),
             Var::BereqBackend => {
-                if let (Some(pipe), Value::Backend(director)) = (&mut self.task.pipe, value) {
+                if let (Some(pipe), Value::Backend(director)) = (&mut self.task.found.pipe, value) {
                     pipe.director = director;
                 }
             }
             Var::BereqConnectTimeout => {
                 let seconds = seconds(value).max(0.0);
-                match (&mut self.task.pipe, &mut self.task.prepared) {
+                match (&mut self.task.found.pipe, &mut self.task.found.prepared) {
                     (Some(pipe), _) => pipe.connect_timeout = Some(seconds),
                     (None, Some(prepared)) => prepared.connect_timeout = seconds,
                     (None, None) => {}
                 }
             }
             Var::BereqFirstByteTimeout => {
-                if let Some(prepared) = &mut self.task.prepared {
+                if let Some(prepared) = &mut self.task.found.prepared {
                     prepared.first_byte_timeout = seconds(value).max(0.0);
                 }
             }
             Var::BereqBetweenBytesTimeout => {
-                if let Some(prepared) = &mut self.task.prepared {
+                if let Some(prepared) = &mut self.task.found.prepared {
                     prepared.between_bytes_timeout = seconds(value).max(0.0);
                 }
             }
@@ -567,10 +568,10 @@ impl Host for ClientHost<'_> {
                 not_empty(value, "resp.proto", scratch)?;
                 self.set_start_line(HttpObject::Resp, StartLine::Protocol, value, scratch);
             }
-            Var::RespFilters => self.task.filters = Some(bytes(value, scratch).to_vec()),
+            Var::RespFilters => self.task.answer.filters = Some(bytes(value, scratch).to_vec()),
             Var::RespDoEsi => {
                 self.filters_are_fixed("resp.do_esi")?;
-                self.task.do_esi = Some(bool_of(value));
+                self.task.answer.do_esi = Some(bool_of(value));
             }
             // Not to be set on the client's side: the compiler has refused it.
             Var::ClientIp
@@ -697,19 +698,19 @@ impl Host for ClientHost<'_> {
     fn unset(&mut self, var: Var) -> Result<(), Failure> {
         let timeouts = &mut self.session.timeouts;
         match var {
-            Var::ReqGrace => self.task.grace_cap = None,
-            Var::ReqTtl => self.task.ttl_cap = None,
+            Var::ReqGrace => self.task.choices.grace_cap = None,
+            Var::ReqTtl => self.task.choices.ttl_cap = None,
             Var::SessIdleSendTimeout => timeouts.idle_send = None,
             Var::SessSendTimeout => timeouts.send = None,
             Var::SessTimeoutIdle => timeouts.idle = None,
             Var::SessTimeoutLinger => timeouts.linger = None,
             Var::BereqConnectTimeout => {
-                if let Some(pipe) = &mut self.task.pipe {
+                if let Some(pipe) = &mut self.task.found.pipe {
                     pipe.connect_timeout = None;
                 }
             }
             Var::BereqTaskDeadline => {
-                if let Some(pipe) = &mut self.task.pipe {
+                if let Some(pipe) = &mut self.task.found.pipe {
                     pipe.task_deadline = None;
                 }
             }
@@ -811,7 +812,7 @@ impl Host for ClientHost<'_> {
     }
 
     fn is_traced(&self) -> bool {
-        vcl_context::is_traced(self.log, self.task.trace)
+        vcl_context::is_traced(self.log, self.task.choices.trace)
     }
 
     fn trace(&mut self, index: u32, point: Point) {
@@ -829,7 +830,7 @@ impl Host for ClientHost<'_> {
     }
 
     fn resume(&mut self, scratch: &mut Scratch) -> Result<Value, Failure> {
-        match self.task.vmod_wait.take() {
+        match self.task.life.vmod_wait.take() {
             Some(VmodWait::Value(value)) => Ok(value),
             Some(VmodWait::Finish(finish)) => finish(self, scratch),
             Some(VmodWait::CacheBody(_) | VmodWait::Pending(_)) | None => {

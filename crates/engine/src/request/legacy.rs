@@ -46,26 +46,26 @@ impl<S> Run<'_, S> {
             // They knew nothing of gzip: what to ask for and how to vary is VCL's business.
             task.settings.gzip_support = false;
         }
-        let (ttl_cap, grace_cap) = (task.ttl_cap, task.grace_cap);
+        let (ttl_cap, grace_cap) = (task.choices.ttl_cap, task.choices.grace_cap);
         task.forget_choices();
-        task.ttl_cap = ttl_cap;
-        task.grace_cap = grace_cap;
+        task.choices.ttl_cap = ttl_cap;
+        task.choices.grace_cap = grace_cap;
         semantics::filter::collapse(&mut task.request, "Cache-Control");
-        task.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
+        task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
     }
 
     /// Whether this round is one too many: vcl_recv has run, and is the last to be heard.
     pub(super) fn is_restarted_too_often(&self) -> bool {
-        self.is_legacy() && self.request.task.restarts > 0 && self.has_no_restart_left()
+        self.is_legacy() && self.request.task.life.restarts > 0 && self.has_no_restart_left()
     }
 
     /// Whether another restart would be in vain.
     pub(super) fn has_no_restart_left(&self) -> bool {
         let task = &self.request.task;
         if self.is_legacy() {
-            task.restarts >= task.settings.max_restarts
+            task.life.restarts >= task.settings.max_restarts
         } else {
-            task.restarts > task.settings.max_restarts
+            task.life.restarts > task.settings.max_restarts
         }
     }
 
@@ -76,7 +76,7 @@ impl<S> Run<'_, S> {
 
     /// The status of an error that VCL gave none: the one set before, the origin's too.
     pub(super) fn legacy_error_status(&self) -> u16 {
-        match self.request.task.error_status {
+        match self.request.task.life.error_status {
             0 => 503,
             status => status,
         }
@@ -85,13 +85,13 @@ impl<S> Run<'_, S> {
     /// How much grace an object may have for this request.
     pub(super) fn legacy_grace_cap(&self) -> Option<f64> {
         let default = self.context.engine.parameters.load().default_grace;
-        grace_granted(self.request.task.grace_cap, self.generation(), default)
+        grace_granted(self.request.task.choices.grace_cap, self.generation(), default)
     }
 
     /// Whether the backend of this request cannot be asked for its object.
     fn is_backend_sick(&self) -> bool {
         let task = &self.request.task;
-        let Some((vcl, director)) = self.request.vcl.as_ref().zip(task.director) else { return true };
+        let Some((vcl, director)) = self.request.vcl.as_ref().zip(task.choices.director) else { return true };
         let notes = Notes::new();
         let context = ResolveContext {
             now: self.context.clock.now(),
@@ -99,7 +99,7 @@ impl<S> Run<'_, S> {
             url: task.request.target(),
             host: task.request.get("Host"),
             client: ClientName::default(),
-            digest: Some(&task.digest),
+            digest: Some(&task.life.digest),
             is_for_cache: true,
             shard: None,
             notes: &notes,
@@ -113,16 +113,16 @@ impl<S> Run<'_, S> {
         let mut client = Box::new(ClientRequest {
             message: message::Message::new(),
             original: message::Message::new(),
-            director: task.director,
-            identity: task.client_identity.clone(),
-            ttl_cap: task.ttl_cap,
-            grace_cap: task.grace_cap,
-            always_miss: task.always_miss,
-            ignore_busy: task.ignore_busy,
-            is_esi_allowed: task.is_esi_allowed,
-            restarts: task.restarts,
-            vxid: task.vxid,
-            received_at: task.received_at,
+            director: task.choices.director,
+            identity: task.choices.client_identity.clone(),
+            ttl_cap: task.choices.ttl_cap,
+            grace_cap: task.choices.grace_cap,
+            always_miss: task.choices.always_miss,
+            ignore_busy: task.choices.ignore_busy,
+            is_esi_allowed: !task.choices.is_esi_forbidden,
+            restarts: task.life.restarts,
+            vxid: task.life.vxid,
+            received_at: task.life.received_at,
             vmod_state: std::mem::take(&mut task.vmod_state),
             response_status: 0,
         });
@@ -135,15 +135,15 @@ impl<S> Run<'_, S> {
     pub(super) fn take_request_back(&mut self, client: ClientRequest) {
         let task = &mut self.request.task;
         task.request = client.message;
-        task.director = client.director;
-        task.client_identity = client.identity;
-        task.ttl_cap = client.ttl_cap;
-        task.grace_cap = client.grace_cap;
-        task.always_miss = client.always_miss;
-        task.ignore_busy = client.ignore_busy;
-        task.is_esi_allowed = client.is_esi_allowed;
+        task.choices.director = client.director;
+        task.choices.client_identity = client.identity;
+        task.choices.ttl_cap = client.ttl_cap;
+        task.choices.grace_cap = client.grace_cap;
+        task.choices.always_miss = client.always_miss;
+        task.choices.ignore_busy = client.ignore_busy;
+        task.choices.is_esi_forbidden = !client.is_esi_allowed;
         task.vmod_state = client.vmod_state;
-        task.error_status = client.response_status;
+        task.life.error_status = client.response_status;
     }
 }
 
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let gzip_support = task.settings.gzip_support;
         let address = self.session.client_address();
         let prepared = PreparedRequest::new(vxid, mode, &task.request, generation, gzip_support, address);
-        task.prepared = Some(Box::new(prepared));
+        task.found.prepared = Some(Box::new(prepared));
     }
 
     /// A stale object within grace. `fetch` is there when nobody fetches a new one yet: then this request does, and waits for
@@ -168,8 +168,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match fetch {
             Some(busy) if !self.is_backend_sick() => {
                 let task = &mut self.request.task;
-                task.busy = Some(busy);
-                task.stale = Some(object);
+                task.found.busy = Some(busy);
+                task.found.stale = Some(object);
                 Step::Miss
             }
             Some(_) | None => self.found(object, true),
@@ -190,19 +190,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn finish_legacy_error(&mut self) -> Step {
         let generation = self.generation();
         let request = &mut *self.request;
-        let Task { response, vxid, error_status, .. } = &mut request.task;
+        let Task { response, life, .. } = &mut request.task;
         let log = &mut request.log;
         let mut number = itoa::Buffer::new();
-        logged::append(log, RESP, response, "X-Varnish", &[number.format(*vxid).as_bytes()]);
+        logged::append(log, RESP, response, "X-Varnish", &[number.format(life.vxid).as_bytes()]);
         logged::append(log, RESP, response, "Age", &[b"0"]);
         logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
-        *error_status = 0;
+        life.error_status = 0;
         if generation == Generation::V1 { Step::Transmit } else { Step::Deliver }
     }
 
     /// vcl_deliver failed on an error: there is nothing left to show.
     pub(super) async fn give_up_error(&mut self) -> Step {
-        self.request.task.close = Some(CloseReason::VclFailure);
+        self.request.task.life.close = Some(CloseReason::VclFailure);
         self.send_minimal(500).await;
         Step::Finish
     }

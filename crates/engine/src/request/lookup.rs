@@ -3,7 +3,6 @@
 //! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits. A waiting
 //! request holds its place on the list until it has looked again.
 
-use super::task::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
@@ -28,40 +27,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             let has_waited = held.take().is_some();
             let step = match answer {
                 Lookup::Hit(object) => {
-                    self.request.task.reason = None;
+                    self.request.task.life.reason = None;
                     self.found(object, false)
                 }
                 Lookup::Grace { object, fetch } if self.is_legacy() => self.found_in_grace(object, fetch),
                 Lookup::Grace { object, fetch } => {
-                    self.request.task.busy = fetch;
+                    self.request.task.found.busy = fetch;
                     self.why_grace(&object);
                     self.found(object, true)
                 }
                 Lookup::HitForPass(marker) => {
                     self.log_marker(Tag::HitPass, &marker);
                     self.why(Reason::HitForPass, b"");
-                    self.request.task.is_hitpass = true;
+                    self.request.task.found.is_hitpass = true;
                     Step::Pass
                 }
                 Lookup::HitForMiss { marker, busy } => {
                     self.log_marker(Tag::HitMiss, &marker);
                     self.why(Reason::HitForMiss, b"");
                     let task = &mut self.request.task;
-                    task.is_hitmiss = true;
-                    task.busy = Some(busy);
-                    task.stale = Some(marker);
+                    task.found.is_hitmiss = true;
+                    task.found.busy = Some(busy);
+                    task.found.stale = Some(marker);
                     Step::Miss
                 }
                 Lookup::Miss { cause, busy, stale } => {
                     self.why_miss(&cause);
                     let task = &mut self.request.task;
-                    task.busy = Some(busy);
-                    task.stale = stale;
+                    task.found.busy = Some(busy);
+                    task.found.stale = stale;
                     Step::Miss
                 }
                 Lookup::Wait(waiter) => {
                     if self.request.task.settings.debug & debug::WAITINGLIST != 0 {
-                        let vxid = self.request.task.vxid;
+                        let vxid = self.request.task.life.vxid;
                         self.log().record_fmt(Tag::Debug, format_args!("on waiting list <0x{vxid:x}>"));
                     }
                     self.log().flush();
@@ -96,38 +95,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn ask(&mut self) -> Lookup {
-        let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.grace_cap };
+        let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.choices.grace_cap };
         let request = &mut *self.request;
         let is_last_use_read = request.vcl.as_ref().is_some_and(|vcl| vcl.reads_last_use);
         let unused_seconds = Cell::new(0.0);
         let task = &request.task;
         let log = &mut request.log;
         let question = LookupRequest {
-            key: &task.digest,
-            now: task.received_at,
+            key: &task.life.digest,
+            now: task.life.received_at,
             request: &task.request,
-            ttl_cap: task.ttl_cap,
+            ttl_cap: task.choices.ttl_cap,
             grace_cap,
-            always_miss: task.always_miss,
-            ignore_busy: task.ignore_busy,
-            ignore_vary: task.ignore_vary,
+            always_miss: task.choices.always_miss,
+            ignore_busy: task.choices.ignore_busy,
+            ignore_vary: task.choices.ignore_vary,
             gzip_support: task.settings.gzip_support,
             vary_notice: task.settings.vary_notice,
             unused_seconds: is_last_use_read.then_some(&unused_seconds),
         };
         let cache = &self.context.engine.cache;
         let answer = cache.lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload));
-        request.task.unused_seconds = unused_seconds.get();
+        request.task.found.unused_seconds = unused_seconds.get();
         answer
     }
 
     pub(super) fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {
         self.log_hit(&object);
         let task = &mut self.request.task;
-        task.is_hit = true;
-        task.is_grace_hit = is_grace;
-        task.object = Some(Delivered(object));
-        task.is_object_head_decoded = false;
+        task.found.is_hit = true;
+        task.found.is_grace_hit = is_grace;
+        task.found.take_up(object);
         Step::Hit
     }
 
@@ -137,11 +135,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             return;
         }
         let task = &self.request.task;
-        let lifetime = task.ttl_cap.map_or(object.ttl(), |cap| cap.min(object.ttl()));
+        let lifetime = task.choices.ttl_cap.map_or(object.ttl(), |cap| cap.min(object.ttl()));
         let mut vxid = itoa::Buffer::new();
         let (mut ttl, mut grace, mut keep) = ([0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX]);
         let lengths = [
-            seconds(object.origin() + lifetime - task.received_at, &mut ttl),
+            seconds(object.origin() + lifetime - task.life.received_at, &mut ttl),
             seconds(object.grace(), &mut grace),
             seconds(object.keep(), &mut keep),
         ];
@@ -174,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn log_marker(&mut self, tag: Tag, marker: &Object) {
-        let left = marker.origin() + marker.ttl() - self.request.task.received_at;
+        let left = marker.origin() + marker.ttl() - self.request.task.life.received_at;
         self.log().record_fmt(tag, format_args!("{} {left:.6}", marker.xid()));
     }
 }
@@ -183,7 +181,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 impl<S> Run<'_, S> {
     pub(super) fn count_hit(&self) {
         self.context.count(Main::CacheHit);
-        if self.request.task.is_grace_hit {
+        if self.request.task.found.is_grace_hit {
             self.context.count(Main::CacheHitGrace);
         }
     }

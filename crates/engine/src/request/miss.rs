@@ -42,9 +42,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             },
             Ruling::Failed => Step::VclFailed,
         };
-        let is_hitmiss = self.request.task.is_hitmiss;
+        let is_hitmiss = self.request.task.found.is_hitmiss;
         self.request.task.forget_lookup();
-        self.request.task.is_hitmiss = is_hitmiss && step == Step::Pass;
+        self.request.task.found.is_hitmiss = is_hitmiss && step == Step::Pass;
         step
     }
 }

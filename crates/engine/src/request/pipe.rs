@@ -82,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn begin_pipe_request(&mut self) {
         let now = self.context.clock.now();
         let vxid = self.context.engine.vxids.next();
-        let parent = self.request.task.vxid;
+        let parent = self.request.task.life.vxid;
         self.log().record_fmt(Tag::Link, format_args!("bereq {vxid} pipe"));
         let mut log = LogBuffer::new(&self.context.engine.ring);
         log.start(LogId::backend(vxid), now);
@@ -101,14 +101,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         } else if forwards_address(generation) {
             logged::append(&mut log, BEREQ, &mut bereq, "X-Forwarded-For", &[self.session.client_address()]);
         }
-        if std::mem::take(&mut task.wants_continue) {
+        if std::mem::take(&mut task.life.wants_continue) {
             logged::append(&mut log, BEREQ, &mut bereq, "Expect", &[b"100-continue"]);
         }
-        task.pipe = Some(Box::new(PipeRequest {
+        task.found.pipe = Some(Box::new(PipeRequest {
             vxid,
             log,
             bereq,
-            director: task.director,
+            director: task.choices.director,
             connect_timeout: None,
             task_deadline: None,
             started: now,
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     fn end_pipe_request(&mut self) {
-        if let Some(mut pipe) = self.request.task.pipe.take() {
+        if let Some(mut pipe) = self.request.task.found.pipe.take() {
             pipe.log.record(Tag::BereqAcct, b"0 0 0 0 0 0");
             pipe.log.end();
         }
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     async fn run_pipe(&mut self, place: PipePlace) {
         let now = self.context.clock.now();
-        let Some(mut pipe) = self.request.task.pipe.take() else { return };
+        let Some(mut pipe) = self.request.task.found.pipe.take() else { return };
         pipe.log.timestamp("Process", now);
         match self.open_origin(&mut pipe).await {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
@@ -144,11 +144,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 if self.request.task.settings.reasons {
                     pipe.log.record_fmt(Tag::Notice, format_args!("{RECORD}{} text={text}", reason.row().word));
                 }
-                self.request.task.close = Some(CloseReason::TxError);
+                self.request.task.life.close = Some(CloseReason::TxError);
             }
         }
         drop(place);
-        self.request.task.pipe = Some(pipe);
+        self.request.task.found.pipe = Some(pipe);
     }
 
     async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, (Reason, String)> {
@@ -162,10 +162,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             url: request.task.request.target(),
             host: pipe.bereq.get("Host"),
             client: ClientName {
-                identity: request.task.client_identity.as_deref(),
+                identity: request.task.choices.client_identity.as_deref(),
                 address: Some(self.session.peer.client.ip()),
             },
-            digest: Some(&request.task.digest),
+            digest: Some(&request.task.life.digest),
             is_for_cache: false,
             shard: Some(request.task.vmod_state.shard_parameters()),
             notes: &notes,
@@ -217,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let mut head = Vec::new();
         write_request_head(&pipe.bereq, &mut head);
         let mut account = PipeAccount {
-            client_head: self.request.task.account.request_head,
+            client_head: self.request.task.life.account.request_head,
             backend_head: head.len() as u64,
             from_client: self.request.unread().len() as u64,
             to_client: 0,
@@ -233,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let end = Instant::now() + if is_unlimited { UNLIMITED } else { duration(deadline) };
         let due = end.min(Instant::now() + limit);
         let is_sent = matches!(tokio::time::timeout_at(due, origin.stream.write_all(&head)).await, Ok(Ok(())));
-        self.request.task.is_answered = true;
+        self.request.task.life.is_answered = true;
         let now = self.timestamp("Pipe");
         pipe.log.timestamp("Bereq", now);
         self.log().flush();
@@ -250,8 +250,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         backend.count(Vbe::PipeHdrbytes, account.backend_head);
         backend.count(Vbe::PipeOut, account.from_client);
         backend.count(Vbe::PipeIn, account.to_client);
-        self.request.task.pipe_account = Some(account);
-        self.request.task.close = Some(CloseReason::TxPipe);
+        self.request.task.life.pipe_account = Some(account);
+        self.request.task.life.close = Some(CloseReason::TxPipe);
     }
 }
 

@@ -12,8 +12,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use surface::counter::{MEMPOOL, Mempool};
 
-/// A buffer that grew beyond this is not kept, in bytes.
-const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Most requests made at once to have as many as wanted.
 const MADE_AT_ONCE_MAX: usize = 1000;
 
@@ -141,26 +139,7 @@ impl RequestPool {
             self.count(Mempool::Surplus);
             return;
         }
-        request.received.clear();
-        request.consumed = 0;
-        request.vcl = None;
-        request.task.clear();
-        for buffer in [&mut request.received, &mut request.head, &mut request.staging, &mut request.task.synthetic] {
-            buffer.clear();
-            if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
-                *buffer = Vec::new();
-            }
-        }
-        request.received.reserve(FIRST_READ_BYTES);
-        let messages = [
-            &mut request.task.request,
-            &mut request.task.original,
-            &mut request.task.response,
-            &mut request.task.object_head,
-        ];
-        for message in messages {
-            message.shrink_to(KEPT_BUFFER_BYTES_MAX);
-        }
+        request.retire();
         self.keep(request);
     }
 

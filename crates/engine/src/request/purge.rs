@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn purge(&mut self) -> Step {
         let now = self.context.clock.now();
-        let count = self.context.engine.cache.purge(&self.request.task.digest, Purge::Hard, now);
+        let count = self.context.engine.cache.purge(&self.request.task.life.digest, Purge::Hard, now);
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
         match self.call_vcl(Method::Purge).await {

@@ -30,11 +30,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
         if self.is_legacy() {
             self.begin_legacy_request();
-        } else if self.request.task.restarts == 0 {
+        } else if self.request.task.life.restarts == 0 {
             self.add_forwarded_for();
             let request = &mut *self.request;
             semantics::filter::collapse(&mut request.task.request, "Cache-Control");
-            request.task.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
+            request.task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
         }
         self.request.task.forget_lookup();
         self.request.task.forget_response();
@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::ObjStale
             | Action::Beresp => {}
         }
-        self.request.task.after_hash = match action {
+        self.request.task.life.after_hash = match action {
             Action::Hash => Step::Lookup,
             Action::Pass => Step::Pass,
             Action::Pipe => Step::Pipe,
@@ -89,10 +89,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::ObjStale
             | Action::Beresp => return Step::VclFailed,
         };
-        if !self.request.task.late_continue {
+        if !self.request.task.life.late_continue {
             self.send_pending_continue().await;
         }
-        if self.request.task.close == Some(CloseReason::RxBody) {
+        if self.request.task.life.close == Some(CloseReason::RxBody) {
             return Step::Finish;
         }
         self.normalise_accept_encoding(action);
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// `return(vcl(label))`: the request begins anew under the VCL behind the label.
     fn switch_vcl(&mut self, arguments: ActionArguments) -> Step {
-        let refusal = if self.request.task.restarts > 0 {
+        let refusal = if self.request.task.life.restarts > 0 {
             "Illegal return(vcl): Not after restarts"
         } else if self.session.is_under_label {
             "Illegal return(vcl): Only from active VCL"

@@ -10,22 +10,22 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn restart(&mut self) -> Step {
-        if self.request.task.after_hash != Step::Restart {
+        if self.request.task.life.after_hash != Step::Restart {
             self.why_vcl(Reason::RestartByVcl);
         }
         self.request.task.forget_lookup();
-        self.request.task.restarts += 1;
+        self.request.task.life.restarts += 1;
         let is_legacy = self.is_legacy();
         // There vcl_recv runs once more before it is refused.
-        if !is_legacy && self.request.task.restarts > self.request.task.settings.max_restarts {
+        if !is_legacy && self.request.task.life.restarts > self.request.task.settings.max_restarts {
             self.why(Reason::TooManyRestarts, b"");
             self.log().record(Tag::VCLError, b"Too many restarts");
             return self.synthesise(503, b"");
         }
         let now = self.timestamp("Restart");
-        let old = self.request.task.vxid;
+        let old = self.request.task.life.vxid;
         let new = self.context.engine.vxids.next();
-        let started = self.request.task.started;
+        let started = self.request.task.life.started;
         let log = self.log();
         log.record_fmt(Tag::Link, format_args!("req {new} restart"));
         log.end();
@@ -33,9 +33,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         log.record_fmt(Tag::Begin, format_args!("req {old} restart"));
         log.continue_at(now);
         log.timestamp("Start", now);
-        self.request.task.vxid = new;
+        self.request.task.life.vxid = new;
         if !is_legacy {
-            self.request.task.error_status = 0;
+            self.request.task.life.error_status = 0;
         }
         self.request.task.error_reason.clear();
         Step::Receive

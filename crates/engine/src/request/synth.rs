@@ -42,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::Merge
             | Action::ObjStale
             | Action::Beresp => {
-                self.request.task.close = Some(CloseReason::VclFailure);
+                self.request.task.life.close = Some(CloseReason::VclFailure);
                 self.send_minimal(500).await;
                 return Step::Finish;
             }
@@ -62,16 +62,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let generation = request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation);
         let task = &mut request.task;
         let log = &mut request.log;
-        if task.error_status < 100 {
-            task.error_status = 501;
+        if task.life.error_status < 100 {
+            task.life.error_status = 501;
         }
         task.forget_response();
-        task.object = None;
-        task.is_synthetic = true;
-        task.responded_at = now;
-        let phrase = semantics::reason::phrase(task.error_status % 1000);
+        task.found.let_go();
+        task.answer.is_synthetic = true;
+        task.life.responded_at = now;
+        let phrase = semantics::reason::phrase(task.life.error_status % 1000);
         let reason = if task.error_reason.is_empty() { phrase.as_bytes() } else { &task.error_reason };
-        logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", task.error_status, reason);
+        logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", task.life.error_status, reason);
         let mut date = [0; 29];
         semantics::date::format(now, &mut date);
         logged::append(log, RESP, &mut task.response, "Date", &[&date]);
@@ -79,13 +79,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match generation {
             Generation::V4 => {
                 let mut vxid = itoa::Buffer::new();
-                logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.vxid).as_bytes()]);
+                logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.life.vxid).as_bytes()]);
             }
             // What every response has comes after vcl_error, see `legacy.rs`.
             Generation::V1 | Generation::V3 => {}
             Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
         }
-        if task.wants_continue {
+        if task.life.wants_continue {
             // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
             logged::append(log, RESP, &mut task.response, "Connection", &[b"close"]);
         }

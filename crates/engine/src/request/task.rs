@@ -13,6 +13,7 @@ use shm::log::{LogBuffer, LogRing};
 use std::sync::Arc;
 use store::Object;
 use surface::close_reason::CloseReason;
+use surface::limits::KEPT_BUFFER_BYTES_MAX;
 use surface::parameter::Parameters;
 use surface::reason::Reason;
 use vcl_run::eval::Machine;
@@ -62,7 +63,7 @@ impl Request {
             head: Vec::new(),
             staging: Vec::new(),
             vcl: None,
-            task: Task::new(),
+            task: Task::default(),
         })
     }
 
@@ -84,6 +85,41 @@ impl Request {
             self.received.drain(..self.consumed);
         }
         self.consumed = 0;
+    }
+
+    /// Forgets all of the request that is over but what was received and not used: what follows it on the connection. Room
+    /// beyond [`KEPT_BUFFER_BYTES_MAX`] is given back. Every field is named here: one that is new does not compile until it is
+    /// reset too.
+    pub(crate) fn clear(&mut self) {
+        self.compact();
+        let Request { received, consumed: _, log, machine, scratch, head, staging, vcl, task } = self;
+        // The log of a request that is over is complete: it has nothing in it.
+        log.flush();
+        machine.clear(KEPT_BUFFER_BYTES_MAX);
+        scratch.clear(usize::MAX);
+        *vcl = None;
+        task.clear();
+        for buffer in [head, staging] {
+            clear_buffer(buffer);
+        }
+        if received.is_empty() {
+            clear_buffer(received);
+        }
+        received.reserve(FIRST_READ_BYTES);
+    }
+
+    /// As [`Request::clear`], with what was received.
+    pub(crate) fn retire(&mut self) {
+        self.consumed = self.received.len();
+        self.clear();
+    }
+}
+
+/// Empties a buffer, and gives its room back if it is more than [`KEPT_BUFFER_BYTES_MAX`].
+fn clear_buffer(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
+        *buffer = Vec::new();
     }
 }
 
@@ -208,12 +244,22 @@ pub(crate) struct SessionTimeouts {
     pub(crate) send: Option<f64>,
 }
 
-/// The state of one request. `clear` makes it fit for the next.
+/// The state of one request. What one request, or a part of its life, leaves behind lies in structures of its own that are
+/// reset as a whole, so that a field that is added is reset too; only buffers whose room is used again are cleared by name,
+/// all of them in [`Task::clear`].
+#[derive(Default)]
 pub(crate) struct Task {
-    /// Transaction id; changes with a restart.
-    pub(crate) vxid: u32,
     /// Parameters.
     pub(crate) settings: Settings,
+    /// From the first byte to the last.
+    pub(crate) life: Life,
+    /// What VCL chose, from the first vcl_recv on.
+    pub(crate) choices: Choices,
+    /// What lookup and fetch gave, from one vcl_recv to the next.
+    pub(crate) found: Found,
+    /// How the response that is being made is sent.
+    pub(crate) answer: Answer,
+
     /// `req`.
     pub(crate) request: Message,
     /// The request as it was received, for rollbacks.
@@ -222,10 +268,21 @@ pub(crate) struct Task {
     pub(crate) response: Message,
     /// `obj`, decoded when somebody looks.
     pub(crate) object_head: Message,
-    /// Whether `object_head` is that of `object`.
-    pub(crate) is_object_head_decoded: bool,
-    /// Whether VCL changed it, as only the old dialects could.
-    pub(crate) is_object_head_changed: bool,
+    /// Reason for vcl_synth; empty = the standard phrase.
+    pub(crate) error_reason: Vec<u8>,
+    /// `resp.body` of vcl_synth.
+    pub(crate) synthetic: Vec<u8>,
+    /// The digest being made.
+    pub(crate) hasher: Sha256,
+    /// What VMODs keep for the duration of the request.
+    pub(crate) vmod_state: vmods::TaskState,
+}
+
+/// What lasts as long as the request.
+#[derive(Default)]
+pub(crate) struct Life {
+    /// Transaction id; changes with a restart.
+    pub(crate) vxid: u32,
 
     /// When the first byte came, seconds since 1970.
     pub(crate) started: f64,
@@ -247,6 +304,32 @@ pub(crate) struct Task {
 
     /// `req.restarts`.
     pub(crate) restarts: u64,
+    /// `req.hash`.
+    pub(crate) digest: [u8; 32],
+    /// What comes after vcl_hash.
+    pub(crate) after_hash: Step,
+    /// The last decision's reason; none for a plain hit.
+    pub(crate) reason: Option<Reason>,
+    /// Pieces of the client's body, for `VfpAcct`.
+    pub(crate) received_pieces: u64,
+
+    /// Status for vcl_synth; 0 = none yet.
+    pub(crate) error_status: u16,
+    /// Why the session must close after this request.
+    pub(crate) close: Option<CloseReason>,
+    /// Anything of a final response was sent.
+    pub(crate) is_answered: bool,
+    /// Bytes moved.
+    pub(crate) account: Account,
+    /// Bytes moved by a pipe; `Some` once it began.
+    pub(crate) pipe_account: Option<PipeAccount>,
+    /// What a VMOD waits for.
+    pub(crate) vmod_wait: Option<VmodWait>,
+}
+
+/// What VCL chose for the request; it stays over restarts.
+#[derive(Default)]
+pub(crate) struct Choices {
     /// `req.backend_hint`, at first the VCL's default; `None` = none, and a fetch fails.
     pub(crate) director: Option<DirectorId>,
     /// `client.identity` when VCL set it.
@@ -265,44 +348,37 @@ pub(crate) struct Task {
     pub(crate) ignore_busy: bool,
     /// `req.hash_ignore_vary`.
     pub(crate) ignore_vary: bool,
-    /// `req.esi`.
-    pub(crate) is_esi_allowed: bool,
+    /// `req.esi` is false.
+    pub(crate) is_esi_forbidden: bool,
     /// `req.trace` when VCL set it.
     pub(crate) trace: Option<bool>,
     /// `req.filters` when VCL set it.
     pub(crate) body_filters: Option<Vec<u8>>,
     /// The filters of the body, once it is wanted.
     pub(crate) body_stages: Option<BodyFilters>,
+}
 
-    /// The digest being made.
-    pub(crate) hasher: Sha256,
-    /// `req.hash`.
-    pub(crate) digest: [u8; 32],
-    /// What comes after vcl_hash.
-    pub(crate) after_hash: Step,
-    /// The digest at which the request waited, so that a second lookup says so.
-    pub(crate) has_waited: bool,
-
+/// What lookup and fetch gave.
+#[derive(Default)]
+pub(crate) struct Found {
     /// For how many seconds the object found was not used before; only for a VCL that reads that.
     pub(crate) unused_seconds: f64,
     /// Lookup found an object that is delivered.
     pub(crate) is_hit: bool,
     /// … that was stale.
     pub(crate) is_grace_hit: bool,
-    /// The last decision's reason; none for a plain hit.
-    pub(crate) reason: Option<Reason>,
     /// `req.is_hitmiss`.
     pub(crate) is_hitmiss: bool,
     /// `req.is_hitpass`.
     pub(crate) is_hitpass: bool,
     /// The response is for this client alone: nothing was looked up, or what was found said so.
     pub(crate) is_passed: bool,
-    /// Pieces of the client's body, for `VfpAcct`.
-    pub(crate) received_pieces: u64,
     /// Pieces of body handed to the connection, for `VdpAcct`.
     pub(crate) sent_pieces: u64,
-    /// What is delivered.
+    /// What is delivered; [`Found::take_up`] sets it.
     pub(crate) object: Option<Delivered>,
+    /// What `object_head` has of it.
+    pub(crate) object_head: ObjectHead,
     /// The promise to fetch.
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.
@@ -315,174 +391,94 @@ pub(crate) struct Task {
     pub(crate) pipe: Option<Box<PipeRequest>>,
     /// In vcl_miss and vcl_pass of the old dialects: the request to the origin.
     pub(crate) prepared: Option<Box<PreparedRequest>>,
+}
 
-    /// Status for vcl_synth; 0 = none yet.
-    pub(crate) error_status: u16,
-    /// Reason for vcl_synth; empty = the standard phrase.
-    pub(crate) error_reason: Vec<u8>,
-    /// `resp.body` of vcl_synth.
-    pub(crate) synthetic: Vec<u8>,
+impl Found {
+    /// From now on this is `obj`.
+    pub(crate) fn take_up(&mut self, object: Arc<Object>) {
+        self.object = Some(Delivered(object));
+        self.object_head = ObjectHead::Unread;
+    }
+
+    /// There is no `obj` any more.
+    pub(crate) fn let_go(&mut self) {
+        self.object = None;
+        self.object_head = ObjectHead::Unread;
+    }
+}
+
+/// Whether [`Task::object_head`] is that of the object found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ObjectHead {
+    /// Nobody has looked at it.
+    #[default]
+    Unread,
+    /// It is.
+    Decoded,
+    /// It was, until VCL changed it, as only the old dialects could.
+    Changed,
+}
+
+/// How a response is sent.
+#[derive(Default)]
+pub(crate) struct Answer {
     /// Whether the response is `synthetic` rather than `object`.
     pub(crate) is_synthetic: bool,
     /// `resp.filters` when VCL set it.
     pub(crate) filters: Option<Vec<u8>>,
     /// `resp.do_esi` when VCL set it.
     pub(crate) do_esi: Option<bool>,
-
-    /// Why the session must close after this request.
-    pub(crate) close: Option<CloseReason>,
-    /// Anything of a final response was sent.
-    pub(crate) is_answered: bool,
-    /// Bytes moved.
-    pub(crate) account: Account,
-    /// Bytes moved by a pipe; `Some` once it began.
-    pub(crate) pipe_account: Option<PipeAccount>,
-    /// What VMODs keep for the duration of the request.
-    pub(crate) vmod_state: vmods::TaskState,
-    /// What a VMOD waits for.
-    pub(crate) vmod_wait: Option<VmodWait>,
 }
 
 impl Task {
-    pub(crate) fn new() -> Task {
-        Task {
-            vxid: 0,
-            settings: Settings::default(),
-            request: Message::new(),
-            original: Message::new(),
-            response: Message::new(),
-            object_head: Message::new(),
-            is_object_head_decoded: false,
-            is_object_head_changed: false,
-            started: 0.0,
-            received_at: 0.0,
-            previous: 0.0,
-            responded_at: 0.0,
-            unused_seconds: 0.0,
-            wants_continue: false,
-            late_continue: false,
-            body: ClientBody::None,
-            is_head: false,
-            restarts: 0,
-            director: None,
-            client_identity: None,
-            storage: None,
-            ttl_cap: None,
-            grace_cap: None,
-            always_miss: false,
-            always_miss_by: None,
-            ignore_busy: false,
-            ignore_vary: false,
-            is_esi_allowed: true,
-            trace: None,
-            body_filters: None,
-            body_stages: None,
-            hasher: Sha256::new(),
-            digest: [0; 32],
-            after_hash: Step::Lookup,
-            has_waited: false,
-            is_hit: false,
-            is_grace_hit: false,
-            reason: None,
-            is_hitmiss: false,
-            is_hitpass: false,
-            is_passed: false,
-            received_pieces: 0,
-            sent_pieces: 0,
-            object: None,
-            busy: None,
-            stale: None,
-            ticket: None,
-            feed: None,
-            pipe: None,
-            prepared: None,
-            error_status: 0,
-            error_reason: Vec::new(),
-            synthetic: Vec::new(),
-            is_synthetic: false,
-            filters: None,
-            do_esi: None,
-            close: None,
-            is_answered: false,
-            account: Account::default(),
-            pipe_account: None,
-            vmod_state: vmods::TaskState::new(),
-            vmod_wait: None,
-        }
-    }
-
-    /// Forgets the request; the room stays.
+    /// Forgets the request; buffers keep room as in [`Request::clear`]. Each part is named here: one that is new does not compile until it is
+    /// reset too.
     pub(crate) fn clear(&mut self) {
-        self.request.clear();
-        self.original.clear();
-        self.response.clear();
-        self.object_head.clear();
-        self.is_object_head_decoded = false;
-        self.wants_continue = false;
-        self.late_continue = false;
-        self.body = ClientBody::None;
-        self.is_head = false;
-        self.restarts = 0;
-        self.error_status = 0;
-        self.error_reason.clear();
-        self.close = None;
-        self.is_answered = false;
-        self.reason = None;
-        self.account = Account::default();
-        self.received_pieces = 0;
-        self.sent_pieces = 0;
-        self.pipe_account = None;
-        self.vmod_state.clear();
-        self.vmod_wait = None;
-        self.forget_choices();
-        self.forget_lookup();
-        self.forget_response();
+        let Task {
+            settings,
+            life,
+            choices,
+            found,
+            answer,
+            request,
+            original,
+            response,
+            object_head,
+            error_reason,
+            synthetic,
+            hasher,
+            vmod_state,
+        } = self;
+        *found = Found::default();
+        *life = Life::default();
+        *choices = Choices::default();
+        *answer = Answer::default();
+        *settings = Settings::default();
+        for message in [request, original, response, object_head] {
+            message.shrink_to(KEPT_BUFFER_BYTES_MAX);
+        }
+        for buffer in [error_reason, synthetic] {
+            clear_buffer(buffer);
+        }
+        hasher.reset();
+        vmod_state.clear();
     }
 
     /// Forgets what VCL chose: before the first vcl_recv.
     pub(crate) fn forget_choices(&mut self) {
-        self.director = None;
-        self.client_identity = None;
-        self.storage = None;
-        self.ttl_cap = None;
-        self.grace_cap = None;
-        self.always_miss = false;
-        self.always_miss_by = None;
-        self.ignore_busy = false;
-        self.ignore_vary = false;
-        self.is_esi_allowed = true;
-        self.trace = None;
-        self.body_filters = None;
-        self.body_stages = None;
+        self.choices = Choices::default();
     }
 
     /// Forgets what lookup and fetch gave: before every vcl_recv.
     pub(crate) fn forget_lookup(&mut self) {
-        self.is_hit = false;
-        self.is_grace_hit = false;
-        self.is_hitmiss = false;
-        self.is_hitpass = false;
-        self.is_passed = false;
-        self.sent_pieces = 0;
-        self.has_waited = false;
-        self.object = None;
-        self.is_object_head_decoded = false;
-        self.is_object_head_changed = false;
-        self.busy = None;
-        self.stale = None;
-        self.ticket = None;
-        self.feed = None;
-        self.pipe = None;
-        self.prepared = None;
+        self.found = Found::default();
     }
 
     /// Forgets a response that will not be sent.
     pub(crate) fn forget_response(&mut self) {
+        self.answer = Answer::default();
         self.response.clear();
         self.synthetic.clear();
-        self.is_synthetic = false;
-        self.filters = None;
-        self.do_esi = None;
     }
 
     /// Bytes that strings of VCL and messages may take together: request_memory_max, less what a VMOD has taken.
@@ -499,3 +495,6 @@ impl Task {
             + self.synthetic.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,16 +50,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 self.context.count(Main::NGunzip);
             }
             let result = self.send_response(&mut filters, framing, sends_body).await;
-            self.request.task.object = None;
+            self.request.task.found.let_go();
             self.log_totals(&filters, sends_body);
             if let Err(error) = result {
                 self.transmission_failed(error);
             }
         } else {
-            self.request.task.object = None;
+            self.request.task.found.let_go();
             self.log().record(Tag::Error, b"Failure to push processors");
             self.context.count(Main::ClientResp500);
-            self.request.task.close = Some(CloseReason::Overload);
+            self.request.task.life.close = Some(CloseReason::Overload);
             self.send_minimal(500).await;
         }
         self.timestamp("Resp");
@@ -71,7 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &mut *self.request;
         filters.log_totals(&mut request.log);
         if sends_body && !request.log.is_masked(Tag::VdpAcct) {
-            let (pieces, bytes) = (request.task.sent_pieces, request.task.account.response_body);
+            let (pieces, bytes) = (request.task.found.sent_pieces, request.task.life.account.response_body);
             request.log.record_fmt(Tag::VdpAcct, format_args!("V1B {pieces} {bytes}"));
         }
     }
@@ -84,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             TransmitError::RangeShort => CloseReason::RangeShort,
         };
         // It weighs more than that the session would have closed anyway.
-        self.request.task.close = Some(reason);
+        self.request.task.life.close = Some(reason);
     }
 
     /// Sets up the filters and settles `Content-Length`. Gives the filters and whether a body follows; `None` when a filter
@@ -94,14 +94,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let task = &mut request.task;
         let log = &mut request.log;
         let status = task.response.status() % 1000;
-        let has_no_body = task.is_head || status < 200 || status == 204 || status == 304;
+        let has_no_body = task.life.is_head || status < 200 || status == 204 || status == 304;
         let claimed = content_length(&task.response);
-        let mut length = match &task.object {
+        let mut length = match &task.found.object {
             None => Some(task.synthetic.len() as u64),
             Some(object) if object.state() == BodyState::Complete => Some(object.available_bytes()),
             Some(object) => object.promised_bytes().or(claimed),
         };
-        let list = task.filters.take().unwrap_or_else(|| filters::default_list(task));
+        let list = task.answer.filters.take().unwrap_or_else(|| filters::default_list(task));
         log.record(Tag::Filters, &list);
         let filters = match Filters::set_up(&list, task, log, &mut length) {
             Ok(filters) => filters,
@@ -111,8 +111,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             }
         };
         let status = task.response.status() % 1000;
-        let is_private_head = task.is_head
+        let is_private_head = task.life.is_head
             && task
+                .found
                 .object
                 .as_ref()
                 .is_some_and(|object| object.is_passing() || object.flags().has(store::ObjectFlags::HIT_FOR_MISS));
@@ -137,8 +138,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let task = &mut request.task;
         let log = &mut request.log;
         let says_close = task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
-        match (task.close, says_close) {
-            (None, true) => task.close = Some(CloseReason::RespClose),
+        match (task.life.close, says_close) {
+            (None, true) => task.life.close = Some(CloseReason::RespClose),
             (Some(_), true) => {}
             (Some(_), false) => logged::set(log, RESP, &mut task.response, "Connection", b"close"),
             (None, false) if task.response.has("Connection") => {}
@@ -152,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             return Framing::Chunked;
         }
         // It weighs more than that an old client would have closed anyway.
-        task.close = Some(CloseReason::TxEof);
+        task.life.close = Some(CloseReason::TxEof);
         Framing::Plain
     }
 
@@ -174,10 +175,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     ) -> Result<(), TransmitError> {
         self.connection.begin_sending(self.send_limits());
         let request = &mut *self.request;
-        request.task.is_answered = true;
+        request.task.life.is_answered = true;
         request.head.clear();
         write_response_head(&request.task.response, &mut request.head);
-        request.task.account.response_head += request.head.len() as u64;
+        request.task.life.account.response_head += request.head.len() as u64;
         if !sends_body {
             return self.write(0, [b"", b""]).await;
         }
@@ -191,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if !filters.is_empty() {
             return Box::pin(self.send_filtered(filters, framing)).await;
         }
-        match self.request.task.object.take() {
+        match self.request.task.found.object.take() {
             None => {
                 let body = std::mem::take(&mut self.request.task.synthetic);
                 let result = self.send_piece(&body, framing, true).await;
@@ -270,7 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Sends a body through its filters.
     async fn send_filtered(&mut self, filters: &mut Filters, framing: Framing) -> Result<(), TransmitError> {
-        let object = self.request.task.object.take();
+        let object = self.request.task.found.object.take();
         let mut reader = object.as_ref().map(|object| object.reader());
         let mut offset = 0;
         while !filters.is_done() {
@@ -377,8 +378,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let result = self.connection.send([&request.head, parts[0], parts[1]], &mut request.log).await;
         let sent = self.connection.sent_bytes - before;
         let missing = (total as u64).saturating_sub(sent);
-        self.request.task.sent_pieces += u64::from(body_bytes > 0);
-        self.request.task.account.response_body += (body_bytes as u64).saturating_sub(missing);
+        self.request.task.found.sent_pieces += u64::from(body_bytes > 0);
+        self.request.task.life.account.response_body += (body_bytes as u64).saturating_sub(missing);
         self.request.head.clear();
         result.map_err(|_| TransmitError::Client)
     }

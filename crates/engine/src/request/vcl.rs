@@ -38,7 +38,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     fn start_vcl(&mut self, method: Method) -> Outcome {
         // VCL's `now` is the time of the last timestamp.
-        let now = self.request.task.previous;
+        let now = self.request.task.life.previous;
         let request = &mut *self.request;
         let Some(vcl) = &request.vcl else {
             return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     fn resume_vcl(&mut self, method: Method) -> Outcome {
         // VCL's `now` is the time of the last timestamp.
-        let now = self.request.task.previous;
+        let now = self.request.task.life.previous;
         let request = &mut *self.request;
         let Some(vcl) = &request.vcl else {
             return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
@@ -80,13 +80,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Waits for what the VMOD waits for.
     async fn wait_for_vmod(&mut self) {
-        let done = match self.request.task.vmod_wait.take() {
+        let done = match self.request.task.life.vmod_wait.take() {
             Some(VmodWait::CacheBody(limit)) => VmodWait::Value(Value::Bool(self.cache_body(limit).await)),
             Some(VmodWait::Pending(pending)) => VmodWait::Finish(pending.await),
             Some(done @ (VmodWait::Finish(_) | VmodWait::Value(_))) => done,
             None => return,
         };
-        self.request.task.vmod_wait = Some(done);
+        self.request.task.life.vmod_wait = Some(done);
     }
 
     fn has_overflowed(&self) -> bool {
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) fn timestamp(&mut self, label: &str) -> f64 {
         let now = self.session.now(self.context);
         self.request.log.timestamp(label, now);
-        self.request.task.previous = now;
+        self.request.task.life.previous = now;
         now
     }
 
@@ -125,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let unnamed = if self.is_legacy() { self.legacy_error_status() } else { 0 };
         self.why_vcl(Reason::SynthByVcl);
         let request = &mut *self.request;
-        request.task.error_status = arguments.status.unwrap_or(unnamed);
+        request.task.life.error_status = arguments.status.unwrap_or(unnamed);
         request.task.error_reason.clear();
         request.task.error_reason.extend_from_slice(request.scratch.get(arguments.reason));
         Step::Synth

@@ -76,33 +76,16 @@ impl VmodContext for ClientHost<'_> {
         &mut self.task.vmod_state
     }
 
-    fn message(&self, http: HttpObject) -> Option<&Message> {
-        match http {
-            HttpObject::Req | HttpObject::ReqTop => Some(&self.task.request),
-            HttpObject::Resp => Some(&self.task.response),
-            HttpObject::Obj => self.task.is_object_head_decoded.then_some(&self.task.object_head),
-            HttpObject::Bereq => match (&self.task.pipe, &self.task.prepared) {
-                (Some(pipe), _) => Some(&pipe.bereq),
-                (None, prepared) => prepared.as_ref().map(|prepared| &prepared.bereq),
-            },
-            HttpObject::Beresp => None,
-        }
+    fn message(&mut self, http: HttpObject) -> Option<&Message> {
+        Some(ClientHost::message(self, http))
     }
 
     fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message> {
-        match http {
-            HttpObject::Req => Some(&mut self.task.request),
-            HttpObject::Resp => Some(&mut self.task.response),
-            HttpObject::Bereq => match (&mut self.task.pipe, &mut self.task.prepared) {
-                (Some(pipe), _) => Some(&mut pipe.bereq),
-                (None, prepared) => prepared.as_mut().map(|prepared| &mut prepared.bereq),
-            },
-            HttpObject::ReqTop | HttpObject::Obj | HttpObject::Beresp => None,
-        }
+        self.logged(http).map(|(_, _, message)| message)
     }
 
     fn digest(&self) -> Option<[u8; 32]> {
-        self.knows_digest().then_some(self.task.digest)
+        self.knows_digest().then_some(self.task.life.digest)
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
@@ -128,19 +111,19 @@ impl VmodContext for ClientHost<'_> {
     fn timestamp(&mut self, label: &str) {
         let now = self.context.clock.now();
         self.log.timestamp(label, now);
-        self.task.previous = now;
+        self.task.life.previous = now;
     }
 
     fn cache_request_body(&mut self, limit_bytes: u64) -> Result<Called, Failure> {
         if self.method != Method::Recv {
             return Err(Failure("req.body can only be cached in vcl_recv{}".to_owned()));
         }
-        self.task.vmod_wait = Some(VmodWait::CacheBody(limit_bytes));
+        self.task.life.vmod_wait = Some(VmodWait::CacheBody(limit_bytes));
         Ok(Called::Wait)
     }
 
     fn late_100_continue(&mut self, late: bool) {
-        self.task.late_continue = late;
+        self.task.life.late_continue = late;
     }
 
     fn set_type_of_service(&mut self, tos: u8) {
@@ -163,7 +146,7 @@ impl VmodContext for ClientHost<'_> {
 
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
         let purge = vcl_context::purge_of(kind);
-        let count = self.context.engine.cache.purge(&self.task.digest, purge, self.now);
+        let count = self.context.engine.cache.purge(&self.task.life.digest, purge, self.now);
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
         Ok(count)
@@ -180,7 +163,7 @@ impl VmodContext for ClientHost<'_> {
     }
 
     fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
-        match &self.task.body {
+        match &self.task.life.body {
             ClientBody::Cached(body) => Some(Rc::clone(body.bytes())),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
         }
@@ -200,6 +183,6 @@ impl VmodContext for ClientHost<'_> {
     }
 
     fn wait(&mut self, pending: Pending) {
-        self.task.vmod_wait = Some(VmodWait::Pending(pending));
+        self.task.life.vmod_wait = Some(VmodWait::Pending(pending));
     }
 }

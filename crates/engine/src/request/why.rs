@@ -16,7 +16,7 @@ impl<S> Run<'_, S> {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
     pub(crate) fn why(&mut self, reason: Reason, details: &[u8]) {
         let task = &mut self.request.task;
-        task.reason = Some(reason);
+        task.life.reason = Some(reason);
         if task.settings.reasons {
             let blank: &[u8] = if details.is_empty() { b"" } else { b" " };
             self.request
@@ -51,7 +51,7 @@ impl<S> Run<'_, S> {
             MissCause::Banned(count) => (Reason::MissBanned, format!("bans={count}")),
             MissCause::Forced => {
                 let request = &*self.request;
-                let noted = request.task.always_miss_by.as_ref().zip(request.vcl.as_ref());
+                let noted = request.task.choices.always_miss_by.as_ref().zip(request.vcl.as_ref());
                 let place = noted.map(|(noted, vcl)| Decision::noted(noted, &vcl.program).to_string());
                 (Reason::MissForced, place.unwrap_or_default())
             }
@@ -62,7 +62,7 @@ impl<S> Run<'_, S> {
 
     /// Notes that a stale object is served.
     pub(super) fn why_grace(&mut self, object: &Object) {
-        let late = self.request.task.received_at - object.origin() - object.ttl();
+        let late = self.request.task.life.received_at - object.origin() - object.ttl();
         self.why(Reason::HitGrace, format!("seconds={late:.3}").as_bytes());
     }
 
@@ -73,12 +73,12 @@ impl<S> Run<'_, S> {
         }
         let request = &mut *self.request;
         let task = &mut request.task;
-        let row = task.reason.map(Reason::row);
+        let row = task.life.reason.map(Reason::row);
         let forwarded = row.map(|row| row.cache_status).filter(|status| !matches!(*status, "" | "hit"));
         let mut value = String::from("copal");
-        match (&task.object, forwarded) {
+        match (&task.found.object, forwarded) {
             (Some(object), None) => {
-                let left = object.origin() + object.ttl() - task.received_at;
+                let left = object.origin() + object.ttl() - task.life.received_at;
                 let _ = write!(value, "; hit; ttl={left:.0}");
             }
             (object, Some(forwarded)) => {

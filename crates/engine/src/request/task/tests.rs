@@ -1,0 +1,292 @@
+//! A request that goes back to the pool leaves nothing behind. Each structure is filled and looked at without `..`: a field
+//! that is new does not compile until somebody has said here what it is afterwards.
+
+use super::*;
+use crate::fetch::{FetchMode, FetchTicket};
+use crate::logged::REQ;
+use crate::request::RequestPool;
+use cache::{Cache, Lookup, LookupRequest};
+use shm::counters::MainCounters;
+use store::ObjectAttributes;
+use surface::vcl::Generation;
+use vcl_run::value::Value;
+
+fn message(text: &[u8]) -> Message {
+    let mut message = Message::new();
+    message.set_target(text);
+    message.append(b"Foreign", text);
+    message
+}
+
+/// What a lookup under that key gives, and an object that hangs nowhere.
+fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
+    let question = LookupRequest {
+        key: &[7; 32],
+        now: 1.0,
+        request,
+        ttl_cap: None,
+        grace_cap: None,
+        always_miss: true,
+        ignore_busy: true,
+        ignore_vary: false,
+        gzip_support: true,
+        vary_notice: 10,
+        unused_seconds: None,
+    };
+    let Lookup::Miss { busy, .. } = cache.lookup(&question, &MainCounters::new(), &mut |_, _| {}) else {
+        panic!("hash_always_miss must miss");
+    };
+    let object = cache.stores()[0].create(&ObjectAttributes::default(), b"").unwrap();
+    (busy, object)
+}
+
+fn foreign_life() -> Life {
+    Life {
+        vxid: 7,
+        started: 7.0,
+        received_at: 7.0,
+        previous: 7.0,
+        responded_at: 7.0,
+        wants_continue: true,
+        late_continue: true,
+        body: ClientBody::Taken,
+        is_head: true,
+        restarts: 7,
+        digest: [7; 32],
+        after_hash: Step::Pipe,
+        reason: Some(Reason::VclFailed),
+        received_pieces: 7,
+        error_status: 777,
+        close: Some(CloseReason::RxJunk),
+        is_answered: true,
+        account: Account { request_head: 7, request_body: 7, response_head: 7, response_body: 7 },
+        pipe_account: Some(PipeAccount { client_head: 7, backend_head: 7, from_client: 7, to_client: 7 }),
+        vmod_wait: Some(VmodWait::Value(Value::Int(7))),
+    }
+}
+
+fn foreign_choices(ring: &LogRing) -> Choices {
+    let (log, counters) = (&mut LogBuffer::new(ring), MainCounters::new());
+    let stages = BodyFilters::open(b"", 6, log, REQ, &mut Message::new(), &counters);
+    Choices {
+        director: Some(DirectorId(7)),
+        client_identity: Some(b"foreign".to_vec()),
+        storage: Some(7),
+        ttl_cap: Some(7.0),
+        grace_cap: Some(7.0),
+        always_miss: true,
+        always_miss_by: Some(Noted::default()),
+        ignore_busy: true,
+        ignore_vary: true,
+        is_esi_forbidden: true,
+        trace: Some(true),
+        body_filters: Some(b"foreign".to_vec()),
+        body_stages: stages.ok(),
+    }
+}
+
+fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
+    let bereq = message(b"/foreign");
+    let (busy, object) = of_cache(cache, &bereq);
+    let prepared = PreparedRequest::new(7, FetchMode::Pass, &bereq, Generation::V3, false, b"");
+    Found {
+        unused_seconds: 7.0,
+        is_hit: true,
+        is_grace_hit: true,
+        is_hitmiss: true,
+        is_hitpass: true,
+        is_passed: true,
+        sent_pieces: 7,
+        object: Some(Delivered(Arc::clone(&object))),
+        object_head: ObjectHead::Changed,
+        busy: Some(busy),
+        stale: Some(object),
+        ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
+        feed: Some(crate::request_body::feed(None).0),
+        pipe: Some(Box::new(PipeRequest {
+            vxid: 7,
+            log: LogBuffer::new(ring),
+            bereq,
+            director: None,
+            connect_timeout: None,
+            task_deadline: None,
+            started: 7.0,
+        })),
+        prepared: Some(Box::new(prepared)),
+    }
+}
+
+fn assert_life_is_new(life: Life) {
+    let Life {
+        vxid,
+        started,
+        received_at,
+        previous,
+        responded_at,
+        wants_continue,
+        late_continue,
+        body,
+        is_head,
+        restarts,
+        digest,
+        after_hash,
+        reason,
+        received_pieces,
+        error_status,
+        close,
+        is_answered,
+        account,
+        pipe_account,
+        vmod_wait,
+    } = life;
+    assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
+    assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
+    assert_eq!([wants_continue, late_continue, is_head, is_answered], [false; 4]);
+    assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
+    assert_eq!((digest, after_hash), ([0; 32], Step::Accept));
+    assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
+}
+
+fn assert_choices_are_new(choices: Choices) {
+    let Choices {
+        director,
+        client_identity,
+        storage,
+        ttl_cap,
+        grace_cap,
+        always_miss,
+        always_miss_by,
+        ignore_busy,
+        ignore_vary,
+        is_esi_forbidden,
+        trace,
+        body_filters,
+        body_stages,
+    } = choices;
+    assert_eq!((director, client_identity, storage, trace, body_filters), (None, None, None, None, None));
+    assert_eq!([ttl_cap, grace_cap], [None; 2]);
+    assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden], [false; 4]);
+    assert!(always_miss_by.is_none() && body_stages.is_none());
+}
+
+fn assert_found_is_new(found: Found) {
+    let Found {
+        unused_seconds,
+        is_hit,
+        is_grace_hit,
+        is_hitmiss,
+        is_hitpass,
+        is_passed,
+        sent_pieces,
+        object,
+        object_head,
+        busy,
+        stale,
+        ticket,
+        feed,
+        pipe,
+        prepared,
+    } = found;
+    assert_eq!((unused_seconds, sent_pieces, object_head), (0.0, 0, ObjectHead::Unread));
+    assert_eq!([is_hit, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 5]);
+    assert!(object.is_none() && busy.is_none() && stale.is_none() && ticket.is_none());
+    assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
+}
+
+fn assert_task_is_new(task: Task) {
+    let Task {
+        settings,
+        life,
+        choices,
+        found,
+        answer,
+        request,
+        original,
+        response,
+        object_head,
+        error_reason,
+        synthetic,
+        hasher,
+        vmod_state,
+    } = task;
+    assert_eq!(format!("{settings:?}"), format!("{:?}", Settings::default()));
+    assert_life_is_new(life);
+    assert_choices_are_new(choices);
+    assert_found_is_new(found);
+    let Answer { is_synthetic, filters, do_esi } = answer;
+    assert_eq!((is_synthetic, filters, do_esi), (false, None, None));
+    for message in [request, original, response, object_head] {
+        assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
+    }
+    assert!(error_reason.is_empty() && synthetic.is_empty());
+    assert_eq!(hasher.finalize(), Sha256::new().finalize());
+    assert_eq!(format!("{vmod_state:?}"), format!("{:?}", vmods::TaskState::new()));
+}
+
+#[test]
+fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
+    let ring = LogRing::in_memory(1 << 16);
+    let cache = Cache::in_memory(4 << 20, 1.0).unwrap();
+    let pool = RequestPool::default();
+    let mut request = pool.take(&ring);
+    request.received.extend_from_slice(b"foreign bytes");
+    request.consumed = 3;
+    request.log.record(surface::tag::Tag::Error, b"foreign");
+    request.scratch.set_limit(7);
+    request.scratch.mark_overflowed();
+    request.head.extend_from_slice(b"foreign");
+    request.staging.extend_from_slice(b"foreign");
+    let mut hasher = Sha256::new();
+    hasher.update(b"foreign");
+    let settings = Settings { request_memory_max: 7, feature: 7, ..Settings::default() };
+    request.task = Task {
+        settings,
+        life: foreign_life(),
+        choices: foreign_choices(&ring),
+        found: foreign_found(&cache, &ring),
+        answer: Answer { is_synthetic: true, filters: Some(b"foreign".to_vec()), do_esi: Some(true) },
+        request: message(b"/foreign"),
+        original: message(b"/foreign"),
+        response: message(b"/foreign"),
+        object_head: message(b"/foreign"),
+        error_reason: b"foreign".to_vec(),
+        synthetic: b"foreign".to_vec(),
+        hasher,
+        vmod_state: vmods::TaskState::new(),
+    };
+    pool.put(request);
+    let Request { received, consumed, log: _, machine, scratch, head, staging, vcl, task } = *pool.take(&ring);
+    assert_eq!(pool.len(), 0, "it was the same one");
+    assert_eq!((received.len(), consumed, head.len(), staging.len()), (0, 0, 0, 0));
+    assert_eq!(ring.records().len(), 1, "a record that was left goes out under its own transaction");
+    assert!(vcl.is_none() && machine.method().is_none());
+    assert_eq!((scratch.used_bytes(), scratch.overflowed()), (0, false));
+    assert_task_is_new(task);
+}
+
+#[test]
+fn room_beyond_what_is_kept_is_given_back() {
+    let ring = LogRing::in_memory(1 << 16);
+    let pool = RequestPool::default();
+    let mut request = pool.take(&ring);
+    let large = vec![b'x'; 4 * KEPT_BUFFER_BYTES_MAX];
+    let task = &mut request.task;
+    for buffer in
+        [&mut request.received, &mut request.head, &mut request.staging, &mut task.error_reason, &mut task.synthetic]
+    {
+        buffer.extend_from_slice(&large);
+    }
+    for message in [&mut task.request, &mut task.original, &mut task.response, &mut task.object_head] {
+        message.set_target(&large);
+    }
+    let _ = request.scratch.put(&large);
+    pool.put(request);
+    let request = pool.take(&ring);
+    let task = &request.task;
+    let rooms = [&request.received, &request.head, &request.staging, &task.error_reason, &task.synthetic];
+    assert!(rooms.iter().all(|buffer| buffer.capacity() <= KEPT_BUFFER_BYTES_MAX));
+    let messages = [&task.request, &task.original, &task.response, &task.object_head];
+    assert!(messages.iter().all(|message| message.room_bytes() <= 2 * KEPT_BUFFER_BYTES_MAX));
+    let rooms: [usize; 2] = [request.scratch.room_bytes(), request.machine.room_bytes()];
+    assert!(rooms.iter().all(|bytes| *bytes <= 2 * KEPT_BUFFER_BYTES_MAX), "{rooms:?}");
+}
