@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
+use surface::legible;
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
 
 /// How bad it is.
@@ -61,15 +62,17 @@ impl Reporter {
         }
     }
 
-    /// A line on standard error as it is.
+    /// Lines on standard error without a level.
     pub fn say_plain(&self, text: &str) {
         if self.to_stderr.get() != Stderr::None {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            let _ = writeln!(std::io::stderr().lock(), "{}", legible::lines(text.as_bytes()));
         }
     }
 
     /// Sends one message.
     pub fn say(&self, level: Level, text: &str) {
+        // Messages quote the command line, VCL, and what a worker says.
+        let text = &*legible::lines(text.as_bytes());
         let prefix = match level {
             Level::Error => "Error: ",
             Level::Info => "Info: ",

@@ -70,7 +70,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
 }
 
 fn fail(error: &ArgumentError) -> i32 {
-    eprintln!("Error:{}", error.text);
+    eprintln!("Error:{}", surface::legible::lines(error.text.as_bytes()));
     FAILED
 }
 

@@ -2,7 +2,7 @@
 //! VMOD signatures, CLI commands, close reasons, limits.
 //!
 //! One table per thing a user can name; parsers, help texts, documents and the other crates derive from the rows.
-//! Nothing here does anything: no I/O, no state.
+//! Nothing here does anything but spell: no I/O, no state.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -12,6 +12,7 @@ pub mod close_reason;
 pub mod counter;
 pub mod diagnostic;
 pub mod header;
+pub mod legible;
 pub mod limits;
 pub mod parameter;
 pub mod reason;

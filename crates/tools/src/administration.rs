@@ -16,6 +16,7 @@ use std::time::Duration;
 use cli_proto::client::typed_line;
 use cli_proto::request::{Request, RequestReader};
 use cli_proto::response::Response;
+use surface::legible;
 
 use crate::Streams;
 use crate::options::{Given, OptionRow, Program, option, word_option};
@@ -155,7 +156,8 @@ fn print(response: &Response, framed: bool, streams: &mut Streams) -> Result<(),
     let written = if framed {
         write!(streams.output, "{:<3} {:<8}\n{}", response.status, response.body.len(), response.body)
     } else {
-        writeln!(streams.output, "{}", response.body).and_then(|()| tell_if_cut(response, streams.output))
+        writeln!(streams.output, "{}", legible::lines(response.body.as_bytes()))
+            .and_then(|()| tell_if_cut(response, streams.output))
     };
     written.map_err(|_| (REFUSED, "Cannot write".to_owned()))
 }

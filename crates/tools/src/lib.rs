@@ -24,6 +24,7 @@ mod follow;
 mod histogram;
 mod line;
 mod live;
+mod messages;
 mod options;
 mod output;
 mod patience;
@@ -101,37 +102,59 @@ pub fn why(args: &[OsString]) -> i32 {
 /// [`adm`] with streams of the caller's choice.
 #[must_use]
 pub fn adm_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    administration::run(args, streams)
+    with_harmless_messages(streams, |streams| administration::run(args, streams))
 }
 
 /// [`log`] with streams of the caller's choice.
 #[must_use]
 pub fn log_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    transactions::run(args, streams)
+    with_harmless_messages(streams, |streams| transactions::run(args, streams))
 }
 
 /// [`ncsa`] with streams of the caller's choice.
 #[must_use]
 pub fn ncsa_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    line::run(args, streams)
+    with_harmless_messages(streams, |streams| line::run(args, streams))
 }
 
 /// [`stat`] with streams of the caller's choice.
 #[must_use]
 pub fn stat_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    statistics::run(args, streams)
+    with_harmless_messages(streams, |streams| statistics::run(args, streams))
 }
 
 /// [`top`] with streams of the caller's choice.
 #[must_use]
 pub fn top_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    ranking::run(args, streams)
+    with_harmless_messages(streams, |streams| ranking::run(args, streams))
+}
+
+/// [`vcl`] with streams of the caller's choice.
+#[must_use]
+pub fn vcl_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    with_harmless_messages(streams, |streams| vcl_tool::run(args, streams))
+}
+
+/// [`why`] with streams of the caller's choice.
+#[must_use]
+pub fn why_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    with_harmless_messages(streams, |streams| why::run(args, streams))
 }
 
 /// [`hist`] with streams of the caller's choice.
 #[must_use]
 pub fn hist_to(args: &[OsString], streams: &mut Streams) -> i32 {
-    histogram::run(args, streams)
+    with_harmless_messages(streams, |streams| histogram::run(args, streams))
+}
+
+fn with_harmless_messages(streams: &mut Streams, run: impl FnOnce(&mut Streams) -> i32) -> i32 {
+    let mut error = messages::Messages(&mut *streams.error);
+    run(&mut Streams {
+        input: &mut *streams.input,
+        output: &mut *streams.output,
+        error: &mut error,
+        program: streams.program,
+    })
 }
 
 fn with_standard_streams(run: impl FnOnce(&mut Streams) -> i32) -> i32 {
@@ -139,7 +162,7 @@ fn with_standard_streams(run: impl FnOnce(&mut Streams) -> i32) -> i32 {
     let mut output = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut streams =
         Streams { input: &mut io::stdin().lock(), output: &mut output, error: &mut io::stderr(), program: true };
-    let status = run(&mut streams);
+    let status = with_harmless_messages(&mut streams, run);
     match output.flush() {
         Ok(()) => status,
         // The reader of a pipe went away: nothing to complain about, and nobody to complain to.

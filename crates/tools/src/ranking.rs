@@ -14,6 +14,7 @@ use std::time::Duration;
 use shm::read::group::{Grouping, Transaction};
 use shm::read::record::Record;
 use shm::read::select::{Selection, Sides};
+use surface::legible;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, selection};
@@ -190,8 +191,7 @@ impl Ranking {
     fn print(&self, output: &mut dyn Write) -> io::Result<()> {
         for entry in self.table.ranking() {
             write!(output, "{:9.2} {} ", entry.count, entry.tag.name())?;
-            output.write_all(entry.text)?;
-            output.write_all(b"\n")?;
+            writeln!(output, "{}", legible::line(entry.text))?;
         }
         output.flush()
     }

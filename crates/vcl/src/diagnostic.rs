@@ -343,7 +343,7 @@ fn quote(sources: &Sources, token: Token, line: u32, start: u32, end: u32, out: 
         for _ in 0..width {
             out.push(if letter == '\t' {
                 ' '
-            } else if letter.is_control() {
+            } else if surface::legible::is_commanding(letter) {
                 '?'
             } else {
                 letter

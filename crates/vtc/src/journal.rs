@@ -50,7 +50,8 @@ impl Log {
             let _ = writeln!(text, "**** dT    {}.{:03}", milliseconds / 1000, milliseconds % 1000);
             *last = Some(milliseconds);
         }
-        text.push_str(lines);
+        // Names, macros and messages hold what peers and programs said.
+        text.push_str(&surface::legible::lines(lines.as_bytes()));
         // Nobody is left to be told when the reader is gone.
         let _ = stream.write_all(text.as_bytes());
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use surface::cli::{BAN_FIELDS, COMMANDS, CommandRow, command};
+use surface::legible;
 use surface::parameter::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind};
 use surface::tag::TAGS;
 
@@ -39,11 +40,13 @@ impl Kind {
         // Version, command and time come first.
         let rows = answer.iter().skip(3);
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        match self {
+        let names: Vec<String> = match self {
             Kind::Backend => rows.filter_map(Value::as_object).flat_map(|names| names.keys().cloned()).collect(),
             Kind::Vcl => rows.filter_map(|row| text(&row["name"])).collect(),
             Kind::Label => rows.filter(|row| row["state"] == "label").filter_map(|row| text(&row["name"])).collect(),
-        }
+        };
+        // What cannot be shown as it is cannot be offered.
+        names.into_iter().filter(|name| !name.contains(legible::is_commanding)).collect()
     }
 }
 

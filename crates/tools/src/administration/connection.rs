@@ -93,6 +93,7 @@ impl Connection {
         // The time to find the server is bounded; the time a command takes is the server's affair.
         connection.stream.set_timeout(limit);
         connection.authenticate(secret)?;
+        connection.ping()?;
         connection.stream.set_timeout(None);
         Ok(connection)
     }
@@ -133,6 +134,16 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Asks whether the server answers at all. Compat: the stock program does so before every command, and with none.
+    fn ping(&mut self) -> Result<(), Failure> {
+        self.send(b"ping\n")?;
+        let pong = self.reply()?;
+        if pong.is_ok() && pong.body.contains("PONG") {
+            return Ok(());
+        }
+        Err((UNREACHABLE, "No pong received from server".to_owned()))
     }
 
     /// Sends whole lines.

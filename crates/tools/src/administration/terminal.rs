@@ -18,6 +18,7 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
+use surface::legible;
 use surface::limits::{CLI_COMMAND_BYTES_MAX, CLI_HISTORY_LINES_MAX};
 
 use super::completion::{self, Kind};
@@ -41,6 +42,7 @@ pub(super) fn converse(connection: Connection, output: &mut dyn Write) -> Result
     if let Some(path) = &history {
         let _ = editor.load_history(path);
     }
+    let banner = legible::lines(banner.as_bytes());
     write!(output, "{}\n{banner}\n", colours.status(status::OK)).map_err(broken)?;
     loop {
         output.flush().map_err(broken)?;
@@ -88,7 +90,7 @@ fn send(connection: &mut Connection, text: &str) -> Result<usize, Failure> {
 fn show(response: &Response, colours: Colours, output: &mut dyn Write) -> std::io::Result<()> {
     writeln!(output, "{}", colours.status(response.status))?;
     if !response.body.is_empty() {
-        writeln!(output, "{}", response.body)?;
+        writeln!(output, "{}", legible::lines(response.body.as_bytes()))?;
     }
     super::tell_if_cut(response, output)
 }

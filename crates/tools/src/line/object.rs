@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::Value;
+use surface::legible;
 
 use super::facts::Facts;
 use super::format::Format;
@@ -48,7 +49,8 @@ pub(super) fn line(facts: &Facts, out: &mut Vec<u8>) {
     ];
     for (index, (name, value)) in members.iter().enumerate() {
         let before = if index == 0 { '{' } else { ',' };
-        out.extend_from_slice(format!("{before}\"{name}\":{value}").as_bytes());
+        let value = value.to_string();
+        out.extend_from_slice(format!("{before}\"{name}\":{}", legible::json(&value)).as_bytes());
     }
     out.push(b'}');
 }

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use surface::legible;
+
 use super::facts::{Facts, Safety};
 use super::format::{Format, Part, Unit};
 use super::strftime;
@@ -105,22 +107,52 @@ impl Printer<'_, '_> {
     /// A text with what could break the line escaped.
     fn text(&mut self, value: Option<&[u8]>, missing: &str) {
         let Some(value) = value else { return self.out.extend_from_slice(missing.as_bytes()) };
-        let valid = if self.strict { String::from_utf8_lossy(value) } else { "".into() };
-        for byte in if self.strict { valid.as_bytes() } else { value } {
-            match byte {
-                b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', *byte]),
-                b'\n' => self.out.extend_from_slice(b"\\n"),
-                b'\r' => self.out.extend_from_slice(b"\\r"),
-                b'\t' => self.out.extend_from_slice(b"\\t"),
-                0x20..=0x7e => self.out.push(*byte),
-                0x7f.. if self.json => self.out.push(*byte),
-                _ if self.json => {
-                    let _ = write!(self.out, "\\u{byte:04x}");
-                }
-                _ => {
-                    let _ = write!(self.out, "\\x{byte:02x}");
-                }
+        if !self.json {
+            value.iter().for_each(|byte| self.byte(*byte));
+            return;
+        }
+        for chunk in value.utf8_chunks() {
+            for letter in chunk.valid().chars() {
+                self.letter(letter);
             }
+            match chunk.invalid() {
+                [] => {}
+                _ if self.strict => self.letter(char::REPLACEMENT_CHARACTER),
+                bytes => bytes.iter().for_each(|byte| self.stray(*byte)),
+            }
+        }
+    }
+
+    /// A byte, as C escapes it.
+    fn byte(&mut self, byte: u8) {
+        match byte {
+            b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => self.out.extend_from_slice(b"\\n"),
+            b'\r' => self.out.extend_from_slice(b"\\r"),
+            b'\t' => self.out.extend_from_slice(b"\\t"),
+            0x20..=0x7e => self.out.push(byte),
+            _ => {
+                let _ = write!(self.out, "\\x{byte:02x}");
+            }
+        }
+    }
+
+    /// A character, as JSON escapes it.
+    fn letter(&mut self, letter: char) {
+        match letter {
+            '"' | '\\' | '\n' | '\r' | '\t' => self.byte(letter as u8),
+            letter if legible::is_commanding(letter) => {
+                let _ = write!(self.out, "\\u{:04x}", u32::from(letter));
+            }
+            letter => self.out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+
+    /// `-j`: a byte that is no UTF-8 stays, unless a terminal of one byte a character would take it for a command.
+    fn stray(&mut self, byte: u8) {
+        match byte {
+            0x80..=0x9f => self.letter(char::from(byte)),
+            byte => self.out.push(byte),
         }
     }
 

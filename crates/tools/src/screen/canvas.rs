@@ -3,6 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use surface::legible;
+
+/// What must not reach a terminal: a cell holds no tab either.
+fn is_commanding(letter: char) -> bool {
+    letter == '\t' || legible::is_commanding(letter)
+}
 
 /// Plain text.
 pub(crate) const PLAIN: Style = Style::new();
@@ -32,15 +38,16 @@ impl<'a> Canvas<'a> {
         usize::from(self.cells.area.height)
     }
 
-    /// Puts `text` at a place; what lies outside the window is not drawn. Control characters are shown as dots.
+    /// Puts `text` at a place; what lies outside the window is not drawn. Characters that command are shown as dots.
     pub fn put(&mut self, column: usize, line: usize, text: &str, style: Style) {
         if column >= self.width() || line >= self.height() {
             return;
         }
         let (column, line) = (column as u16, line as u16);
         let limit = self.width();
-        if text.contains(char::is_control) {
-            let harmless: String = text.chars().map(|c| if c.is_control() { '.' } else { c }).collect();
+        if text.contains(is_commanding) {
+            let harmless: String =
+                text.chars().map(|letter| if is_commanding(letter) { '.' } else { letter }).collect();
             self.cells.set_stringn(column, line, harmless, limit, style);
         } else {
             self.cells.set_stringn(column, line, text, limit, style);

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use chrono::Local;
 use shm::read::counters::CounterValue;
+use surface::legible;
 
 /// Narrowest column of names.
 const NAME_WIDTH: usize = 18;
@@ -20,7 +21,9 @@ pub(super) fn once(values: &[CounterValue], uptime: u64, output: &mut dyn Write)
             width = value.name.len() + 1;
         }
         let average = if value.text.kind == "counter" { rate(value.value, uptime) } else { ".  ".to_owned() };
-        writeln!(output, "{:<width$}{:>12} {average:>12} {}", value.name, value.value, value.text.oneliner)?;
+        let name = legible::line(value.name.as_bytes());
+        let text = legible::line(value.text.oneliner.as_bytes());
+        writeln!(output, "{name:<width$}{:>12} {average:>12} {text}", value.value)?;
     }
     Ok(())
 }
@@ -49,7 +52,7 @@ pub(super) fn json(values: &[CounterValue], output: &mut dyn Write) -> io::Resul
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    legible::json(&serde_json::Value::from(text).to_string()).into_owned()
 }
 
 /// Prints the counters as XML.
@@ -71,7 +74,7 @@ pub(super) fn xml(values: &[CounterValue], output: &mut dyn Write) -> io::Result
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    legible::line(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Prints what may be selected.
@@ -79,7 +82,8 @@ pub(super) fn list(values: &[CounterValue], output: &mut dyn Write) -> io::Resul
     writeln!(output, "Varnishstat -f option fields:")?;
     writeln!(output, "{:<30} Description\n{:<30} -----------", "Field name", "----------")?;
     for value in values {
-        writeln!(output, "{:<30} {}", value.name, value.text.oneliner)?;
+        let text = legible::line(value.text.oneliner.as_bytes());
+        writeln!(output, "{:<30} {text}", legible::line(value.name.as_bytes()))?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use shm::read::group::{Kind, Transaction};
 use shm::read::query::nth_field;
 use shm::read::record::Record;
+use surface::legible;
 use surface::tag::Tag;
 
 /// Which records are shown.
@@ -85,7 +86,8 @@ fn transaction_object(transaction: &Transaction, shows: &Shows, out: &mut Vec<u8
 }
 
 fn member(name: &str, value: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
+    let value = value.to_string();
+    out.extend_from_slice(format!(",\"{name}\":{}", legible::json(&value)).as_bytes());
 }
 
 fn members_of(tag: Tag, record: &Record, out: &mut Vec<u8>) {
@@ -99,7 +101,8 @@ fn members_of(tag: Tag, record: &Record, out: &mut Vec<u8>) {
         (false, Tag::Debug | Tag::HttpGarbage | Tag::Hash) => record.data(),
         (false, _) => record.text(),
     };
-    let value = Value::from(lossy(bytes));
+    let value = Value::from(lossy(bytes)).to_string();
+    let value = legible::json(&value);
     out.extend_from_slice(format!("\"tag\":\"{}\",\"value\":{value},\"side\":\"{side}\"", tag.name()).as_bytes());
     if tag.row().binary || std::str::from_utf8(bytes).is_err() {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

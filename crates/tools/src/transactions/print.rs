@@ -1,9 +1,13 @@
 //! How `varnishlog` prints headers and records.
+//!
+//! Compat: the stock program shows all bytes of a text record as they are; here those that would command a terminal or
+//! begin a line are escaped (`surface::legible`).
 
 use std::io::Write;
 
 use shm::read::group::{Kind, Transaction};
 use shm::read::record::Record;
+use surface::legible;
 use surface::tag::Tag;
 
 /// Prints a transaction's header line; raw records have none.
@@ -70,7 +74,7 @@ fn payload(tag: Tag, record: &Record, out: &mut Vec<u8>) {
         }
         out.push(b'"');
     } else {
-        out.extend_from_slice(record.text());
+        out.extend_from_slice(legible::line(record.text()).as_bytes());
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use surface::legible;
 use surface::parameter::{Parameters, value};
 use surface::vcl::Generation;
 use vcl::{CompileOptions, Diagnostic, Severity, SourceText};
@@ -75,6 +76,7 @@ pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         } else {
             show(&request, &messages, streams);
             if request.form == Form::Pretty {
+                let name = legible::line(name.as_bytes());
                 let _ = writeln!(streams.output, "{name}: {}", summary(file_errors, file_warnings));
             }
         }
@@ -86,7 +88,7 @@ pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             "not_shown": hidden_in_all,
             "diagnostics": Value::from(document),
         });
-        let _ = writeln!(streams.output, "{document:#}");
+        let _ = writeln!(streams.output, "{}", legible::json(&format!("{document:#}")));
     }
     status
 }

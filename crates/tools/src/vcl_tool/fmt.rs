@@ -3,6 +3,7 @@
 use super::{USAGE_ERROR, difference, text_file, wrong};
 use crate::Streams;
 use std::ffi::OsString;
+use surface::legible;
 use vcl::SourceText;
 
 pub(super) const HELP: &str = "\
@@ -61,10 +62,11 @@ fn format_file(file: &OsString, check: bool, diff: bool, streams: &mut Streams) 
     let same = formatted == text;
     if diff {
         let name = format!("{shown} (formatted)");
-        let _ = streams.output.write_all(&difference::unified(&shown, &text, &name, &formatted));
+        let difference = difference::unified(&shown, &text, &name, &formatted);
+        let _ = write!(streams.output, "{}", legible::lines(&difference));
     } else if check {
         if !same {
-            let _ = writeln!(streams.output, "{shown}");
+            let _ = writeln!(streams.output, "{}", legible::line(shown.as_bytes()));
         }
     } else if file == "-" {
         let _ = streams.output.write_all(&formatted);

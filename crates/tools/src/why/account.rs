@@ -1,10 +1,11 @@
 //! What the log says of one request, with its restarts and fetches: the material of an explanation.
 
 use shm::read::group::{Kind, Reason as Begun, Transaction};
+use surface::legible;
 use surface::reason::{DETAILS, RECORD, Reason};
 use surface::tag::Tag;
 
-/// A request, from the log.
+/// A request, from the log. All texts are as the log's tools show them (`surface::legible`).
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     /// Method as received.
@@ -64,7 +65,7 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Reads the payload of a `Notice` record; `None` when it is no reason, or one of another version.
+    /// Reads the payload of a `Witness` record (of a `Notice`, in logs of earlier releases); `None` when it is no reason, or one of another version.
     fn parse(payload: &str) -> Option<Decision> {
         let text = payload.strip_prefix(RECORD)?;
         let (word, mut rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -119,7 +120,7 @@ impl Account {
         let mut step = Step::new(transaction, false);
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
-            let text = String::from_utf8_lossy(record.text()).into_owned();
+            let text = legible::line(record.text()).into_owned();
             match tag {
                 Tag::ReqMethod if self.method.is_empty() => self.method = text,
                 Tag::ReqURL => {
@@ -156,7 +157,7 @@ impl Account {
         let mut is_origins = true;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
-            let text = String::from_utf8_lossy(record.text()).into_owned();
+            let text = legible::line(record.text()).into_owned();
             match tag {
                 Tag::BerespStatus => {
                     is_origins = step.status.is_empty();
@@ -206,7 +207,7 @@ impl Step {
     /// What requests and fetches have in common.
     fn take(&mut self, tag: Tag, text: String) {
         match tag {
-            Tag::Notice => self.decisions.extend(Decision::parse(&text)),
+            Tag::Witness | Tag::Notice => self.decisions.extend(Decision::parse(&text)),
             Tag::TTL => self.ttl.push(text),
             Tag::HitMiss | Tag::HitPass => self.marker = Some(text),
             Tag::VCLError | Tag::FetchError | Tag::Error | Tag::BogoHeader | Tag::HttpGarbage => {

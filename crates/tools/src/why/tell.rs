@@ -4,6 +4,7 @@ use super::account::{Account, Decision, Step};
 use serde_json::{Value, json};
 use shm::read::group::Reason as Begun;
 use std::fmt::Write as _;
+use surface::legible;
 use surface::reason::{BUILTIN_PIECES, Layer, Reason};
 
 /// The handling in a word, for the first line.
@@ -44,7 +45,7 @@ fn handling_without_reasons(account: &Account) -> &'static str {
 
 /// Where there should be reasons and are none.
 const NO_REASONS: &str =
-    "No reasons were recorded: parameter vsl_reasons is off, vsl_mask hides Notice, or the log is Varnish's.";
+    "No reasons were recorded: parameter vsl_reasons is off, vsl_mask hides Witness, or the log is Varnish's.";
 
 /// Plain words, some lines.
 pub(crate) fn plain(account: &Account) -> String {
@@ -204,7 +205,8 @@ fn line_of(place: &str) -> Option<String> {
         path if path.starts_with('/') => std::fs::read_to_string(path).ok()?,
         _ => return None,
     };
-    Some(content.lines().nth(number.checked_sub(1)?)?.trim().to_owned())
+    let line = content.lines().nth(number.checked_sub(1)?)?.trim();
+    Some(legible::line(line.as_bytes()).into_owned())
 }
 
 /// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl> <grace> …`.

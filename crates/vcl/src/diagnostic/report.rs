@@ -1,8 +1,10 @@
 //! How messages are shown: the text of CLI replies, the form for terminals.
 
 use super::{Diagnostic, Part, Place, Severity};
+use std::borrow::Cow;
 use std::fmt::Write;
 use surface::diagnostic::Code;
+use surface::legible;
 
 /// Most messages in the text form; the rest is counted.
 const SHOWN_MAX: usize = 20;
@@ -38,7 +40,8 @@ pub(super) fn message_text(diagnostic: &Diagnostic) -> String {
     if diagnostic.severity == Severity::Warning {
         text.push_str("(That was just a warning)\n");
     }
-    text
+    // Words, file names and hints quote the source.
+    printable(&text).into_owned()
 }
 
 /// The text form of all errors.
@@ -94,9 +97,7 @@ fn pretty_place(place: &Place, arrow: &str, shade: &str, paint: &impl Fn(&str, &
     }
 }
 
-/// Text without what would move a terminal's cursor.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() && letter != '\n' && letter != '\t' { '?' } else { letter })
-        .collect()
+/// Text without what would command a terminal.
+fn printable(text: &str) -> Cow<'_, str> {
+    legible::lines(text.as_bytes())
 }

@@ -1,0 +1,19 @@
+//! The stream of messages: whatever a message quotes, it commands no terminal.
+
+use std::io::{self, Write};
+
+use surface::legible;
+
+/// Escapes what passes, piece by piece: a piece is a text of its own, as `write!` makes them.
+pub(crate) struct Messages<'a>(pub &'a mut dyn Write);
+
+impl Write for Messages<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(legible::lines(bytes).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
