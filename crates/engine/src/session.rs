@@ -12,9 +12,11 @@
 pub(crate) mod caught;
 mod connection;
 mod deadline;
+mod proxied;
 
 pub(crate) use connection::{Connection, ReceiveError, SendLimits};
 pub(crate) use deadline::{Deadline, duration};
+pub use proxied::{ProxiedSession, ProxyFacts};
 
 use crate::context::{Loop, Peer};
 use crate::logged::{self, REQ};
@@ -52,14 +54,14 @@ pub(crate) struct Session {
 
 impl Session {
     fn new(context: &Loop, peer: Peer) -> Session {
-        let address = peer.client.ip().to_string();
+        let (start_record, address_len) = start_record(&peer);
         let clock_read_at = Instant::now();
         Session {
             vxid: context.engine.vxids.next(),
             timeouts: SessionTimeouts::default(),
             is_under_label: false,
-            address_len: address.len() as u8,
-            start_record: format!("{address} {} {}", peer.client.port(), peer.listener.name).into_boxed_str(),
+            address_len,
+            start_record,
             opened_at: context.clock.at(clock_read_at),
             clock_read_at,
             peer,
@@ -122,6 +124,13 @@ impl Session {
     }
 }
 
+/// The payload of ReqStart, and how much of it is the client's address.
+fn start_record(peer: &Peer) -> (Box<str>, u8) {
+    let address = peer.client.ip().to_string();
+    let record = format!("{address} {} {}", peer.client.port(), peer.listener.name).into_boxed_str();
+    (record, address.len() as u8)
+}
+
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SessionEnd {
@@ -141,37 +150,6 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, stream:
     let session = Session::new(&context, peer);
     session.log_open(&context, "HTTP/1");
     run(context, session, stream, preread).await;
-}
-
-/// As [`serve`], for a connection that began with a PROXY header. `record` is the payload of its `Proxy` record,
-/// `ignored` that of a `ProxyGarbage` record when something in the header was passed over.
-pub async fn serve_with_proxy<S: AsyncRead + AsyncWrite + Unpin>(
-    context: Rc<Loop>,
-    stream: S,
-    peer: Peer,
-    preread: Vec<u8>,
-    record: &str,
-    ignored: Option<&str>,
-) {
-    let session = Session::new(&context, peer);
-    session.log_open(&context, "PROXY");
-    if let Some(text) = ignored {
-        session.log(&context, Tag::ProxyGarbage, format_args!("{text}"));
-    }
-    session.log(&context, Tag::Proxy, format_args!("{record}"));
-    run(context, session, stream, preread).await;
-}
-
-/// Logs and counts a session that ended in its PROXY header. `garbage` is the payload of the `ProxyGarbage` record; empty
-/// when the client just went away or stayed silent.
-pub fn refuse_proxy(context: &Rc<Loop>, peer: &Peer, garbage: &str) {
-    let session = Session::new(context, peer.clone());
-    session.log_open(context, "PROXY");
-    if !garbage.is_empty() {
-        session.log(context, Tag::ProxyGarbage, format_args!("{garbage}"));
-    }
-    let reason = if garbage.is_empty() { CloseReason::RemClose } else { CloseReason::RxJunk };
-    session.log_close(context, SessionEnd::waiting(reason));
 }
 
 async fn run<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut session: Session, stream: S, preread: Vec<u8>) {

@@ -1,7 +1,10 @@
 //! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
 
 use crate::support::{always, run, run_with};
+use engine::session::{ProxiedSession, ProxyFacts};
+use std::rc::Rc;
 use std::time::Duration;
+use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use tokio::time::{Instant, sleep};
 
@@ -258,21 +261,45 @@ fn proxied_session_says_who_the_client_is() {
     run(async |world| {
         world.origin(always("", "x"));
         let (near, far) = tokio::io::duplex(4096);
-        let context = std::rc::Rc::clone(&world.context);
-        let peer = world.peer();
-        tokio::task::spawn_local(async move {
-            let preread = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
-            engine::session::serve_with_proxy(context, far, peer, preread, "1 1.2.3.4 5 6.7.8.9 80", None).await;
-        });
+        let preread = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
+        let addresses = Some(("1.2.3.4:5".parse().unwrap(), "6.7.8.9:80".parse().unwrap()));
+        let facts = ProxyFacts { version: 1, addresses, ..Default::default() };
+        let session = ProxiedSession::open(&world.context, world.peer());
+        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, facts, preread));
         let mut near = near;
         let mut text = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
         let session = world.transaction(1);
         assert_eq!((session[0].as_str(), session[2].as_str()), ("Begin sess 0 PROXY", "Proxy 1 1.2.3.4 5 6.7.8.9 80"));
-        engine::session::refuse_proxy(&world.context, &world.peer(), "PROXY2: CRC error");
+        world.expect_log("ReqStart 1.2.3.4 5 a0");
+        let session = ProxiedSession::open(&world.context, world.peer());
+        session.refuse(&world.context, CloseReason::RxJunk, "PROXY2: CRC error");
         world.expect_log("ProxyGarbage PROXY2: CRC error");
         world.expect_log("SessClose RX_JUNK 0.000");
+    });
+}
+
+#[test]
+fn session_waits_for_its_proxy_header_from_the_moment_it_opened() {
+    run(async |world| {
+        let session = ProxiedSession::open(&world.context, world.peer());
+        let opened = Instant::now();
+        assert_eq!(session.header_due(&world.context), opened + Duration::from_secs(5), "timeout_idle");
+        world.expect_log("SessOpen 192.0.2.7 4711 a0 192.0.2.1 80 1795202400.000000 -1");
+        sleep(Duration::from_secs(5)).await;
+        session.refuse(&world.context, CloseReason::RxTimeout, "");
+        world.expect_log("SessClose RX_TIMEOUT 5.000");
+        assert_eq!((world.count(Main::ScRxTimeout), world.count(Main::SessClosedErr)), (1, 1));
+
+        // What the header took is not added to the time for a request.
+        let (_near, far) = tokio::io::duplex(64);
+        let session = ProxiedSession::open(&world.context, world.peer());
+        sleep(Duration::from_secs(2)).await;
+        let facts = ProxyFacts { version: 2, ignored: Some("PROXY2: nothing".into()), ..Default::default() };
+        session.serve(Rc::clone(&world.context), far, facts, Vec::new()).await;
+        let told = world.transaction(2);
+        assert_eq!(told[2..], ["ProxyGarbage PROXY2: nothing", "SessClose RX_CLOSE_IDLE 5.000", "End"]);
     });
 }
 

@@ -3,8 +3,9 @@
 //! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to another
 //! thread. The descriptors are the manager's: closing ours ends nothing, connections wait in the kernel while no worker runs.
 
-use crate::proxy_header::{self, Parsed, ProxyHeader};
+use crate::proxy_header::{self, Parsed};
 use engine::context::{Listener, Loop, Peer};
+use engine::session::{ProxiedSession, ProxyFacts};
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -12,6 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
+use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::parameter::debug;
 use surface::tag::Tag;
@@ -151,16 +153,17 @@ where
 }
 
 /// Reads the PROXY header, then serves the session with the addresses it names.
-async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut stream: S, mut peer: Peer) {
-    let limit = Duration::from_secs_f64(context.engine.parameters.load().timeout_idle);
+async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut stream: S, peer: Peer) {
+    let session = ProxiedSession::open(&context, peer);
     let mut received = Vec::with_capacity(256);
-    let result = tokio::time::timeout(limit, async {
+    let result = tokio::time::timeout_at(session.header_due(&context), async {
         loop {
             match proxy_header::parse(&received) {
                 Parsed::Complete { header, consumed } => return Ok((header, consumed)),
-                Parsed::Bad(text) => return Err(text),
+                Parsed::Bad(text) => return Err((CloseReason::RxJunk, text)),
+                Parsed::Overflow => return Err((CloseReason::RxOverflow, String::new())),
                 Parsed::Partial => match stream.read_buf(&mut received).await {
-                    Ok(0) | Err(_) => return Err(String::new()),
+                    Ok(0) | Err(_) => return Err((CloseReason::RemClose, String::new())),
                     Ok(_) => {}
                 },
             }
@@ -169,36 +172,17 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut
     .await;
     let (header, consumed) = match result {
         Ok(Ok(parsed)) => parsed,
-        Ok(Err(text)) => return engine::session::refuse_proxy(&context, &peer, &text),
-        Err(_) => return engine::session::refuse_proxy(&context, &peer, ""),
+        Ok(Err((reason, text))) => return session.refuse(&context, reason, &text),
+        Err(_) => return session.refuse(&context, CloseReason::RxTimeout, ""),
     };
-    if let Some((client, server)) = header.addresses {
-        peer.client = client;
-        peer.server = server;
-    }
-    if !header.elements.is_empty() {
-        peer.proxy_elements = Some(Rc::from(&header.elements[..]));
-    }
     received.drain(..consumed);
-    engine::session::serve_with_proxy(
-        context,
-        stream,
-        peer,
-        received,
-        &proxy_record(&header),
-        header.ignored.as_deref(),
-    )
-    .await;
-}
-
-/// The payload of the `Proxy` record.
-fn proxy_record(header: &ProxyHeader) -> String {
-    match (&header.addresses, header.local) {
-        (Some((client, server)), _) => {
-            format!("{} {} {} {} {}", header.version, client.ip(), client.port(), server.ip(), server.port())
-        }
-        (None, _) => format!("{} local local local local", header.version),
-    }
+    let facts = ProxyFacts {
+        version: header.version,
+        addresses: header.addresses,
+        elements: (!header.elements.is_empty()).then(|| Rc::from(header.elements)),
+        ignored: header.ignored,
+    };
+    session.serve(context, stream, facts, received).await;
 }
 
 fn count_failure(context: &Loop, listener: &Listener, error: &io::Error) {

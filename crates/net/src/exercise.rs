@@ -2,9 +2,10 @@
 //!
 //! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
 
-use crate::proxy_header::{Parsed, VERSION_1_BYTES_MAX, VERSION_2_BYTES_MAX, parse};
+use crate::proxy_header::{Parsed, parse};
 use backend::proxy_header::{write_version_1, write_version_2};
 use std::net::{Ipv6Addr, SocketAddr};
+use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
 /// Reads `bytes` as they arrive, one by one; then writes headers with addresses and a name out of them.
 ///
@@ -15,21 +16,22 @@ pub fn proxy_header(bytes: &[u8]) {
     let whole = parse(bytes);
     match &whole {
         Parsed::Complete { header, consumed } => {
-            assert!(*consumed <= bytes.len() && *consumed <= VERSION_2_BYTES_MAX);
-            assert!(header.version == 2 || *consumed <= VERSION_1_BYTES_MAX);
+            assert!(*consumed <= bytes.len() && *consumed <= PROXY_HEADER_2_BYTES_MAX);
+            assert!(header.version == 2 || *consumed <= PROXY_HEADER_1_BYTES_MAX);
             assert!(header.elements.is_empty() || header.version == 2 && header.addresses.is_some());
             assert_eq!(parse(&bytes[..*consumed]), whole, "what follows a header does not matter");
         }
-        Parsed::Partial => assert!(bytes.len() < VERSION_2_BYTES_MAX, "a header has an end"),
-        Parsed::Bad(_) => {}
+        Parsed::Partial => assert!(bytes.len() < PROXY_HEADER_2_BYTES_MAX, "a header has an end"),
+        Parsed::Bad(_) | Parsed::Overflow => {}
     }
     let mut before = Parsed::Partial;
-    for end in 0..=bytes.len().min(VERSION_2_BYTES_MAX + 1) {
+    for end in 0..=bytes.len().min(PROXY_HEADER_2_BYTES_MAX + 1) {
         let now = parse(&bytes[..end]);
         match before {
             Parsed::Partial => {}
             Parsed::Complete { .. } => assert_eq!(now, before, "a header stays what it is"),
             Parsed::Bad(_) => assert!(matches!(now, Parsed::Bad(_)), "no header becomes one"),
+            Parsed::Overflow => assert_eq!(now, Parsed::Overflow, "nothing becomes shorter"),
         }
         before = now;
     }

@@ -5,11 +5,7 @@
 //! Source: the PROXY protocol specification, §2.1 (v1) and §2.2 (v2); texts as observed in Varnish 7.1.1.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-/// Longest version 1 header, CR LF included, in bytes (specification §2.1).
-pub const VERSION_1_BYTES_MAX: usize = 107;
-/// Longest version 2 header that is accepted, in bytes.
-pub const VERSION_2_BYTES_MAX: usize = 16 + 4096;
+use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
 const SIGNATURE_2: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -42,6 +38,8 @@ pub enum Parsed {
     },
     /// Not a PROXY header; the text is for `ProxyGarbage`, empty when there is nothing to say.
     Bad(String),
+    /// Longer than we wait for, by its own word or so far.
+    Overflow,
 }
 
 /// Looks at the bytes received so far.
@@ -63,9 +61,8 @@ fn version_1(bytes: &[u8]) -> Parsed {
     if bytes[..shared] != prefix[..shared] {
         return Parsed::Bad(String::new());
     }
-    let Some(end) = bytes.iter().take(VERSION_1_BYTES_MAX).position(|byte| *byte == b'\n') else {
-        let too_long = || Parsed::Bad("PROXY1: Too many fields".into());
-        return if bytes.len() >= VERSION_1_BYTES_MAX { too_long() } else { Parsed::Partial };
+    let Some(end) = bytes.iter().take(PROXY_HEADER_1_BYTES_MAX).position(|byte| *byte == b'\n') else {
+        return if bytes.len() >= PROXY_HEADER_1_BYTES_MAX { Parsed::Overflow } else { Parsed::Partial };
     };
     // The specification wants CR LF; a header that ends in a bare LF is somebody's mistake or trick.
     let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Parsed::Bad(String::new()) };
@@ -101,17 +98,17 @@ fn version_1(bytes: &[u8]) -> Parsed {
 }
 
 fn version_2(bytes: &[u8]) -> Parsed {
+    let length = usize::from(u16::from_be_bytes([bytes[14], bytes[15]]));
+    let consumed = 16 + length;
+    if consumed > PROXY_HEADER_2_BYTES_MAX {
+        return Parsed::Overflow;
+    }
     let (version, command) = (bytes[12] >> 4, bytes[12] & 0x0f);
     if version != 2 {
         return Parsed::Bad(format!("PROXY2: bad version ({version})"));
     }
     if command > 1 {
         return Parsed::Bad(format!("PROXY2: bad command ({command})"));
-    }
-    let length = usize::from(u16::from_be_bytes([bytes[14], bytes[15]]));
-    let consumed = 16 + length;
-    if consumed > VERSION_2_BYTES_MAX {
-        return Parsed::Bad(format!("PROXY2: header of {consumed} bytes"));
     }
     if bytes.len() < consumed {
         return Parsed::Partial;
@@ -287,7 +284,21 @@ mod tests {
         }
         assert_eq!(parse(&[b'x'; 200]), Parsed::Bad(String::new()));
         assert_eq!(parse(b"PROXY UNKNOWN\nGET"), Parsed::Bad(String::new()));
+    }
+
+    #[test]
+    fn header_that_is_or_will_be_too_long_is_not_waited_for() {
         let long = [&b"PROXY TCP4 1.2.3.4 5.6.7.8 1 "[..], &[b' '; 100]].concat();
-        assert_eq!(parse(&long), Parsed::Bad("PROXY1: Too many fields".into()));
+        assert_eq!(parse(&long), Parsed::Overflow);
+        assert_eq!(parse(&long[..PROXY_HEADER_1_BYTES_MAX - 1]), Parsed::Partial);
+        let announced = |length: u16| {
+            let mut bytes = SIGNATURE_2.to_vec();
+            bytes.extend([0x21, 0x11]);
+            bytes.extend(length.to_be_bytes());
+            parse(&bytes)
+        };
+        assert_eq!(announced(PROXY_HEADER_2_BYTES_MAX as u16 - 16), Parsed::Partial);
+        assert_eq!(announced(PROXY_HEADER_2_BYTES_MAX as u16 - 15), Parsed::Overflow);
+        assert_eq!(announced(u16::MAX), Parsed::Overflow);
     }
 }

@@ -70,3 +70,7 @@ pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
 pub const RECOVERY_FAILURES_MAX: u32 = 3;
 /// A buffer of a request that grew beyond this is not kept for the next request, in bytes.
 pub const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Longest PROXY header of version 1 that is waited for, CR LF included, in bytes (specification §2.1).
+pub const PROXY_HEADER_1_BYTES_MAX: usize = 107;
+/// Longest PROXY header of version 2 that is waited for, its sixteen fixed bytes included. Compat: what Varnish 7.1 reads.
+pub const PROXY_HEADER_2_BYTES_MAX: usize = 1024;

@@ -1,0 +1,81 @@
+//! A session whose connection begins with a PROXY header. It is open from the moment the connection is there: what it waits for
+//! counts from then on, and the log says when it began, whether or not a header ever comes.
+//!
+//! The header itself is read and taken apart by whoever has the socket (`net::proxy_header`).
+
+use super::{Session, SessionEnd, duration, run, start_record};
+use crate::context::{Loop, Peer};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use surface::close_reason::CloseReason;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+/// An open session that has not got its header yet.
+pub struct ProxiedSession {
+    session: Session,
+}
+
+/// What a header says.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyFacts {
+    /// Version of the protocol, 1 or 2.
+    pub version: u8,
+    /// Client and server; `None` when the sender speaks for itself, or names nothing that we can use.
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
+    /// The type-length-value elements of version 2, when there are any.
+    pub elements: Option<Rc<[u8]>>,
+    /// Why addresses were passed over: the payload of a `ProxyGarbage` record in the place of the `Proxy` record.
+    pub ignored: Option<String>,
+}
+
+impl ProxiedSession {
+    /// Opens the session, in the log as well.
+    #[must_use]
+    pub fn open(context: &Loop, peer: Peer) -> ProxiedSession {
+        let session = Session::new(context, peer);
+        session.log_open(context, "PROXY");
+        ProxiedSession { session }
+    }
+
+    /// When the header must be there, and the first bytes of a request after it.
+    #[must_use]
+    pub fn header_due(&self, context: &Loop) -> Instant {
+        self.session.clock_read_at + duration(context.engine.parameters.load().timeout_idle)
+    }
+
+    /// Ends a session without a usable header. `garbage` is the payload of its `ProxyGarbage` record; empty for none.
+    pub fn refuse(self, context: &Loop, reason: CloseReason, garbage: &str) {
+        if !garbage.is_empty() {
+            self.session.log(context, Tag::ProxyGarbage, format_args!("{garbage}"));
+        }
+        self.session.log_close(context, SessionEnd::waiting(reason));
+    }
+
+    /// Serves the session to its end, for the client that the header names. `preread` is what came behind it.
+    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+        self,
+        context: Rc<Loop>,
+        stream: S,
+        facts: ProxyFacts,
+        preread: Vec<u8>,
+    ) {
+        let mut session = self.session;
+        let version = facts.version;
+        match (facts.ignored, facts.addresses) {
+            (Some(text), _) => session.log(&context, Tag::ProxyGarbage, format_args!("{text}")),
+            (None, Some((client, server))) => {
+                let (from, to) = ((client.ip(), client.port()), (server.ip(), server.port()));
+                session.log(&context, Tag::Proxy, format_args!("{version} {} {} {} {}", from.0, from.1, to.0, to.1));
+            }
+            (None, None) => session.log(&context, Tag::Proxy, format_args!("{version} local local local local")),
+        }
+        if let Some((client, server)) = facts.addresses {
+            (session.peer.client, session.peer.server) = (client, server);
+            (session.start_record, session.address_len) = start_record(&session.peer);
+        }
+        session.peer.proxy_elements = facts.elements;
+        run(context, session, stream, preread).await;
+    }
+}
