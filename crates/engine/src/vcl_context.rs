@@ -17,6 +17,7 @@ use surface::tag::Tag;
 use surface::vcl::{Method, Var};
 use vcl_run::eval::{Machine, Place};
 use vcl_run::host::Failure;
+use vcl_run::line;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
@@ -42,8 +43,8 @@ pub(crate) fn set_header(
     value: &[u8],
     validate: bool,
 ) -> Result<(), Failure> {
-    if validate && value.iter().any(|&byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f) {
-        return Err(Failure(format!("Bad header {name}: {}", String::from_utf8_lossy(value))));
+    if validate && line::check("header", value).is_err() {
+        return line::check(&format!("header {name}"), value);
     }
     logged::set(log, tags, message, name, value);
     Ok(())
@@ -64,6 +65,52 @@ pub(crate) fn not_empty<'a>(value: Value, what: &str, scratch: &'a Scratch) -> R
         b"" => Err(Failure(format!("Setting {what} to empty string"))),
         bytes => Ok(bytes),
     }
+}
+
+/// A part of a start line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StartLine {
+    Method,
+    Url,
+    Protocol,
+    Reason,
+}
+
+/// Sets a part of a message's start line, and logs it; `what` is the variable, e.g. `req.url`.
+///
+/// # Errors
+/// `Bad <what>: …` for what would not stay one line, or one word where
+/// a blank ends it. A blank in a URL stays: VCL goes on working with it, and what is sent to an origin has it as `%20`.
+pub(crate) fn set_start_line(
+    (log, tags, message): (&mut LogBuffer, MessageTags, &mut Message),
+    part: StartLine,
+    what: &str,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    match part {
+        StartLine::Method | StartLine::Protocol => line::check_word(what, bytes)?,
+        StartLine::Url | StartLine::Reason => line::check(what, bytes)?,
+    }
+    let tag = match part {
+        StartLine::Method => {
+            message.set_method(bytes);
+            tags.method
+        }
+        StartLine::Url => {
+            message.set_target(bytes);
+            tags.url
+        }
+        StartLine::Protocol => {
+            message.set_protocol(bytes);
+            tags.protocol
+        }
+        StartLine::Reason => {
+            message.set_reason(bytes);
+            tags.reason
+        }
+    };
+    log.record(tag, bytes);
+    Ok(())
 }
 
 /// The bytes of a text or blob value; empty for anything else.

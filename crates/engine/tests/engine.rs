@@ -9,6 +9,7 @@ mod hit_cost;
 mod in_tree_vmods;
 mod later_words;
 mod legacy;
+mod lines;
 mod migrations;
 mod names;
 mod reasons;

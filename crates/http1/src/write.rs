@@ -5,16 +5,32 @@ use message::Message;
 /// The chunk that ends a chunked body, with an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends request line, headers and the empty line to `out`.
+/// Appends request line, headers and the empty line to `out`. What would cut the target in two (VCL may have put a blank there) is
+/// sent percent-encoded. Source: RFC 9112 §3: no whitespace in a request target; RFC 3986 §2.1.
 pub fn write_request_head(message: &Message, out: &mut Vec<u8>) {
     out.reserve(message.memory_bytes() + 16);
     out.extend_from_slice(message.method());
     out.push(b' ');
-    out.extend_from_slice(message.target());
+    write_target(message.target(), out);
     out.push(b' ');
     out.extend_from_slice(message.protocol());
     out.extend_from_slice(b"\r\n");
     write_headers(message, out);
+}
+
+fn write_target(target: &[u8], out: &mut Vec<u8>) {
+    let cuts = |byte: u8| byte <= b' ' || byte == 0x7f;
+    if !target.iter().fold(false, |found, &byte| found | cuts(byte)) {
+        return out.extend_from_slice(target);
+    }
+    for &byte in target {
+        if cuts(byte) {
+            let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
+            out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        } else {
+            out.push(byte);
+        }
+    }
 }
 
 /// Appends status line, headers and the empty line to `out`. The status goes out modulo 1000.

@@ -10,6 +10,7 @@ mod calculate;
 mod text;
 
 use crate::host::{Called, Failure, Host};
+use crate::line;
 use crate::link::LinkedProgram;
 use crate::program::{Op, SubDefinition};
 use crate::value::{Scratch, Text, Value};
@@ -515,6 +516,7 @@ impl Machine {
             }
             Op::ReturnStatus { action, reason } => {
                 let reason = if reason { self.take_whole(scratch)? } else { Text::UNSET };
+                line::check("reason", scratch.get(reason))?;
                 let Value::Int(status) = self.take()? else { return Err(damaged()) };
                 let status = Some(checked_status(action, status)?);
                 return Err(Stop::Return(action, ActionArguments { status, reason, ..ActionArguments::default() }));

@@ -10,6 +10,7 @@
 pub mod acl;
 pub mod eval;
 pub mod host;
+pub mod line;
 pub mod link;
 pub mod program;
 pub mod regex;

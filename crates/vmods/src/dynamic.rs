@@ -19,6 +19,7 @@ use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
+use vcl_run::line;
 use vcl_run::program::Endpoint;
 use vcl_run::value::{DirectorId, Scratch, Value};
 
@@ -191,6 +192,10 @@ pub(crate) fn backend(
     };
     let port = text_at(arguments, 1, scratch).filter(|port| !port.is_empty());
     let authority = text_at(arguments, 2, scratch);
+    // The host may become the Host header of what is sent.
+    for (what, text) in [("host", Some(&host)), ("port", port.as_ref()), ("authority", authority.as_ref())] {
+        line::check_word(&format!("{what} for dynamic"), text.map_or(b"", |text| text.as_bytes()))?;
+    }
     let names = Arc::clone(context.directors().names());
     let Some(domain) = maker.domain(&names, &host, port.as_deref(), authority.as_deref(), context.now()) else {
         context.log(Tag::VCLError, b"dynamic: host or port is too long to be looked up");
@@ -212,6 +217,7 @@ pub(crate) fn service(
         return Err(Failure(format!("{}.service(): only valid with resolver", name_of(context, instance))));
     }
     let name = text_at(arguments, 0, scratch).unwrap_or_default();
+    line::check_word("service for dynamic", name.as_bytes())?;
     let names = Arc::clone(context.directors().names());
     let Some(service) = maker.service(&names, &name, context.now()) else {
         context.log(Tag::VCLError, b"dynamic: service is empty or too long to be looked up");

@@ -11,6 +11,7 @@ use crate::done;
 use surface::tag::Tag;
 use surface::vcl::HttpObject;
 use vcl_run::host::{Called, Failure};
+use vcl_run::line;
 use vcl_run::regex::{MatchError, Regex};
 use vcl_run::value::{Scratch, Text, Value};
 
@@ -86,13 +87,9 @@ fn out_of_memory(function: &str) -> Failure {
 }
 
 /// Refuses what would not stay one header line.
-fn check(name: &[u8], value: &[u8]) -> Result<(), Failure> {
-    let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
-    if name.iter().chain(value).any(is_control) {
-        let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-        return Err(Failure(format!("Bad header {name}: {value}")));
-    }
-    Ok(())
+pub(crate) fn check(name: &[u8], value: &[u8]) -> Result<(), Failure> {
+    line::check_word("header name", name)?;
+    line::check("header", value).or_else(|_| line::check(&format!("header {}", String::from_utf8_lossy(name)), value))
 }
 
 /// `header.append()`

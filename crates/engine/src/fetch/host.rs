@@ -6,7 +6,7 @@
 use super::legacy::unsets_by_set;
 use super::{Fetch, FetchMode, Verdict};
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ};
-use crate::vcl_context::{self as shared, Noted};
+use crate::vcl_context::{self as shared, Noted, StartLine};
 use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use std::borrow::Cow;
@@ -92,39 +92,25 @@ impl Fetch {
         self.log_lifetime();
     }
 
-    fn set_text(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
-        match var {
-            Var::BereqMethod => {
-                let bytes = shared::not_empty(value, "bereq.method", scratch)?;
-                self.bereq.set_method(bytes);
-                self.log.record(BEREQ.method, bytes);
-            }
-            Var::BereqUrl => {
-                let bytes = shared::not_empty(value, "bereq.url", scratch)?;
-                self.bereq.set_target(bytes);
-                self.log.record(BEREQ.url, bytes);
-            }
-            Var::BereqProto => {
-                let bytes = shared::not_empty(value, "bereq.proto", scratch)?;
-                self.bereq.set_protocol(bytes);
-                self.log.record(BEREQ.protocol, bytes);
-            }
-            Var::BerespProto => {
-                let bytes = shared::not_empty(value, "beresp.proto", scratch)?;
-                self.beresp.set_protocol(bytes);
-                self.log.record(BERESP.protocol, bytes);
-            }
-            _ => {
-                // The old dialects took what they were given.
-                let bytes = match self.vcl.is_legacy() {
-                    true => shared::bytes(value, scratch),
-                    false => shared::not_empty(value, "beresp.reason", scratch)?,
-                };
-                self.beresp.set_reason(bytes);
-                self.log.record(BERESP.reason, bytes);
-            }
-        }
-        Ok(())
+    /// Sets a part of a start line.
+    fn set_start_line(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
+        let (what, part) = match var {
+            Var::BereqMethod => ("bereq.method", StartLine::Method),
+            Var::BereqUrl => ("bereq.url", StartLine::Url),
+            Var::BereqProto => ("bereq.proto", StartLine::Protocol),
+            Var::BerespProto => ("beresp.proto", StartLine::Protocol),
+            _ => ("beresp.reason", StartLine::Reason),
+        };
+        let bytes = match part {
+            // The old dialects took what they were given.
+            StartLine::Reason if self.vcl.is_legacy() => shared::bytes(value, scratch),
+            _ => shared::not_empty(value, what, scratch)?,
+        };
+        let logged = match what.starts_with("bereq") {
+            true => (&mut self.log, BEREQ, &mut self.bereq),
+            false => (&mut self.log, BERESP, &mut self.beresp),
+        };
+        shared::set_start_line(logged, part, what, bytes)
     }
 
     fn set_lifetime(&mut self, var: Var, value: Value) {
@@ -258,7 +244,7 @@ impl Host for Fetch {
         let flag = value == Value::Bool(true);
         match var {
             Var::BereqMethod | Var::BereqUrl | Var::BereqProto | Var::BerespProto | Var::BerespReason => {
-                self.set_text(var, value, scratch)?;
+                self.set_start_line(var, value, scratch)?;
             }
             Var::BereqBackend => {
                 self.director = match value {

@@ -9,7 +9,7 @@
 
 use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
 use crate::logged::{self, BEREQ, REQ};
-use crate::vcl_context as shared;
+use crate::vcl_context::{self as shared, StartLine};
 use backend::{Notes, OpenError};
 use http1::BodyLength;
 use message::Message;
@@ -280,18 +280,18 @@ impl Fetch {
         match var {
             Var::ReqMethod => {
                 let bytes = shared::not_empty(value, "req.method", scratch)?;
-                client.message.set_method(bytes);
-                self.log.record(REQ.method, bytes);
+                let logged = (&mut self.log, REQ, &mut client.message);
+                shared::set_start_line(logged, StartLine::Method, "req.method", bytes)?;
             }
             Var::ReqUrl => {
                 let bytes = shared::not_empty(value, "req.url", scratch)?;
-                client.message.set_target(bytes);
-                self.log.record(REQ.url, bytes);
+                let logged = (&mut self.log, REQ, &mut client.message);
+                shared::set_start_line(logged, StartLine::Url, "req.url", bytes)?;
             }
             Var::ReqProto => {
                 let bytes = shared::not_empty(value, "req.proto", scratch)?;
-                client.message.set_protocol(bytes);
-                self.log.record(REQ.protocol, bytes);
+                let logged = (&mut self.log, REQ, &mut client.message);
+                shared::set_start_line(logged, StartLine::Protocol, "req.proto", bytes)?;
             }
             Var::ReqBackendHint => {
                 if let Value::Backend(director) = value {

@@ -14,7 +14,7 @@ use crate::fetch::legacy::{PreparedRequest, cap, grace_shown, unsets_by_set};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ, MessageTags, OBJ, REQ, RESP};
 use crate::session::Session;
-use crate::vcl_context::{self, Noted, bytes, checked_status, not_empty, seconds};
+use crate::vcl_context::{self, Noted, StartLine, bytes, checked_status, not_empty, seconds};
 use backend::{ClientName, Notes, ResolveContext};
 use message::Message;
 use sha2::Digest;
@@ -112,26 +112,18 @@ impl ClientHost<'_> {
         self.task.found.object.as_ref().map_or(otherwise, |object| value(object))
     }
 
-    fn set_start_line(&mut self, http: HttpObject, part: StartLine, value: Value, scratch: &Scratch) {
-        let value = bytes(value, scratch);
-        let Some((log, tags, message)) = self.logged(http) else { return };
-        match part {
-            StartLine::Method => {
-                message.set_method(value);
-                log.record(tags.method, value);
-            }
-            StartLine::Url => {
-                message.set_target(value);
-                log.record(tags.url, value);
-            }
-            StartLine::Protocol => {
-                message.set_protocol(value);
-                log.record(tags.protocol, value);
-            }
-            StartLine::Reason => {
-                message.set_reason(value);
-                log.record(tags.reason, value);
-            }
+    /// Sets a part of a start line; `what` is the variable.
+    fn set_start_line(
+        &mut self,
+        (http, part): (HttpObject, StartLine),
+        what: &str,
+        value: Value,
+        scratch: &Scratch,
+    ) -> Result<(), Failure> {
+        let value = not_empty(value, what, scratch)?;
+        match self.logged(http) {
+            Some(logged) => vcl_context::set_start_line(logged, part, what, value),
+            None => Ok(()),
         }
     }
 
@@ -213,14 +205,6 @@ impl ClientHost<'_> {
     pub(crate) fn knows_digest(&self) -> bool {
         !matches!(self.method, Method::Recv | Method::Hash)
     }
-}
-
-/// The parts of a start line that VCL can set.
-enum StartLine {
-    Method,
-    Url,
-    Protocol,
-    Reason,
 }
 
 fn text(scratch: &mut Scratch, bytes: &[u8]) -> Value {
@@ -504,16 +488,13 @@ impl Host for ClientHost<'_> {
                 }
             }
             Var::ReqMethod => {
-                not_empty(value, "req.method", scratch)?;
-                self.set_start_line(HttpObject::Req, StartLine::Method, value, scratch);
+                self.set_start_line((HttpObject::Req, StartLine::Method), "req.method", value, scratch)?;
             }
             Var::ReqUrl => {
-                not_empty(value, "req.url", scratch)?;
-                self.set_start_line(HttpObject::Req, StartLine::Url, value, scratch);
+                self.set_start_line((HttpObject::Req, StartLine::Url), "req.url", value, scratch)?;
             }
             Var::ReqProto => {
-                not_empty(value, "req.proto", scratch)?;
-                self.set_start_line(HttpObject::Req, StartLine::Protocol, value, scratch);
+                self.set_start_line((HttpObject::Req, StartLine::Protocol), "req.proto", value, scratch)?;
             }
             Var::SessIdleSendTimeout => self.session.timeouts.idle_send = Some(seconds(value).max(0.0)),
             Var::SessSendTimeout => self.session.timeouts.send = Some(seconds(value).max(0.0)),
@@ -545,28 +526,25 @@ impl Host for ClientHost<'_> {
             Var::ObjTtl | Var::ObjGrace | Var::ObjKeep => self.set_object_lifetime(var, seconds(value)),
             // What is not cacheable is not found again.
             Var::Cacheable if !bool_of(value) => self.set_object_lifetime(Var::ObjTtl, 0.0),
-            Var::ObjProto => self.set_start_line(HttpObject::Obj, StartLine::Protocol, value, scratch),
+            Var::ObjProto => {
+                self.set_start_line((HttpObject::Obj, StartLine::Protocol), "obj.proto", value, scratch)?
+            }
             Var::BereqMethod => {
-                not_empty(value, "bereq.method", scratch)?;
-                self.set_start_line(HttpObject::Bereq, StartLine::Method, value, scratch);
+                self.set_start_line((HttpObject::Bereq, StartLine::Method), "bereq.method", value, scratch)?;
             }
             Var::BereqUrl => {
-                not_empty(value, "bereq.url", scratch)?;
-                self.set_start_line(HttpObject::Bereq, StartLine::Url, value, scratch);
+                self.set_start_line((HttpObject::Bereq, StartLine::Url), "bereq.url", value, scratch)?;
             }
             Var::BereqProto => {
-                not_empty(value, "bereq.proto", scratch)?;
-                self.set_start_line(HttpObject::Bereq, StartLine::Protocol, value, scratch);
+                self.set_start_line((HttpObject::Bereq, StartLine::Protocol), "bereq.proto", value, scratch)?;
             }
             Var::RespBody => self.synthetic(bytes(value, scratch), append),
             Var::RespStatus => self.set_status(value)?,
             Var::RespReason => {
-                not_empty(value, "resp.reason", scratch)?;
-                self.set_start_line(HttpObject::Resp, StartLine::Reason, value, scratch);
+                self.set_start_line((HttpObject::Resp, StartLine::Reason), "resp.reason", value, scratch)?;
             }
             Var::RespProto => {
-                not_empty(value, "resp.proto", scratch)?;
-                self.set_start_line(HttpObject::Resp, StartLine::Protocol, value, scratch);
+                self.set_start_line((HttpObject::Resp, StartLine::Protocol), "resp.proto", value, scratch)?;
             }
             Var::RespFilters => self.task.answer.filters = Some(bytes(value, scratch).to_vec()),
             Var::RespDoEsi => {

@@ -6,6 +6,7 @@ use crate::done;
 use message::Message;
 use pattern::Flags;
 use vcl_run::host::{Called, Failure};
+use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
 
 /// `std.toupper()`, `std.tolower()`: letters of ASCII only.
@@ -60,6 +61,7 @@ pub(crate) fn collect(
         // Nothing at all would make one value of two.
         _ => b", ".to_vec(),
     };
+    line::check("separator", &separator)?;
     match context.message_mut(http) {
         Some(message) => join(message, &name, &separator),
         None => return Err(Failure("std.collect(): header argument can not be used here".to_owned())),
