@@ -10,6 +10,7 @@ pub mod listen;
 pub mod storage;
 
 use crate::getopt::{self, Element};
+use crate::rights;
 use address::HostPort;
 use jail::Jail;
 use listen::ListenArgument;
@@ -329,7 +330,7 @@ impl Given {
         let storages = storage::parse(&self.storages)?;
         let listeners = parse_listeners(&self.listeners)?;
         let (parameters, protected) = apply(&self.settings, &storages.names())?;
-        let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path)?;
+        let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path, &jail)?;
         let commands = match &self.commands {
             None => None,
             Some(name) => {
@@ -422,7 +423,12 @@ fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTree
 }
 
 /// Reads the `-f` files, which are looked for in `vcl_path`, or makes the VCL of `-b`.
-fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Result<Vec<VclArgument>, ArgumentError> {
+fn read_vcls(
+    files: &[OsString],
+    backend: Option<&str>,
+    vcl_path: &str,
+    jail: &Jail,
+) -> Result<Vec<VclArgument>, ArgumentError> {
     if let Some(backend) = backend {
         let text = backend_vcl(backend).into_bytes();
         return Ok(vec![VclArgument { name: "boot".to_owned(), source_name: "<-b argument>".to_owned(), text }]);
@@ -430,7 +436,7 @@ fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Resul
     let files: Vec<&OsString> = files.iter().filter(|file| !file.is_empty()).collect();
     let mut vcls = Vec::new();
     for (index, file) in files.iter().enumerate() {
-        let (source_name, text) = read_vcl(Path::new(file), vcl_path).map_err(|error| {
+        let (source_name, text) = read_vcl(Path::new(file), vcl_path, jail).map_err(|error| {
             ArgumentError::new(format!("Cannot read -f file '{}' ({})", getopt::text(file), reason(&error)))
         })?;
         let name = if files.len() == 1 { "boot".to_owned() } else { format!("boot{index}") };
@@ -440,10 +446,15 @@ fn read_vcls(files: &[OsString], backend: Option<&str>, vcl_path: &str) -> Resul
 }
 
 /// Finds and reads a VCL file: in the directories of `vcl_path`, unless its path is absolute. Returns its path and text.
+/// Compat: the jail's user looks and reads, at the start too.
 ///
 /// # Errors
 /// Why it can't be read.
-pub fn read_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
+pub fn read_vcl(file: &Path, vcl_path: &str, jail: &Jail) -> io::Result<(String, Vec<u8>)> {
+    rights::with(jail.reader(), || find_vcl(file, vcl_path))?
+}
+
+fn find_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
     let mut candidates = vcl_path.split(':').filter(|part| !part.is_empty()).map(|part| Path::new(part).join(file));
     let path = if file.is_absolute() {
         file.to_owned()

@@ -48,11 +48,11 @@ impl Drop for SocketFile {
 ///
 /// # Errors
 /// The message for the operator.
-pub fn listen(arguments: &[CliAddress]) -> Result<Vec<CliListener>, String> {
+pub fn listen(arguments: &[CliAddress], administrators: Option<u32>) -> Result<Vec<CliListener>, String> {
     let mut all = Vec::new();
     for argument in arguments {
         if let Some(path) = &argument.path {
-            let listener = open_unix(path).map_err(|error| {
+            let listener = open_unix(path, administrators).map_err(|error| {
                 format!("-T {} could not be listened on: {}.", argument.text, crate::arguments::reason(&error))
             })?;
             all.push(listener);
@@ -81,8 +81,8 @@ fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-fn open_unix(path: &Path) -> io::Result<CliListener> {
-    let socket = listeners::unix_socket(path, None, None, None)?;
+fn open_unix(path: &Path, administrators: Option<u32>) -> io::Result<CliListener> {
+    let socket = listeners::unix_socket(path, None, administrators, None)?;
     let file = SocketFile(path.to_owned());
     fs::set_permissions(path, fs::Permissions::from_mode(UNIX_MODE))?;
     socket.listen(BACKLOG)?;

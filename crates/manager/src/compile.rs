@@ -2,6 +2,8 @@
 
 mod listing;
 
+use crate::arguments::jail::{Jail, Reader};
+use crate::rights;
 use crate::state::Manager;
 use crate::vcl_table::Loaded;
 use std::path::PathBuf;
@@ -19,6 +21,8 @@ pub struct Job {
     storages: Vec<String>,
     labels: Vec<String>,
     syntax_min: u8,
+    /// With whose rights everything is read.
+    reader: Option<Reader>,
 }
 
 /// What a compilation yields.
@@ -36,7 +40,7 @@ impl Job {
     /// A job with the manager's parameters as they stand.
     #[must_use]
     pub fn new(manager: &Manager, source_name: String, text: Vec<u8>) -> Job {
-        let mut job = Job::of_parameters(&manager.parameters.borrow(), source_name, text);
+        let mut job = Job::of_parameters(&manager.parameters.borrow(), &manager.arguments.jail, source_name, text);
         job.storages = manager.arguments.storages.names();
         job.labels = manager.vcls.borrow().labels();
         let has_unix_socket = manager.listeners.borrow().iter().any(|listener| listener.path().is_some());
@@ -46,7 +50,7 @@ impl Job {
 
     /// A job of a program that does not run yet (`-C`).
     #[must_use]
-    pub fn of_parameters(parameters: &Parameters, source_name: String, text: Vec<u8>) -> Job {
+    pub fn of_parameters(parameters: &Parameters, jail: &Jail, source_name: String, text: Vec<u8>) -> Job {
         Job {
             source_name,
             text,
@@ -56,6 +60,7 @@ impl Job {
             storages: Vec::new(),
             labels: Vec::new(),
             syntax_min: 40,
+            reader: jail.reader().cloned(),
         }
     }
 
@@ -66,11 +71,18 @@ impl Job {
         self
     }
 
-    /// Compiles. `list` asks for the readable form.
+    /// Compiles, with the rights of the jail's user: what the text names is what that user may see. `list` asks for the
+    /// readable form.
     ///
     /// # Errors
     /// The report for the operator.
     pub fn run(self, list: bool) -> Result<Done, String> {
+        let failed =
+            |error| format!("The rights of the jail's user could not be taken: {error}\nVCL compilation failed");
+        rights::with(self.reader.as_ref(), || self.compile(list)).map_err(failed)?
+    }
+
+    fn compile(&self, list: bool) -> Result<Done, String> {
         let options = CompileOptions {
             vcl_path: &self.vcl_path,
             unsafe_path: self.unsafe_path,

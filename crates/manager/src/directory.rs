@@ -51,17 +51,23 @@ impl WorkDirectory {
             Err(error) => return Err(refused(&error)),
         }
         let path = path.canonicalize().map_err(|error| refused(&error))?;
-        if let Jail::Unix { worker: (user, group), .. } = *jail
-            && !may_enter(&path, user, group)
-        {
-            let shown = path.display();
-            return Err(format!("Working directory ({shown}) is closed to the user of the worker (uid {user})").into());
+        if let Some((user, group)) = jail.worker() {
+            if !may_enter(&path, user, group) {
+                let shown = path.display();
+                let text = format!("Working directory ({shown}) is closed to the user of the worker (uid {user})");
+                return Err(text.into());
+            }
+            close_to_worker(&path, user, group).map_err(|error| {
+                let (shown, error) = (path.display(), reason(&error));
+                ArgumentError::new(format!("Working directory ({shown}) cannot be closed to the worker: {error}"))
+            })?;
         }
         std::env::set_current_dir(&path).map_err(|error| refused(&error))?;
         let mut directory = WorkDirectory { path, jail: jail.clone(), pid_files: Vec::new(), secret_made: false };
         let own = directory.path.join("_.pid");
         for file in std::iter::once(&own).chain(pid_files) {
-            directory.lock(file)?;
+            // What stands in the work directory is nobody's but ours: a link there was put for us to write elsewhere.
+            directory.lock(file, if *file == own { libc::O_NOFOLLOW } else { 0 })?;
         }
         Ok(directory)
     }
@@ -91,7 +97,7 @@ impl WorkDirectory {
         }
     }
 
-    fn lock(&mut self, path: &Path) -> Result<(), ArgumentError> {
+    fn lock(&mut self, path: &Path, flags: i32) -> Result<(), ArgumentError> {
         let shown = path.display();
         let failed =
             |error: &io::Error| ArgumentError::new(format!("Could not open pid-file ({shown}): {}", reason(error)));
@@ -101,6 +107,7 @@ impl WorkDirectory {
             .create(true)
             .truncate(false)
             .mode(0o644)
+            .custom_flags(flags)
             .open(path)
             .map_err(|error| failed(&error))?;
         let lock = libc::flock {
@@ -126,7 +133,7 @@ impl WorkDirectory {
         Ok(())
     }
 
-    /// Makes `_.secret` and returns its path.
+    /// Makes `_.secret`, for us and the administrators alone, and returns its path.
     ///
     /// # Errors
     /// The message for the operator.
@@ -138,18 +145,20 @@ impl WorkDirectory {
         let written = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(0o640)
+            .mode(0o600)
             .open(&path)
-            .and_then(|mut file| file.write_all(&secret))
-            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o640)));
+            .and_then(|mut file| file.write_all(&secret));
         written.map_err(|error| {
             // An entry of that name which can't be removed is a directory.
             let error =
                 if path.is_dir() { io::Error::from_raw_os_error(nix::errno::Errno::EISDIR as i32) } else { error };
             format!("Cannot create secret-file in {} ({})", self.path.display(), reason(&error))
         })?;
-        give(&path, None, readers(&self.jail));
         self.secret_made = true;
+        // Closed to the group until it is the right one.
+        if chown(&path, None, self.jail.administrators().map(Gid::from_raw)).is_ok() {
+            let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o640));
+        }
         Ok(path)
     }
 
@@ -178,8 +187,8 @@ impl WorkDirectory {
     pub fn make_worker_directory(&self) -> io::Result<()> {
         let path = self.path.join(WORKER_DIRECTORY);
         recreate_directory(&path, self.directory_mode())?;
-        if let Jail::Unix { worker: (user, group), readers } = self.jail {
-            give(&path, Some(user), Some(readers.unwrap_or(group)));
+        if let Some((user, group)) = self.jail.worker() {
+            give(&path, Some(user), Some(group));
         }
         Ok(())
     }
@@ -214,10 +223,24 @@ impl WorkDirectory {
     }
 }
 
+/// The group that reads the log and the counters.
 fn readers(jail: &Jail) -> Option<u32> {
-    match jail {
-        Jail::None { .. } => None,
-        Jail::Unix { readers, .. } => *readers,
+    jail.worker().map(|(_, group)| group)
+}
+
+/// Takes a directory from the worker that it could write in: there it could put its own in the place of our files. Everybody
+/// may write in some (`/tmp`), where the sticky bit protects ours.
+fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
+    let found = fs::metadata(path)?;
+    if found.uid() == user {
+        chown(path, Some(Uid::from_raw(0)), None)?;
+    }
+    let of_group = if found.gid() == group { 0o020 } else { 0 };
+    let of_all = if found.mode() & libc::S_ISVTX == 0 { 0o002 } else { 0 };
+    let mode = found.mode() & 0o7777;
+    match mode & !(of_group | of_all) {
+        closed if closed == mode => Ok(()),
+        closed => fs::set_permissions(path, fs::Permissions::from_mode(closed)),
     }
 }
 
@@ -241,6 +264,7 @@ fn give(path: &Path, user: Option<u32>, group: Option<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::jail::Reader;
 
     #[test]
     fn what_is_made_is_removed() {
@@ -279,6 +303,58 @@ mod tests {
         check(0o701, user + 1, group + 1, true);
         check(0o700, user, group + 1, true);
         check(0o000, 0, 0, true);
+    }
+
+    #[test]
+    fn directory_that_the_worker_could_write_in_is_taken_from_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let group = fs::metadata(directory.path()).unwrap().gid();
+        let check = |mode: u32, group: u32, expected: u32| {
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            close_to_worker(directory.path(), 65_534, group).unwrap();
+            let found = fs::metadata(directory.path()).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(found, expected, "{mode:o}");
+        };
+        check(0o775, group, 0o755);
+        check(0o775, group + 1, 0o775);
+        check(0o777, group + 1, 0o775);
+        check(0o1777, group + 1, 0o1777);
+        if nix::unistd::geteuid().is_root() {
+            give(directory.path(), Some(65_534), None);
+            check(0o755, group, 0o755);
+            assert_eq!(fs::metadata(directory.path()).unwrap().uid(), 0);
+        }
+    }
+
+    #[test]
+    fn pid_file_that_leads_elsewhere_is_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let victim = base.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, base.path().join("_.pid")).unwrap();
+        let error = WorkDirectory::open(base.path(), &Jail::None { asked: true }, &[]).unwrap_err();
+        assert!(error.text.contains("Could not open pid-file"), "{}", error.text);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
+    #[test]
+    fn secret_is_roots_and_the_administrators_and_never_the_workers() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: needs root");
+            return;
+        }
+        for (administrators, expected) in [(None, 0), (Some(4), 4)] {
+            let base = tempfile::tempdir().unwrap();
+            fs::set_permissions(base.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            let reader = Reader { user: 65_534, group: 65_534, groups: Vec::new() };
+            let jail = Jail::Unix { reader: reader.clone(), worker: (65_533, 65_534), administrators };
+            let mut directory = WorkDirectory::open(base.path(), &jail, &[]).unwrap();
+            let secret = directory.make_secret().unwrap();
+            let found = fs::metadata(&secret).unwrap();
+            assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (0, expected, 0o640));
+            assert!(!crate::rights::may_read(&reader, &secret));
+            directory.clean(false);
+        }
     }
 
     #[test]

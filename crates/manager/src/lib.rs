@@ -30,6 +30,7 @@ mod parameter_text;
 mod platform;
 mod recovery;
 mod report;
+mod rights;
 mod start;
 mod state;
 mod systemd;

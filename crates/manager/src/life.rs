@@ -219,10 +219,7 @@ fn configuration(manager: &Manager) -> Configuration {
         transient_limit_bytes: storages.transient.limit_bytes,
         event_loops: manager.event_loops(),
         parameters: manager.parameters.borrow().clone(),
-        run_as: match &manager.arguments.jail {
-            Jail::None { .. } => None,
-            Jail::Unix { worker, .. } => Some(*worker),
-        },
+        run_as: manager.arguments.jail.worker(),
         is_fenced: manager.arguments.jail != Jail::None { asked: true },
         panic_descriptor: PANIC_DESCRIPTOR,
     }
@@ -256,6 +253,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     command.arg0("copal").arg("worker").arg("--control").arg(CONTROL_DESCRIPTOR.to_string());
     // For those who read the process list: whose worker this is.
     command.arg("-n").arg(manager.directory.borrow().path());
+    // Who speaks to the service manager is us alone.
+    command.env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A signal to our group (an interrupt at the terminal) is ours to deal with: the worker is stopped in good order.
     command.process_group(0);

@@ -3,6 +3,7 @@
 //! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
 //! command line → CLI → `-I` file → worker → ready. Whatever fails before the worker runs is one message and status 2.
 
+use crate::arguments::jail::Reader;
 use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
 use crate::background;
 use crate::cli_connections::{self, CliListener};
@@ -12,6 +13,7 @@ use crate::compile::Job;
 use crate::directory::WorkDirectory;
 use crate::life;
 use crate::report::{Level, Reporter};
+use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
 use crate::{listeners, memory};
@@ -82,7 +84,7 @@ fn print(text: &str) {
 /// `-C`: prints the programs in readable form.
 fn compile_and_print(arguments: &Arguments) -> i32 {
     for vcl in &arguments.vcls {
-        let job = Job::of_parameters(&arguments.parameters, vcl.source_name.clone(), vcl.text.clone());
+        let job = Job::of_parameters(&arguments.parameters, &arguments.jail, vcl.source_name.clone(), vcl.text.clone());
         match job.with_storages(arguments.storages.names()).run(true) {
             Ok(done) => {
                 eprint!("{}", done.warnings);
@@ -157,10 +159,18 @@ fn build(
     passed: Vec<PassedSocket>,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
     let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed)?;
-    let cli_sockets = cli_connections::listen(&arguments.cli_listeners)?;
+    let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
     let secret = match &arguments.secret {
         SecretArgument::Generated => Some(directory.make_secret()?),
-        SecretArgument::File(path) => Some(path.clone()),
+        SecretArgument::File(path) => {
+            if let Some((user, group)) = arguments.jail.worker()
+                && rights::may_read(&Reader { user, group, groups: Vec::new() }, path)
+            {
+                let shown = path.display();
+                reporter.say_plain(&format!("Warning: the worker can read the secret of the CLI ({shown})."));
+            }
+            Some(path.clone())
+        }
         SecretArgument::None => {
             reporter.say_plain("Warning: CLI authentication disabled.");
             None

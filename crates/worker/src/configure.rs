@@ -3,6 +3,7 @@
 
 use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
 use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
+use crate::fence;
 use crate::panic_text;
 use crate::statistics::Statistics;
 use arc_swap::ArcSwap;
@@ -109,11 +110,9 @@ pub fn configure(configuration: Configuration, step: &dyn Fn(Step)) -> Result<Wo
     if configuration.parameters.feature & feature::NO_COREDUMP != 0 {
         setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| say("no core dumps", &error))?;
     }
-    give_up_rights(configuration.run_as)?;
-    if configuration.is_fenced {
-        for remark in crate::fence::raise(&configuration.work_directory).remarks {
-            eprintln!("No fence: {remark}");
-        }
+    let fence = fence::confine(&configuration.work_directory, configuration.run_as, configuration.is_fenced)?;
+    for remark in fence.remarks {
+        eprintln!("No fence: {remark}");
     }
     let parameters = configuration.parameters;
     short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
@@ -179,17 +178,6 @@ pub fn configure(configuration: Configuration, step: &dyn Fn(Step)) -> Result<Wo
         started: Cell::new(false),
         _vsm: vsm,
     })
-}
-
-/// Becomes the user that serves traffic, for good.
-fn give_up_rights(run_as: Option<(u32, u32)>) -> Result<(), String> {
-    if let Some((user, group)) = run_as {
-        let (user, group) = (nix::unistd::Uid::from_raw(user), nix::unistd::Gid::from_raw(group));
-        nix::unistd::setgroups(&[group]).map_err(|error| format!("giving up groups: {error}"))?;
-        nix::unistd::setresgid(group, group, group).map_err(|error| format!("becoming group {group}: {error}"))?;
-        nix::unistd::setresuid(user, user, user).map_err(|error| format!("becoming user {user}: {error}"))?;
-    }
-    nix::sys::prctl::set_no_new_privs().map_err(|error| format!("giving up privileges: {error}"))
 }
 
 /// What `local.endpoint` shows: the address as given, with the port that the system chose where it was left to it.

@@ -2,16 +2,20 @@
 //!
 //! Two fences, each raised where the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
 //! makes: starting programs, tracing and looking into other processes, mounting, loading code into the kernel, changing
-//! users or clocks. Landlock refuses writing anywhere but below the work directory, and executing anything.
+//! users or clocks. Landlock refuses writing anywhere but below the work directory, executing anything, and signals to others.
 //! Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read any file
-//! that the worker's user may (`std.fileread`). Next file: `configure.rs`.
+//! that the worker's user may (`std.fileread`). What all this leaves to a worker that was taken over is tried by
+//! `crates/copal/tests/integration/confinement.rs`. Next file: `configure.rs`.
 
-use landlock::{ABI, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules};
+use landlock::{
+    ABI, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+use nix::unistd::{Gid, Uid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::path::Path;
 
 /// Newest version of Landlock whose rights are known here; older kernels get what they have.
-const LANDLOCK: ABI = ABI::V5;
+const LANDLOCK: ABI = ABI::V6;
 /// The one place outside of the work directory where a program writes without meaning it.
 const SINK: &str = "/dev/null";
 
@@ -82,9 +86,26 @@ pub struct Fence {
     pub remarks: Vec<String>,
 }
 
+/// Takes from the calling process all that serving traffic does not need, for good: it becomes user and group of `run_as`
+/// without any further group, can get no rights back, and stands behind the fence if `is_fenced`. To be called before any
+/// other thread is started, and before anything is read from a client.
+///
+/// # Errors
+/// When rights could not be given up: nobody may be served then.
+pub fn confine(work_directory: &Path, run_as: Option<(u32, u32)>, is_fenced: bool) -> Result<Fence, String> {
+    if let Some((user, group)) = run_as {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        nix::unistd::setgroups(&[group]).map_err(|error| format!("giving up groups: {error}"))?;
+        nix::unistd::setresgid(group, group, group).map_err(|error| format!("becoming group {group}: {error}"))?;
+        nix::unistd::setresuid(user, user, user).map_err(|error| format!("becoming user {user}: {error}"))?;
+    }
+    nix::sys::prctl::set_no_new_privs().map_err(|error| format!("giving up privileges: {error}"))?;
+    Ok(if is_fenced { raise(work_directory) } else { Fence::default() })
+}
+
 /// Raises the fence around the calling thread and all it will start. The process must have given up new privileges.
 #[must_use]
-pub fn raise(work_directory: &Path) -> Fence {
+fn raise(work_directory: &Path) -> Fence {
     let mut fence = Fence::default();
     match landlock(work_directory) {
         Ok(stands) => fence.has_landlock = stands,
@@ -103,6 +124,7 @@ fn landlock(work_directory: &Path) -> Result<bool, landlock::RulesetError> {
     let fenced: BitFlags<AccessFs> = writing | AccessFs::Execute;
     let status = Ruleset::default()
         .handle_access(fenced)?
+        .scope(Scope::Signal)?
         .create()?
         .add_rules(path_beneath_rules([work_directory, Path::new(SINK)], writing))?
         .restrict_self()?;

@@ -5,7 +5,7 @@
 //! own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: listening sockets, arena and
 //! ban journal are the manager's.
 //!
-//! Reading order: `control`, `configure`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
+//! Reading order: `control`, `configure`, `fence`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -14,7 +14,7 @@ mod command;
 mod configure;
 pub mod control;
 mod event_loop;
-mod fence;
+pub mod fence;
 mod housekeeping;
 mod panic_text;
 mod statistics;

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -138,6 +139,8 @@ impl Daemon {
     /// With this VCL, in which `@PORT@` stands for the backend's port.
     pub fn with_vcl(vcl: &str, port: u16, arguments: &[&str]) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
+        // Under a jail it is read by the jail's user.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = folder.path().join("test.vcl");
         std::fs::write(&path, vcl.replace("@PORT@", &port.to_string())).unwrap();
         let mut all = vec!["-f", path.to_str().unwrap()];

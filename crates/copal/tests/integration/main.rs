@@ -6,6 +6,7 @@
 mod administration;
 mod architecture;
 mod command_clients;
+mod confinement;
 mod counters;
 mod daemon;
 mod layers;

@@ -1,6 +1,7 @@
-//! `-j`: whose rights the worker runs with.
+//! `-j`: whose rights the worker runs with, whose VCL is read with, and who administrates.
 
-use nix::unistd::{Group, User, geteuid};
+use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
+use std::ffi::CString;
 
 /// User and group of nobody, on a system that has no name for them.
 const NOBODY: u32 = 65_534;
@@ -13,13 +14,26 @@ pub enum Jail {
         /// `-j none` was given.
         asked: bool,
     },
-    /// The manager stays root, the worker becomes another user.
+    /// The manager stays root, but does not read VCL as root; the worker becomes another user.
     Unix {
-        /// User and group of the worker.
+        /// The jail's user: VCL, what it includes and the sockets it names are looked at with these rights.
+        reader: Reader,
+        /// User and group of the worker, never root's. The group is the jail user's; it reads the log and the counters.
         worker: (u32, u32),
-        /// Group that may read the log and the counters.
-        readers: Option<u32>,
+        /// Group that may read the secret of the CLI, never the worker's; `None` = root alone.
+        administrators: Option<u32>,
     },
+}
+
+/// The rights of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// User.
+    pub user: u32,
+    /// Login group.
+    pub group: u32,
+    /// Every other group.
+    pub groups: Vec<u32>,
 }
 
 impl Jail {
@@ -31,6 +45,33 @@ impl Jail {
             Jail::Unix { .. } => "unix",
         }
     }
+
+    /// With whose rights VCL is read, when not with our own.
+    #[must_use]
+    pub fn reader(&self) -> Option<&Reader> {
+        match self {
+            Jail::None { .. } => None,
+            Jail::Unix { reader, .. } => Some(reader),
+        }
+    }
+
+    /// The group that reads the secret of the CLI and connects to its sockets beside root, when it isn't our own.
+    #[must_use]
+    pub fn administrators(&self) -> Option<u32> {
+        match self {
+            Jail::None { .. } => None,
+            Jail::Unix { administrators, .. } => Some(administrators.unwrap_or(0)),
+        }
+    }
+
+    /// User and group that the worker becomes.
+    #[must_use]
+    pub fn worker(&self) -> Option<(u32, u32)> {
+        match self {
+            Jail::None { .. } => None,
+            Jail::Unix { worker, .. } => Some(*worker),
+        }
+    }
 }
 
 /// Parses `-j`; without one: `unix` for root, else `none`.
@@ -39,7 +80,7 @@ impl Jail {
 /// The message for the operator.
 pub fn parse(argument: Option<&str>) -> Result<Jail, String> {
     let Some(text) = argument else {
-        return Ok(if geteuid().is_root() { default_unix() } else { Jail::None { asked: false } });
+        return if geteuid().is_root() { Wanted::default().jail() } else { Ok(Jail::None { asked: false }) };
     };
     let (kind, options) = match text.split_once(',') {
         Some((kind, options)) => (kind, Some(options)),
@@ -58,44 +99,90 @@ fn parse_unix(options: Option<&str>) -> Result<Jail, String> {
     if !geteuid().is_root() {
         return Err("Unix Jail: Must be root.".to_owned());
     }
-    let (mut worker, mut readers) = default_users();
+    let mut wanted = Wanted::default();
     for option in options.unwrap_or_default().split(',').filter(|option| !option.is_empty()) {
         let unknown = || format!("Unix jail: unknown sub-argument '{option}'");
         let (key, value) = option.split_once('=').ok_or_else(unknown)?;
-        let user = || {
-            let found = User::from_name(value).ok().flatten();
-            found.ok_or_else(|| format!("Unix jail: {value} user not found."))
+        let user = || Account::named(value).ok_or_else(|| format!("Unix jail: {value} user not found."));
+        let group = || {
+            let found = Group::from_name(value).ok().flatten();
+            found.ok_or_else(|| format!("Unix jail: {value} group not found."))
         };
         match key {
-            "user" => readers = Some(user()?.gid.as_raw()),
-            "workuser" => {
-                let user = user()?;
-                worker = (user.uid.as_raw(), user.gid.as_raw());
-            }
-            "ccgroup" => {
-                let found = Group::from_name(value).ok().flatten();
-                found.ok_or_else(|| format!("Unix jail: {value} group not found."))?;
-            }
+            "user" => wanted.user = Some(user()?),
+            "workuser" => wanted.worker = Some(user()?),
+            // Nothing is compiled by a C compiler here.
+            "ccgroup" => drop(group()?),
+            "admingroup" => wanted.administrators = Some(group()?),
             _ => return Err(unknown()),
         }
     }
-    Ok(Jail::Unix { worker, readers })
+    wanted.jail()
 }
 
-fn default_unix() -> Jail {
-    let (worker, readers) = default_users();
-    Jail::Unix { worker, readers }
+/// A user of the system.
+#[derive(Clone, Debug)]
+struct Account {
+    name: String,
+    user: u32,
+    group: u32,
 }
 
-/// The worker becomes `vcache`, else `varnish`, else `nobody`, by number where the system has no such name: it never stays
-/// root. The group of `varnish`, else the worker's, reads.
-fn default_users() -> ((u32, u32), Option<u32>) {
-    let user = |name: &str| User::from_name(name).ok().flatten();
-    let varnish = user("varnish");
-    let worker = user("vcache").or_else(|| varnish.clone()).or_else(|| user("nobody"));
-    let worker = worker.map_or((NOBODY, NOBODY), |user| (user.uid.as_raw(), user.gid.as_raw()));
-    let readers = varnish.map_or(worker.1, |user| user.gid.as_raw());
-    (worker, Some(readers))
+impl Account {
+    fn named(name: &str) -> Option<Account> {
+        let user = User::from_name(name).ok().flatten()?;
+        Some(Account { name: user.name, user: user.uid.as_raw(), group: user.gid.as_raw() })
+    }
+
+    fn nobody() -> Account {
+        Account::named("nobody").unwrap_or_else(|| Account { name: "nobody".to_owned(), user: NOBODY, group: NOBODY })
+    }
+
+    fn reader(&self) -> Reader {
+        let name = CString::new(self.name.as_str()).unwrap_or_default();
+        let groups = getgrouplist(&name, Gid::from_raw(self.group)).unwrap_or_default();
+        let groups = groups.into_iter().map(Gid::as_raw).filter(|group| *group != self.group);
+        Reader { user: self.user, group: self.group, groups: groups.collect() }
+    }
+}
+
+/// What was given of a Unix jail.
+#[derive(Default)]
+struct Wanted {
+    user: Option<Account>,
+    worker: Option<Account>,
+    administrators: Option<Group>,
+}
+
+impl Wanted {
+    /// The jail's user is `varnish` and the worker's `vcache` unless others are named; on a system without these users one
+    /// stands for both, and `nobody` for none.
+    ///
+    /// Compat: users of different login groups are refused, with the words of Varnish. It would have a worker that is root,
+    /// under a jail user that is; whoever wants that says `-j none`.
+    fn jail(self) -> Result<Jail, String> {
+        let worker = self.worker.or_else(|| Account::named("vcache"));
+        let user = self.user.or_else(|| Account::named("varnish")).or_else(|| worker.clone());
+        let user = user.unwrap_or_else(Account::nobody);
+        let worker = worker.unwrap_or_else(|| user.clone());
+        if worker.group != user.group {
+            let (user, worker) = (user.name, worker.name);
+            return Err(format!("Unix jail: user {user} and {worker} have different login groups"));
+        }
+        if worker.user == 0 || worker.group == 0 {
+            let name = worker.name;
+            return Err(format!("Unix jail: the worker would have root's rights as {name} (-j none says so)"));
+        }
+        if let Some(group) = self.administrators.as_ref().filter(|group| group.gid.as_raw() == worker.group) {
+            let (group, worker) = (&group.name, worker.name);
+            return Err(format!("Unix jail: admingroup {group} is the group of the worker ({worker})"));
+        }
+        Ok(Jail::Unix {
+            reader: user.reader(),
+            worker: (worker.user, worker.group),
+            administrators: self.administrators.map(|group| group.gid.as_raw()),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -112,5 +199,46 @@ mod tests {
         let strange = parse(Some("unix,foo=1")).unwrap_err();
         let expected = if root { "Unix jail: unknown sub-argument 'foo=1'" } else { "Unix Jail: Must be root." };
         assert_eq!(strange, expected);
+    }
+
+    fn account(name: &str, user: u32, group: u32) -> Option<Account> {
+        Some(Account { name: name.to_owned(), user, group })
+    }
+
+    fn refusal(wanted: Wanted) -> String {
+        wanted.jail().unwrap_err()
+    }
+
+    #[test]
+    fn worker_of_another_login_group_or_with_the_rights_of_root_is_refused() {
+        let of = |worker: Option<Account>| Wanted { user: account("varnish", 102, 105), worker, administrators: None };
+        let expected = "Unix jail: user varnish and root have different login groups";
+        assert_eq!(refusal(of(account("root", 0, 0))), expected);
+        let expected = "Unix jail: user varnish and www have different login groups";
+        assert_eq!(refusal(of(account("www", 33, 33))), expected);
+        assert!(of(account("vcache", 103, 105)).jail().is_ok());
+        for (user, group) in [(0, 0), (7, 0)] {
+            let (both, worker) = (account("root", 0, group), account("w", user, group));
+            let refused = refusal(Wanted { user: both, worker, administrators: None });
+            assert!(refused.contains("would have root's rights as w"), "{refused}");
+        }
+        assert!(refusal(of(account("toor", 0, 105))).contains("root's rights as toor"));
+    }
+
+    #[test]
+    fn administrators_are_never_the_group_of_the_worker() {
+        let of = |group: u32| Wanted {
+            user: account("varnish", 102, 105),
+            worker: account("vcache", 103, 105),
+            administrators: Some(Group {
+                name: "g".to_owned(),
+                passwd: CString::default(),
+                gid: group.into(),
+                mem: vec![],
+            }),
+        };
+        assert_eq!(refusal(of(105)), "Unix jail: admingroup g is the group of the worker (vcache)");
+        let Ok(Jail::Unix { administrators, .. }) = of(4).jail() else { panic!("refused") };
+        assert_eq!(administrators, Some(4));
     }
 }

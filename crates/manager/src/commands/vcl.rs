@@ -23,7 +23,7 @@ impl Call<'_> {
             return refusal;
         }
         let vcl_path = self.manager.parameters.borrow().vcl_path.clone();
-        match read_vcl(Path::new(&file), &vcl_path) {
+        match read_vcl(Path::new(&file), &vcl_path, &self.manager.arguments.jail) {
             Ok((source_name, text)) => self.load(&name, source_name, text).await,
             Err(error) => Response::new(status::PARAMETER, unreadable(&file, &reason(&error))),
         }
