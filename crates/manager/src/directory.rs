@@ -17,7 +17,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use surface::version::STATE_DIR;
+
+/// How long a pid file that somebody holds is tried: as long as a daemon that was killed takes to die.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+/// How often.
+const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// The work directory of a running daemon.
 #[derive(Debug)]
@@ -27,6 +33,7 @@ pub struct WorkDirectory {
     /// Open for their locks.
     pid_files: Vec<(PathBuf, File)>,
     secret_made: bool,
+    has_dead_predecessor: bool,
 }
 
 impl WorkDirectory {
@@ -63,7 +70,7 @@ impl WorkDirectory {
             })?;
         }
         std::env::set_current_dir(&path).map_err(|error| refused(&error))?;
-        let mut directory = WorkDirectory { path, jail: jail.clone(), pid_files: Vec::new(), secret_made: false };
+        let mut directory = WorkDirectory::new(path, jail.clone());
         let own = directory.path.join("_.pid");
         for file in std::iter::once(&own).chain(pid_files) {
             // What stands in the work directory is nobody's but ours: a link there was put for us to write elsewhere.
@@ -72,10 +79,21 @@ impl WorkDirectory {
         Ok(directory)
     }
 
+    fn new(path: PathBuf, jail: Jail) -> WorkDirectory {
+        WorkDirectory { path, jail, pid_files: Vec::new(), secret_made: false, has_dead_predecessor: false }
+    }
+
+    /// Whether the daemon that had this directory before died without cleaning up: its worker may be dying still, and holds
+    /// the listening sockets until it has.
+    #[must_use]
+    pub fn has_dead_predecessor(&self) -> bool {
+        self.has_dead_predecessor
+    }
+
     /// Moves the directory to a new owner; what stays behind has nothing to clean.
     pub fn take(&mut self) -> WorkDirectory {
         let (path, jail) = (self.path.clone(), self.jail.clone());
-        std::mem::replace(self, WorkDirectory { path, jail, pid_files: Vec::new(), secret_made: false })
+        std::mem::replace(self, WorkDirectory::new(path, jail))
     }
 
     /// The path, absolute.
@@ -110,14 +128,7 @@ impl WorkDirectory {
             .custom_flags(flags)
             .open(path)
             .map_err(|error| failed(&error))?;
-        let lock = libc::flock {
-            l_type: libc::F_WRLCK as i16,
-            l_whence: libc::SEEK_SET as i16,
-            l_start: 0,
-            l_len: 0,
-            l_pid: 0,
-        };
-        match fcntl(file.as_raw_fd(), FcntlArg::F_SETLK(&lock)) {
+        match lock_in_time(&file) {
             Ok(_) => {}
             Err(Errno::EAGAIN | Errno::EACCES) => {
                 let mut holder = String::new();
@@ -127,6 +138,7 @@ impl WorkDirectory {
             }
             Err(error) => return Err(failed(&error.into())),
         }
+        self.has_dead_predecessor |= file.metadata().is_ok_and(|found| found.len() > 0);
         let written = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         written.map_err(|error| failed(&error))?;
         self.pid_files.push((path.to_owned(), file));
@@ -220,6 +232,20 @@ impl WorkDirectory {
 
     fn directory_mode(&self) -> u32 {
         if matches!(self.jail, Jail::None { .. }) { 0o755 } else { 0o750 }
+    }
+}
+
+/// Locks a pid file. A daemon that was killed keeps its lock until it is dead, which may be after whoever killed it starts
+/// the next one.
+fn lock_in_time(file: &File) -> nix::Result<i32> {
+    let lock =
+        libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match fcntl(file.as_raw_fd(), FcntlArg::F_SETLK(&lock)) {
+            Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < deadline => std::thread::sleep(LOCK_RETRY),
+            result => return result,
+        }
     }
 }
 

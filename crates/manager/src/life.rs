@@ -43,7 +43,9 @@ const SHORT_LIFE: Duration = Duration::from_secs(1);
 const SHORT_LIVES_FREE: u32 = 3;
 /// Longest pause before a restart.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a worker may take to die of a signal before the next, harder one.
+/// How long a worker may take to die of `SIGQUIT`: one that can dies at once, one that is stopped or stuck never does.
+const QUIT_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a worker may take to end when it was asked to, or to write its core dump.
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
 /// Longest line of a worker's output that is reported in one piece, in bytes.
 const SAID_BYTES_MAX: u64 = 8192;
@@ -445,7 +447,9 @@ pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkErr
 
 fn signal(worker: &Worker, signal: Signal) {
     let pid = i32::try_from(worker.pid).unwrap_or(0);
-    if pid > 1 && !*worker.gone.borrow() {
+    // Its number may be another's between its end and the report of it.
+    let is_ours = || has_status(pid, "PPid:", &std::process::id().to_string());
+    if pid > 1 && !*worker.gone.borrow() && is_ours() {
         let _ = kill(Pid::from_raw(pid), signal);
     }
 }
@@ -453,12 +457,24 @@ fn signal(worker: &Worker, signal: Signal) {
 async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
     let mut gone = worker.gone.clone();
     signal(worker, Signal::SIGQUIT);
-    if tokio::time::timeout(DYING_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok() {
+    if tokio::time::timeout(QUIT_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok() {
+        return;
+    }
+    // A core dump takes the time it takes.
+    if has_status(worker.pid, "CoreDumping:", "1")
+        && tokio::time::timeout(DYING_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok()
+    {
         return;
     }
     manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
     signal(worker, Signal::SIGKILL);
     let _ = gone.wait_for(|gone| *gone).await;
+}
+
+/// Whether a line of `/proc/PID/status` has that value. Source: proc(5).
+fn has_status(pid: impl std::fmt::Display, name: &str, value: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix(name).is_some_and(|rest| rest.trim() == value))
 }
 
 /// Ends a worker whose start failed: politely when it still hears us, since its death is nobody's fault then.

@@ -19,9 +19,12 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Where clients are served when nobody says where.
 const DEFAULT_ADDRESS: &str = ":80";
+/// How often an address that somebody is letting go of is tried.
+const ADDRESS_RETRY: Duration = Duration::from_millis(10);
 
 /// One address that is listened on.
 #[derive(Debug)]
@@ -36,7 +39,7 @@ pub struct Listener {
     sockets: Vec<Socket>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     Tcp(SocketAddr),
     Unix {
@@ -62,7 +65,8 @@ impl Place {
 }
 
 /// Opens the sockets of every `-a`, `loops` for each TCP address, and binds them; those that were passed to us already are
-/// taken instead. Without any `-a` all that were passed are served, or else [`DEFAULT_ADDRESS`].
+/// taken instead. Without any `-a` all that were passed are served, or else [`DEFAULT_ADDRESS`]. An address in use is tried
+/// again for as long as `patience`, which is zero unless somebody is known to be letting go of it.
 ///
 /// # Errors
 /// The message for the operator.
@@ -70,10 +74,12 @@ pub fn open(
     arguments: &[ListenArgument],
     loops: usize,
     mut passed: Vec<PassedSocket>,
+    patience: Duration,
 ) -> Result<Vec<Listener>, ArgumentError> {
     if arguments.is_empty() && !passed.is_empty() {
         return Ok(passed.into_iter().map(adopt).collect());
     }
+    let deadline = Instant::now() + patience;
     let default = [parse(DEFAULT_ADDRESS, &mut 0)?];
     let arguments = if arguments.is_empty() { &default[..] } else { arguments };
     let mut all = Vec::new();
@@ -95,7 +101,7 @@ pub fn open(
                 all.push(given);
                 continue;
             }
-            match open_one(argument, place, loops) {
+            match open_until(deadline, argument, &place, loops) {
                 Ok(listener) => all.push(listener),
                 // A host without IPv6 still serves `:80`.
                 Err(error) if several && error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT) => {}
@@ -124,6 +130,17 @@ fn adopt(passed: PassedSocket) -> Listener {
     Listener { name: passed.name, endpoint, proxy: false, place: Place::Passed(path), sockets: vec![passed.socket] }
 }
 
+fn open_until(deadline: Instant, argument: &ListenArgument, place: &Place, loops: usize) -> io::Result<Listener> {
+    loop {
+        match open_one(argument, place.clone(), loops) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(ADDRESS_RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
 fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
     let mut kept = None;
     if let Place::Tcp(address) = &mut place {
@@ -135,12 +152,17 @@ fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Re
         kept = Some(probe);
     }
     drop(kept);
+    // Before there is a listener: one that goes takes its path with it, and a path that could not be had is somebody else's.
+    let sockets = match &place {
+        Place::Unix { path, user, group, mode } => vec![unix_socket(path, *user, *group, *mode)?],
+        Place::Tcp(_) | Place::Passed(_) => Vec::new(),
+    };
     let mut listener = Listener {
         name: argument.name.clone(),
         endpoint: argument.endpoint.clone(),
         proxy: argument.proxy,
         place,
-        sockets: Vec::new(),
+        sockets,
     };
     listener.resize(loops)?;
     Ok(listener)
@@ -274,11 +296,12 @@ fn is_abandoned(address: &SockAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpStream;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     fn open_text(text: &str, loops: usize) -> Result<Vec<Listener>, ArgumentError> {
-        open(&[parse(text, &mut 0).unwrap()], loops, Vec::new())
+        open(&[parse(text, &mut 0).unwrap()], loops, Vec::new(), Duration::ZERO)
     }
 
     fn passed() -> (PassedSocket, SocketAddr) {
@@ -291,7 +314,7 @@ mod tests {
     #[test]
     fn sockets_passed_by_the_system_are_served_and_go_on_taking_connections() {
         let (socket, address) = passed();
-        let mut listeners = open(&[], 3, vec![socket]).unwrap();
+        let mut listeners = open(&[], 3, vec![socket], Duration::ZERO).unwrap();
         assert_eq!((listeners.len(), listeners[0].name.as_str()), (1, "web"));
         assert_eq!(listeners[0].endpoint, address.to_string());
         listeners[0].resize(3).unwrap();
@@ -305,7 +328,7 @@ mod tests {
         let (socket, address) = passed();
         let arguments = ["127.0.0.1:0".to_owned(), format!("edge={address},PROXY")];
         let arguments: Vec<_> = arguments.iter().map(|text| parse(text, &mut 0).unwrap()).collect();
-        let listeners = open(&arguments, 2, vec![socket]).unwrap();
+        let listeners = open(&arguments, 2, vec![socket], Duration::ZERO).unwrap();
         assert_eq!((listeners[0].sockets().len(), listeners[1].sockets().len()), (2, 1));
         assert_eq!((listeners[1].name.as_str(), listeners[1].proxy), ("edge", true));
     }
@@ -340,6 +363,27 @@ mod tests {
         let refused = unix_socket(&file, None, None, None).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
+    fn address_that_somebody_lets_go_of_is_had_in_time_and_any_other_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = tcp.local_addr().unwrap().to_string();
+        let unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        for (text, holder) in [(place, OwnedFd::from(tcp)), (path.display().to_string(), OwnedFd::from(unix))] {
+            let arguments = [parse(&text, &mut 0).unwrap()];
+            let refused = open(&arguments, 1, Vec::new(), Duration::ZERO).unwrap_err();
+            assert!(refused.text.contains("Address already in use"), "{}", refused.text);
+            // What was refused has not taken the path of a socket from its owner.
+            assert!(!text.starts_with('/') || path.exists());
+            let (let_go, told) = std::sync::mpsc::channel();
+            let dying = std::thread::spawn(move || told.recv().map(|()| drop(holder)));
+            let_go.send(()).unwrap();
+            assert!(open(&arguments, 1, Vec::new(), Duration::from_secs(20)).is_ok());
+            dying.join().unwrap().unwrap();
+        }
     }
 
     #[test]

@@ -33,6 +33,9 @@ use tokio::task::{LocalSet, spawn_local};
 const FAILED: i32 = 2;
 /// How long the end waits for a change that is under way.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the worker of a daemon that was killed may take to let go of the listening sockets: it dies with its manager, but
+/// gives back its memory before them.
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
 #[must_use]
@@ -158,7 +161,8 @@ fn build(
     directory: &mut WorkDirectory,
     passed: Vec<PassedSocket>,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed)?;
+    let patience = if directory.has_dead_predecessor() { PREDECESSOR_PATIENCE } else { Duration::ZERO };
+    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
     let secret = match &arguments.secret {
         SecretArgument::Generated => Some(directory.make_secret()?),

@@ -4,6 +4,7 @@
 use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
 use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
 use crate::fence;
+use crate::lifeline::Lifeline;
 use crate::panic_text;
 use crate::statistics::Statistics;
 use arc_swap::ArcSwap;
@@ -102,7 +103,7 @@ fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Resul
 }
 
 /// Does all that comes before loading VCL; `step` is told what comes next, before it comes.
-pub fn configure(configuration: Configuration, step: &dyn Fn(Step)) -> Result<Worker, String> {
+pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn(Step)) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let identity = configuration.identity.clone();
     let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
@@ -111,6 +112,7 @@ pub fn configure(configuration: Configuration, step: &dyn Fn(Step)) -> Result<Wo
         setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| say("no core dumps", &error))?;
     }
     let fence = fence::confine(&configuration.work_directory, configuration.run_as, configuration.is_fenced)?;
+    lifeline.tie()?;
     for remark in fence.remarks {
         eprintln!("No fence: {remark}");
     }

@@ -5,7 +5,7 @@
 //! own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: listening sockets, arena and
 //! ban journal are the manager's.
 //!
-//! Reading order: `control`, `configure`, `fence`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
+//! Reading order: `control`, `lifeline`, `configure`, `fence`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,17 +16,19 @@ pub mod control;
 mod event_loop;
 pub mod fence;
 mod housekeeping;
+mod lifeline;
 mod panic_text;
 mod statistics;
 mod vcl_control;
 
 use control::{Reply, Request, Said};
+use lifeline::Lifeline;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 
 /// Runs the worker: called for `copal worker --control FD`. Returns the exit status.
 ///
-/// The control connection is the worker's life line: when it closes without `Stop`, the manager is gone and the worker ends.
+/// When the control connection closes without `Stop`, the manager is gone and the worker ends ([`lifeline`]).
 #[must_use]
 pub fn run(control_descriptor: i32) -> i32 {
     println!("Child starts");
@@ -61,12 +63,14 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
     socket.set_nonblocking(true).map_err(|error| format!("control socket: {error}"))?;
     let steps = socket.try_clone().map_err(|error| format!("control socket: {error}"))?;
     let mut socket = UnixStream::from_std(socket).map_err(|error| format!("control socket: {error}"))?;
+    let lifeline = Lifeline::of(&socket)?;
+    lifeline.tie()?;
     let first = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
     let Some(Request::Configure(configuration)) = first else {
         return Err("the manager did not begin with a configuration".into());
     };
     // Without a manager that hears it there is nobody to configure for; the first reply will find that out.
-    let worker = match configure::configure(*configuration, &|step| drop(control::send_step(&steps, step))) {
+    let worker = match configure::configure(*configuration, lifeline, &|step| drop(control::send_step(&steps, step))) {
         Ok(worker) => Rc::new(worker),
         Err(message) => {
             let _ = control::send(&mut socket, &Said::Reply(Reply::status(300, message.clone()))).await;

@@ -4,6 +4,7 @@ use crate::daemon::{Daemon, Origin, Process, copal, eventually, free_port, ok};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 fn page(head: &str) -> Vec<u8> {
     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
@@ -86,6 +87,58 @@ fn sigterm_ends_everything_and_removes_the_pid_file() {
     assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
     assert!(!pid_file.exists());
     eventually("the worker is gone", || kill(Pid::from_raw(worker), None).is_err().then_some(()));
+}
+
+/// Stops a process, with all its threads.
+fn freeze(process: i32) {
+    kill(Pid::from_raw(process), Signal::SIGSTOP).unwrap();
+    eventually("every thread stands still", || {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+        let mut states = threads.map(|thread| std::fs::read_to_string(thread.path().join("status")).unwrap());
+        states.all(|state| state.contains("State:\tT")).then_some(())
+    });
+}
+
+#[test]
+fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &[]);
+    assert_eq!(daemon.get("/a").status, 200);
+    // A worker that gets to nothing: it does not see its control connection close.
+    let worker = daemon.worker();
+    freeze(worker);
+    daemon.process.signal(Signal::SIGKILL);
+    let mut command = Command::new(copal());
+    command.args(["daemon", "-F", "-j", "none", "-b", &format!("127.0.0.1:{}", origin.port), "-a"]);
+    command.arg(format!("127.0.0.1:{}", daemon.port)).arg("-n").arg(daemon.run());
+    let log = daemon.folder.path().join("second");
+    let output = std::fs::File::create(&log).unwrap();
+    command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+    let mut next = Process(command.spawn().unwrap());
+    eventually("the next daemon serves", || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        if let Some(status) = next.0.try_wait().unwrap() {
+            panic!("it ended with {status}: {said}");
+        }
+        said.contains("Child launched OK").then_some(())
+    });
+    assert_eq!(daemon.get("/b").text(), "this is /b\n");
+    // It may wait as a zombie for a new parent to look at it.
+    let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap_or_default();
+    assert!(!status.contains("State:") || status.contains("State:\tZ"), "the first worker is still there: {status}");
+}
+
+#[test]
+fn worker_that_hangs_is_replaced_after_cli_timeout() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &["-p", "cli_timeout=1", "-p", "ping_interval=1"]);
+    let worker = daemon.worker();
+    freeze(worker);
+    let begun = Instant::now();
+    assert_eq!(daemon.get("/a").text(), "this is /a\n");
+    assert_ne!(daemon.worker(), worker);
+    // The interval, the timeout, and the start of another: nothing is waited for that a stopped process cannot do.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {}", begun.elapsed(), daemon.said());
 }
 
 #[test]
