@@ -31,6 +31,7 @@ mod platform;
 mod recovery;
 mod report;
 mod rights;
+mod shortage;
 mod start;
 mod state;
 mod systemd;

@@ -11,8 +11,10 @@
 //! Invariant: one task reaps each process, and it alone reports the end.
 
 use crate::link::{Link, LinkError};
+use crate::memory::{Kernel, Overhead, Size};
 use crate::recovery::SetAside;
 use crate::report::Level;
+use crate::shortage::{Holding, Sign, shrunk};
 use crate::state::{ChildState, Count, Manager, Worker, now};
 use crate::vcl_table::Kind;
 use command_fds::{CommandFdExt, FdMapping};
@@ -24,7 +26,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use surface::limits::RECOVERY_FAILURES_MAX;
+use surface::limits::{RECOVERY_FAILURES_MAX, SIGKILLS_MAX, SIGKILLS_SECONDS};
 use surface::parameter::debug;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::net::UnixStream;
@@ -79,6 +81,9 @@ struct Failure {
 async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
     manager.state.set(ChildState::Starting);
     manager.last_end.set(None);
+    manager.memory_ran_out.set(false);
+    manager.killed_by_us.set(false);
+    manager.deaths.borrow_mut().begin(Kernel::here().kills());
     let Err(mut failure) = launch(manager).await else {
         manager.state.set(ChildState::Running);
         manager.failures.borrow_mut().forget();
@@ -92,7 +97,8 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
     }
     let signal = manager.last_end.get().and_then(|end| end.signal());
     let killed = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
-    if killed.contains(&signal) && !is_ours {
+    // One that memory was too short for may be killed by what is stored: it is set aside then, too, if it cannot shrink.
+    if killed.contains(&signal) && !is_ours && !manager.memory_ran_out.get() {
         failure.step = None;
     }
     Err(failure)
@@ -192,7 +198,7 @@ fn configuration(manager: &Manager) -> Configuration {
     let storages = &manager.arguments.storages;
     let mut next = FIRST_ARENA_DESCRIPTOR;
     let mut arenas = Vec::with_capacity(storages.cache.len());
-    for (storage, limit_bytes) in storages.cache.iter().zip(&manager.storage_limits_bytes) {
+    for (storage, limit_bytes) in storages.cache.iter().zip(manager.limits_now_bytes.borrow().iter()) {
         arenas.push(StorageConfiguration { name: storage.name.clone(), limit_bytes: *limit_bytes, descriptor: next });
         next += 1;
     }
@@ -306,7 +312,12 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     }
     manager.last_end.set(status.as_ref().ok().copied());
     match status {
-        Ok(status) => obituary(&manager, worker.pid, status),
+        Ok(status) => {
+            obituary(&manager, worker.pid, status);
+            if status.signal() == Some(Signal::SIGKILL as i32) && !manager.killed_by_us.get() {
+                make_room(&manager, worker.pid);
+            }
+        }
         Err(error) => manager.say(Level::Error, format!("Child ({}) could not be waited for: {error}", worker.pid)),
     }
     report_panic(&manager, worker.pid);
@@ -364,6 +375,39 @@ fn pause(short_lives: u32) -> Duration {
         None => Duration::ZERO,
         Some(steps) => Duration::from_secs(1 << steps.min(3)).min(PAUSE_MAX),
     }
+}
+
+/// After a SIGKILL from elsewhere: when memory is what there was too little of, the next worker gets smaller storages.
+fn make_room(manager: &Manager, pid: u32) {
+    let kernel = Kernel::here();
+    let sign = manager.deaths.borrow_mut().killed(Instant::now(), kernel.kills());
+    let Some(sign) = sign else { return };
+    manager.memory_ran_out.set(true);
+    let overhead = Overhead::of(manager.directory.borrow().path(), manager.parameters.borrow().vsl_space);
+    let mut limits = manager.limits_now_bytes.borrow_mut();
+    let held = manager.memory.borrow().held_bytes();
+    let storages: Vec<Holding> = manager
+        .storage_limits_bytes
+        .iter()
+        .zip(limits.iter())
+        .zip(held)
+        .map(|((given, limit), held)| Holding { given: *given, limit: *limit, held })
+        .collect();
+    let next = shrunk(&storages, overhead.leaves(kernel.usable()));
+    let why = match sign {
+        Sign::Counted => "was killed by the kernel for lack of memory".to_owned(),
+        Sign::Repeated => {
+            format!("is the last of {SIGKILLS_MAX} killed within {SIGKILLS_SECONDS} s, as happens when memory runs out")
+        }
+    };
+    let (before, after) = (limits.iter().sum(), next.iter().sum());
+    let what = if after < before {
+        format!("storages shrink from {} to {} until it is stopped and started", Size(before), Size(after))
+    } else {
+        "storages are as small as they get".to_owned()
+    };
+    manager.say(Level::Error, format!("Child ({pid}) {why}: {what}; give -s less, or the daemon more memory"));
+    *limits = next;
 }
 
 /// One line about how a worker ended, and its place in the counters and in our own exit status.
@@ -445,18 +489,19 @@ pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkErr
     kill_and_wait(manager, worker).await;
 }
 
-fn signal(worker: &Worker, signal: Signal) {
+fn signal(manager: &Manager, worker: &Worker, signal: Signal) {
     let pid = i32::try_from(worker.pid).unwrap_or(0);
     // Its number may be another's between its end and the report of it.
     let is_ours = || has_status(pid, "PPid:", &std::process::id().to_string());
     if pid > 1 && !*worker.gone.borrow() && is_ours() {
+        manager.killed_by_us.set(manager.killed_by_us.get() || signal == Signal::SIGKILL);
         let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 
 async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
     let mut gone = worker.gone.clone();
-    signal(worker, Signal::SIGQUIT);
+    signal(manager, worker, Signal::SIGQUIT);
     if tokio::time::timeout(QUIT_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok() {
         return;
     }
@@ -467,7 +512,7 @@ async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
         return;
     }
     manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
-    signal(worker, Signal::SIGKILL);
+    signal(manager, worker, Signal::SIGKILL);
     let _ = gone.wait_for(|gone| *gone).await;
 }
 
@@ -524,6 +569,7 @@ fn become_stopped(manager: &Manager) {
     manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
     manager.was_stopped.set(true);
     manager.short_lives.set(0);
+    manager.limits_now_bytes.borrow_mut().clone_from(&manager.storage_limits_bytes);
     manager.state.set(ChildState::Stopped);
 }
 

@@ -1,33 +1,169 @@
-//! How much memory the process may use: what the machine has, or what its control groups leave of it.
+//! How much memory this process may use (what the machine has, or what its control groups leave of it), what it is going to
+//! hold of that, and how many processes of its group the kernel has killed for lack of it.
+//!
+//! Held are: the storages, whose limits bound objects, metadata and index; the log, where its directory is one in memory;
+//! the requests; the two processes themselves. A control group counts all of them, so a storage that was given no size gets
+//! what the others leave. Source: Linux cgroup-v2 ("memory.max", "memory.events") and cgroup-v1 ("memory.limit_in_bytes",
+//! "memory.oom_control").
 
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A storage that was given no limit has at least that fraction of the memory, however much the others were given.
 const STORAGE_SHARE_MIN: u64 = 16;
+/// Manager and worker with an empty cache, with stacks and page tables.
+const PROCESSES_BYTES: u64 = 40 << 20;
+/// What is set apart for requests, their connections and fetches.
+const REQUESTS_BYTES: u64 = 32 << 20;
+/// A storage takes that fraction of its limit beyond it: pages that are partly free.
+const STORAGE_SLACK: u64 = 32;
+
+/// The kernel's files that tell: those of this process, or others in tests.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// `/proc`.
+    proc: PathBuf,
+    /// `/sys/fs/cgroup`.
+    groups: PathBuf,
+}
+
+/// How much memory there is, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usable {
+    /// Bytes.
+    pub bytes: u64,
+    /// A control group has less than the machine.
+    pub is_of_group: bool,
+}
+
+/// What is held besides the storages, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// The log; 0 where it lies on a disk, since the kernel writes it there when memory runs short.
+    pub log_bytes: u64,
+}
+
+impl Overhead {
+    /// With a log of that size in that work directory.
+    #[must_use]
+    pub fn of(work_directory: &Path, log_bytes: u64) -> Overhead {
+        let kind = statfs(work_directory).map(|found| found.filesystem_type());
+        let in_memory = kind.is_ok_and(|kind| kind == TMPFS_MAGIC);
+        Overhead { log_bytes: if in_memory { log_bytes } else { 0 } }
+    }
+
+    fn bytes(self) -> u64 {
+        self.log_bytes.saturating_add(PROCESSES_BYTES + REQUESTS_BYTES)
+    }
+
+    /// How large all storages together may be so that everything fits.
+    #[must_use]
+    pub fn leaves(self, usable: Usable) -> u64 {
+        usable.bytes.saturating_sub(self.bytes()) / (STORAGE_SLACK + 1) * STORAGE_SLACK
+    }
+
+    /// One line when storages of these limits and all else don't fit: what is needed, what there is, what to do.
+    #[must_use]
+    pub fn complaint(self, limits: &[u64], usable: Usable) -> Option<String> {
+        let storages = limits.iter().fold(0u64, |sum, limit| sum.saturating_add(*limit));
+        let needed = storages.saturating_add(storages / STORAGE_SLACK).saturating_add(self.bytes());
+        if needed <= usable.bytes {
+            return None;
+        }
+        let who = if usable.is_of_group { "the control group allows" } else { "the machine has" };
+        let log = if self.log_bytes > 0 { format!(", log {}", Size(self.log_bytes)) } else { String::new() };
+        let advice = match self.leaves(usable) {
+            0 => "give it more, or -l less".to_owned(),
+            most => format!("give -s {} in all, or less with a larger -l, or give it more", Size(most)),
+        };
+        Some(format!(
+            "Memory can run out: up to {} are needed (storages {}{log}, requests {}, processes {}), {who} {}; {advice}",
+            Size(needed),
+            Size(storages),
+            Size(REQUESTS_BYTES),
+            Size(PROCESSES_BYTES),
+            Size(usable.bytes),
+        ))
+    }
+}
+
+/// A size as people write it after `-s`, rounded down.
+pub struct Size(pub u64);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            bytes if bytes >= 10 << 30 => write!(formatter, "{}G", bytes >> 30),
+            bytes if bytes >= 1 << 20 => write!(formatter, "{}M", bytes >> 20),
+            bytes => write!(formatter, "{}k", bytes >> 10),
+        }
+    }
+}
 
 /// The limit of each storage, in bytes: what it was given, else an equal share of what the others leave of three quarters
-/// of the memory that this process may use.
+/// of the memory, or of what is left beside the log and all else where that is less.
 #[must_use]
-pub fn storage_limits(given: &[Option<u64>]) -> Vec<u64> {
+pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead) -> Vec<u64> {
     let unlimited = given.iter().filter(|limit| limit.is_none()).count().max(1) as u64;
-    let usable = usable_bytes();
-    let left = (usable / 4 * 3).saturating_sub(given.iter().flatten().fold(0, |sum, limit| limit.saturating_add(sum)));
-    let share = (left / unlimited).max(usable / STORAGE_SHARE_MIN / unlimited);
+    let most = (usable.bytes / 4 * 3).min(overhead.leaves(usable));
+    let left = most.saturating_sub(given.iter().flatten().fold(0, |sum, limit| limit.saturating_add(sum)));
+    let share = (left / unlimited).max(usable.bytes / STORAGE_SHARE_MIN / unlimited);
     given.iter().map(|limit| limit.unwrap_or(share)).collect()
 }
 
-/// The memory that this process may use, in bytes.
-fn usable_bytes() -> u64 {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let machine = total_bytes(&meminfo).unwrap_or(1 << 30);
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limit = group_files(&groups, Path::new("/sys/fs/cgroup"))
-        .iter()
-        .filter_map(|file| fs::read_to_string(file).ok())
-        .filter_map(|text| text.trim().parse::<u64>().ok())
-        .min();
-    limit.map_or(machine, |limit| limit.min(machine))
+impl Kernel {
+    /// Of this machine.
+    #[must_use]
+    pub fn here() -> Kernel {
+        Kernel { proc: PathBuf::from("/proc"), groups: PathBuf::from("/sys/fs/cgroup") }
+    }
+
+    /// The memory that this process may use.
+    #[must_use]
+    pub fn usable(&self) -> Usable {
+        let meminfo = fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
+        let machine = total_bytes(&meminfo).unwrap_or(1 << 30);
+        let limits = self.group_files(("memory.max", "memory.limit_in_bytes"));
+        let limits = limits.iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
+        match limits.min() {
+            Some(limit) if limit < machine => Usable { bytes: limit, is_of_group: true },
+            _ => Usable { bytes: machine, is_of_group: false },
+        }
+    }
+
+    /// How many processes of our own group have been killed for lack of memory; `None` where the kernel doesn't say.
+    #[must_use]
+    pub fn kills(&self) -> Option<u64> {
+        let files = self.group_files(("memory.events", "memory.oom_control"));
+        files.iter().find_map(|file| {
+            let text = fs::read_to_string(file).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+        })
+    }
+
+    /// The paths of a file, by its name in version 2 and in version 1, in every group that this process is in: its own first,
+    /// then those above.
+    fn group_files(&self, (name, old_name): (&str, &str)) -> Vec<PathBuf> {
+        let groups = fs::read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
+        let mut files = Vec::new();
+        for line in groups.lines() {
+            let mut fields = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
+                continue;
+            };
+            let (root, name) = match controllers {
+                "" => (self.groups.clone(), name),
+                _ if controllers.split(',').any(|name| name == "memory") => (self.groups.join("memory"), old_name),
+                _ => continue,
+            };
+            // Inside a container the path may be one of the host; the group's own files are at the root then.
+            for above in Path::new(path.trim_start_matches('/')).ancestors() {
+                files.push(root.join(above).join(name));
+            }
+        }
+        files
+    }
 }
 
 /// `MemTotal` of /proc/meminfo, in bytes.
@@ -37,48 +173,105 @@ fn total_bytes(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// The files with the limits of every group that this process is in, from /proc/self/cgroup, its own and those above.
-fn group_files(groups: &str, mount: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let (root, name) = match controllers {
-            "" => (mount.to_owned(), "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
-            _ => continue,
-        };
-        // Inside a container the path may be one of the host; the group's own files are at the root then.
-        for above in Path::new(path.trim_start_matches('/')).ancestors() {
-            files.push(root.join(above).join(name));
-        }
-    }
-    files
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A machine of 8 GB with these groups, and files below `/sys/fs/cgroup`.
+    fn kernel(groups: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Kernel) {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: PathBuf, text: &str| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(folder.path().join("proc/meminfo"), "MemFree: 1 kB\nMemTotal:       8388608 kB\n");
+        write(folder.path().join("proc/self/cgroup"), groups);
+        for (path, text) in files {
+            write(folder.path().join("groups").join(path), text);
+        }
+        let kernel = Kernel { proc: folder.path().join("proc"), groups: folder.path().join("groups") };
+        (folder, kernel)
+    }
+
+    fn group(megabytes: u64) -> Usable {
+        Usable { bytes: megabytes << 20, is_of_group: true }
+    }
+
     #[test]
-    fn the_machine_and_its_groups_are_read() {
-        assert_eq!(total_bytes("MemFree: 1 kB\nMemTotal:       2048 kB\n"), Some(2 << 20));
+    fn the_smallest_limit_on_the_path_counts() {
+        let files = [("a/b/memory.max", "max\n"), ("a/memory.max", "209715200\n"), ("memory.max", "400000000\n")];
+        let (_folder, two) = kernel("0::/a/b\n", &files);
+        assert_eq!(two.usable(), group(200));
+        let files = [
+            ("memory/x/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory/memory.limit_in_bytes", "104857600\n"),
+            ("x/memory.max", "1\n"),
+        ];
+        let (_folder, one) = kernel("4:pids:/y\n3:cpu,memory:/x\n", &files);
+        assert_eq!(one.usable(), group(100));
+        // A path of the host, as a container without a namespace of its own sees it.
+        let (_folder, container) = kernel("0::/docker/0123\n", &[("memory.max", "104857600\n")]);
+        assert_eq!(container.usable(), group(100));
+        for (groups, files) in [("0::/a\n", &[("a/memory.max", "max\n")][..]), ("", &[]), ("nonsense\n0:\n", &[])] {
+            let (_folder, free) = kernel(groups, files);
+            assert_eq!(free.usable(), Usable { bytes: 8 << 30, is_of_group: false }, "{groups}");
+        }
+        assert!(Kernel::here().usable().bytes > 1 << 20);
         assert_eq!(total_bytes("nothing"), None);
-        let files = group_files("0::/a/b\n3:cpu,memory:/x\n4:pids:/y\n", Path::new("/g"));
-        let expected = ["/g/a/b/memory.max", "/g/a/memory.max", "/g/memory.max"];
-        let expected_old = ["/g/memory/x/memory.limit_in_bytes", "/g/memory/memory.limit_in_bytes"];
-        let expected: Vec<PathBuf> = expected.iter().chain(&expected_old).map(PathBuf::from).collect();
-        assert_eq!(files, expected);
-        assert!(usable_bytes() > 1 << 20);
+    }
+
+    #[test]
+    fn kills_are_those_of_our_own_group() {
+        let events = "low 0\nhigh 0\nmax 900\noom 8\noom_kill 7\noom_group_kill 0\n";
+        let files = [("a/memory.events", events), ("memory.events", "oom_kill 99\n")];
+        let (_folder, two) = kernel("0::/a\n", &files);
+        assert_eq!(two.kills(), Some(7));
+        let control = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        let (_folder, one) = kernel("4:memory:/x\n0::/\n", &[("memory/x/memory.oom_control", control)]);
+        assert_eq!(one.kills(), Some(3));
+        let (_folder, none) = kernel("0::/a\n", &[("a/memory.events", "low 0\n")]);
+        assert_eq!(none.kills(), None);
     }
 
     #[test]
     fn storages_without_a_limit_share_what_the_others_leave() {
-        let usable = usable_bytes();
-        assert_eq!(storage_limits(&[None]), [usable / 4 * 3]);
-        assert_eq!(storage_limits(&[Some(5), Some(7)]), [5, 7]);
-        let share = (usable / 4 * 3 - 4096) / 2;
-        assert_eq!(storage_limits(&[None, Some(4096), None]), [share, 4096, share]);
-        assert_eq!(storage_limits(&[Some(u64::MAX), Some(1), None])[2], usable / 16);
+        let (usable, overhead) = (group(8192), Overhead { log_bytes: 0 });
+        let limits = |given: &[Option<u64>]| storage_limits(given, usable, overhead);
+        assert_eq!(limits(&[None]), [6 << 30]);
+        assert_eq!(limits(&[Some(5), Some(7)]), [5, 7]);
+        let share = ((6 << 30) - 4096) / 2;
+        assert_eq!(limits(&[None, Some(4096), None]), [share, 4096, share]);
+        assert_eq!(limits(&[Some(u64::MAX), Some(1), None])[2], 512 << 20);
+    }
+
+    #[test]
+    fn a_storage_without_a_limit_leaves_room_for_the_log_and_all_else() {
+        for (megabytes, log) in [(200, 80), (256, 80), (512, 80), (1024, 80), (4096, 80), (200, 0)] {
+            let overhead = Overhead { log_bytes: log << 20 };
+            let limits = storage_limits(&[None], group(megabytes), overhead);
+            assert_eq!(overhead.complaint(&limits, group(megabytes)), None, "{megabytes}: {limits:?}");
+            assert!(limits[0] >= megabytes / 16 << 20, "{megabytes}: {limits:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_in_one_line() {
+        let overhead = Overhead { log_bytes: 80 << 20 };
+        let expected = "Memory can run out: up to 306M are needed (storages 150M, log 80M, requests 32M, processes 40M), \
+                        the control group allows 200M; give -s 46M in all, or less with a larger -l, or give it more";
+        assert_eq!(overhead.complaint(&[100 << 20, 50 << 20], group(200)).as_deref(), Some(expected));
+        let hopeless = overhead.complaint(&[1 << 20], group(100)).unwrap();
+        assert!(hopeless.ends_with("the control group allows 100M; give it more, or -l less"), "{hopeless}");
+        let machine = Usable { bytes: 1 << 30, is_of_group: false };
+        assert!(overhead.complaint(&[u64::MAX, 1], machine).unwrap().contains("the machine has 1024M"));
+        assert_eq!(overhead.complaint(&[256 << 20], machine), None);
+    }
+
+    #[test]
+    fn a_log_on_a_disk_is_not_counted() {
+        assert_eq!(Overhead::of(Path::new("/proc"), 80 << 20), Overhead { log_bytes: 0 });
+        if statfs("/dev/shm").is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC) {
+            assert_eq!(Overhead::of(Path::new("/dev/shm"), 80 << 20), Overhead { log_bytes: 80 << 20 });
+        }
     }
 }

@@ -3,10 +3,11 @@
 //! The manager only holds them open. What is in the arenas and the journal is the worker's business.
 
 use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
+use nix::sys::stat::fstat;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// Size of the file for the panic text, in bytes.
@@ -51,6 +52,15 @@ impl MemoryFiles {
             *arena = empty(c"copal-arena")?;
         }
         Ok(())
+    }
+
+    /// What the kernel holds for the arena of each storage, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> Vec<u64> {
+        self.arenas
+            .iter()
+            .map(|arena| fstat(arena.as_raw_fd()).map_or(0, |found| found.st_blocks.max(0) as u64 * 512))
+            .collect()
     }
 
     /// Handles for a worker: journal, panic text, and the arena of each storage.
@@ -114,6 +124,7 @@ mod tests {
             let arenas = files.handles().unwrap().split_off(2).into_iter();
             arenas.map(|arena| File::from(arena).metadata().unwrap().len()).collect()
         };
+        assert!(files.held_bytes().iter().all(|bytes| (1..=1 << 20).contains(bytes)), "{:?}", files.held_bytes());
         files.renew_arena(1).unwrap();
         assert_eq!(lengths(&files), [6, 0]);
         files.renew_storage().unwrap();

@@ -12,6 +12,8 @@ use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
 pub enum Level {
     /// Something is broken.
     Error,
+    /// Something will be broken if nothing is done.
+    Warning,
     /// Something happened.
     Info,
     /// Something happened that only matters when looking for a fault.
@@ -30,7 +32,7 @@ pub struct Reporter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stderr {
     All,
-    /// Errors and plain lines, while the start of a background daemon is watched.
+    /// Errors, warnings and plain lines, while the start of a background daemon is watched.
     Errors,
     None,
 }
@@ -75,13 +77,14 @@ impl Reporter {
         let text = &*legible::lines(text.as_bytes());
         let prefix = match level {
             Level::Error => "Error: ",
+            Level::Warning => "Warning: ",
             Level::Info => "Info: ",
             Level::Debug => "Debug: ",
             Level::Cli => "",
         };
         let wanted = match self.to_stderr.get() {
             Stderr::All => level != Level::Cli,
-            Stderr::Errors => level == Level::Error,
+            Stderr::Errors => matches!(level, Level::Error | Level::Warning),
             Stderr::None => false,
         };
         if wanted {
@@ -105,6 +108,7 @@ impl Reporter {
         let Syslog::Connected(logger) = &mut *slot else { return };
         let sent = match level {
             Level::Error => logger.err(text),
+            Level::Warning => logger.warning(text),
             Level::Info | Level::Cli => logger.info(text),
             Level::Debug => logger.debug(text),
         };

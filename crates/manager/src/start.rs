@@ -12,11 +12,12 @@ use crate::commands;
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
 use crate::life;
+use crate::listeners;
+use crate::memory::{Kernel, Overhead, storage_limits};
 use crate::report::{Level, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
-use crate::{listeners, memory};
 use nix::sys::prctl;
 use std::ffi::OsString;
 use std::io::Write;
@@ -181,7 +182,11 @@ fn build(
         }
     };
     let limits: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.limit_bytes).collect();
-    let storage_limits_bytes = memory::storage_limits(&limits);
+    let (usable, overhead) = (Kernel::here().usable(), Overhead::of(directory.path(), arguments.parameters.vsl_space));
+    let storage_limits_bytes = storage_limits(&limits, usable, overhead);
+    if let Some(complaint) = overhead.complaint(&storage_limits_bytes, usable) {
+        reporter.say(Level::Warning, &complaint);
+    }
     let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limits_bytes };
     let failed =
         |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));

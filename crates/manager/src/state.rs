@@ -11,6 +11,7 @@ use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
 use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
+use crate::shortage::Deaths;
 use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
@@ -98,8 +99,16 @@ pub struct Manager {
     pub listeners: RefCell<Vec<Listener>>,
     /// Memory that outlives workers.
     pub memory: RefCell<MemoryFiles>,
-    /// Limit of each storage in bytes.
+    /// Limit of each storage in bytes, as given.
     pub storage_limits_bytes: Vec<u64>,
+    /// The same for the next worker: less after one that ran out of memory.
+    pub limits_now_bytes: RefCell<Vec<u64>>,
+    /// Workers that were killed.
+    pub deaths: RefCell<Deaths>,
+    /// The last worker died because memory ran out.
+    pub memory_ran_out: Cell<bool>,
+    /// The worker gets its SIGKILL from us.
+    pub killed_by_us: Cell<bool>,
     /// The work directory.
     pub directory: RefCell<WorkDirectory>,
     /// Where the CLI's secret is; `None` = nobody is asked.
@@ -167,7 +176,11 @@ impl Manager {
             vcls: RefCell::new(VclTable::default()),
             listeners: RefCell::new(parts.listeners),
             memory: RefCell::new(MemoryFiles::create(parts.storage_limits_bytes.len())?),
+            limits_now_bytes: RefCell::new(parts.storage_limits_bytes.clone()),
             storage_limits_bytes: parts.storage_limits_bytes,
+            deaths: RefCell::default(),
+            memory_ran_out: Cell::new(false),
+            killed_by_us: Cell::new(false),
             directory: RefCell::new(parts.directory),
             secret: parts.secret,
             panic: RefCell::new(None),

@@ -196,7 +196,21 @@ impl Heap {
 
     /// Private memory of the heap itself.
     pub(crate) fn private_bytes(&self) -> u64 {
-        (self.resident.len() * 8 + size_of::<Heap>()) as u64
+        Heap::private_bytes_of(self.geometry)
+    }
+
+    /// The same for a heap that is yet to be made.
+    pub(crate) fn private_bytes_of(geometry: Geometry) -> u64 {
+        let pages = geometry.byte(geometry.end).div_ceil(PAGE_BYTES);
+        pages.div_ceil(64) * 8 + size_of::<Heap>() as u64
+    }
+
+    /// Gives free pages back until no more than that many bytes are resident, or none is free.
+    pub(crate) fn give_back(&mut self, memory: &Memory, resident_bytes: u64) {
+        let over = self.resident_bytes().saturating_sub(resident_bytes);
+        if over > 0 {
+            self.reclaim(memory, over, Block { at: 0, units: 0 });
+        }
     }
 
     fn page_range(from_byte: u64, bytes: u64) -> std::ops::Range<u64> {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Private memory of a handle: its size, the two counts of its `Arc`, and what a heap allocation adds.
-const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
+pub(crate) const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
 const _: () = assert!(size_of::<Object>() == 24);
 
 pub(crate) struct Place {

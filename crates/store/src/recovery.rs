@@ -10,8 +10,8 @@ use crate::layout::{
     RECORD_HEADER_BYTES, REMOVED, body_length, head_length, high, low, vary_length,
 };
 use crate::memory::Memory;
-use crate::object::Object;
-use crate::storage::{Inner, Recovered, Store};
+use crate::object::{HANDLE_BYTES, Object};
+use crate::storage::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK, Recovered, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ struct Candidate {
 pub(crate) fn recover(
     memory: Memory,
     geometry: Geometry,
+    limit_bytes: u64,
     make: impl FnOnce(Memory, Heap) -> Arc<Inner>,
 ) -> (Store, Recovered) {
     let (mut records, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
@@ -45,6 +46,7 @@ pub(crate) fn recover(
             None => torn += 1,
         }
     }
+    let evicted = keep_to_limit(&memory, geometry, &mut candidates, limit_bytes);
     let whole = verify(&memory, geometry, &candidates);
     let mut kept = HashSet::new();
     let mut survivors = Vec::new();
@@ -57,13 +59,31 @@ pub(crate) fn recover(
             torn += 1;
         }
     }
-    let heap = Heap::rebuild(&memory, geometry, |at| kept.contains(&at));
+    let mut heap = Heap::rebuild(&memory, geometry, |at| kept.contains(&at));
+    heap.give_back(&memory, limit_bytes + limit_bytes / RESIDENT_SLACK);
     let inner = make(memory, heap);
     for &at in &kept {
         inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
     }
     let objects = survivors.into_iter().map(|record| Object::recovered(&inner, record)).collect();
-    (Store { inner }, Recovered { objects, torn })
+    (Store { inner }, Recovered { objects, torn, evicted })
+}
+
+/// Drops what is beyond a limit that has become smaller; returns how many. What lies further behind goes first: who is used
+/// and who is not is known to nobody here, and only neighbours that go together give whole pages back. This comes before
+/// anything is read or allocated for them, since memory may be what there is too little of.
+fn keep_to_limit(memory: &Memory, geometry: Geometry, candidates: &mut Vec<Candidate>, limit_bytes: u64) -> usize {
+    let units = |at: u32| u64::from(Head(memory.load(geometry.byte(at))).units());
+    let before = candidates.len();
+    let mut left = limit_bytes.saturating_sub(Heap::private_bytes_of(geometry).saturating_sub(PRIVATE_FREE_BYTES));
+    candidates.retain(|candidate| {
+        let blocks = candidate.extents.iter().fold(units(candidate.record), |sum, extent| sum + units(*extent));
+        let bytes = (blocks << geometry.shift) + HANDLE_BYTES as u64;
+        let fits = bytes <= left;
+        left -= if fits { bytes } else { 0 };
+        fits
+    });
+    before - candidates.len()
 }
 
 /// Follows the links of a record; takes its extents out of `unclaimed`. `None` when lengths or links are impossible.

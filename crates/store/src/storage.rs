@@ -27,6 +27,8 @@ pub struct Recovered {
     pub objects: Vec<Arc<Object>>,
     /// Objects that were dropped: not finished, or damaged.
     pub torn: usize,
+    /// Objects that were dropped because the limit has become smaller.
+    pub evicted: usize,
 }
 
 /// Nothing could be evicted to make room, or the object is larger than the storage or the format allows.
@@ -351,10 +353,10 @@ impl Inner {
 
 /// Private memory that a storage has for nothing: the allocator's own state and the beginnings of an index belong to the
 /// process, like its code, so that a storage of N bytes takes an object of nearly N bytes.
-const PRIVATE_FREE_BYTES: u64 = 4096;
+pub(crate) const PRIVATE_FREE_BYTES: u64 = 4096;
 
 /// The kernel may hold that fraction of the limit more than is in use: whole pages that are partly free.
-const RESIDENT_SLACK: u64 = 32;
+pub(crate) const RESIDENT_SLACK: u64 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
@@ -439,7 +441,8 @@ impl Store {
     }
 
     /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, else recovers its objects:
-    /// all complete ones whose checksum holds. A used arena keeps its length whatever the limit.
+    /// all complete ones whose checksum holds. A used arena keeps its length whatever the limit; what is beyond a limit that
+    /// has become smaller is dropped, and its memory given back.
     ///
     /// # Errors
     /// The file cannot be sized or mapped; `InvalidData` when it holds something else.
@@ -470,7 +473,7 @@ impl Store {
                 let bytes = memory.load(LENGTH_AT);
                 let shift = u32::try_from(memory.load(SHIFT_AT)).map_err(|_| damaged())?;
                 let geometry = Geometry::new(bytes, shift).filter(|_| bytes <= memory.len()).ok_or_else(damaged)?;
-                return Ok(crate::recovery::recover(memory, geometry, |memory, heap| {
+                return Ok(crate::recovery::recover(memory, geometry, limit_bytes, |memory, heap| {
                     Arc::new(Inner::new(memory, name, limit_bytes, heap))
                 }));
             }

@@ -364,3 +364,39 @@ fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
         assert_eq!(written, Err(AppendError::Abandoned));
     });
 }
+
+#[test]
+fn a_smaller_limit_drops_what_is_beyond_it_and_gives_its_memory_back() {
+    use std::os::unix::fs::MetadataExt;
+    for body_bytes in [100, 3000, 200_000] {
+        let file = File::from(memory_file());
+        let body: Vec<u8> = (0..body_bytes).map(|number| number as u8).collect();
+        let open = |limit: u64| Store::open(file.try_clone().unwrap().into(), "s0", limit).unwrap();
+        let (store, _) = open(8 << 20);
+        let mut kept = Vec::new();
+        while let Ok(object) = stored(&store, kept.len() as u32, true, &body) {
+            kept.push(object);
+        }
+        let made = kept.len();
+        drop((kept, store));
+        assert!(file.metadata().unwrap().blocks() * 512 > 5 << 20);
+        let limit = 2 << 20;
+        let (store, recovered) = open(limit);
+        assert_eq!(recovered.objects.len() + recovered.evicted, made);
+        assert_eq!(recovered.torn, 0);
+        assert!(recovered.objects.len() > made / 8, "{} of {made}", recovered.objects.len());
+        assert!(recovered.objects.iter().all(|object| body_of(object) == body));
+        assert!(store.held_bytes() <= limit, "{}", store.held_bytes());
+        let resident = file.metadata().unwrap().blocks() * 512;
+        assert!(resident <= limit + limit / 16, "{resident} after {body_bytes}");
+        let objects = recovered.objects.len();
+        drop((recovered, store));
+        // Nothing more goes when the limit stays, and there is room again when it grows.
+        let (store, recovered) = open(limit);
+        assert_eq!((recovered.objects.len(), recovered.evicted), (objects, 0));
+        drop((recovered, store));
+        let (store, recovered) = open(8 << 20);
+        assert_eq!(recovered.objects.len(), objects);
+        assert!(stored(&store, 1, true, &vec![1; 4 << 20]).is_ok());
+    }
+}

@@ -74,3 +74,7 @@ pub const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;
 pub const PROXY_HEADER_1_BYTES_MAX: usize = 107;
 /// Longest PROXY header of version 2 that is waited for, its sixteen fixed bytes included. Compat: what Varnish 7.1 reads.
 pub const PROXY_HEADER_2_BYTES_MAX: usize = 1024;
+/// So many workers that die of SIGKILL within [`SIGKILLS_SECONDS`] are taken for a sign that memory runs out.
+pub const SIGKILLS_MAX: usize = 3;
+/// See [`SIGKILLS_MAX`].
+pub const SIGKILLS_SECONDS: u64 = 60;

@@ -98,6 +98,7 @@ fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Resul
         stores.push(store);
         all.objects.extend(recovered.objects);
         all.torn += recovered.torn;
+        all.evicted += recovered.evicted;
     }
     Ok((stores, all))
 }
@@ -134,10 +135,11 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     cache.configure(&parameters);
     let of_log = ring.clone();
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
-    let torn = recovered.torn;
+    let (torn, evicted) = (recovered.torn, recovered.evicted);
     let kept = cache.adopt(recovered.objects, now);
-    if kept + torn > 0 {
-        println!("Storage: {kept} objects kept, {torn} incomplete ones dropped");
+    if kept + torn + evicted > 0 {
+        let and = if evicted > 0 { format!(", {evicted} beyond a smaller limit dropped") } else { String::new() };
+        println!("Storage: {kept} objects kept, {torn} incomplete ones dropped{and}");
     }
     step(Step::Surroundings);
     let storages = Storages::of(cache.stores());

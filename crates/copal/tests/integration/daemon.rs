@@ -87,6 +87,11 @@ impl Daemon {
         Daemon::start_program(command, arguments, change)
     }
 
+    /// As [`Daemon::start`], by a command that ends in what starts the daemon.
+    pub fn start_by(command: Command, arguments: &[&str]) -> Daemon {
+        Daemon::start_program(command, arguments, |_| {})
+    }
+
     /// As [`Daemon::start`], but a Varnish of another make.
     pub fn start_stock(varnishd: &Path, arguments: &[&str]) -> Daemon {
         Daemon::start_program(Command::new(varnishd), arguments, |_| {})

@@ -17,6 +17,7 @@ mod processes;
 mod same_records;
 mod screens;
 mod scripts;
+mod shortage;
 mod starts;
 mod stock_tools;
 mod surroundings;

@@ -1,0 +1,133 @@
+//! Memory that runs out: the cache gives way, the daemon serves on.
+
+use crate::daemon::{Daemon, Origin, copal, eventually, ok};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A page of a mebibyte that says which it is.
+fn page(head: &str) -> Vec<u8> {
+    let path = head.split(' ').nth(1).unwrap_or("/");
+    ok("Cache-Control: max-age=600\r\n", &format!("{path}{}", " ".repeat(PAGE_BYTES - path.len())))
+}
+
+/// What the kernel holds for the arenas of a daemon, in bytes.
+fn arena_bytes(daemon: &Daemon) -> u64 {
+    let folder = PathBuf::from(format!("/proc/{}/fd", daemon.process.pid()));
+    let descriptors = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let is_arena = |path: &PathBuf| {
+        std::fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with("/memfd:copal-arena"))
+    };
+    descriptors.filter(is_arena).map(|path| std::fs::metadata(path).unwrap().blocks() * 512).sum()
+}
+
+fn is_right(daemon: &Daemon, number: usize) -> bool {
+    let path = format!("/{number}");
+    let answer = daemon.get(&path);
+    assert_eq!((answer.status, answer.body.len()), (200, PAGE_BYTES), "{}", answer.head);
+    assert!(answer.text().starts_with(&format!("{path} ")));
+    answer.is_hit()
+}
+
+#[test]
+fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
+    const PAGES: usize = 40;
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
+    for number in 0..PAGES {
+        is_right(&daemon, number);
+    }
+    let full = arena_bytes(&daemon);
+    assert!(full > 40 << 20, "{full}");
+    for _ in 0..3 {
+        let worker = daemon.worker();
+        assert!(!daemon.said().contains("as happens when memory runs out"), "{}", daemon.said());
+        kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
+        eventually("another worker serves", || (daemon.worker() != worker).then_some(()));
+    }
+    let hits = (0..PAGES).filter(|number| is_right(&daemon, *number)).count();
+    let said = daemon.said();
+    assert!(
+        said.contains("killed within 60 s, as happens when memory runs out: storages shrink from 64M to 3"),
+        "{said}"
+    );
+    assert!(hits > 0, "{said}");
+    let left = arena_bytes(&daemon);
+    assert!(left < full * 4 / 5, "{left} of {full}");
+    // An operator who stops and starts gets the whole back, and what was kept.
+    assert!(daemon.cli(&["stop"]).0 && daemon.cli(&["start"]).0);
+    for number in 0..PAGES {
+        is_right(&daemon, number);
+    }
+    assert!((0..PAGES).all(|number| is_right(&daemon, number)));
+}
+
+/// A control group with a limit of memory, below our own.
+struct Group(PathBuf);
+
+impl Group {
+    fn of(bytes: u64) -> Option<Group> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let path = |line: &str| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let (root, file) = match controllers {
+                "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                "" => ("/sys/fs/cgroup", "memory.max"),
+                _ => return None,
+            };
+            let group = PathBuf::from(format!("{root}{path}")).join(format!("copal-test-{}", std::process::id()));
+            std::fs::create_dir(&group).ok()?;
+            let group = Group(group);
+            std::fs::metadata(group.0.join(file)).ok()?;
+            std::fs::write(group.0.join(file), bytes.to_string()).ok()?;
+            Some(group)
+        };
+        own.lines().find_map(path)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        eventually("the group is empty", || std::fs::remove_dir(&self.0).ok());
+    }
+}
+
+#[test]
+fn a_daemon_whose_control_group_is_too_small_says_so_and_serves_on() {
+    const PAGES: usize = 200;
+    let Some(group) = Group::of(128 << 20) else {
+        println!("skipped: needs a writable cgroup");
+        return;
+    };
+    let origin = Origin::start(page);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(group.0.join("cgroup.procs"))
+        .arg(copal())
+        .arg("daemon");
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let daemon = Daemon::start_by(command, &["-b", &backend, "-s", "malloc,160m"]);
+    assert!(daemon.said().contains("Memory can run out: up to 237M are needed"), "{}", daemon.said());
+    let killed = || daemon.said().matches("was killed by the kernel for lack of memory").count();
+    let ask = |number: usize| {
+        let request = format!("GET /{number} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        crate::daemon::exchange(daemon.port, request.as_bytes()).len() > PAGE_BYTES
+    };
+    for number in 0..PAGES {
+        // A request that its worker dies of is asked again.
+        eventually("a page is served", || ask(number).then_some(()));
+    }
+    let said = daemon.said();
+    assert!((1..=3).contains(&killed()), "{said}");
+    assert!(said.contains("beyond a smaller limit dropped"), "{said}");
+    let before = killed();
+    assert!((0..PAGES).all(ask), "{}", daemon.said());
+    assert_eq!(killed(), before, "{}", daemon.said());
+    drop(daemon);
+    drop(group);
+}

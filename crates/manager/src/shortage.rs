@@ -1,0 +1,134 @@
+//! Workers that die because memory runs out: how that is recognised, and by how much the storages shrink before the next one.
+//!
+//! The arenas outlive the worker, so one that died because they are too large would be followed by one that dies of the same.
+//! The next worker gets smaller limits and gives memory back while it takes the arenas over, before it does anything else.
+//! The storages stay small until the worker is stopped by an operator, who then had a chance to change what is wrong.
+//!
+//! Recognised is a death by SIGKILL that the control group counts as its own (`memory::Kernel::kills`), and also several of
+//! them in a short time, since a killer in user space (earlyoom, systemd-oomd) is counted nowhere.
+
+use std::time::Instant;
+use surface::limits::{SIGKILLS_MAX, SIGKILLS_SECONDS};
+
+/// A storage shrinks to that part of what it holds,
+const KEPT_OF_4: u64 = 3;
+/// but not below that fraction of what it was given, unless everything together would not fit.
+const FLOOR: u64 = 8;
+/// Nothing shrinks below that.
+const STORAGE_BYTES_MIN: u64 = 64 << 10;
+
+/// Why a death is taken for one by lack of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// The kernel counts it.
+    Counted,
+    /// It is one of several.
+    Repeated,
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub struct Deaths {
+    counted: Option<u64>,
+    sigkills: Vec<Instant>,
+}
+
+impl Deaths {
+    /// A worker is about to start; `counted` as the kernel counts kills now.
+    pub fn begin(&mut self, counted: Option<u64>) {
+        self.counted = counted;
+    }
+
+    /// A worker died of a SIGKILL that was not ours.
+    pub fn killed(&mut self, now: Instant, counted: Option<u64>) -> Option<Sign> {
+        let before = std::mem::replace(&mut self.counted, counted);
+        self.sigkills.retain(|death| now.duration_since(*death).as_secs() < SIGKILLS_SECONDS);
+        self.sigkills.push(now);
+        if matches!((before, counted), (Some(before), Some(after)) if after > before) {
+            Some(Sign::Counted)
+        } else if self.sigkills.len() >= SIGKILLS_MAX {
+            self.sigkills.clear();
+            Some(Sign::Repeated)
+        } else {
+            None
+        }
+    }
+}
+
+/// What a storage was given, may have now, and holds, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Holding {
+    /// From the command line.
+    pub given: u64,
+    /// Its limit so far.
+    pub limit: u64,
+    /// What the kernel holds for it.
+    pub held: u64,
+}
+
+/// The next limits, when all storages together may have `room` bytes.
+#[must_use]
+pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
+    let shrink = |one: &Holding| (one.held / 4 * KEPT_OF_4).max(one.given / FLOOR).min(one.limit);
+    let mut limits: Vec<u64> = storages.iter().map(shrink).collect();
+    let all: u128 = limits.iter().map(|limit| u128::from(*limit)).sum();
+    if all > u128::from(room) {
+        for limit in &mut limits {
+            *limit = u64::try_from(u128::from(*limit) * u128::from(room) / all).unwrap_or(*limit);
+        }
+    }
+    // Not beyond what it was given, be that ever so little.
+    limits.iter().zip(storages).map(|(limit, one)| (*limit).max(STORAGE_BYTES_MIN).min(one.limit)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_death_that_the_kernel_counts_is_known_at_once() {
+        let now = Instant::now();
+        let mut deaths = Deaths::default();
+        deaths.begin(Some(4));
+        assert_eq!(deaths.killed(now, Some(5)), Some(Sign::Counted));
+        deaths.begin(Some(5));
+        assert_eq!(deaths.killed(now, Some(5)), None, "an operator's kill -9");
+        deaths.begin(None);
+        assert_eq!(Deaths::default().killed(now, None), None);
+    }
+
+    #[test]
+    fn several_kills_in_a_short_time_are_taken_for_it() {
+        let now = Instant::now();
+        let mut deaths = Deaths::default();
+        for _ in 1..SIGKILLS_MAX {
+            assert_eq!(deaths.killed(now, None), None);
+        }
+        assert_eq!(deaths.killed(now + Duration::from_secs(SIGKILLS_SECONDS - 1), None), Some(Sign::Repeated));
+        let mut seldom = Deaths::default();
+        let at = |number: u64| now + Duration::from_secs(number * SIGKILLS_SECONDS);
+        assert!((0..100).all(|number| seldom.killed(at(number), Some(0)).is_none()));
+    }
+
+    #[test]
+    fn storages_shrink_until_they_fit() {
+        let mut storages = [Holding { given: 150 << 20, limit: 150 << 20, held: 150 << 20 }];
+        assert_eq!(shrunk(&storages, u64::MAX), [(150 << 20) / 4 * 3]);
+        assert_eq!(shrunk(&storages, 46 << 20), [46 << 20]);
+        for _ in 0..50 {
+            storages[0].limit = shrunk(&storages, u64::MAX)[0];
+            storages[0].held = storages[0].limit;
+        }
+        assert_eq!(storages[0].limit, (150 << 20) / 8, "what else fills the memory is not its fault");
+        let two = [
+            Holding { given: 64 << 20, limit: 64 << 20, held: 0 },
+            Holding { given: 1 << 40, limit: 1 << 40, held: 60 << 20 },
+        ];
+        let limits = shrunk(&two, 100 << 20);
+        assert!(limits.iter().sum::<u64>() <= 100 << 20 && limits.iter().all(|limit| *limit > 0), "{limits:?}");
+        assert_eq!(shrunk(&two, 0), [64 << 10, 64 << 10]);
+        let tiny = [Holding { given: 4096, limit: 4096, held: 4096 }];
+        assert_eq!(shrunk(&tiny, 0), [4096]);
+    }
+}
