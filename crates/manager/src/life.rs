@@ -49,6 +49,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const QUIT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a worker may take to end when it was asked to, or to write its core dump.
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a worker that is told to hurry may take to say what it cuts.
+const HURRIED_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest line of a worker's output that is reported in one piece, in bytes.
 const SAID_BYTES_MAX: u64 = 8192;
 
@@ -553,12 +555,30 @@ pub async fn stop(manager: &Rc<Manager>) {
         return;
     }
     let mut gone = worker.gone.clone();
-    let patience = manager.patience();
+    let patience = manager.patience() + manager.drain();
     let ended = async {
-        let _ = worker.link.ask(Request::Stop, patience).await;
+        if let Ok(reply) = worker.link.ask(Request::Stop, patience).await
+            && !reply.body.is_empty()
+        {
+            manager.say(Level::Warning, format!("Child ({}) {}", worker.pid, reply.body));
+        }
         gone.wait_for(|gone| *gone).await.is_ok()
     };
-    if tokio::time::timeout(patience, ended).await.is_err() {
+    // Whoever waits no longer is heard by the worker as well, which then says what it cuts.
+    let hurried = async {
+        manager.hurry.notified().await;
+        signal(manager, &worker, Signal::SIGTERM);
+        tokio::time::sleep(HURRIED_PATIENCE).await;
+    };
+    let in_time = tokio::select! {
+        ended = tokio::time::timeout(patience, ended) => ended.is_ok(),
+        () = hurried => {
+            signal(manager, &worker, Signal::SIGKILL);
+            let mut gone = worker.gone.clone();
+            gone.wait_for(|gone| *gone).await.is_ok()
+        }
+    };
+    if !in_time {
         manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
         kill_and_wait(manager, &worker).await;
     }

@@ -252,7 +252,7 @@ async fn serve(manager: &Rc<Manager>) {
     }
 }
 
-/// SIGTERM and SIGINT end us; SIGHUP of a terminal that goes away doesn't.
+/// SIGTERM and SIGINT end us, a second one of them at once; SIGHUP of a terminal that goes away doesn't.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -276,9 +276,13 @@ impl Signals {
                 _ = self.interrupt.recv() => "SIGINT",
                 _ = self.hangup.recv() => continue,
             };
-            manager.say(Level::Error, format!("Manager got {name}"));
-            manager.ending.set(true);
-            manager.end.notify_one();
+            if manager.ending.replace(true) {
+                manager.say(Level::Error, format!("Manager got {name} again: requests in flight are cut"));
+                manager.hurry.notify_one();
+            } else {
+                manager.say(Level::Error, format!("Manager got {name}"));
+                manager.end.notify_one();
+            }
         }
     }
 }
@@ -298,10 +302,13 @@ async fn tick(manager: Rc<Manager>) {
 
 /// Stops the worker and removes what was made.
 async fn end(manager: &Rc<Manager>) {
-    systemd::stopping();
+    systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2);
     manager.ending.set(true);
-    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long.
-    let changes = tokio::time::timeout(CHANGE_PATIENCE, manager.changes.lock()).await;
+    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long. One that an
+    // operator stops already has the time that it was given.
+    let is_stopping = manager.state.get() == ChildState::Stopping;
+    let patience = if is_stopping { manager.drain() + CHANGE_PATIENCE } else { CHANGE_PATIENCE };
+    let changes = tokio::time::timeout(patience, manager.changes.lock()).await;
     if manager.state.get() != ChildState::Stopped {
         life::stop(manager).await;
     }

@@ -133,6 +133,8 @@ pub struct Manager {
     pub exit_status: Cell<i32>,
     /// Wakes the end of the manager.
     pub end: Notify,
+    /// The end is wanted at once, whatever is in flight.
+    pub hurry: Notify,
     /// The manager is ending: no worker is started any more.
     pub ending: Cell<bool>,
     /// CLI connections now.
@@ -193,6 +195,7 @@ impl Manager {
             was_stopped: Cell::new(false),
             exit_status: Cell::new(0),
             end: Notify::new(),
+            hurry: Notify::new(),
             ending: Cell::new(false),
             connections: Connections::default(),
             index,
@@ -250,6 +253,12 @@ impl Manager {
     #[must_use]
     pub fn running_worker(&self) -> Option<Worker> {
         (self.state.get() == ChildState::Running).then(|| self.worker()).flatten()
+    }
+
+    /// How long a stop waits for requests in flight.
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        Duration::try_from_secs_f64(self.parameters.borrow().drain_timeout).unwrap_or_default()
     }
 
     /// How long the worker may take for a reply.

@@ -51,9 +51,11 @@ pub fn waiting(why: &str) {
     let _ = sd_notify::notify(&[NotifyState::Status(why)]);
 }
 
-/// Tells systemd that the end has begun.
-pub fn stopping() {
-    let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+/// Tells systemd that the end has begun, and how long it may take: more, perhaps, than its own patience.
+pub fn stopping(at_most: Duration) {
+    let microseconds = u32::try_from(at_most.as_micros()).unwrap_or(u32::MAX);
+    let status = NotifyState::Status("stopping: requests in flight come to their end");
+    let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(microseconds), status]);
 }
 
 /// How often the watchdog wants a sign of life: half of its patience. `None` = there is no watchdog.

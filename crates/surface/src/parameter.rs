@@ -174,6 +174,7 @@ parameters! {
     default_grace: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Grace if nothing else sets it.";
     default_keep: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Keep if nothing else sets it.";
     default_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Ttl if nothing else sets it.";
+    drain_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), Some("86400.000"), "seconds", COPAL, "How long a stop of the worker waits for requests in flight before it cuts them; a second SIGTERM waits no longer.";
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
     experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Experiments, bit by bit; none takes all bits away.";
     feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Minor features, bit by bit; default gives the default ones, none takes all away.";

@@ -30,9 +30,7 @@ use store::{Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug, feature};
 use vmods::SharedState;
 
-/// How long a stop waits for requests in flight.
-const DRAIN: Duration = Duration::from_secs(5);
-/// The same when a test script drives the worker.
+/// How long a stop waits for requests in flight when a test script drives the worker.
 const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 
 /// A configured worker; everything here belongs to the main thread.
@@ -246,10 +244,15 @@ impl Worker {
         Reply::ok("")
     }
 
-    /// Accepts no more, lets what is in flight finish within a bound, and ends every VCL.
-    pub async fn stop(&self) {
+    /// Accepts no more, lets what is in flight finish within a bound, and ends every VCL. Returns a line about what was cut;
+    /// empty for nothing.
+    ///
+    /// SIGTERM, which is deadly at any other time, is the manager's word that the time is over.
+    pub async fn stop(&self) -> String {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
-        let limit = if under_test { DRAIN_UNDER_TEST } else { DRAIN };
+        let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
+        let limit = if under_test { drain.min(DRAIN_UNDER_TEST) } else { drain };
+        let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
         tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
         self.engine.draining.store(true, Ordering::Release);
         for one in &self.loops {
@@ -260,8 +263,28 @@ impl Worker {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let _ = tokio::time::timeout(limit, drained).await;
+        let hurried = async {
+            match &mut hurry {
+                Some(hurry) => hurry.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let began = tokio::time::Instant::now();
+        tokio::select! {
+            () = drained => {}
+            () = tokio::time::sleep(limit) => {}
+            _ = hurried => {}
+        }
+        // A loop that has not said how many it has is one that is too busy to say.
+        let counts =
+            self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
+        let cut = counts.sum::<usize>();
         crate::vcl_control::end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
+        if cut == 0 {
+            return String::new();
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        format!("cuts {cut} requests and fetches that are in flight after {seconds:.1} s (parameter drain_timeout)")
     }
 }

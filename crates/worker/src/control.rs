@@ -135,7 +135,7 @@ pub enum Request {
     VclStatus,
     /// Are you there?
     Ping,
-    /// Stop accepting, finish what is in flight (bounded), run vcl_fini, exit with status 0.
+    /// Stop accepting, finish what is in flight (bounded), run vcl_fini, exit with status 0. The reply says what was cut.
     Stop,
 }
 

@@ -135,9 +135,6 @@ async fn answer(worker: &Rc<configure::Worker>, request: Request) -> Reply {
         Request::Start => worker.start(),
         Request::Command { words, json } => command::run(worker, &words, json),
         Request::Ping => Reply::ok("PONG"),
-        Request::Stop => {
-            worker.stop().await;
-            Reply::ok("")
-        }
+        Request::Stop => Reply::ok(worker.stop().await),
     }
 }

@@ -255,3 +255,47 @@ fn an_interrupted_foreground_daemon_ends_cleanly() {
     process.signal(Signal::SIGINT);
     assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
 }
+
+/// A daemon with a request that the origin never answers.
+fn with_a_request_in_flight(drain: &str) -> (Origin, Daemon, std::net::TcpStream) {
+    use std::io::Write as _;
+    let origin = Origin::start(|_| {
+        std::thread::park();
+        Vec::new()
+    });
+    let daemon = Daemon::in_front_of(origin.port, &["-p", drain, "-p", "first_byte_timeout=600"]);
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("the origin is asked", || (origin.count() == 1).then_some(()));
+    (origin, daemon, client)
+}
+
+#[test]
+fn requests_in_flight_have_the_time_that_a_parameter_gives_them_and_what_is_cut_is_said() {
+    let (_origin, mut daemon, _client) = with_a_request_in_flight("drain_timeout=0.3");
+    daemon.process.signal(Signal::SIGTERM);
+    assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
+    let said = daemon.said();
+    assert!(said.contains("cuts 2 requests and fetches that are in flight after 0.3 s"), "{said}");
+}
+
+#[test]
+fn an_operators_stop_gives_requests_the_same_time() {
+    let (_origin, daemon, _client) = with_a_request_in_flight("drain_timeout=0.3");
+    assert!(daemon.cli(&["stop"]).0);
+    let said = daemon.said();
+    assert!(said.contains("cuts 2 requests and fetches that are in flight after 0.3 s"), "{said}");
+}
+
+#[test]
+fn a_second_sigterm_waits_no_longer() {
+    let (_origin, mut daemon, _client) = with_a_request_in_flight("drain_timeout=3600");
+    daemon.process.signal(Signal::SIGTERM);
+    eventually("the end begins", || daemon.said().contains("Manager got SIGTERM\n").then_some(()));
+    assert!(daemon.process.0.try_wait().unwrap().is_none());
+    daemon.process.signal(Signal::SIGTERM);
+    assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
+    let said = daemon.said();
+    assert!(said.contains("Manager got SIGTERM again: requests in flight are cut"), "{said}");
+    assert!(said.contains("cuts 2 requests and fetches"), "{said}");
+}
