@@ -50,7 +50,7 @@ pub enum RequestBody {
         /// The end to take pieces from.
         pieces: Pieces,
     },
-    /// Streamed once and gone: cannot be sent again.
+    /// Streamed once and gone: a fetch that needs it fails.
     Taken,
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod bodies;
 mod collections;
 mod delivery;
 mod fetches;

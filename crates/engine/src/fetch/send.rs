@@ -44,6 +44,14 @@ const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
 
 impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
+        // Without the body that was taken before a restart the request would be another one, whose answer must neither be
+        // sent nor cached. VCL may say that there is none (`unset bereq.body`).
+        if let RequestBody::Taken = self.body {
+            self.log.record(Tag::VCLError, b"Uncached req.body can only be consumed once");
+            self.log_fetch_error(Reason::ClientBodyLost, "req.body read error: it was sent before and not kept");
+            self.timestamp("Beresp");
+            return Step::Error;
+        }
         if !self.wants_fresh {
             self.timestamp("Fetch");
             self.await_first_lookups().await;

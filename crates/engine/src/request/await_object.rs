@@ -5,7 +5,6 @@
 
 use super::{Run, Step};
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder};
-use crate::request_body::RequestBody;
 use std::pin::pin;
 use store::BodyState;
 use surface::counter::Main;
@@ -26,10 +25,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         };
         let mut number = itoa::Buffer::new();
         self.request.log.record_parts(Tag::Link, &[b"bereq ", number.format(vxid).as_bytes(), b" ", reason.as_bytes()]);
-        let body = match mode {
-            FetchMode::Fetch | FetchMode::Pass => self.body_for_fetch(),
-            FetchMode::Background => RequestBody::None,
-        };
+        let body = self.body_for_fetch();
         let client = prepared.is_some().then(|| self.lend_request());
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);

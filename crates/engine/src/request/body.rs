@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::fetch::filters::{FilterError, Filters};
-use crate::logged::REQ;
+use crate::logged::{self, REQ};
 use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::session::duration;
 use http1::{BodyDecoder, BodyError, BodyLength};
@@ -26,6 +26,8 @@ pub(crate) enum ClientBody {
         length: Option<u64>,
         /// Follows its framing.
         decoder: BodyDecoder,
+        /// Some of it has been read: what is left is no body that anybody could be sent.
+        is_begun: bool,
     },
     /// Held whole.
     Cached(HeldBody),
@@ -43,7 +45,7 @@ impl ClientBody {
             BodyLength::Length(bytes) => Some(bytes),
             BodyLength::Chunked => None,
         };
-        ClientBody::Unread { length: declared, decoder: BodyDecoder::new(length) }
+        ClientBody::Unread { length: declared, decoder: BodyDecoder::new(length), is_begun: false }
     }
 }
 
@@ -72,7 +74,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match &task.life.body {
             ClientBody::None => RequestBody::None,
             ClientBody::Cached(body) => RequestBody::Cached(body.clone()),
-            ClientBody::Taken | ClientBody::Failed => RequestBody::Taken,
+            ClientBody::Taken | ClientBody::Failed | ClientBody::Unread { is_begun: true, .. } => {
+                if self.announces_body() { RequestBody::Taken } else { RequestBody::None }
+            }
             ClientBody::Unread { length, .. } => {
                 let length = *length;
                 let changes = self.open_filters().is_some_and(|stages| stages.change_length());
@@ -83,17 +87,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
     }
 
+    /// Whether the request still says that it has a body: VCL may have taken that away, to ask for something else after a
+    /// restart. Filters take the length away themselves.
+    pub(super) fn announces_body(&self) -> bool {
+        let task = &self.request.task;
+        task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty())
+            || task.request.has("Transfer-Encoding")
+            || task.request.get("Content-Length").is_some_and(|value| value != b"0")
+    }
+
     /// The filters of `req.filters`, set up when the body is first wanted: that changes the headers that describe it. `None`
     /// when bytes pass as they come.
     fn open_filters(&mut self) -> Option<&mut Filters> {
         let request = &mut *self.request;
         let task = &mut request.task;
-        if let Some(list) = task.choices.body_filters.take() {
+        // Once: the headers have been changed then, and a second look at them would find nothing to do.
+        if task.choices.body_stages.is_none()
+            && let Some(list) = task.choices.body_filters.take()
+        {
             let level = u32::try_from(self.context.engine.parameters.load().gzip_level).unwrap_or(6).min(9);
             let counters = &self.context.counters;
             // The names were checked when they were set.
             task.choices.body_stages =
                 Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
+            // A rollback takes back what VCL did to the request, not what became of its body.
+            match task.request.get("Content-Encoding") {
+                Some(coding) => task.original.set("Content-Encoding", coding),
+                None => _ = task.original.unset("Content-Encoding"),
+            }
             task.choices.body_filters = Some(list);
         }
         task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty())
@@ -177,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
         match &self.request.task.life.body {
             ClientBody::None | ClientBody::Cached(_) => return true,
-            ClientBody::Taken | ClientBody::Failed => return false,
+            ClientBody::Taken | ClientBody::Failed | ClientBody::Unread { is_begun: true, .. } => return false,
             ClientBody::Unread { length: Some(length), .. } if *length > limit => {
                 return self.cannot_cache("Request body too big to cache");
             }
@@ -216,6 +237,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     if !is_last {
                         continue;
                     }
+                    self.announce_held(held.len());
                     self.body_is_read(ClientBody::Cached(HeldBody::new(held, room)));
                     return true;
                 }
@@ -225,6 +247,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 }
             }
         }
+    }
+
+    /// A body that is held has a length, however it came: the request says so from now on, after a rollback too.
+    fn announce_held(&mut self, bytes: usize) {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let mut number = itoa::Buffer::new();
+        let length = number.format(bytes).as_bytes();
+        if task.request.get("Content-Length") != Some(length) {
+            logged::unset(&mut request.log, REQ, &mut task.request, "Transfer-Encoding");
+            logged::force(&mut request.log, REQ, &mut task.request, "Content-Length", length);
+        }
+        task.original.unset("Transfer-Encoding");
+        task.original.set("Content-Length", length);
     }
 
     /// A body that is not kept is not read either: what is left of it cannot be told from the next request.
@@ -294,11 +330,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
         loop {
             let request = &mut *self.request;
-            let ClientBody::Unread { decoder, .. } = &mut request.task.life.body else { return Ok(None) };
+            let ClientBody::Unread { decoder, is_begun, .. } = &mut request.task.life.body else { return Ok(None) };
             if decoder.is_done() {
                 return Ok(None);
             }
             let step = decoder.step(&request.received[request.consumed..]).map_err(ReadFailure::Framing)?;
+            *is_begun |= step.skip > 0 || step.data > 0;
             request.consume(step.skip);
             if step.data > 0 {
                 request.task.life.account.request_body += step.data as u64;

@@ -16,10 +16,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 Action::Deliver => {
                     self.count_hit();
                     if self.request.task.found.busy.is_some() {
-                        self.order_fetch(FetchMode::Background);
-                        self.timestamp("Fetch");
-                        self.context.count(Main::SFetch);
-                        self.context.count(Main::SBgfetch);
+                        self.refresh().await;
                     } else {
                         self.drain_body().await;
                     }
@@ -54,5 +51,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         };
         self.request.task.forget_lookup();
         step
+    }
+
+    /// Orders the refresh. It asks what this request asks, body and all: one that is still in the connection is handed to
+    /// it before the answer, as in Varnish, since the next request comes behind it.
+    async fn refresh(&mut self) {
+        self.order_fetch(FetchMode::Background);
+        if self.request.task.found.feed.is_some() {
+            Box::pin(self.feed_fetch()).await;
+        }
+        self.timestamp("Fetch");
+        self.context.count(Main::SFetch);
+        self.context.count(Main::SBgfetch);
     }
 }

@@ -1,13 +1,17 @@
 //! vcl_pipe, and the pipe: the request goes to an origin as it is, then bytes go both ways untouched until both ends are
 //! closed or nothing moves for `pipe_timeout`. WebSockets and other upgrades live here.
 //!
+//! A body that `std.cache_req_body` keeps goes first. *Invariant:* the head says what body follows it, whatever VCL did to
+//! the headers: an origin must not take what the client sends next for a part of it, nor the body for a request.
+//!
 //! Comes from: Receive (over Hash). Goes to: Finish; the session ends with it. Its origin side has a transaction of its own.
 
 use super::task::{PipeAccount, PipeRequest};
-use super::{Ruling, Run, Step};
+use super::{ClientBody, Ruling, Run, Step};
 use crate::fetch::legacy::forwards_address;
 use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
+use crate::request_body::HeldBody;
 use crate::session::duration;
 use crate::vcl_context;
 use backend::director::trail::Trail;
@@ -136,7 +140,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let now = self.context.clock.now();
         let Some(mut pipe) = self.request.task.found.pipe.take() else { return };
         pipe.log.timestamp("Process", now);
-        match self.open_origin(&mut pipe).await {
+        let opened = match self.frame_piped_body(&mut pipe) {
+            Ok(()) => self.open_origin(&mut pipe).await,
+            Err(lost) => Err(lost),
+        };
+        match opened {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
             // The client had asked for the origin itself, so there is no answer of ours. Compat: r01730.
             Err((reason, text)) => {
@@ -149,6 +157,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
         drop(place);
         self.request.task.found.pipe = Some(pipe);
+    }
+
+    /// Makes the headers say what body comes behind them.
+    ///
+    /// # Errors
+    /// When they announce one that an earlier fetch took, or that broke off.
+    fn frame_piped_body(&self, pipe: &mut PipeRequest) -> Result<(), (Reason, String)> {
+        const LENGTH: &str = "Content-Length";
+        const CODING: &str = "Transfer-Encoding";
+        let (log, bereq) = (&mut pipe.log, &mut pipe.bereq);
+        let length = match &self.request.task.life.body {
+            ClientBody::Taken | ClientBody::Failed | ClientBody::Unread { is_begun: true, .. } => {
+                if self.announces_body() {
+                    let text = "req.body read error: it was sent before and not kept";
+                    return Err((Reason::ClientBodyLost, text.to_owned()));
+                }
+                None
+            }
+            ClientBody::None => None,
+            ClientBody::Cached(body) => Some(body.bytes().len() as u64),
+            ClientBody::Unread { length: Some(length), .. } => Some(*length),
+            ClientBody::Unread { length: None, .. } => {
+                logged::unset(log, BEREQ, bereq, LENGTH);
+                if bereq.get(CODING) != Some(b"chunked") {
+                    logged::force(log, BEREQ, bereq, CODING, b"chunked");
+                }
+                return Ok(());
+            }
+        };
+        logged::unset(log, BEREQ, bereq, CODING);
+        match length {
+            None if bereq.get(LENGTH).is_none_or(|value| value == b"0") => {}
+            None => logged::unset(log, BEREQ, bereq, LENGTH),
+            Some(length) => {
+                let mut number = itoa::Buffer::new();
+                let length = number.format(length).as_bytes();
+                if bereq.get_all(LENGTH).collect::<Vec<_>>() != [length] {
+                    logged::force(log, BEREQ, bereq, LENGTH, length);
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, (Reason, String)> {
@@ -222,9 +272,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             from_client: self.request.unread().len() as u64,
             to_client: 0,
         };
-        head.extend_from_slice(self.request.unread());
-        let unread = self.request.unread().len();
-        self.request.consume(unread);
+        // What was kept of the request goes before what came behind it. Compat: it is not among the bytes that are counted.
+        let unread = self.request.unread().to_vec();
+        self.request.consume(unread.len());
+        let kept = match std::mem::replace(&mut self.request.task.life.body, ClientBody::Taken) {
+            ClientBody::Cached(body) => Some(body),
+            ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
+        };
+        let ahead = match kept {
+            None => {
+                head.extend_from_slice(&unread);
+                None
+            }
+            Some(body) => Some(Ahead { body, unread, written: 0 }),
+        };
         let timeout = duration(self.request.task.settings.pipe_timeout);
         let limit = if timeout.is_zero() { UNLIMITED } else { timeout };
         let deadline = pipe.task_deadline.unwrap_or(self.request.task.settings.pipe_task_deadline);
@@ -240,7 +301,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         pipe.log.flush();
         if is_sent {
             let (from_client, to_client) =
-                copy_both_ways(self.connection.stream(), &mut origin.stream, limit, end).await;
+                copy_both_ways(self.connection.stream(), &mut origin.stream, ahead, limit, end).await;
             account.from_client += from_client;
             account.to_client += to_client;
         }
@@ -267,8 +328,30 @@ impl Drop for PipePlace {
     }
 }
 
+/// What goes to the origin before anything that is yet to come from the client.
+struct Ahead {
+    /// The body that was kept.
+    body: HeldBody,
+    /// What the client has sent behind it.
+    unread: Vec<u8>,
+    /// How much of both has gone.
+    written: usize,
+}
+
+impl Ahead {
+    /// What is left of the one that is being sent.
+    fn rest(&self) -> &[u8] {
+        let body = self.body.bytes();
+        match self.written.checked_sub(body.len()) {
+            None => &body[self.written..],
+            Some(written) => &self.unread[written..],
+        }
+    }
+}
+
 /// One direction of a pipe.
 struct Direction {
+    ahead: Option<Ahead>,
     buffer: Box<[u8]>,
     filled: usize,
     written: usize,
@@ -291,8 +374,9 @@ enum Moved {
 }
 
 impl Direction {
-    fn new() -> Direction {
+    fn new(ahead: Option<Ahead>) -> Direction {
         Direction {
+            ahead,
             buffer: vec![0; PIPE_BUFFER_BYTES].into_boxed_slice(),
             filled: 0,
             written: 0,
@@ -303,6 +387,7 @@ impl Direction {
 
     /// What cannot be moved any more is over; the other direction may still have something to say.
     fn broken(&mut self) -> Moved {
+        self.ahead = None;
         self.filled = 0;
         self.written = 0;
         self.state = DirectionState::Ended;
@@ -317,6 +402,21 @@ impl Direction {
     {
         let mut has_moved = false;
         loop {
+            if let Some(ahead) = &mut self.ahead {
+                if ahead.rest().is_empty() {
+                    self.ahead = None;
+                    continue;
+                }
+                match Pin::new(&mut *target).poll_write(context, ahead.rest()) {
+                    Poll::Ready(Ok(count)) if count > 0 => {
+                        ahead.written += count;
+                        has_moved = true;
+                        continue;
+                    }
+                    Poll::Ready(_) => return self.broken(),
+                    Poll::Pending => break,
+                }
+            }
             if self.written < self.filled {
                 match Pin::new(&mut *target).poll_write(context, &self.buffer[self.written..self.filled]) {
                     Poll::Ready(Ok(count)) if count > 0 => {
@@ -362,14 +462,20 @@ impl Direction {
     }
 }
 
-/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or it is `end`. Returns the bytes from
-/// the client to the origin, and back.
-async fn copy_both_ways<A, B>(client: &mut A, origin: &mut B, limit: Duration, end: Instant) -> (u64, u64)
+/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or it is `end`. `ahead` goes to the
+/// origin first, and is not counted. Returns the bytes from the client to the origin, and back.
+async fn copy_both_ways<A, B>(
+    client: &mut A,
+    origin: &mut B,
+    ahead: Option<Ahead>,
+    limit: Duration,
+    end: Instant,
+) -> (u64, u64)
 where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
-    let (mut up, mut down) = (Direction::new(), Direction::new());
+    let (mut up, mut down) = (Direction::new(ahead), Direction::new(None));
     let mut deadline = crate::session::Deadline::new();
     deadline.set(end.min(Instant::now() + limit));
     poll_fn(|context| {
