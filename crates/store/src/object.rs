@@ -365,8 +365,8 @@ impl Object {
         }
     }
 
-    /// Passing objects: the next bytes, once; makes room for the writer. `None` when there are none (yet), and for
-    /// stored objects.
+    /// Passing objects: the next bytes, once; makes room for the writer in place of those taken before, which are taken to
+    /// be gone now. `None` when there are none (yet), and for stored objects.
     #[must_use]
     pub fn take_chunk(&self) -> Option<Vec<u8>> {
         self.pass()?.take_chunk()

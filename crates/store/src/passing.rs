@@ -1,7 +1,8 @@
 //! A response that is not kept: from one writer to one reader, with a bounded amount under way.
 //!
-//! Not in the arena and not counted against it: request memory. The writer waits while as many bytes as it was made for have
-//! not been taken. *Lock*: one mutex, never across an await.
+//! Not in the arena and not counted against it: request memory. The writer waits while as many bytes as it was made for are
+//! under way: those that nobody took, and those that the reader took last, which it holds until it comes for more.
+//! *Lock*: one mutex, never across an await.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use parking_lot::Mutex;
@@ -10,7 +11,10 @@ use tokio::sync::Notify;
 
 struct Flow {
     chunks: VecDeque<Vec<u8>>,
+    /// Bytes of the chunks, and of the one that the reader has.
     queued_bytes: usize,
+    /// Bytes of the chunk that the reader has.
+    lent_bytes: usize,
     total_bytes: u64,
     state: BodyState,
     abandoned: bool,
@@ -35,6 +39,7 @@ impl Passing {
             flow: Mutex::new(Flow {
                 chunks: VecDeque::new(),
                 queued_bytes: 0,
+                lent_bytes: 0,
                 total_bytes: 0,
                 state: BodyState::Writing,
                 abandoned: false,
@@ -96,17 +101,21 @@ impl Passing {
 
     pub(crate) fn take_chunk(&self) -> Option<Vec<u8>> {
         let mut flow = self.flow.lock();
-        let chunk = flow.chunks.pop_front()?;
-        flow.queued_bytes -= chunk.len();
-        self.writable.notify_one();
-        Some(chunk)
+        let chunk = flow.chunks.pop_front();
+        let lent_bytes = chunk.as_ref().map_or(0, Vec::len);
+        let done_bytes = std::mem::replace(&mut flow.lent_bytes, lent_bytes);
+        flow.queued_bytes -= done_bytes;
+        if done_bytes > 0 {
+            self.writable.notify_one();
+        }
+        chunk
     }
 
     pub(crate) fn abandon(&self) {
         let mut flow = self.flow.lock();
         flow.abandoned = true;
         flow.chunks.clear();
-        flow.queued_bytes = 0;
+        (flow.queued_bytes, flow.lent_bytes) = (0, 0);
         self.writable.notify_one();
     }
 
