@@ -2,66 +2,78 @@
 //!
 //! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
 
-use crate::{Gunzip, Gzip, GzipError, RangeCut, TestGunzip};
+use crate::{Chain, Filter, Flow, GzipError, RangeCut};
+use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// Most that the output grows beyond the bound of a step, in bytes.
-const SLACK_BYTES: usize = 64 << 10;
+/// Most steps that a chain may take for what these bytes can become: beyond it, one does not end.
+fn steps_max(body_bytes: usize) -> usize {
+    // The best ratio of deflate is below 1,040; a step that neither takes nor yields anything comes between two that do.
+    1000 + 4 * (body_bytes + body_bytes * 1040 / 4096)
+}
 
 /// Takes the first byte for the level of compression and the ends of a range, and what follows for a body.
 ///
 /// # Panics
-/// When a gzipped body is read, or refused, in another way in pieces than at once; when the output of a step has no bound;
-/// when what was gzipped is another body after gunzip; when a range of a body depends on the pieces that it comes in.
+/// When a gzipped body is read, or refused, in another way in pieces than at once; when a step yields more than its bound, or
+/// a chain does not end; when what was gzipped is another body after gunzip; when a range of a body depends on the pieces
+/// that it comes in.
 pub fn exercise(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
-    let whole = gunzipped(body, body.len().max(1), usize::MAX);
-    for (piece, output_max) in [(1, usize::MAX), (7, 1), (body.len().max(1), 1)] {
-        match (gunzipped(body, piece, output_max), &whole) {
+    let all = body.len().max(1);
+    let whole = pulled(body, all, [Filter::gunzip(None)]);
+    for (piece, room) in [(1, None), (7, Some(1)), (all, Some(5000))] {
+        match (pulled(body, piece, [Filter::gunzip(room)]), &whole) {
             // What the library says of the damage depends on how much it had to look at.
             (Err(GzipError::Damaged(_)), Err(GzipError::Damaged(_))) => {}
             (result, _) => assert_eq!(result, whole, "pieces of {piece}"),
         }
     }
-    for piece in [1, 5, body.len().max(1)] {
-        let (mut test, mut same) = (TestGunzip::new(), Vec::new());
-        let result = body.chunks(piece).try_for_each(|piece| test.push(piece, &mut same));
-        let result = result.and_then(|()| test.finish(&mut same));
-        assert_eq!(result.is_ok(), whole.is_ok(), "the check and the reader agree");
-        assert!(result.is_err() || same == body, "what is checked goes on unchanged");
-        let gzipped = gzipped(body, u32::from(first % 10), piece);
-        assert_eq!(gunzipped(&gzipped, 11, usize::MAX).as_deref(), Ok(body));
+    for piece in [1, 5, all] {
+        let tested = pulled(body, piece, [Filter::test_gunzip()]);
+        assert_eq!(tested.is_ok(), whole.is_ok(), "the check and the reader agree");
+        assert!(tested.is_err() || tested.as_deref() == Ok(body), "what is checked goes on unchanged");
+        let (level, there_and_back) = (u32::from(first % 10), [Filter::test_gunzip(), Filter::gunzip(None)]);
+        let gzipped = pulled(body, piece, [Filter::gzip(level)]).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(pulled(&gzipped, 11, there_and_back).as_deref(), Ok(body));
+        let at_once = [Filter::gzip(level), Filter::gunzip(None), Filter::range(RangeCut::new(0, u64::MAX - 1))];
+        assert_eq!(pulled(body, piece, at_once).as_deref(), Ok(body));
     }
     let (low, high) = (u64::from(first >> 4) * 3, u64::from(first & 15) * 5);
-    let (mut at_once, mut in_pieces) = (RangeCut::new(low, high), RangeCut::new(low, high));
-    let cut: Vec<u8> = body.chunks(3).flat_map(|piece| in_pieces.cut(piece).to_vec()).collect();
-    assert_eq!(at_once.cut(body), cut);
-    assert_eq!(at_once, in_pieces);
+    let cut = RangeCut::new(low, high);
+    let at_once = pulled(body, all, [Filter::range(cut)]);
+    assert_eq!(pulled(body, 3, [Filter::range(cut)]), at_once);
+    let of_plain = whole.map(|plain| pulled(&plain, plain.len().max(1), [Filter::range(cut)]));
+    if let Ok(of_plain) = of_plain {
+        assert_eq!(pulled(body, 3, [Filter::gunzip(None), Filter::range(cut)]), of_plain);
+    }
 }
 
-fn gunzipped(body: &[u8], piece: usize, output_max: usize) -> Result<Vec<u8>, GzipError> {
-    let (mut gunzip, mut step, mut out) = (Gunzip::new(), Vec::new(), Vec::new());
-    for part in body.chunks(piece) {
-        let mut rest = part;
+/// Pulls a body that comes in pieces through filters.
+fn pulled<const N: usize>(body: &[u8], piece: usize, filters: [Filter; N]) -> Result<Vec<u8>, GzipError> {
+    let mut chain = Chain::default();
+    for filter in filters {
+        assert!(chain.push(filter), "so many filters are allowed");
+    }
+    let (held, mut out, mut steps) = (chain.memory_bytes(), Vec::new(), 0);
+    for input in body.chunks(piece).map(Some).chain([None]) {
+        let mut rest = input;
         loop {
-            step.clear();
-            let used = gunzip.push_bounded(rest, &mut step, output_max)?;
-            assert!(step.len() <= output_max.saturating_add(SLACK_BYTES), "a step has a bound");
-            out.extend_from_slice(&step);
-            rest = &rest[used..];
-            if rest.is_empty() && (output_max == usize::MAX || step.is_empty()) {
-                break;
+            let step = chain.step(rest)?;
+            assert!(step.bytes.len() <= FILTER_STEP_BYTES_MAX.max(piece), "a step has a bound");
+            out.extend_from_slice(step.bytes);
+            let (taken, flow) = (step.taken, step.flow);
+            rest = rest.map(|rest| &rest[taken..]);
+            steps += 1;
+            assert!(steps <= steps_max(body.len()), "a chain ends");
+            match flow {
+                Flow::More => {}
+                Flow::Hungry if input.is_none() => panic!("a chain that has all its input ends"),
+                Flow::Hungry => break,
+                Flow::Ended => return Ok(out),
             }
         }
+        assert!(rest.is_none_or(<[u8]>::is_empty), "what is hungry has taken all");
+        assert_eq!(chain.memory_bytes(), held);
     }
-    gunzip.finish(&mut step)?;
     Ok(out)
-}
-
-fn gzipped(body: &[u8], level: u32, piece: usize) -> Vec<u8> {
-    let (mut gzip, mut out) = (Gzip::new(level), Vec::new());
-    for part in body.chunks(piece) {
-        gzip.push(part, &mut out).expect("a compressor takes everything");
-    }
-    gzip.finish(&mut out).expect("a compressor ends");
-    out
 }

@@ -3,15 +3,17 @@
 //! One gzip member is one body: what follows its end is junk, a second member too. (Compat: so it is for Varnish 7.1.1,
 //! whose texts these are; RFC 1952 §2.2 knows files of several members, RFC 9110 §8.4.1.3 does not speak of them.)
 //!
-//! A little input can hold a lot of output: [`Gunzip::push_bounded`] stops at a bound, for those who write to a client as
-//! fast as it reads. Bit positions of deflate blocks are not known to this library; they are 0 in the totals.
+//! A little input can hold a lot of output (up to 1,030 times as much): a step stops when its [`Staging`] is full, and goes
+//! on from there when it is called again. Bit positions of deflate blocks are not known to this library; they are 0 in the
+//! totals. Next file: `chain.rs`.
 
+use crate::staging::Staging;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 /// The largest window, 32 KiB, as everybody else's.
 const WINDOW_BITS: u8 = 15;
-/// Room made for output at a time, bytes.
-const OUTPUT_STEP_BYTES: usize = 16 << 10;
+/// What a check unpacks at a time, bytes; nobody gets to see it.
+const CHECKED_AT_ONCE_BYTES: u64 = 16 << 10;
 
 /// What went in and out, for the `Gzip` record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,207 +102,132 @@ impl GzipError {
     }
 }
 
+/// What one step of a machine came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Progress {
+    /// Bytes of the input that were taken in.
+    pub(crate) taken: usize,
+    /// More may come out without more going in.
+    pub(crate) is_pending: bool,
+    /// The input has ended, and all that comes of it is out.
+    pub(crate) has_ended: bool,
+}
+
 /// Compresses.
 #[derive(Debug)]
-pub struct Gzip {
+pub(crate) struct Gzip {
     stream: Compress,
 }
 
 impl Gzip {
     /// A compressor of that level, 0 to 9 (`gzip_level`).
-    #[must_use]
-    pub fn new(level: u32) -> Self {
+    pub(crate) fn new(level: u32) -> Self {
         Gzip { stream: Compress::new_gzip(Compression::new(level.min(9)), WINDOW_BITS) }
     }
 
-    /// Takes plain bytes in, appends what is ready to `out`.
+    /// Takes plain bytes in, or learns that there are no more (`None`), and adds what is ready to `out` as far as that has
+    /// room.
     ///
     /// # Errors
     /// [`GzipError::Compress`].
-    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), GzipError> {
-        if input.is_empty() {
-            return Ok(());
+    pub(crate) fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, GzipError> {
+        let flush = if input.is_none() { FlushCompress::Finish } else { FlushCompress::None };
+        let (taken, made) = (self.stream.total_in(), self.stream.total_out());
+        let status =
+            self.stream.compress(input.unwrap_or_default(), out.spare(), flush).map_err(|_| GzipError::Compress)?;
+        let taken = (self.stream.total_in() - taken) as usize;
+        let made = (self.stream.total_out() - made) as usize;
+        out.wrote(made);
+        let has_ended = status == Status::StreamEnd;
+        if input.is_none() && !has_ended && made == 0 {
+            return Err(GzipError::Compress);
         }
-        self.run(input, out, FlushCompress::None)
-    }
-
-    /// Appends all that was taken in so far to `out`, so that a reader can have it now. Costs a few bytes each time.
-    ///
-    /// # Errors
-    /// [`GzipError::Compress`].
-    pub fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), GzipError> {
-        self.run(&[], out, FlushCompress::Sync)
-    }
-
-    /// Appends the rest.
-    ///
-    /// # Errors
-    /// [`GzipError::Compress`].
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<GzipTotals, GzipError> {
-        self.run(&[], out, FlushCompress::Finish)?;
-        Ok(self.totals())
+        Ok(Progress { taken, is_pending: !has_ended && out.is_full(), has_ended })
     }
 
     /// What went in and out so far.
-    #[must_use]
-    pub fn totals(&self) -> GzipTotals {
+    pub(crate) fn totals(&self) -> GzipTotals {
         totals(self.stream.total_in(), self.stream.total_out())
-    }
-
-    fn run(&mut self, input: &[u8], out: &mut Vec<u8>, flush: FlushCompress) -> Result<(), GzipError> {
-        let start = self.stream.total_in();
-        loop {
-            make_room(out);
-            let used = (self.stream.total_in() - start) as usize;
-            let written = out.len();
-            let status = self.stream.compress_vec(&input[used..], out, flush).map_err(|_| GzipError::Compress)?;
-            let is_all_in = (self.stream.total_in() - start) as usize == input.len();
-            match (status, flush) {
-                (Status::StreamEnd, _) => return Ok(()),
-                // Full output means that there may be more of it.
-                (_, FlushCompress::Finish) if out.len() == written && is_all_in && out.capacity() > written => {
-                    return Err(GzipError::Compress);
-                }
-                (_, FlushCompress::Finish) => {}
-                _ if is_all_in && out.len() < out.capacity() => return Ok(()),
-                _ => {}
-            }
-        }
     }
 }
 
 /// Decompresses.
 #[derive(Debug)]
-pub struct Gunzip {
+pub(crate) struct Gunzip {
     stream: Decompress,
-    has_ended: bool,
-}
-
-impl Default for Gunzip {
-    fn default() -> Self {
-        Gunzip::new()
-    }
+    /// The end of the gzip member was seen.
+    is_whole: bool,
 }
 
 impl Gunzip {
     /// A fresh decompressor.
-    #[must_use]
-    pub fn new() -> Self {
-        Gunzip { stream: Decompress::new_gzip(WINDOW_BITS), has_ended: false }
+    pub(crate) fn new() -> Self {
+        Gunzip { stream: Decompress::new_gzip(WINDOW_BITS), is_whole: false }
     }
 
-    /// Takes gzipped bytes in, appends plain bytes to `out`.
+    /// Takes gzipped bytes in, or learns that there are no more (`None`), and adds plain bytes to `out` as far as that has
+    /// room.
     ///
     /// # Errors
-    /// [`GzipError::Damaged`], [`GzipError::JunkAfterEnd`].
-    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), GzipError> {
-        self.push_bounded(input, out, usize::MAX).map(drop)
-    }
-
-    /// As [`Gunzip::push`], but stops when `out` has grown by `output_bytes_max` or a little more. Returns how much of the
-    /// input was taken in; call again with the rest, or, when all was taken, with nothing until `out` does not grow.
-    ///
-    /// # Errors
-    /// As `push`.
-    pub fn push_bounded(
-        &mut self,
-        input: &[u8],
-        out: &mut Vec<u8>,
-        output_bytes_max: usize,
-    ) -> Result<usize, GzipError> {
-        let written = out.len();
-        let start = self.stream.total_in();
-        loop {
-            let used = (self.stream.total_in() - start) as usize;
-            if self.has_ended {
-                return if used < input.len() { Err(GzipError::JunkAfterEnd) } else { Ok(used) };
-            }
-            if out.len() - written >= output_bytes_max {
-                return Ok(used);
-            }
-            make_room(out);
-            let status = self
-                .stream
-                .decompress_vec(&input[used..], out, FlushDecompress::None)
-                .map_err(|error| GzipError::Damaged(Damage::of(error.message())))?;
-            self.has_ended = status == Status::StreamEnd;
-            let is_all_in = (self.stream.total_in() - start) as usize == input.len();
-            // Full output means that there may be more of it.
-            if !self.has_ended && is_all_in && out.len() < out.capacity() {
-                return Ok(input.len());
-            }
+    /// [`GzipError::Damaged`], [`GzipError::JunkAfterEnd`], [`GzipError::Truncated`].
+    pub(crate) fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, GzipError> {
+        let bytes = input.unwrap_or_default();
+        if self.is_whole {
+            let progress = Progress { taken: 0, is_pending: false, has_ended: input.is_none() };
+            return if bytes.is_empty() { Ok(progress) } else { Err(GzipError::JunkAfterEnd) };
         }
-    }
-
-    /// The input is complete.
-    ///
-    /// # Errors
-    /// [`GzipError::Truncated`].
-    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<GzipTotals, GzipError> {
-        if self.has_ended { Ok(self.totals()) } else { Err(GzipError::Truncated) }
+        let (taken, made) = (self.stream.total_in(), self.stream.total_out());
+        let status = self
+            .stream
+            .decompress(bytes, out.spare(), FlushDecompress::None)
+            .map_err(|error| GzipError::Damaged(Damage::of(error.message())))?;
+        let taken = (self.stream.total_in() - taken) as usize;
+        let made = (self.stream.total_out() - made) as usize;
+        out.wrote(made);
+        self.is_whole = status == Status::StreamEnd;
+        if input.is_none() && !self.is_whole && made == 0 {
+            return Err(GzipError::Truncated);
+        }
+        Ok(Progress { taken, is_pending: !self.is_whole && out.is_full(), has_ended: input.is_none() && self.is_whole })
     }
 
     /// What went in and out so far.
-    #[must_use]
-    pub fn totals(&self) -> GzipTotals {
+    pub(crate) fn totals(&self) -> GzipTotals {
         totals(self.stream.total_in(), self.stream.total_out())
     }
 }
 
-/// Checks that a body is one sound gzip member; the bytes themselves go on unchanged.
-#[derive(Debug, Default)]
-pub struct TestGunzip {
+/// Checks that a body is one sound gzip member; the bytes that a step takes in go on unchanged.
+#[derive(Debug)]
+pub(crate) struct TestGunzip {
     gunzip: Gunzip,
-    plain: Vec<u8>,
+    plain: Staging,
 }
 
 impl TestGunzip {
     /// A fresh check.
-    #[must_use]
-    pub fn new() -> Self {
-        TestGunzip::default()
+    pub(crate) fn new() -> Self {
+        TestGunzip { gunzip: Gunzip::new(), plain: Staging::for_output(Some(CHECKED_AT_ONCE_BYTES)) }
     }
 
-    /// Takes gzipped bytes in and appends the same bytes to `out`, unless they are found to be bad.
+    /// Takes gzipped bytes in, or learns that there are no more (`None`).
     ///
     /// # Errors
-    /// [`GzipError::Damaged`], [`GzipError::JunkAfterEnd`].
-    pub fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), GzipError> {
-        let mut rest = input;
-        loop {
-            self.plain.clear();
-            let used = self.gunzip.push_bounded(rest, &mut self.plain, OUTPUT_STEP_BYTES)?;
-            rest = &rest[used..];
-            if rest.is_empty() && self.plain.len() < OUTPUT_STEP_BYTES {
-                break;
-            }
-        }
-        out.extend_from_slice(input);
-        Ok(())
-    }
-
-    /// The input is complete.
-    ///
-    /// # Errors
-    /// [`GzipError::TestTruncated`].
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<GzipTotals, GzipError> {
-        self.gunzip.finish(out).map_err(|_| GzipError::TestTruncated)
+    /// [`GzipError::Damaged`], [`GzipError::JunkAfterEnd`], [`GzipError::TestTruncated`].
+    pub(crate) fn step(&mut self, input: Option<&[u8]>) -> Result<Progress, GzipError> {
+        self.plain.clear();
+        self.gunzip.step(input, &mut self.plain).map_err(|error| match error {
+            GzipError::Truncated => GzipError::TestTruncated,
+            other => other,
+        })
     }
 
     /// What went in, and what it would unpack to, so far.
-    #[must_use]
-    pub fn totals(&self) -> GzipTotals {
+    pub(crate) fn totals(&self) -> GzipTotals {
         self.gunzip.totals()
     }
 }
 
 fn totals(input_bytes: u64, output_bytes: u64) -> GzipTotals {
     GzipTotals { input_bytes, output_bytes, ..GzipTotals::default() }
-}
-
-/// The library writes into what room there is, and no further.
-fn make_room(out: &mut Vec<u8>) {
-    if out.capacity() - out.len() < OUTPUT_STEP_BYTES / 4 {
-        out.reserve(OUTPUT_STEP_BYTES);
-    }
 }

@@ -16,12 +16,17 @@ impl RangeCut {
 
     /// The part of the next `input` of the stream that lies in the range.
     pub fn cut<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
-        let before = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
+        let (from, to) = self.part(input.len());
+        &input[from..to]
+    }
+
+    /// Where that part begins and ends, of an input of that length.
+    pub(crate) fn part(&mut self, input_bytes: usize) -> (usize, usize) {
+        let before = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input_bytes);
         self.skip -= before as u64;
-        let rest = &input[before..];
-        let len = usize::try_from(self.take).unwrap_or(usize::MAX).min(rest.len());
+        let len = usize::try_from(self.take).unwrap_or(usize::MAX).min(input_bytes - before);
         self.take -= len as u64;
-        &rest[..len]
+        (before, before + len)
     }
 
     /// Bytes of the range that have not passed yet: when the stream has ended and this is not 0, it was too short.

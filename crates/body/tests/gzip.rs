@@ -1,41 +1,48 @@
 //! Gzip there and back, in any pieces, and what becomes of bad streams.
 
-use body::{Gunzip, Gzip, GzipError, TestGunzip};
+use body::{Chain, Filter, Flow, GzipError, GzipTotals, RangeCut};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
+use surface::limits::{FILTER_STEP_BYTES_MAX, FILTERS_MAX, GUNZIP_STATE_BYTES};
+
+/// Pulls a body that comes in pieces through a filter.
+fn pull(body: &[u8], mut piece: impl FnMut() -> usize, filter: Filter) -> Result<(Vec<u8>, GzipTotals), GzipError> {
+    let mut chain = Chain::default();
+    assert!(chain.push(filter));
+    let mut out = Vec::new();
+    let mut rest = body;
+    while !chain.has_ended() {
+        let (mut head, tail) = rest.split_at(rest.len().min(piece()));
+        rest = tail;
+        let is_over = head.is_empty();
+        loop {
+            let step = chain.step((!is_over).then_some(head))?;
+            out.extend_from_slice(step.bytes);
+            head = &head[step.taken..];
+            if step.flow != Flow::More {
+                break;
+            }
+        }
+        assert!(head.is_empty());
+    }
+    let (passed, totals) = chain.passed(0);
+    assert_eq!((passed.bytes_in, passed.bytes_out), (body.len() as u64, out.len() as u64));
+    Ok((out, totals.unwrap()))
+}
 
 fn zip(plain: &[u8], level: u32) -> Vec<u8> {
-    let mut gzip = Gzip::new(level);
-    let mut out = Vec::new();
-    gzip.push(plain, &mut out).unwrap();
-    let totals = gzip.finish(&mut out).unwrap();
+    let (out, totals) = pull(plain, || usize::MAX, Filter::gzip(level)).unwrap();
     assert_eq!((totals.input_bytes, totals.output_bytes), (plain.len() as u64, out.len() as u64));
     out
 }
 
-fn unzip(zipped: &[u8], mut piece: impl FnMut() -> usize) -> Result<Vec<u8>, GzipError> {
-    let mut gunzip = Gunzip::new();
-    let mut out = Vec::new();
-    let mut rest = zipped;
-    while !rest.is_empty() {
-        let (head, tail) = rest.split_at(rest.len().min(piece()));
-        gunzip.push(head, &mut out)?;
-        rest = tail;
-    }
-    let totals = gunzip.finish(&mut out)?;
+fn unzip(zipped: &[u8], piece: impl FnMut() -> usize) -> Result<Vec<u8>, GzipError> {
+    let (out, totals) = pull(zipped, piece, Filter::gunzip(None))?;
     assert_eq!((totals.input_bytes, totals.output_bytes), (zipped.len() as u64, out.len() as u64));
     Ok(out)
 }
 
-fn check(zipped: &[u8], mut piece: impl FnMut() -> usize) -> Result<u64, GzipError> {
-    let mut test = TestGunzip::new();
-    let mut out = Vec::new();
-    let mut rest = zipped;
-    while !rest.is_empty() {
-        let (head, tail) = rest.split_at(rest.len().min(piece()));
-        test.push(head, &mut out)?;
-        rest = tail;
-    }
-    let totals = test.finish(&mut out)?;
+fn check(zipped: &[u8], piece: impl FnMut() -> usize) -> Result<u64, GzipError> {
+    let (out, totals) = pull(zipped, piece, Filter::test_gunzip())?;
     assert_eq!(out, zipped, "the bytes go on unchanged");
     Ok(totals.output_bytes)
 }
@@ -57,18 +64,7 @@ fn what_was_zipped_in_any_pieces_unzips_in_any_pieces() {
     for len in [0, 1, 100, 4096, 16_384, 16_385, 100_000, 300_000] {
         let plain = sample(&mut random, len);
         for level in [0, 1, 6, 9] {
-            let mut gzip = Gzip::new(level);
-            let mut zipped = Vec::new();
-            let mut rest = &plain[..];
-            while !rest.is_empty() {
-                let (head, tail) = rest.split_at(rest.len().min(random.gen_range(1..20_000)));
-                gzip.push(head, &mut zipped).unwrap();
-                if random.gen_bool(0.2) {
-                    gzip.flush(&mut zipped).unwrap();
-                }
-                rest = tail;
-            }
-            gzip.finish(&mut zipped).unwrap();
+            let (zipped, _) = pull(&plain, || random.gen_range(1..20_000), Filter::gzip(level)).unwrap();
             assert_eq!(zipped[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, zipped[8], 3]);
             assert!(unzip(&zipped, || random.gen_range(1..5000)).unwrap() == plain, "{len} at level {level}");
             assert_eq!(check(&zipped, || random.gen_range(1..5000)), Ok(len as u64));
@@ -76,40 +72,58 @@ fn what_was_zipped_in_any_pieces_unzips_in_any_pieces() {
     }
 }
 
+/// 5 MB of zeros in 5 KB.
+fn bomb() -> Vec<u8> {
+    let zipped = zip(&vec![0; 5_000_000], 9);
+    assert!(zipped.len() < 10_000);
+    zipped
+}
+
 #[test]
-fn flushed_bytes_can_be_read_at_once() {
-    let mut gzip = Gzip::new(6);
-    let mut gunzip = Gunzip::new();
-    let mut plain = Vec::new();
-    for part in [&b"one "[..], b"two "] {
-        let mut zipped = Vec::new();
-        gzip.push(part, &mut zipped).unwrap();
-        gzip.flush(&mut zipped).unwrap();
-        gunzip.push(&zipped, &mut plain).unwrap();
-        assert!(plain.ends_with(part));
+fn a_step_yields_no_more_than_its_bound_whatever_goes_in() {
+    let zipped = bomb();
+    for filters in [
+        vec![Filter::gunzip(None)],
+        vec![Filter::test_gunzip()],
+        vec![Filter::gunzip(None), Filter::range(RangeCut::new(4_000_000, 4_999_999))],
+        vec![Filter::test_gunzip(), Filter::gunzip(None), Filter::gzip(0)],
+        vec![Filter::gunzip(None), Filter::gzip(9), Filter::gunzip(None)],
+    ] {
+        let mut chain = Chain::default();
+        assert!(filters.into_iter().all(|filter| chain.push(filter)));
+        let (mut input, mut total, mut steps) = (&zipped[..], 0, 0);
+        while !chain.has_ended() {
+            let step = chain.step((!input.is_empty()).then_some(input)).unwrap();
+            assert!(step.bytes.len() <= FILTER_STEP_BYTES_MAX);
+            total += step.bytes.len();
+            steps += 1;
+            input = &input[step.taken..];
+        }
+        let zipped = zipped.len();
+        assert!(total == zipped || total == 1_000_000 || total >= 5_000_000, "{total}");
+        assert!(total == zipped || steps >= 5_000_000 / FILTER_STEP_BYTES_MAX, "{steps} steps");
+        assert_eq!(chain.missing_bytes(), 0);
     }
 }
 
 #[test]
-fn output_stops_near_the_bound_and_goes_on_where_it_stopped() {
-    let plain = vec![7; 5_000_000];
-    let zipped = zip(&plain, 9);
-    assert!(zipped.len() < 10_000);
-    let mut gunzip = Gunzip::new();
-    let mut out = Vec::new();
-    let mut used = 0;
-    let mut total = 0;
-    loop {
-        used += gunzip.push_bounded(&zipped[used..], &mut out, 50_000).unwrap();
-        assert!(out.len() < 200_000, "{}", out.len());
-        if out.is_empty() {
-            break;
-        }
-        total += out.len();
-        out.clear();
+fn a_check_takes_no_more_in_than_it_has_looked_at() {
+    let zipped = bomb();
+    let mut chain = Chain::default();
+    assert!(chain.push(Filter::test_gunzip()));
+    let first = chain.step(Some(&zipped)).unwrap();
+    assert!(first.taken < 1000 && first.flow == Flow::More, "{first:?}");
+}
+
+#[test]
+fn a_chain_has_a_named_number_of_filters_at_most() {
+    let mut chain = Chain::default();
+    for _ in 0..FILTERS_MAX {
+        assert!(chain.push(Filter::gunzip(None)));
     }
-    assert_eq!((used, total), (zipped.len(), plain.len()));
-    gunzip.finish(&mut out).unwrap();
+    assert!(!chain.push(Filter::gunzip(None)));
+    assert_eq!(chain.len(), FILTERS_MAX);
+    assert_eq!(chain.memory_bytes(), FILTERS_MAX * (FILTER_STEP_BYTES_MAX + GUNZIP_STATE_BYTES));
 }
 
 #[test]

@@ -18,4 +18,5 @@ pub mod request_body;
 pub mod session;
 pub mod storages;
 pub mod tally;
+mod turns;
 pub(crate) mod vcl_context;

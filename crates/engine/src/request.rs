@@ -37,6 +37,7 @@ mod body;
 mod filters;
 mod host;
 mod pool;
+mod source;
 mod task;
 mod vcl;
 mod vmod_context;

@@ -3,6 +3,7 @@
 mod support;
 
 mod bodies;
+mod bounds;
 mod collections;
 mod delivery;
 mod fetches;

@@ -30,6 +30,22 @@ pub const CLI_HISTORY_LINES_MAX: usize = 1000;
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
+/// Most bytes that one step of a body filter takes in or puts out, whatever went in: two windows of gzip.
+pub const FILTER_STEP_BYTES_MAX: usize = 64 << 10;
+/// Fewest bytes that a body filter has room for, however short its output is said to be.
+pub const FILTER_STEP_BYTES_MIN: usize = 4 << 10;
+/// Most steps of body filters that one body makes before others of its event loop have their turn.
+pub const FILTER_STEPS_AT_ONCE_MAX: usize = 16;
+/// Most filters of one body.
+pub const FILTERS_MAX: usize = 8;
+/// Memory of one decompressor beside its output, in bytes: its window and its tables.
+pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
+/// Memory of one compressor beside its output, in bytes.
+pub const GZIP_STATE_BYTES: usize = 384 << 10;
+
+const _: () = assert!(FILTER_STEP_BYTES_MAX <= PASS_IN_FLIGHT_BYTES_MAX, "what a filter puts out fits on its way");
+const _: () = assert!(FILTER_STEP_BYTES_MAX >= 32 << 10, "a step is no smaller than the window of gzip");
+const _: () = assert!(FILTER_STEP_BYTES_MIN <= FILTER_STEP_BYTES_MAX);
 /// Most storages (`-s`) besides Transient.
 pub const STORAGES_MAX: usize = 64;
 /// Longest chunk-size line with its extensions, in bytes.

@@ -8,6 +8,8 @@ use super::connection::{ReceiveError, limit, reason};
 use super::filters::{FilterError, Filters};
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
+use crate::turns::Turns;
+use body::Flow;
 use http1::{BodyDecoder, BodyError, BodyLength};
 use std::sync::Arc;
 use store::{AppendError, Object, ObjectFlags};
@@ -173,7 +175,6 @@ impl Fetch {
         let between = limit(self.between_bytes_limit());
         let most = self.fragment_bytes();
         let mut decoder = BodyDecoder::new(self.length);
-        let mut filtered = Vec::new();
         let mut connection = self.connection.take().ok_or(BodyFailure::Framing(None, BodyError::LengthShort))?;
         let result = loop {
             if decoder.is_done() {
@@ -207,27 +208,41 @@ impl Fetch {
             let data = &connection.received()[step.skip..step.skip + step.data];
             self.count_response_body(data.len() as u64);
             let stored = if filters.is_empty() {
-                self.store(object, data).await
+                self.store(object, data).await.map_err(BodyFailure::from)
+            } else if data.is_empty() {
+                Ok(())
             } else {
-                filtered.clear();
-                match filters.push(data, &mut filtered) {
-                    Ok(()) => self.store(object, &filtered).await,
-                    Err(error) => break Err(BodyFailure::Filter(error)),
-                }
+                self.store_filtered(object, Some(data), filters).await
             };
-            if let Err(error) = stored {
-                break Err(error.into());
+            if let Err(failure) = stored {
+                break Err(failure);
             }
             connection.consume(step.skip + step.data);
         };
         self.connection = Some(connection);
         result?;
-        if !filters.is_empty() {
-            filtered.clear();
-            filters.finish(&mut filtered).map_err(BodyFailure::Filter)?;
-            self.store(object, &filtered).await?;
+        if filters.is_empty() { Ok(()) } else { self.store_filtered(object, None, filters).await }
+    }
+
+    /// Adds what comes of some of the body, or of its end (`None`): step by step, each waiting for room.
+    async fn store_filtered(
+        &mut self,
+        object: &Object,
+        input: Option<&[u8]>,
+        filters: &mut Filters,
+    ) -> Result<(), BodyFailure> {
+        let mut turns = Turns::default();
+        let mut rest = input;
+        loop {
+            let step = filters.step(rest).map_err(BodyFailure::Filter)?;
+            self.store(object, step.bytes).await?;
+            if step.flow != Flow::More {
+                return Ok(());
+            }
+            let taken = step.taken;
+            rest = rest.map(|rest| &rest[taken..]);
+            turns.take().await;
         }
-        Ok(())
     }
 
     /// Adds body bytes to the object, waiting for room.

@@ -5,12 +5,13 @@
 //! body that is not gzip) leaves no trace. Compat: names, header changes and `Gzip` records of Varnish 7.1.1.
 
 use crate::logged::{self, BERESP, MessageTags};
-use body::{Gunzip, Gzip, GzipError, GzipTotals, TestGunzip};
+use body::{Chain, Filter, GzipError, Step};
 use message::Message;
 use shm::counters::MainCounters;
 use shm::log::LogBuffer;
 use store::ObjectFlags;
 use surface::counter::Main;
+use surface::limits::FILTERS_MAX;
 use surface::tag::Tag;
 
 /// Every name that a list may hold.
@@ -32,41 +33,26 @@ impl FilterError {
     }
 }
 
+/// What a filter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    Gzip(Gzip),
-    Gunzip(Gunzip),
-    TestGunzip(TestGunzip),
-}
-
-struct Stage {
-    kind: Kind,
-    /// What it makes of what it gets; reused.
-    out: Vec<u8>,
-    /// Pieces taken in.
-    pieces: u64,
-    /// Bytes put out.
-    bytes: u64,
-}
-
-impl Stage {
-    fn totals(&self) -> GzipTotals {
-        match &self.kind {
-            Kind::Gzip(gzip) => gzip.totals(),
-            Kind::Gunzip(gunzip) => gunzip.totals(),
-            Kind::TestGunzip(test) => test.totals(),
-        }
-    }
+    Gzip,
+    Gunzip,
+    TestGunzip,
 }
 
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == b' ').filter(|name| !name.is_empty())
 }
 
-/// Whether a list has known filters only.
+/// Whether a list has known filters only, and not too many.
 ///
 /// # Errors
 /// The text for the log, with the first name that is not known.
 pub(crate) fn check(list: &[u8]) -> Result<(), String> {
+    if names(list).count() > FILTERS_MAX {
+        return Err(format!("More than {FILTERS_MAX} filters"));
+    }
     match names(list).find(|name| !KNOWN.contains(name)) {
         Some(unknown) => Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
         None => Ok(()),
@@ -74,15 +60,17 @@ pub(crate) fn check(list: &[u8]) -> Result<(), String> {
 }
 
 /// The filters of one body.
+#[derive(Default)]
 pub(crate) struct Filters {
-    stages: Vec<Stage>,
+    chain: Chain,
+    kinds: Vec<Kind>,
 }
 
 impl Filters {
     /// Opens the filters of a list of names separated by blanks.
     ///
     /// # Errors
-    /// The text for the log: a name is not known.
+    /// The text for the log: a name is not known, or there are too many.
     pub(crate) fn open(
         list: &[u8],
         level: u32,
@@ -92,7 +80,7 @@ impl Filters {
         counters: &MainCounters,
     ) -> Result<Filters, String> {
         check(list)?;
-        let mut filters = Filters { stages: Vec::new() };
+        let mut filters = Filters::default();
         let is_response = tags == BERESP;
         if message.status() == 206 {
             // A part of a gzip stream can be neither tested nor unpacked, and a part of a page not be packed.
@@ -100,7 +88,7 @@ impl Filters {
         }
         for name in names(list) {
             let is_gzipped = message.get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
-            let kind = match name {
+            let (kind, filter) = match name {
                 b"gzip" if !message.has("Content-Encoding") => {
                     counters.add(Main::NGzip, 1);
                     logged::unset(log, tags, message, "Content-Length");
@@ -111,7 +99,7 @@ impl Filters {
                     if is_response {
                         vary_on_encoding(log, message);
                     }
-                    Kind::Gzip(Gzip::new(level))
+                    (Kind::Gzip, Filter::gzip(level))
                 }
                 b"gunzip" if is_gzipped => {
                     counters.add(Main::NGunzip, 1);
@@ -120,14 +108,14 @@ impl Filters {
                     if is_response {
                         weaken_etag(log, message);
                     }
-                    Kind::Gunzip(Gunzip::new())
+                    (Kind::Gunzip, Filter::gunzip(None))
                 }
                 b"testgunzip" if is_gzipped => {
                     counters.add(Main::NTestGunzip, 1);
                     if is_response {
                         vary_on_encoding(log, message);
                     }
-                    Kind::TestGunzip(TestGunzip::new())
+                    (Kind::TestGunzip, Filter::test_gunzip())
                 }
                 b"esi" | b"esi_gzip" => {
                     log.record(Tag::Error, b"ESI is not part of this build: body passed unparsed");
@@ -136,77 +124,62 @@ impl Filters {
                 // Nothing to do for this response.
                 _ => continue,
             };
-            filters.stages.push(Stage { kind, out: Vec::new(), pieces: 0, bytes: 0 });
+            if !filters.chain.push(filter) {
+                return Err(format!("More than {FILTERS_MAX} filters"));
+            }
+            filters.kinds.push(kind);
         }
         Ok(filters)
     }
 
     /// Whether bodies pass through untouched and unlooked at.
     pub(crate) fn is_empty(&self) -> bool {
-        self.stages.is_empty()
+        self.kinds.is_empty()
     }
 
     /// Whether the body may come out longer or shorter than it went in.
     pub(crate) fn change_length(&self) -> bool {
-        self.stages.iter().any(|stage| !matches!(stage.kind, Kind::TestGunzip(_)))
+        self.kinds.iter().any(|kind| *kind != Kind::TestGunzip)
     }
 
     /// What the object is because of them.
     pub(crate) fn object_flags(&self) -> ObjectFlags {
         let mut flags = ObjectFlags::NONE;
-        for stage in &self.stages {
-            match stage.kind {
-                Kind::Gzip(_) => flags |= ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
-                Kind::Gunzip(_) => {
+        for kind in &self.kinds {
+            match kind {
+                Kind::Gzip => flags |= ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
+                Kind::Gunzip => {
                     flags = ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP;
                 }
-                Kind::TestGunzip(_) => flags |= ObjectFlags::GZIPPED,
+                Kind::TestGunzip => flags |= ObjectFlags::GZIPPED,
             }
         }
         flags
     }
 
-    /// Takes body bytes in, appends what comes out at the end to `out`.
-    ///
-    /// # Errors
-    /// When a filter refuses them.
-    pub(crate) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
-        push_through(&mut self.stages, input, out)
+    /// Whether nothing more will come out.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.chain.has_ended()
     }
 
-    /// The body is complete: appends the rest to `out`.
+    /// One step on some of the body, or, with `None`, behind its end. What comes out has to be got rid of before the next one.
     ///
     /// # Errors
-    /// When a filter misses something.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
-        for index in 0..self.stages.len() {
-            let (stage, later) = match &mut self.stages[index..] {
-                [stage, later @ ..] => (stage, later),
-                [] => break,
-            };
-            stage.out.clear();
-            match &mut stage.kind {
-                Kind::Gzip(gzip) => gzip.finish(&mut stage.out),
-                Kind::Gunzip(gunzip) => gunzip.finish(&mut stage.out),
-                Kind::TestGunzip(test) => test.finish(&mut stage.out),
-            }
-            .map_err(FilterError)?;
-            stage.bytes += stage.out.len() as u64;
-            let rest = std::mem::take(&mut stage.out);
-            push_through(later, &rest, out)?;
-        }
-        Ok(())
+    /// When a filter refuses what it gets, or misses something.
+    pub(crate) fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
+        self.chain.step(input).map_err(FilterError)
     }
 
     /// Writes what each filter has done, the one next to the store first: `Gzip` and `VfpAcct`.
     pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
-        for stage in self.stages.iter().rev() {
-            let (letter, name) = match stage.kind {
-                Kind::Gzip(_) => ('G', "gzip"),
-                Kind::Gunzip(_) => ('U', "gunzip"),
-                Kind::TestGunzip(_) => ('u', "testgunzip"),
+        for (index, kind) in self.kinds.iter().enumerate().rev() {
+            let (letter, name) = match kind {
+                Kind::Gzip => ('G', "gzip"),
+                Kind::Gunzip => ('U', "gunzip"),
+                Kind::TestGunzip => ('u', "testgunzip"),
             };
-            let totals = stage.totals();
+            let (passed, totals) = self.chain.passed(index);
+            let totals = totals.unwrap_or_default();
             log.record_fmt(
                 Tag::Gzip,
                 format_args!(
@@ -214,32 +187,9 @@ impl Filters {
                     totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
                 ),
             );
-            log.record_fmt(Tag::VfpAcct, format_args!("{name} {} {}", stage.pieces, stage.bytes));
+            log.record_fmt(Tag::VfpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_out));
         }
     }
-}
-
-fn push_through(stages: &mut [Stage], input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
-    let Some((stage, later)) = stages.split_first_mut() else {
-        out.extend_from_slice(input);
-        return Ok(());
-    };
-    if input.is_empty() {
-        return Ok(());
-    }
-    stage.out.clear();
-    match &mut stage.kind {
-        Kind::Gzip(gzip) => gzip.push(input, &mut stage.out),
-        Kind::Gunzip(gunzip) => gunzip.push(input, &mut stage.out),
-        Kind::TestGunzip(test) => test.push(input, &mut stage.out),
-    }
-    .map_err(FilterError)?;
-    stage.pieces += 1;
-    stage.bytes += stage.out.len() as u64;
-    let made = std::mem::take(&mut stage.out);
-    let result = push_through(later, &made, out);
-    stage.out = made;
-    result
 }
 
 /// Makes a strong ETag weak, with records.
@@ -292,10 +242,17 @@ mod tests {
         assert!(!beresp.has("Content-Length"));
         let text: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_le_bytes()).collect();
         let mut out = Vec::new();
-        for piece in text.chunks(777) {
-            filters.push(piece, &mut out).unwrap_or_else(|error| panic!("{error:?}"));
+        for mut piece in text.chunks(777).map(Some).chain([None]) {
+            loop {
+                let step = filters.step(piece).unwrap_or_else(|error| panic!("{error:?}"));
+                out.extend_from_slice(step.bytes);
+                piece = piece.map(|piece| &piece[step.taken..]);
+                if step.flow != body::Flow::More {
+                    break;
+                }
+            }
         }
-        filters.finish(&mut out).unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(filters.has_ended());
         assert!(out == text, "{} bytes came out of {}", out.len(), text.len());
     }
 
@@ -315,6 +272,12 @@ mod tests {
         assert_eq!(filters.object_flags(), ObjectFlags::GZIPPED);
         assert!(!filters.change_length());
         assert_eq!(beresp.get("Vary"), Some(&b"Accept-Encoding"[..]));
+    }
+
+    #[test]
+    fn a_list_of_filters_has_an_end() {
+        let text = opened(&"gzip gunzip ".repeat(5), None).0.err();
+        assert_eq!(text.as_deref(), Some("More than 8 filters"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Fetch {
         self.body.length().filter(|_| !changes)
     }
 
-    /// Takes the filters of a body that is held whole; `None` when it goes out as it is. The next time they are set up anew.
+    /// Takes the filters for a body that goes out now; `None` when it goes as it is. The next time they are set up anew.
     pub(super) fn take_stages(&mut self) -> Option<Filters> {
         self.body_stages.take_if(|stages| !stages.is_empty())
     }

@@ -6,12 +6,14 @@
 //! announced length, or chunked. Next file: `response.rs`.
 
 use super::connection::{OriginConnection, limit, reason};
-use super::filters::{FilterError, Filters};
+use super::filters::Filters;
 use super::{Fetch, Step};
 use crate::logged::{self, BEREQ};
 use crate::request_body::RequestBody;
+use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
+use body::Flow;
 use http1::LAST_CHUNK;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -185,7 +187,9 @@ impl Fetch {
             && let Some(mut stages) = self.take_stages()
         {
             self.send_bytes(&out, stall).await?;
-            return self.send_filtered(bytes, &mut stages, &mut out, stall).await;
+            self.send_filtered(Some(bytes), &mut stages, true, &mut out, stall).await?;
+            self.send_filtered(None, &mut stages, true, &mut out, stall).await?;
+            return self.send_last_chunk(stall).await;
         }
         if let Some(bytes) = cached {
             if bytes.len() <= JOINED_BODY_BYTES_MAX {
@@ -215,8 +219,7 @@ impl Fetch {
     ) -> Result<(), SendError> {
         let is_announced = self.body.length().is_some();
         let mut remaining = self.body.length().unwrap_or(u64::MAX);
-        let mut filtered = Vec::new();
-        let refused = |error: FilterError| SendError::Client(error.text().to_owned());
+        let mut stages = self.take_stages();
         self.is_body_begun = true;
         while let Some(piece) = self.body.next().await {
             let piece = piece.map_err(|error| SendError::Client(error.0))?;
@@ -226,51 +229,47 @@ impl Fetch {
             remaining = remaining
                 .checked_sub(piece.len() as u64)
                 .ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
-            match self.body_stages.as_mut().filter(|stages| !stages.is_empty()) {
+            match &mut stages {
                 None => self.send_piece(&piece, is_chunked, out, stall).await?,
-                Some(stages) => {
-                    filtered.clear();
-                    stages.push(&piece, &mut filtered).map_err(refused)?;
-                    self.send_piece(&filtered, is_chunked, out, stall).await?;
-                }
+                Some(stages) => self.send_filtered(Some(&piece), stages, is_chunked, out, stall).await?,
             }
         }
-        if let Some(stages) = self.body_stages.as_mut().filter(|stages| !stages.is_empty()) {
-            filtered.clear();
-            stages.finish(&mut filtered).map_err(refused)?;
-            self.send_piece(&filtered, is_chunked, out, stall).await?;
+        if let Some(stages) = &mut stages {
+            self.send_filtered(None, stages, is_chunked, out, stall).await?;
         }
         if is_announced && remaining > 0 {
             return Err(SendError::Client("less than announced".to_owned()));
         }
-        if is_chunked {
-            self.send_bytes(LAST_CHUNK, stall).await?;
-            self.count_request_body(LAST_CHUNK.len() as u64);
-        }
-        Ok(())
+        if is_chunked { self.send_last_chunk(stall).await } else { Ok(()) }
     }
 
-    /// Sends a body that is held whole through filters, chunked.
-    async fn send_filtered(
-        &mut self,
-        bytes: &[u8],
-        stages: &mut Filters,
-        out: &mut Vec<u8>,
-        stall: std::time::Duration,
-    ) -> Result<(), SendError> {
-        let refused = |error: FilterError| SendError::Client(error.text().to_owned());
-        let mut filtered = Vec::new();
-        for piece in bytes.chunks(JOINED_BODY_BYTES_MAX) {
-            filtered.clear();
-            stages.push(piece, &mut filtered).map_err(refused)?;
-            self.send_piece(&filtered, true, out, stall).await?;
-        }
-        filtered.clear();
-        stages.finish(&mut filtered).map_err(refused)?;
-        self.send_piece(&filtered, true, out, stall).await?;
+    async fn send_last_chunk(&mut self, stall: std::time::Duration) -> Result<(), SendError> {
         self.send_bytes(LAST_CHUNK, stall).await?;
         self.count_request_body(LAST_CHUNK.len() as u64);
         Ok(())
+    }
+
+    /// Sends what comes of some of the body, or of its end (`None`), through filters: step by step.
+    async fn send_filtered(
+        &mut self,
+        input: Option<&[u8]>,
+        stages: &mut Filters,
+        is_chunked: bool,
+        out: &mut Vec<u8>,
+        stall: std::time::Duration,
+    ) -> Result<(), SendError> {
+        let mut turns = Turns::default();
+        let mut rest = input;
+        loop {
+            let step = stages.step(rest).map_err(|error| SendError::Client(error.text().to_owned()))?;
+            self.send_piece(step.bytes, is_chunked, out, stall).await?;
+            if step.flow != Flow::More {
+                return Ok(());
+            }
+            let taken = step.taken;
+            rest = rest.map(|rest| &rest[taken..]);
+            turns.take().await;
+        }
     }
 
     /// Sends some of the body; of nothing, nothing: an empty chunk would be the last.

@@ -5,6 +5,8 @@ use crate::fetch::filters::{FilterError, Filters};
 use crate::logged::{self, REQ};
 use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::session::duration;
+use crate::turns::Turns;
+use body::Flow;
 use http1::{BodyDecoder, BodyError, BodyLength};
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
@@ -67,6 +69,23 @@ impl ReadFailure {
     }
 }
 
+/// How far a body has come on its way through its filters.
+struct ReadSoFar {
+    /// What was read last.
+    piece: Vec<u8>,
+    /// How much of it went into the filters.
+    used: usize,
+    flow: Flow,
+    /// The end was read.
+    is_over: bool,
+}
+
+impl Default for ReadSoFar {
+    fn default() -> Self {
+        ReadSoFar { piece: Vec::new(), used: 0, flow: Flow::Hungry, is_over: false }
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// The body as a fetch takes it. One that is still in the connection is fed to it by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
@@ -120,46 +139,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty())
     }
 
-    /// What becomes of a piece of the body in the filters; `None` is the end.
-    fn filter(&mut self, piece: Option<Vec<u8>>) -> Result<Vec<u8>, ReadFailure> {
-        let Some(stages) = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty()) else {
-            return Ok(piece.unwrap_or_default());
-        };
-        let mut out = Vec::new();
-        match piece {
-            Some(piece) => stages.push(&piece, &mut out),
-            None => stages.finish(&mut out),
+    /// The next piece of the body as its filters make it; `None` at its end. `read` is where it has come to.
+    async fn next_piece(&mut self, read: &mut ReadSoFar) -> Result<Option<Vec<u8>>, ReadFailure> {
+        let mut turns = Turns::default();
+        loop {
+            if read.flow != Flow::More && read.used == read.piece.len() && !read.is_over {
+                let piece = self.read_piece().await?;
+                read.is_over = piece.is_none();
+                (read.piece, read.used) = (piece.unwrap_or_default(), 0);
+            }
+            let stages = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty());
+            let Some(stages) = stages else {
+                return Ok((!read.is_over).then(|| std::mem::take(&mut read.piece)));
+            };
+            if stages.has_ended() {
+                return Ok(None);
+            }
+            let step = stages.step((!read.is_over).then(|| &read.piece[read.used..])).map_err(ReadFailure::Filter)?;
+            read.used += step.taken;
+            read.flow = step.flow;
+            if !step.bytes.is_empty() {
+                return Ok(Some(step.bytes.to_vec()));
+            }
+            turns.take().await;
         }
-        .map_err(ReadFailure::Filter)?;
-        Ok(out)
     }
 
     /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
     pub(super) async fn feed_fetch(&mut self) {
         let Some(feed) = self.request.task.found.feed.take() else { return };
+        let mut read = ReadSoFar::default();
         let mut has_begun = false;
         while feed.wanted().await {
             if !std::mem::replace(&mut has_begun, true) {
                 self.begin_body().await;
             }
-            let filtered = match self.read_piece().await {
-                Ok(piece) => {
-                    let is_last = piece.is_none();
-                    self.filter(piece).map(|piece| (piece, is_last))
-                }
-                Err(failure) => Err(failure),
-            };
-            match filtered {
-                Ok((piece, is_last)) => {
-                    // Nothing to hand over, and the fetch still wants some.
-                    if !piece.is_empty() {
-                        feed.push(piece);
-                    }
-                    if is_last {
-                        self.body_is_read(ClientBody::Taken);
-                        feed.finish();
-                        return;
-                    }
+            match self.next_piece(&mut read).await {
+                Ok(Some(piece)) => feed.push(piece),
+                Ok(None) => {
+                    self.body_is_read(ClientBody::Taken);
+                    feed.finish();
+                    return;
                 }
                 Err(failure) => {
                     self.body_failed(failure);
@@ -209,24 +229,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let room = storages.store(storage).reserve(0, storage == storages.transient());
         self.begin_body().await;
         let Ok(mut room) = room else { return self.cannot_cache("Could not get storage") };
-        let is_filtered = self.open_filters().is_some();
+        self.open_filters();
+        let mut read = ReadSoFar::default();
         let mut held = Vec::new();
         loop {
-            let piece = match self.read_data().await {
-                Ok(Some(count)) if !is_filtered && (held.len() + count) as u64 > limit => {
-                    return self.cannot_cache("Request body too big to cache");
-                }
-                Ok(Some(count)) => {
-                    let piece = self.request.unread()[..count].to_vec();
-                    self.request.consume(count);
-                    Ok(Some(piece))
-                }
-                Ok(None) => Ok(None),
-                Err(failure) => Err(failure),
-            };
-            let is_last = matches!(piece, Ok(None));
-            match piece.and_then(|piece| self.filter(piece)) {
-                Ok(piece) => {
+            match self.next_piece(&mut read).await {
+                Ok(Some(piece)) => {
                     if (held.len() + piece.len()) as u64 > limit {
                         return self.cannot_cache("Request body too big to cache");
                     }
@@ -234,9 +242,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                         return self.cannot_cache("Could not get storage");
                     }
                     held.extend_from_slice(&piece);
-                    if !is_last {
-                        continue;
-                    }
+                }
+                Ok(None) => {
+                    // The room that is counted is the room that is taken.
+                    held.shrink_to_fit();
                     self.announce_held(held.len());
                     self.body_is_read(ClientBody::Cached(HeldBody::new(held, room)));
                     return true;

@@ -1,16 +1,18 @@
 //! What happens to a body between the object and the client: gunzip, and cutting out a range.
 //!
 //! The list is `resp.filters`, or follows from object and request. Each filter changes the response's headers when it is set
-//! up, then the bytes as they pass. Without a filter bytes are never touched: the body is sent from where it is stored.
+//! up, then the bytes as they pass, step by step (`body::Chain`). Without a filter bytes are never touched: the body is sent
+//! from where it is stored. Next file: `source.rs`.
 
 use super::task::Task;
 use crate::logged::{self, RESP};
-use body::{Gunzip, GzipError, RangeCut};
+use body::{Chain, Filter, GzipError, RangeCut, Step};
 use semantics::date::DateForms;
 use semantics::range::{self, RangeResult};
 use semantics::{encoding, reason};
 use shm::log::LogBuffer;
 use store::{BodyState, ObjectFlags};
+use surface::limits::FILTERS_MAX;
 use surface::parameter::debug;
 use surface::tag::Tag;
 
@@ -18,24 +20,12 @@ use surface::tag::Tag;
 /// below 1,040.
 const TRAILER_TRUSTED_BYTES_MAX: u64 = 4 << 20;
 
-/// One filter, set up.
-enum Filter {
-    Gunzip(Box<Gunzip>),
-    Range(RangeCut),
-}
-
-/// The filters of a response, in the order in which bytes pass them.
+/// The filters of a response, in the order in which bytes pass them, and their names in the log.
 #[derive(Default)]
 pub(crate) struct Filters {
-    filters: Vec<Filter>,
-    /// For each of them: pieces and bytes that went in.
-    passed: Vec<(u64, u64)>,
-    spare: Vec<u8>,
+    chain: Chain,
+    names: Vec<&'static str>,
 }
-
-/// Why bytes could not be filtered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FilterError(GzipError);
 
 /// The list that applies when VCL has set none. Each name is preceded by a blank.
 pub(crate) fn default_list(task: &Task) -> Vec<u8> {
@@ -55,7 +45,7 @@ impl Filters {
     /// Sets up the filters of a list; `length` is that of the body as far as it is known and becomes that of what is sent.
     ///
     /// # Errors
-    /// The name of a filter that there is not.
+    /// The text for the log: there is no such filter, or there are too many.
     pub(crate) fn set_up(
         list: &[u8],
         task: &mut Task,
@@ -68,10 +58,10 @@ impl Filters {
                 b"gunzip" => {
                     *length = plain_length(task);
                     logged::unset(log, RESP, &mut task.response, "Content-Encoding");
-                    filters.filters.push(Filter::Gunzip(Box::new(Gunzip::new())));
+                    filters.push("gunzip", Filter::gunzip(*length))?;
                 }
-                b"range" => filters.set_up_range(task, log, length),
-                _ => return Err(String::from_utf8_lossy(name).into_owned()),
+                b"range" => filters.set_up_range(task, log, length)?,
+                _ => return Err(format!("Filter '...{}' not found", String::from_utf8_lossy(name))),
             }
             if task.settings.debug & debug::PROCESSORS != 0 {
                 log.record_parts(Tag::Debug, &[b"VDP_push(", name, b")"]);
@@ -80,140 +70,90 @@ impl Filters {
         Ok(filters)
     }
 
-    fn set_up_range(&mut self, task: &mut Task, log: &mut LogBuffer, length: &mut Option<u64>) {
-        if task.response.status() != 200 {
-            return;
+    fn push(&mut self, name: &'static str, filter: Filter) -> Result<(), String> {
+        if !self.chain.push(filter) {
+            return Err(format!("More than {FILTERS_MAX} filters"));
         }
-        let Some(wanted) = task.request.get("Range") else { return };
+        self.names.push(name);
+        Ok(())
+    }
+
+    fn set_up_range(&mut self, task: &mut Task, log: &mut LogBuffer, length: &mut Option<u64>) -> Result<(), String> {
+        if task.response.status() != 200 {
+            return Ok(());
+        }
+        let Some(wanted) = task.request.get("Range") else { return Ok(()) };
         let mut value = Vec::new();
         let dates = DateForms::of_features(task.settings.feature);
         let status = match range::resolve(wanted, task.request.get("If-Range"), &task.response, *length, dates) {
-            RangeResult::Whole => return,
+            RangeResult::Whole => return Ok(()),
             RangeResult::Part { first, last } => {
                 range::content_range(first, last, *length, &mut value);
                 *length = Some((last - first).saturating_add(1));
-                self.filters.push(Filter::Range(RangeCut::new(first, last)));
+                self.push("range", Filter::range(RangeCut::new(first, last)))?;
                 206
             }
             RangeResult::Unsatisfiable(why) => {
                 log.record_parts(Tag::Debug, &[b"RANGE_FAIL ", why.as_bytes()]);
                 range::content_range_unsatisfied(*length, &mut value);
                 *length = Some(0);
-                self.filters.push(Filter::Range(RangeCut::new(1, 0)));
+                self.push("range", Filter::range(RangeCut::new(1, 0)))?;
                 416
             }
         };
         logged::append(log, RESP, &mut task.response, "Content-Range", &[&value]);
         let phrase = reason::phrase(status).as_bytes();
         logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", status, phrase);
+        Ok(())
     }
 
     /// Whether bytes pass unchanged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.filters.is_empty()
+        self.chain.is_empty()
     }
 
     /// Whether nothing of what follows will pass.
-    pub(crate) fn is_done(&self) -> bool {
-        self.filters.iter().any(|filter| matches!(filter, Filter::Range(cut) if cut.is_done()))
+    pub(crate) fn has_ended(&self) -> bool {
+        self.chain.has_ended()
     }
 
     /// Bytes of a range that did not come.
     pub(crate) fn missing_bytes(&self) -> u64 {
-        self.filters
-            .iter()
-            .map(|filter| match filter {
-                Filter::Range(cut) => cut.remaining(),
-                Filter::Gunzip(_) => 0,
-            })
-            .sum()
+        self.chain.missing_bytes()
     }
 
-    /// Passes bytes through; what comes out is appended to `out`.
+    /// One step on what is left of the stored body, or, with `None`, behind its end. What comes out has to be sent before
+    /// the next one.
     ///
     /// # Errors
-    /// When the stored body is not what it was taken for.
-    pub(crate) fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), FilterError> {
-        self.passed.resize(self.filters.len(), (0, 0));
-        if let [(pieces, bytes), ..] = self.passed.as_mut_slice() {
-            *pieces += 1;
-            *bytes += input.len() as u64;
-        }
-        match self.filters.as_mut_slice() {
-            [Filter::Range(cut)] => out.extend_from_slice(cut.cut(input)),
-            [Filter::Gunzip(gunzip)] => gunzip.push(input, out).map_err(FilterError)?,
-            filters => {
-                let mut current = input.to_vec();
-                for (index, filter) in filters.iter_mut().enumerate() {
-                    if index > 0 && !current.is_empty() {
-                        let (pieces, bytes) = &mut self.passed[index];
-                        *pieces += 1;
-                        *bytes += current.len() as u64;
-                    }
-                    self.spare.clear();
-                    match filter {
-                        Filter::Range(cut) => self.spare.extend_from_slice(cut.cut(&current)),
-                        Filter::Gunzip(gunzip) => gunzip.push(&current, &mut self.spare).map_err(FilterError)?,
-                    }
-                    std::mem::swap(&mut current, &mut self.spare);
-                }
-                out.extend_from_slice(&current);
-            }
-        }
-        Ok(())
-    }
-
-    /// The stored body has ended: what comes out yet is appended to `out`.
-    ///
-    /// # Errors
-    /// When it ended too early.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FilterError> {
-        let mut current = Vec::new();
-        for filter in &mut self.filters {
-            match filter {
-                Filter::Gunzip(gunzip) => {
-                    gunzip.finish(&mut current).map_err(FilterError)?;
-                }
-                Filter::Range(cut) => current = cut.cut(&current).to_vec(),
-            }
-        }
-        out.extend_from_slice(&current);
-        Ok(())
+    /// When the stored body is not what it was taken for, or ended too early.
+    pub(crate) fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, GzipError> {
+        self.chain.step(input)
     }
 
     /// Writes what each filter has done, whether or not the body got out whole: `VdpAcct`, and of a gunzip `Gzip`.
     pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
-        for (index, filter) in self.filters.iter().enumerate() {
-            let (pieces, bytes) = self.passed.get(index).copied().unwrap_or_default();
-            match filter {
-                Filter::Gunzip(gunzip) => {
-                    log.record_fmt(Tag::VdpAcct, format_args!("gunzip {pieces} {bytes}"));
-                    let totals = gunzip.totals();
-                    log.record_fmt(
-                        Tag::Gzip,
-                        format_args!(
-                            "U D - {} {} {} {} {}",
-                            totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
-                        ),
-                    );
-                }
-                // One that lets nothing pass has cut nothing.
-                Filter::Range(_) if pieces == 0 => {}
-                Filter::Range(_) => log.record_fmt(Tag::VdpAcct, format_args!("range {pieces} {bytes}")),
+        for (index, name) in self.names.iter().enumerate() {
+            let (passed, totals) = self.chain.passed(index);
+            // A range that lets nothing pass has cut nothing.
+            if passed.pieces_in > 0 || totals.is_some() {
+                log.record_fmt(Tag::VdpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_in));
+            }
+            if let Some(totals) = totals {
+                log.record_fmt(
+                    Tag::Gzip,
+                    format_args!(
+                        "U D - {} {} {} {} {}",
+                        totals.input_bytes, totals.output_bytes, totals.start_bit, totals.last_bit, totals.stop_bit
+                    ),
+                );
             }
         }
     }
 
     /// Whether there is a gunzip among them, for the counter.
     pub(crate) fn has_gunzip(&self) -> bool {
-        self.filters.iter().any(|filter| matches!(filter, Filter::Gunzip(_)))
-    }
-}
-
-impl FilterError {
-    /// The payload of its `Error` record.
-    pub(crate) fn text(self) -> &'static str {
-        self.0.text()
+        self.names.contains(&"gunzip")
     }
 }
 

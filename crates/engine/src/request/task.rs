@@ -38,8 +38,6 @@ pub struct Request {
     pub(crate) scratch: Scratch,
     /// The response head as sent.
     pub(crate) head: Vec<u8>,
-    /// Body bytes that a filter made.
-    pub(crate) staging: Vec<u8>,
     /// The VCL that runs now.
     pub(crate) vcl: Option<Arc<LoadedVcl>>,
     /// All the rest.
@@ -61,7 +59,6 @@ impl Request {
             machine: Machine::new(),
             scratch: Scratch::new(usize::MAX),
             head: Vec::new(),
-            staging: Vec::new(),
             vcl: None,
             task: Task::default(),
         })
@@ -92,16 +89,14 @@ impl Request {
     /// reset too.
     pub(crate) fn clear(&mut self) {
         self.compact();
-        let Request { received, consumed: _, log, machine, scratch, head, staging, vcl, task } = self;
+        let Request { received, consumed: _, log, machine, scratch, head, vcl, task } = self;
         // The log of a request that is over is complete: it has nothing in it.
         log.flush();
         machine.clear(KEPT_BUFFER_BYTES_MAX);
         scratch.clear(usize::MAX);
         *vcl = None;
         task.clear();
-        for buffer in [head, staging] {
-            clear_buffer(buffer);
-        }
+        clear_buffer(head);
         if received.is_empty() {
             clear_buffer(received);
         }

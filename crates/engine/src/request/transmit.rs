@@ -4,10 +4,13 @@
 //! A hit of usual size is one vectored write of head and body. Source: RFC 9112 §6, §9.3.
 
 use super::filters::{self, Filters};
+use super::source::Source;
 use super::task::Delivered;
 use super::{Run, Step};
 use crate::logged::{self, RESP};
 use crate::session::SendLimits;
+use crate::turns::Turns;
+use body::Flow;
 use http1::{LAST_CHUNK, chunk_header, write_response_head};
 use store::{BodyReader, BodyState};
 use surface::close_reason::CloseReason;
@@ -105,8 +108,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         log.record(Tag::Filters, &list);
         let filters = match Filters::set_up(&list, task, log, &mut length) {
             Ok(filters) => filters,
-            Err(name) => {
-                log.record_fmt(Tag::Error, format_args!("Filter '...{name}' not found"));
+            Err(text) => {
+                log.record(Tag::Error, text.as_bytes());
                 return None;
             }
         };
@@ -269,81 +272,50 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
     }
 
-    /// Sends a body through its filters.
+    /// Sends a body through its filters: what one step of them yields has gone out before they take in more.
     async fn send_filtered(&mut self, filters: &mut Filters, framing: Framing) -> Result<(), TransmitError> {
-        let object = self.request.task.found.object.take();
-        let mut reader = object.as_ref().map(|object| object.reader());
-        let mut offset = 0;
-        while !filters.is_done() {
-            let request = &mut *self.request;
-            request.staging.clear();
-            let Some(object) = &object else {
-                if offset == 0 {
-                    filters.push(&request.task.synthetic, &mut request.staging).map_err(|_| TransmitError::Filter)?;
-                    offset = 1;
-                    self.send_staged(framing).await?;
-                    continue;
-                }
-                break;
-            };
-            let state = object.state();
-            let held;
-            let chunk = if object.is_passing() {
-                held = object.take_chunk();
-                held.as_deref()
-            } else {
-                reader.as_mut().and_then(|reader| reader.chunk_at(offset))
-            };
-            if let Some(chunk) = chunk.filter(|chunk| !chunk.is_empty()) {
-                let chunk = &chunk[..if object.is_passing() { chunk.len() } else { chunk.len().min(WRITE_BYTES_MAX) }];
-                offset += chunk.len() as u64;
-                if let Err(error) = filters.push(chunk, &mut request.staging) {
-                    request.log.record(Tag::Error, error.text().as_bytes());
-                    self.send_head().await?;
-                    return Err(TransmitError::Filter);
-                }
-                self.send_staged(framing).await?;
-                continue;
-            }
-            match state {
-                BodyState::Complete => break,
-                BodyState::Failed => {
+        let synthetic = std::mem::take(&mut self.request.task.synthetic);
+        let mut source = Source::new(self.request.task.found.object.take(), synthetic);
+        let mut turns = Turns::default();
+        let mut flow = Flow::Hungry;
+        while !filters.has_ended() {
+            let state = source.state();
+            let input = match (source.piece(WRITE_BYTES_MAX), state) {
+                (Some(piece), _) => Some(piece),
+                (None, BodyState::Complete) => None,
+                (None, BodyState::Writing | BodyState::Failed) if flow == Flow::More => Some(&[][..]),
+                (None, BodyState::Failed) => {
                     self.send_head().await?;
                     let is_short = filters.missing_bytes() > 0;
                     return Err(if is_short { TransmitError::RangeShort } else { TransmitError::Fetch });
                 }
-                BodyState::Writing => {
+                (None, BodyState::Writing) => {
                     self.send_head().await?;
-                    object.changed(offset).await;
+                    source.changed().await;
+                    continue;
                 }
+            };
+            let step = match filters.step(input) {
+                Ok(step) => step,
+                Err(error) => {
+                    self.request.log.record(Tag::Error, error.text().as_bytes());
+                    self.send_head().await?;
+                    return Err(TransmitError::Filter);
+                }
+            };
+            flow = step.flow;
+            if !step.bytes.is_empty() {
+                self.send_piece(step.bytes, framing, false).await?;
             }
-        }
-        if !filters.is_done() {
-            let request = &mut *self.request;
-            request.staging.clear();
-            if let Err(error) = filters.finish(&mut request.staging) {
-                request.log.record(Tag::Error, error.text().as_bytes());
-                self.send_head().await?;
-                return Err(TransmitError::Filter);
-            }
-            self.send_staged(framing).await?;
+            let taken = step.taken;
+            source.consume(taken);
+            turns.take().await;
         }
         if filters.missing_bytes() > 0 {
             self.send_head().await?;
             return Err(TransmitError::RangeShort);
         }
         self.send_end(framing).await
-    }
-
-    /// Sends what a filter has made, if anything.
-    async fn send_staged(&mut self, framing: Framing) -> Result<(), TransmitError> {
-        if self.request.staging.is_empty() {
-            return Ok(());
-        }
-        let staged = std::mem::take(&mut self.request.staging);
-        let result = self.send_piece(&staged, framing, false).await;
-        self.request.staging = staged;
-        result
     }
 
     /// Sends a piece of body; the head goes along when it is still here, the end of the body with the last piece.

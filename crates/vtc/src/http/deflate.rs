@@ -226,12 +226,11 @@ fn fixed_lengths() -> [usize; 288] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use body::Gzip;
+    use body::Filter;
 
     fn gzip(level: u32, text: &[u8]) -> Vec<u8> {
-        let (mut machine, mut packed) = (Gzip::new(level), Vec::new());
-        machine.push(text, &mut packed).unwrap();
-        machine.finish(&mut packed).unwrap();
+        let mut packed = Vec::new();
+        body::whole(Filter::gzip(level), text, usize::MAX, &mut packed).unwrap();
         packed
     }
 
@@ -255,9 +254,8 @@ mod tests {
             for residual in 0..8 {
                 let packed = stopping_at(&gzip(9, plain), residual).unwrap();
                 assert_eq!(positions(&packed).unwrap().stop % 8, residual);
-                let (mut machine, mut unpacked) = (body::Gunzip::new(), Vec::new());
-                machine.push(&packed, &mut unpacked).unwrap();
-                machine.finish(&mut unpacked).unwrap();
+                let mut unpacked = Vec::new();
+                body::whole(Filter::gunzip(None), &packed, plain.len(), &mut unpacked).unwrap();
                 assert_eq!(unpacked, plain);
             }
         }

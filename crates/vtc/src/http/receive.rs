@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use body::{Gunzip, GzipError};
+use body::{Filter, GzipError};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 
@@ -314,15 +314,10 @@ impl Http {
             self.fault("Gunzip error: body lacks gzip magic")?;
         }
         let mut plain = Vec::new();
-        let mut machine = Gunzip::new();
-        let unpacked = machine.push_bounded(&body, &mut plain, BODY_BYTES_MAX);
-        let unpacked = match unpacked {
-            Ok(_) => machine.finish(&mut plain).map(|_| ()),
-            // What follows the end is nobody's business here.
-            Err(GzipError::JunkAfterEnd) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = unpacked {
+        // What follows the end is nobody's business here.
+        if let Err(error) = body::whole(Filter::gunzip(None), &body, BODY_BYTES_MAX, &mut plain)
+            && error != GzipError::JunkAfterEnd
+        {
             self.fault(format!("Gunzip error: {} (in: {} out: {})", error.text(), body.len(), plain.len()))?;
         }
         self.body_length = plain.len().to_string();

@@ -235,7 +235,6 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     request.scratch.set_limit(7);
     request.scratch.mark_overflowed();
     request.head.extend_from_slice(b"foreign");
-    request.staging.extend_from_slice(b"foreign");
     let mut hasher = Sha256::new();
     hasher.update(b"foreign");
     let settings = Settings { request_memory_max: 7, feature: 7, ..Settings::default() };
@@ -255,9 +254,9 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
         vmod_state: vmods::TaskState::new(),
     };
     pool.put(request);
-    let Request { received, consumed, log: _, machine, scratch, head, staging, vcl, task } = *pool.take(&ring);
+    let Request { received, consumed, log: _, machine, scratch, head, vcl, task } = *pool.take(&ring);
     assert_eq!(pool.len(), 0, "it was the same one");
-    assert_eq!((received.len(), consumed, head.len(), staging.len()), (0, 0, 0, 0));
+    assert_eq!((received.len(), consumed, head.len()), (0, 0, 0));
     assert_eq!(ring.records().len(), 1, "a record that was left goes out under its own transaction");
     assert!(vcl.is_none() && machine.method().is_none());
     assert_eq!((scratch.used_bytes(), scratch.overflowed()), (0, false));
@@ -271,9 +270,7 @@ fn room_beyond_what_is_kept_is_given_back() {
     let mut request = pool.take(&ring);
     let large = vec![b'x'; 4 * KEPT_BUFFER_BYTES_MAX];
     let task = &mut request.task;
-    for buffer in
-        [&mut request.received, &mut request.head, &mut request.staging, &mut task.error_reason, &mut task.synthetic]
-    {
+    for buffer in [&mut request.received, &mut request.head, &mut task.error_reason, &mut task.synthetic] {
         buffer.extend_from_slice(&large);
     }
     for message in [&mut task.request, &mut task.original, &mut task.response, &mut task.object_head] {
@@ -283,7 +280,7 @@ fn room_beyond_what_is_kept_is_given_back() {
     pool.put(request);
     let request = pool.take(&ring);
     let task = &request.task;
-    let rooms = [&request.received, &request.head, &request.staging, &task.error_reason, &task.synthetic];
+    let rooms = [&request.received, &request.head, &task.error_reason, &task.synthetic];
     assert!(rooms.iter().all(|buffer| buffer.capacity() <= KEPT_BUFFER_BYTES_MAX));
     let messages = [&task.request, &task.original, &task.response, &task.object_head];
     assert!(messages.iter().all(|message| message.room_bytes() <= 2 * KEPT_BUFFER_BYTES_MAX));
