@@ -88,6 +88,41 @@ impl Busy {
         inner.keep_to_limit(inner.store_of(object));
     }
 
+    /// What was published cannot be kept: it leaves the index, durably, and `instead`, a marker, takes its place at once.
+    /// Where nothing has been published yet the marker is.
+    pub fn replace(&self, instead: Option<&Arc<Object>>) {
+        let mut published = self.published.lock();
+        let Some(old) = published.take() else {
+            drop(published);
+            if let Some(marker) = instead {
+                self.publish(marker);
+            }
+            return;
+        };
+        let inner = &*self.cache.inner;
+        let mut shard = inner.lock(&self.digest);
+        let held = old.as_ref().filter(|old| shard.holds(old));
+        // What the index tested the one against is nothing that hits the other.
+        let since = held.map_or(self.ban, |old| old.ban());
+        let discarded = held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot()));
+        let stays = instead.filter(|marker| inner.bans.accept(marker, since, inner.recent()));
+        if let Some(marker) = stays {
+            inner.insert(&mut shard, &self.digest, marker);
+        } else if let Some(marker) = instead {
+            marker.remove();
+        }
+        *published = Some(stays.cloned());
+        shard.settle(&inner.stores);
+        drop(shard);
+        drop(discarded);
+        if let Some(old) = &old {
+            old.remove();
+        }
+        if let Some(marker) = stays {
+            inner.keep_to_limit(inner.store_of(marker));
+        }
+    }
+
     /// Takes the mark away and wakes the first waiters.
     fn end(&self, shard: &mut Shard) {
         let inner = &*self.cache.inner;

@@ -185,7 +185,9 @@ impl Cache {
                 weak.upgrade().is_some_and(|inner| inner.evict(number, bytes, what))
             }));
         }
-        Ok(Cache { inner })
+        let cache = Cache { inner };
+        cache.configure(&Parameters::default());
+        Ok(cache)
     }
 
     /// A cache in memory of its own, for tests and simulation: the same calls always have the same effects.
@@ -253,9 +255,12 @@ impl Cache {
         *self.inner.log_sink.write() = Some(sink);
     }
 
-    /// Takes over parameter values: rush_exponent, lru_interval, the ban ones, debug. Call at the start and at every change.
+    /// Takes over parameter values: rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call at the start and at every change.
     pub fn configure(&self, parameters: &Parameters) {
         self.inner.settings.configure(parameters);
+        for store in &self.inner.stores {
+            store.set_unsized_share(parameters.unsized_body_share);
+        }
     }
 
     /// Objects in the index.

@@ -21,6 +21,7 @@ mod fail;
 pub(crate) mod filters;
 mod host;
 pub(crate) mod legacy;
+mod overflow;
 mod prepare;
 mod refresh;
 mod request_filters;
@@ -34,6 +35,7 @@ mod why;
 
 use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
+use crate::request::Delivered;
 use crate::request_body::RequestBody;
 use crate::session::caught::caught;
 use crate::tally::Counted;
@@ -128,7 +130,7 @@ pub struct FetchOrder {
 #[derive(Debug)]
 pub enum FetchAnswer {
     /// Deliver this, which may still be growing.
-    Object(Arc<Object>),
+    Object(Box<Delivered>),
     /// Answer 503: there is no object.
     Failed,
     /// Begin anew: `restart` in vcl_fetch.
@@ -542,11 +544,11 @@ impl Fetch {
         self.log.timestamp(label, now);
     }
 
-    /// Tells the client's side that the object can be delivered. A client that is gone abandons what is only for it.
+    /// Tells the client's side that the object can be delivered. A client that is gone abandons what is only for it, as the
+    /// answer is dropped.
     fn deliver(&mut self, object: &Arc<Object>) {
-        let is_wanted = self.report(FetchAnswer::Object(Arc::clone(object)));
-        if !is_wanted && object.is_passing() {
-            object.abandon();
+        if let Some(delivered) = Delivered::new(Arc::clone(object)) {
+            let _ = self.report(FetchAnswer::Object(Box::new(delivered)));
         }
     }
 

@@ -45,7 +45,7 @@ mod why;
 
 pub(crate) use body::ClientBody;
 pub use pool::{PoolCounters, PoolLimits, RequestPool};
-pub(crate) use task::{Request, SessionTimeouts, Settings, Task};
+pub(crate) use task::{Delivered, Request, SessionTimeouts, Settings, Task};
 pub(crate) use vcl::Ruling;
 
 use crate::context::Loop;

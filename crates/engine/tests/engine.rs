@@ -14,6 +14,7 @@ mod legacy;
 mod lines;
 mod migrations;
 mod names;
+mod overflow;
 mod reasons;
 mod requests;
 mod saints;

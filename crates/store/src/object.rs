@@ -13,8 +13,8 @@
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
     BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
-    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length, high, lengths,
-    low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
+    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length,
+    high, lengths, low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
 };
 use crate::passing::Passing;
 use crate::storage::{Inner, StoreFull};

@@ -14,9 +14,7 @@ use std::sync::Arc;
 struct Spot {
     /// The block, in units.
     block: u32,
-    /// Where its body bytes begin, from the arena's start.
-    at: u64,
-    /// Which byte of the body that is.
+    /// Which byte of the body is its first.
     offset: u64,
 }
 
@@ -30,13 +28,15 @@ fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
     }
     loop {
         let head = Head(memory.load(geometry.byte(spot.block)));
+        let at =
+            if spot.block == place.record { place.body_at() } else { geometry.byte(spot.block) + EXTENT_HEADER_BYTES };
         let mut room = available - spot.offset;
         if head.has(HAS_NEXT) {
             let link = geometry.byte(spot.block + head.units()) - LINK_BYTES;
-            room = room.min(link - spot.at);
+            room = room.min(link - at);
             if offset - spot.offset >= room {
                 let block = memory.load(link) as u32;
-                spot = Spot { block, at: geometry.byte(block) + EXTENT_HEADER_BYTES, offset: spot.offset + room };
+                spot = Spot { block, offset: spot.offset + room };
                 continue;
             }
         }
@@ -46,12 +46,12 @@ fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
         // up to it, and one that has none holds all the rest. The blocks from the one of `spot` on are not freed while the
         // slice is there: those of a body that is whole go with the handle, from which it borrows; those of one that is
         // written only when every counted reader is past them, and this one is counted at `spot` until its next call.
-        return Some((unsafe { memory.bytes(spot.at + skip, len) }, spot));
+        return Some((unsafe { memory.bytes(at + skip, len) }, spot));
     }
 }
 
 fn first(place: &Place) -> Spot {
-    Spot { block: place.record, at: place.body_at(), offset: 0 }
+    Spot { block: place.record, offset: 0 }
 }
 
 impl Object {
@@ -67,13 +67,13 @@ impl Object {
     /// and what it has not read yet stays. `None` when the body cannot be kept and its beginning may be gone.
     #[must_use]
     pub fn reader(self: &Arc<Object>) -> Option<BodyReader> {
-        let spot = self.stored().map(first);
+        let spot = self.stored().map_or(Spot { block: 0, offset: 0 }, first);
         let streaming = if self.is_whole() || self.is_passing() { None } else { self.streaming.load_full() };
         if self.has_overflowed() || streaming.as_ref().is_some_and(|streaming| !streaming.readership.join()) {
             return None;
         }
-        let counted = streaming.map(|streaming| Counted { streaming, needs_from: 0 });
-        Some(BodyReader { object: Arc::clone(self), spot, counted, held: None })
+        let counted = streaming.map(|streaming| Box::new(Counted { streaming, needs_from: 0, held: None }));
+        Some(BodyReader { object: Arc::clone(self), spot, counted })
     }
 }
 
@@ -82,15 +82,16 @@ struct Counted {
     streaming: Arc<Streaming>,
     /// Which byte, and all that follow, it needs yet.
     needs_from: u64,
+    /// A piece of a body that passes by, and where it begins.
+    held: Option<(u64, Arc<[u8]>)>,
 }
 
 /// Reads a stored body, remembering the extent it is in.
 pub struct BodyReader {
     object: Arc<Object>,
-    spot: Option<Spot>,
-    counted: Option<Counted>,
-    /// A piece of a body that passes by, and where it begins.
-    held: Option<(u64, Arc<[u8]>)>,
+    spot: Spot,
+    /// Boxed, since most readers have none and lie in the state of a session.
+    counted: Option<Box<Counted>>,
 }
 
 impl std::fmt::Debug for BodyReader {
@@ -105,28 +106,30 @@ impl BodyReader {
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
         let Some(counted) = &mut self.counted else {
-            let spot = self.spot.filter(|spot| spot.offset <= offset).unwrap_or_else(|| first(place));
+            let spot = if self.spot.offset <= offset { self.spot } else { first(place) };
             let (bytes, spot) = find(place, spot, offset)?;
-            self.spot = Some(spot);
+            self.spot = spot;
             return Some(bytes);
         };
         let readership = &counted.streaming.readership;
         if offset < place.body_bytes() {
-            let spot = self.spot.filter(|spot| counted.needs_from <= spot.offset && spot.offset <= offset)?;
-            let (bytes, spot) = find(place, spot, offset)?;
+            if offset < self.spot.offset || self.spot.offset < counted.needs_from {
+                return None;
+            }
+            let (bytes, spot) = find(place, self.spot, offset)?;
             if spot.offset > counted.needs_from {
                 readership.advance(place, counted.needs_from, Some(spot.offset));
                 counted.needs_from = spot.offset;
             }
-            self.spot = Some(spot);
+            self.spot = spot;
             return Some(bytes);
         }
-        if self.held.as_ref().is_none_or(|(begin, piece)| offset < *begin || offset - begin >= piece.len() as u64) {
+        if counted.held.as_ref().is_none_or(|(begin, piece)| offset < *begin || offset - begin >= piece.len() as u64) {
             let (begin, piece) = readership.take(place, counted.needs_from, offset)?;
             counted.needs_from = begin + piece.len() as u64;
-            self.held = Some((begin, piece));
+            counted.held = Some((begin, piece));
         }
-        self.held.as_ref().and_then(|(begin, piece)| piece.get(usize::try_from(offset - begin).ok()?..))
+        counted.held.as_ref().and_then(|(begin, piece)| piece.get(usize::try_from(offset - begin).ok()?..))
     }
 
     /// The object being read.

@@ -238,14 +238,16 @@ impl Inner {
     ) -> Result<Block, Fault> {
         let mut heap = self.heap.lock();
         let is_transient = ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT);
-        if is_transient && room_needed.max(piece_bytes) > self.transient_space() {
-            return Err(Fault::TransientLimit);
+        let transient_short = room_needed.max(piece_bytes).saturating_sub(self.transient_space());
+        if is_transient && transient_short > 0 {
+            return Err(Fault::TransientLimit(transient_short));
         }
         let private = self.private_bytes();
         let room = self.limit_bytes.saturating_sub(private).saturating_sub(heap.used_bytes());
         let piece = self.geometry.units(piece_bytes);
-        if room_needed.max(self.geometry.byte(piece)) > room {
-            return Err(Fault::Limit);
+        let short = room_needed.max(self.geometry.byte(piece)).saturating_sub(room);
+        if short > 0 {
+            return Err(Fault::Limit(short));
         }
         let most = if is_transient { room.min(self.transient_space()) } else { room };
         let wanted = self.geometry.units(wanted_bytes.min(most));
@@ -268,10 +270,12 @@ impl Inner {
             let fault = {
                 // Under the lock, so that nothing else takes the room between the look and the count.
                 let heap = self.heap.lock();
-                if is_transient && bytes > self.transient_space() {
-                    Fault::TransientLimit
-                } else if bytes > self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes()) {
-                    Fault::Limit
+                let transient_short = if is_transient { bytes.saturating_sub(self.transient_space()) } else { 0 };
+                let room = self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes());
+                if transient_short > 0 {
+                    Fault::TransientLimit(transient_short)
+                } else if bytes > room {
+                    Fault::Limit(bytes - room)
                 } else {
                     self.charge(i64::try_from(bytes).unwrap_or(i64::MAX));
                     cells.allocated(bytes);
@@ -285,8 +289,13 @@ impl Inner {
         }
     }
 
-    fn evict(&self, bytes: u64, fault: Fault) -> bool {
-        let evictable = if fault == Fault::TransientLimit { Evictable::Transient } else { Evictable::Any };
+    /// Has evicted what is missing; of what is fragmented, nobody knows how much: about as much as is wanted.
+    fn evict(&self, wanted_bytes: u64, fault: Fault) -> bool {
+        let (bytes, evictable) = match fault {
+            Fault::Limit(short) => (short, Evictable::Any),
+            Fault::TransientLimit(short) => (short, Evictable::Transient),
+            Fault::Fragmented => (wanted_bytes, Evictable::Any),
+        };
         let evictor = self.evictor.read().clone();
         evictor.is_some_and(|evictor| evictor(bytes, evictable))
     }
@@ -360,10 +369,10 @@ pub(crate) const RESIDENT_SLACK: u64 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
-    /// The limit is reached.
-    Limit,
-    /// The limit of Transient is reached.
-    TransientLimit,
+    /// The limit is reached; so many bytes are missing.
+    Limit(u64),
+    /// The limit of Transient is; so many bytes are missing.
+    TransientLimit(u64),
     /// There is room, but not in one piece, or only in pages that the kernel would have to add.
     Fragmented,
 }

@@ -247,6 +247,7 @@ parameters! {
     timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL, "Wait on keep-alive before handing session to waiter.";
     transit_buffer: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "How far the fetch of an uncacheable response may run ahead of its client; 0 as far as the daemon allows (Varnish 7.3).";
     uncacheable_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", COPAL, "How long the built-in VCL remembers that a response is not to be cached (Varnish 8.0).";
+    unsized_body_share: u64 = 25, Number, Unsigned, "25", Some("1"), Some("100"), "percent of the storage", COPAL, "How much of its storage a response of unknown length (chunked, or gzipped here) may take before it is passed on to its clients instead of being kept; several under way share it.";
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
     vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: there is no C compiler here, and C{ is refused.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";

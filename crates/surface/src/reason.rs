@@ -95,6 +95,8 @@ reasons! {
     NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
     NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
+    NotStoredTooLarge, "not-stored-too-large", Store, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",
+        "give the storage more room (-s) or such a body a larger share (parameter unsized_body_share), or have the origin send Content-Length";
     NotStoredError, "not-stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is not kept.", "";
     NoBackend, "no-backend", Origin, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
     BackendSick, "backend-sick", Origin, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";

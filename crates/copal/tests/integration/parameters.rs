@@ -79,6 +79,7 @@ const READERS: &[(&str, &str)] = &[
     ("timeout_linger", "engine/src/session.rs"),
     ("transit_buffer", "engine/src/fetch/storage.rs"),
     ("uncacheable_ttl", "engine/src/vcl_context.rs"),
+    ("unsized_body_share", "cache/src/lib.rs"),
     ("vary_notice", "engine/src/request/lookup.rs"),
     ("vcc_err_unref", "manager/src/compile.rs"),
     ("vcc_unsafe_path", "manager/src/compile.rs"),

@@ -1,8 +1,8 @@
 //! Body: the response body is read, filtered and stored as it arrives.
 //!
 //! With streaming the object is handed to clients as soon as its head is there, and they follow its growth; without, at the
-//! end, so that a body that breaks still becomes a clean error response. Storing waits: for eviction, or for the one
-//! reader of an object that is not kept. Source: RFC 9112 §6 and §7. Next file: `revalidate.rs`.
+//! end, so that a body that breaks still becomes a clean error response. Storing waits: for eviction, or for the readers
+//! of what is not kept (`overflow.rs`). Source: RFC 9112 §6 and §7. Next file: `revalidate.rs`.
 
 use super::connection::{ReceiveError, limit, reason};
 use super::filters::{FilterError, Filters};
@@ -31,14 +31,14 @@ pub(super) enum BodyFailure {
     Filter(FilterError),
     /// It could not be stored.
     Store,
-    /// The one client that wanted it went away.
+    /// Those who wanted it went away.
     Abandoned,
 }
 
 impl From<AppendError> for BodyFailure {
     fn from(error: AppendError) -> BodyFailure {
         match error {
-            AppendError::Full => BodyFailure::Store,
+            AppendError::Full | AppendError::TooLarge => BodyFailure::Store,
             AppendError::Abandoned => BodyFailure::Abandoned,
         }
     }
@@ -104,7 +104,7 @@ impl Fetch {
                 self.log_body_failure(&failure);
                 self.log_totals(&filters, is_empty);
                 self.close_connection(reason::BODY);
-                self.body_failed(&failure, is_streamed)
+                self.body_failed(&failure, is_streamed || object.has_overflowed())
             }
         }
     }
@@ -227,7 +227,7 @@ impl Fetch {
     /// Adds what comes of some of the body, or of its end (`None`): step by step, each waiting for room.
     async fn store_filtered(
         &mut self,
-        object: &Object,
+        object: &Arc<Object>,
         input: Option<&[u8]>,
         filters: &mut Filters,
     ) -> Result<(), BodyFailure> {
@@ -245,15 +245,24 @@ impl Fetch {
         }
     }
 
-    /// Adds body bytes to the object, waiting for room.
+    /// Adds body bytes to the object, waiting for room. A body that cannot be kept is passed on from here on.
     ///
     /// # Errors
     /// [`AppendError`].
-    pub(super) async fn store(&mut self, object: &Object, bytes: &[u8]) -> Result<(), AppendError> {
+    pub(super) async fn store(&mut self, object: &Arc<Object>, bytes: &[u8]) -> Result<(), AppendError> {
         if bytes.is_empty() {
             return Ok(());
         }
-        object.append(bytes).await?;
+        let before = object.available_bytes();
+        match object.append(bytes).await {
+            Ok(()) => {}
+            Err(AppendError::Abandoned) => return Err(AppendError::Abandoned),
+            Err(error) => {
+                let stored = (object.available_bytes() - before) as usize;
+                self.overflow(object, error)?;
+                object.append(&bytes[stored..]).await?;
+            }
+        }
         self.body_bytes += bytes.len() as u64;
         Ok(())
     }

@@ -141,6 +141,7 @@ fn is_revalidatable(stale: &Object) -> bool {
     flags.has(ObjectFlags::CAN_REVALIDATE)
         && !flags.has(ObjectFlags::HIT_FOR_MISS)
         && !flags.has(ObjectFlags::HIT_FOR_PASS)
+        && !stale.has_overflowed()
         && match stale.state() {
             store::BodyState::Complete => stale.available_bytes() > 0,
             store::BodyState::Writing => true,

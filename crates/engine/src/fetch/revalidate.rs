@@ -10,7 +10,7 @@ use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
 use message::Message;
 use std::sync::Arc;
-use store::{BodyState, Object, ObjectFlags};
+use store::{BodyReader, BodyState, Object, ObjectFlags};
 
 /// What a 304 cannot change about an object.
 const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
@@ -57,11 +57,12 @@ impl Fetch {
         };
         // Only when it is whole can it stand in: what breaks now can still become an error response.
         stale.changed(u64::MAX).await;
-        if stale.state() == BodyState::Failed {
+        let reader = stale.reader().filter(|_| stale.state() == BodyState::Complete);
+        let Some(reader) = reader else {
             self.release_connection();
             self.log_body_failure(&BodyFailure::Template);
             return Step::Error;
-        }
+        };
         let flags =
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
         let length = Some(stale.available_bytes());
@@ -73,36 +74,26 @@ impl Fetch {
         if is_streamed {
             self.publish();
         }
-        match self.copy_body(&stale, &object).await {
+        match self.copy_body(reader, &object).await {
             Ok(()) => {
                 object.finish();
                 Step::Commit
             }
             Err(failure) => {
                 self.log_body_failure(&failure);
-                self.body_failed(&failure, is_streamed)
+                self.body_failed(&failure, is_streamed || object.has_overflowed())
             }
         }
     }
 
-    async fn copy_body(&mut self, stale: &Arc<Object>, object: &Arc<Object>) -> Result<(), BodyFailure> {
+    async fn copy_body(&mut self, mut stale: BodyReader, object: &Arc<Object>) -> Result<(), BodyFailure> {
         let mut offset = 0;
-        let mut reader = stale.reader();
-        loop {
-            if let Some(chunk) = reader.chunk_at(offset).filter(|chunk| !chunk.is_empty()) {
-                let slice = &chunk[..chunk.len().min(SLICE_BYTES)];
-                self.store(object, slice).await?;
-                offset += slice.len() as u64;
-                tokio::task::yield_now().await;
-                continue;
-            }
-            match stale.state() {
-                BodyState::Writing => stale.changed(offset).await,
-                // More may have come between the two looks.
-                BodyState::Complete if offset < stale.available_bytes() => {}
-                BodyState::Complete => return Ok(()),
-                BodyState::Failed => return Err(BodyFailure::Template),
-            }
+        while let Some(chunk) = stale.chunk_at(offset).filter(|chunk| !chunk.is_empty()) {
+            let slice = &chunk[..chunk.len().min(SLICE_BYTES)];
+            self.store(object, slice).await?;
+            offset += slice.len() as u64;
+            tokio::task::yield_now().await;
         }
+        if offset == stale.object().available_bytes() { Ok(()) } else { Err(BodyFailure::Template) }
     }
 }

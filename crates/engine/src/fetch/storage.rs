@@ -2,7 +2,8 @@
 //!
 //! Stored objects and the markers of hit-for-miss and hit-for-pass go to the arena. What is private, or would be dead on
 //! arrival, passes by (`Object::passing`); if it must be whole before it is delivered it is held in the arena without being
-//! indexed. A full storage never costs the client the response: it passes by, uncached. Only where VCL says that there is
+//! indexed. A full storage never costs the client the response: it passes by, uncached; one that proves too small while a body
+//! comes doesn't either (`overflow.rs`). Only where VCL says that there is
 //! to be no storage the fetch fails. *Invariant:* a private response, its head included, is never in the index.
 
 use super::{Fetch, FetchMode};
@@ -43,6 +44,7 @@ impl Fetch {
             return None;
         };
         attributes.transient = storage == self.context.engine.storages.transient();
+        let is_known_too_large = length.is_none() && self.is_marked_too_large();
         let is_private = self.uncacheable || self.mode == FetchMode::Pass;
         let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
         if is_private {
@@ -50,9 +52,9 @@ impl Fetch {
         }
         self.log_storage(storage);
         let head = self.stored_head(length);
-        self.is_stored = !is_private && lives && self.busy.is_some();
+        self.is_stored = !is_private && lives && self.busy.is_some() && !is_known_too_large;
         let mut is_full = false;
-        let may_pass_by = is_streamed || length == Some(0);
+        let may_pass_by = is_streamed || length == Some(0) || is_known_too_large;
         let object = if !self.is_stored && may_pass_by {
             Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
@@ -64,7 +66,11 @@ impl Fetch {
             })
         };
         self.object = Some(Arc::clone(&object));
-        self.why_stored(is_full);
+        if is_known_too_large && !is_private {
+            self.why(Reason::NotStoredTooLarge, "");
+        } else {
+            self.why_stored(is_full);
+        }
         Some(object)
     }
 
@@ -74,7 +80,7 @@ impl Fetch {
     }
 
     /// How far the response of a pass may run ahead of its client.
-    fn in_flight_bytes(&self) -> usize {
+    pub(super) fn in_flight_bytes(&self) -> usize {
         match usize::try_from(self.transit_buffer()) {
             Ok(0) | Err(_) => PASS_IN_FLIGHT_BYTES_MAX,
             Ok(bytes) => bytes.min(PASS_IN_FLIGHT_BYTES_MAX),
@@ -97,7 +103,7 @@ impl Fetch {
         }
     }
 
-    fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
+    pub(super) fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
         ObjectAttributes {
             key: self.digest,
             xid: self.vxid,
@@ -191,7 +197,11 @@ impl Fetch {
             return None;
         }
         let flag = if self.verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
-        let mut attributes = self.attributes(flag, object.vary().to_vec());
+        self.make_marker(self.attributes(flag, object.vary().to_vec()))
+    }
+
+    /// Makes a marker of what its attributes say.
+    pub(super) fn make_marker(&self, mut attributes: ObjectAttributes) -> Option<Arc<Object>> {
         attributes.body_bytes = Some(0);
         attributes.transient = true;
         let mut stored = Message::new();

@@ -6,6 +6,7 @@
 use super::{Run, Step};
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder};
 use std::pin::pin;
+use std::sync::Arc;
 use store::BodyState;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -31,7 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
             FetchMode::Fetch => task.found.stale.take(),
-            FetchMode::Background => task.found.object.as_ref().map(|object| object.0.clone()),
+            FetchMode::Background => task.found.object.as_ref().map(|object| Arc::clone(object.object())),
             FetchMode::Pass => None,
         };
         let mut copy = message::Message::new();
@@ -95,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             // It broke before anything of it went out: the client gets a clean error.
             FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
             FetchAnswer::Object(object) => {
-                self.request.task.found.take_up(object);
+                self.request.task.found.take_up(*object);
                 Step::Deliver
             }
             FetchAnswer::Failed => self.synthesise(503, b""),

@@ -10,7 +10,7 @@
 //!
 //! Each call stands behind a look at the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
-use super::task::Task;
+use super::task::{Delivered, Task};
 use super::{Run, Step};
 use crate::fetch::FetchMode;
 use crate::fetch::legacy::{ClientRequest, PreparedRequest, grace_granted};
@@ -164,12 +164,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// A stale object within grace. `fetch` is there when nobody fetches a new one yet: then this request does, and waits for
     /// it, unless its backend is sick.
-    pub(super) fn found_in_grace(&mut self, object: Arc<Object>, fetch: Option<Busy>) -> Step {
+    pub(super) fn found_in_grace(&mut self, object: Delivered, fetch: Option<Busy>) -> Step {
         match fetch {
             Some(busy) if !self.is_backend_sick() => {
                 let task = &mut self.request.task;
                 task.found.busy = Some(busy);
-                task.found.stale = Some(object);
+                task.found.stale = Some(Arc::clone(object.object()));
                 Step::Miss
             }
             Some(_) | None => self.found(object, true),

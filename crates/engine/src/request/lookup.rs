@@ -1,15 +1,16 @@
 //! The index is asked: hit, miss, pass, or wait for somebody else's fetch and ask again.
 //!
 //! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits. A waiting
-//! request holds its place on the list until it has looked again.
+//! request holds its place on the list until it has looked again. What is found may at that moment turn out too large to be kept:
+//! then it has left the index, and the question is asked again.
 
+use super::task::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 use store::{BodyState, Object};
 use surface::close_reason::CloseReason;
@@ -27,14 +28,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             let has_waited = held.take().is_some();
             let step = match answer {
                 Lookup::Hit(object) => {
+                    let Some(object) = Delivered::new(object) else { continue };
                     self.request.task.life.reason = None;
                     self.found(object, false)
                 }
-                Lookup::Grace { object, fetch } if self.is_legacy() => self.found_in_grace(object, fetch),
                 Lookup::Grace { object, fetch } => {
-                    self.request.task.found.busy = fetch;
-                    self.why_grace(&object);
-                    self.found(object, true)
+                    let Some(object) = Delivered::new(object) else { continue };
+                    if self.is_legacy() {
+                        self.found_in_grace(object, fetch)
+                    } else {
+                        self.request.task.found.busy = fetch;
+                        self.why_grace(&object);
+                        self.found(object, true)
+                    }
                 }
                 Lookup::HitForPass(marker) => {
                     self.log_marker(Tag::HitPass, &marker);
@@ -120,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         answer
     }
 
-    pub(super) fn found(&mut self, object: Arc<Object>, is_grace: bool) -> Step {
+    pub(super) fn found(&mut self, object: Delivered, is_grace: bool) -> Step {
         self.log_hit(&object);
         let task = &mut self.request.task;
         task.found.is_hit = true;

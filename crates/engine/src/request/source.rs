@@ -12,8 +12,8 @@ pub(crate) enum Source {
     Stored {
         /// What is delivered; it goes when the source goes.
         object: Delivered,
-        /// Where in it.
-        reader: BodyReader,
+        /// Where in it; `None` when its beginning is gone.
+        reader: Option<BodyReader>,
         /// Bytes used.
         offset: u64,
     },
@@ -41,13 +41,17 @@ impl Source {
         match object {
             None => Source::Synthetic { body: synthetic, used: 0 },
             Some(object) if object.is_passing() => Source::Passing { object, piece: (Vec::new(), 0), taken: 0 },
-            Some(object) => Source::Stored { reader: object.reader(), object, offset: 0 },
+            Some(mut object) => {
+                let reader = object.take_reader().or_else(|| object.reader());
+                Source::Stored { reader, object, offset: 0 }
+            }
         }
     }
 
     /// How far it has come. Ask before [`Source::piece`]: what is complete has all its bytes.
     pub(crate) fn state(&self) -> BodyState {
         match self {
+            Source::Stored { reader: None, .. } => BodyState::Failed,
             Source::Stored { object, .. } | Source::Passing { object, .. } => object.state(),
             Source::Synthetic { .. } => BodyState::Complete,
         }
@@ -56,7 +60,7 @@ impl Source {
     /// Bytes that come next and lie together, at most so many; `None` when there are none (yet).
     pub(crate) fn piece(&mut self, bytes_max: usize) -> Option<&[u8]> {
         let bytes = match self {
-            Source::Stored { reader, offset, .. } => reader.chunk_at(*offset)?,
+            Source::Stored { reader, offset, .. } => reader.as_mut()?.chunk_at(*offset)?,
             Source::Passing { object, piece, taken } => {
                 if piece.1 == piece.0.len() {
                     *piece = (object.take_chunk().unwrap_or_default(), 0);

@@ -11,7 +11,7 @@ use message::Message;
 use sha2::{Digest, Sha256};
 use shm::log::{LogBuffer, LogRing};
 use std::sync::Arc;
-use store::Object;
+use store::{BodyReader, Object};
 use surface::close_reason::CloseReason;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
 use surface::parameter::Parameters;
@@ -196,20 +196,43 @@ pub(crate) struct PipeAccount {
     pub(crate) to_client: u64,
 }
 
-/// An object that this request delivers. Letting go of one that only passes by tells its fetch that nobody reads any more.
-pub(crate) struct Delivered(pub(crate) Arc<Object>);
+/// An object that this request delivers, all of it. Letting go of one that only passes by tells its fetch that nobody reads
+/// any more.
+#[derive(Debug)]
+pub struct Delivered {
+    object: Arc<Object>,
+    /// Of a body that is still being written: keeps what has not been read, should it turn out too large to be kept.
+    reader: Option<Box<BodyReader>>,
+}
+
+impl Delivered {
+    /// `None` when the beginning of its body may be gone: it has left the index, too.
+    pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
+        let reader = if object.is_whole() || object.is_passing() { None } else { Some(Box::new(object.reader()?)) };
+        Some(Delivered { object, reader })
+    }
+
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Where reading begins, the first time, where that is not simply the arena.
+    pub(crate) fn take_reader(&mut self) -> Option<BodyReader> {
+        self.reader.take().map(|reader| *reader)
+    }
+}
 
 impl std::ops::Deref for Delivered {
     type Target = Arc<Object>;
     fn deref(&self) -> &Arc<Object> {
-        &self.0
+        &self.object
     }
 }
 
 impl Drop for Delivered {
     fn drop(&mut self) {
-        if self.0.is_passing() {
-            self.0.abandon();
+        if self.object.is_passing() {
+            self.object.abandon();
         }
     }
 }
@@ -390,8 +413,8 @@ pub(crate) struct Found {
 
 impl Found {
     /// From now on this is `obj`.
-    pub(crate) fn take_up(&mut self, object: Arc<Object>) {
-        self.object = Some(Delivered(object));
+    pub(crate) fn take_up(&mut self, object: Delivered) {
+        self.object = Some(object);
         self.object_head = ObjectHead::Unread;
     }
 

@@ -195,7 +195,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if !filters.is_empty() {
             return Box::pin(self.send_filtered(filters, framing)).await;
         }
-        match self.request.task.found.object.take() {
+        let mut object = self.request.task.found.object.take();
+        match &mut object {
             None => {
                 let body = std::mem::take(&mut self.request.task.synthetic);
                 let result = self.send_piece(&body, framing, true).await;
@@ -208,10 +209,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     /// Sends a stored body from the arena.
-    async fn send_stored(&mut self, object: Delivered, framing: Framing) -> Result<(), TransmitError> {
+    async fn send_stored(&mut self, object: &mut Delivered, framing: Framing) -> Result<(), TransmitError> {
         let mut offset = 0;
-        // Most bodies lie in one piece; a reader is for those that don't.
-        let mut reader: Option<BodyReader> = None;
+        // Most bodies lie in one piece; a reader is for those that don't, and for those that are not whole yet.
+        let mut reader: Option<BodyReader> = object.take_reader();
         loop {
             // The state is read first: what is complete has all its bytes.
             let state = object.state();
@@ -227,7 +228,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 if is_last {
                     return Ok(());
                 }
-                reader.get_or_insert_with(|| object.reader());
+                if reader.is_none() {
+                    reader = object.reader();
+                }
                 continue;
             }
             match state {
@@ -245,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     /// Sends a body that is not stored, piece by piece as it comes.
-    async fn send_passing(&mut self, object: Delivered, framing: Framing) -> Result<(), TransmitError> {
+    async fn send_passing(&mut self, object: &Delivered, framing: Framing) -> Result<(), TransmitError> {
         let mut taken = 0;
         loop {
             let state = object.state();

@@ -97,7 +97,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         is_hitpass: true,
         is_passed: true,
         sent_pieces: 7,
-        object: Some(Delivered(Arc::clone(&object))),
+        object: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
         busy: Some(busy),
         stale: Some(object),
