@@ -48,6 +48,12 @@ fn range_is_cut_out_and_an_impossible_one_refused() {
         assert_eq!(part.header("content-length"), Some("3"));
         let last = client.get("/", "Range: bytes=-3\r\n").await;
         assert_eq!((last.status(), last.text().as_str()), (206, "789"));
+        // A number that no machine holds is a large one.
+        for range in ["0-99999999999999999999", "-99999999999999999999"] {
+            let all = client.get("/", &format!("Range: bytes={range}\r\n")).await;
+            assert_eq!((all.status(), all.text().as_str()), (206, "0123456789"), "{range}");
+            assert_eq!(all.header("content-range"), Some("bytes 0-9/10"));
+        }
         let none = client.get("/", "Range: bytes=20-40\r\n").await;
         assert_eq!((none.status(), none.header("content-range")), (416, Some("bytes */10")));
         assert_eq!(none.header("content-length"), Some("0"));

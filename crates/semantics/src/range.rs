@@ -87,9 +87,10 @@ impl Wanted {
             return Err("Not Bytes");
         }
         let mut rest = &range[equals + 1..];
-        let first = take_number(&mut rest).map_err(|TooBig| "Low number too big")?;
+        // A number too big for us is a large one, beyond every object. Compat: Varnish answers 416. Source: RFC 9110 §14.1.1.
+        let first = take_number(&mut rest).unwrap_or(Some(u64::MAX));
         rest = rest.strip_prefix(b"-").ok_or("Missing hyphen")?;
-        let last = take_number(&mut rest).map_err(|TooBig| "High number too big")?;
+        let last = take_number(&mut rest).unwrap_or(Some(u64::MAX));
         if !rest.is_empty() {
             return Err("Trailing stuff");
         }
@@ -106,7 +107,7 @@ impl Wanted {
 
 struct TooBig;
 
-/// Cuts a number off; `None` when there are no digits. Numbers stay below 2^63.
+/// Cuts a number off; `None` when there are no digits. Numbers stay below 2^63; the digits of a larger one are cut off too.
 fn take_number(rest: &mut &[u8]) -> Result<Option<u64>, TooBig> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, tail) = rest.split_at(digits);
