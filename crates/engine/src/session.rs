@@ -27,7 +27,6 @@ use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::parameter::feature;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -380,11 +379,8 @@ fn apply_absolute_form(request: &mut Request) {
     if message.target().first() == Some(&b'/') {
         return;
     }
-    let Some(form) = split_absolute_form(message.target()) else { return };
-    if form.https && request.task.settings.feature & feature::HTTPS_SCHEME == 0 {
-        return;
-    }
-    let (host, path) = (form.host.to_vec(), form.path.to_vec());
+    let Ok(Some(form)) = split_absolute_form(message.method(), message.target()) else { return };
+    let (host, path) = (form.host.to_vec(), form.origin_form(message.method()));
     logged::set(&mut request.log, REQ, message, "Host", &host);
     message.set_target(&path);
 }

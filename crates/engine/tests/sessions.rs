@@ -1,7 +1,8 @@
 //! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
 
-use crate::support::{always, run, run_with};
+use crate::support::{World, always, run, run_with, serve_each};
 use engine::session::{ProxiedSession, ProxyFacts};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
@@ -244,16 +245,92 @@ fn parameters_changed_while_a_client_is_idle_hold_for_its_next_request() {
     });
 }
 
+/// The first request line and the Host that an origin is told of a request; `None` when it hears nothing.
+async fn told(world: &Rc<World>, request: &str) -> (u16, Option<(String, String)>) {
+    let heard = Rc::new(RefCell::new(None));
+    let into = Rc::clone(&heard);
+    world.origin(serve_each(move |request| {
+        let host = request.header("host").unwrap_or("none").to_owned();
+        *into.borrow_mut() = Some((request.line().to_owned(), host));
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec()
+    }));
+    let mut client = world.client();
+    client.send(request).await;
+    let status = client.response().await.status();
+    (status, heard.borrow_mut().take())
+}
+
 #[test]
-fn absolute_form_decides_the_host() {
+fn absolute_form_decides_the_host_in_vcl_and_at_the_origin() {
+    for (method, target, url, host) in [
+        ("GET", "http://other.example/a?b", "/a?b", "other.example"),
+        ("GET", "http://other.example?x", "/?x", "other.example"),
+        ("GET", "http://other.example", "/", "other.example"),
+        ("GET", "https://other.example:8443/x", "/x", "other.example:8443"),
+        ("GET", "HTTPS://u:p@other.example", "/", "other.example"),
+        ("GET", "http://u@[::1]:80/x", "/x", "[::1]:80"),
+        ("OPTIONS", "http://other.example", "*", "other.example"),
+    ] {
+        let vcl = "sub vcl_recv { set req.http.saw = req.method + req.url + req.http.host; return (pass); }";
+        run_with(
+            |_| {},
+            vcl,
+            async |world| {
+                let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+                let expected = Some((format!("{method} {url}"), host.to_owned()));
+                assert_eq!(told(&world, &request).await, (200, expected), "{target}\n{}", world.story());
+                world.expect_log(&format!("saw: {method}{url}{host}"));
+            },
+        );
+    }
+}
+
+#[test]
+fn what_names_no_host_and_no_method_reaches_no_origin() {
     run(async |world| {
-        world.origin(always("", "x"));
-        let mut client = world.client();
-        client.send("GET http://other.example/a?b HTTP/1.1\r\nHost: a\r\n\r\n").await;
-        client.response().await;
-        world.expect_log("ReqURL /a?b");
-        world.expect_log("ReqHeader Host: other.example");
+        for host in ["a b", "a/b", "u@a", "a\\b", "a#b", "a:x", "a:65536", "a:99999999999999999999", "[::1", "::1"] {
+            let answer = told(&world, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            assert_eq!(answer, (400, None), "{host}");
+            // A target that says better does not make it good.
+            let answer = told(&world, &format!("GET http://b/ HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            assert_eq!(answer, (400, None), "{host}");
+        }
+        for target in ["http:///x", "http://u@/x", "http://a:x/", "http://a\\b/", "http://a#f", "http:x"] {
+            let answer = told(&world, &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            assert_eq!(answer, (400, None), "{target}");
+        }
+        for method in ["G@T", "GET:", "G(T", "G\u{e9}T"] {
+            let answer = told(&world, &format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            assert_eq!(answer, (400, None), "{method}");
+        }
+        world.expect_log("BogoHeader Malformed Host: a b");
+        world.expect_log("SessClose RX_JUNK");
+        assert_eq!(world.count(Main::ClientReq400), 30);
     });
+}
+
+#[test]
+fn what_names_a_host_reaches_the_origin_as_it_was_said() {
+    run(async |world| {
+        for host in ["[::1]", "[2001:db8::1]:8080", "[fe80::1%25eth0]", "a:", "a:0", "a_b.example:80", "1.2.3.4"] {
+            let answer = told(&world, &format!("POST / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            assert_eq!(answer, (200, Some(("POST /".to_owned(), host.to_owned()))), "{host}");
+        }
+        let (status, heard) = told(&world, "POST / HTTP/1.1\r\nHost:\r\n\r\n").await;
+        assert_eq!((status, heard), (200, Some(("POST /".to_owned(), String::new()))), "{}", world.story());
+    });
+}
+
+#[test]
+fn what_vcl_says_of_the_host_has_the_last_word() {
+    run_with(
+        |_| {},
+        r#"sub vcl_recv { set req.http.host = "a b/c"; return (pass); }"#,
+        async |world| {
+            let answer = told(&world, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            assert_eq!(answer, (200, Some(("GET /".to_owned(), "a b/c".to_owned()))));
+        },
+    );
 }
 
 #[test]

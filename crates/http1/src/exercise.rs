@@ -20,7 +20,10 @@ const SLOW_BYTES_MAX: usize = 4 << 10;
 pub fn request(bytes: &[u8]) {
     let mut message = Message::new();
     let Some(consumed) = head(parse_request(bytes, &LIMITS, &mut message), bytes) else { return };
-    let _ = split_absolute_form(message.target());
+    assert!(
+        split_absolute_form(message.method(), message.target()).is_ok(),
+        "a target that was accepted can be taken apart"
+    );
     let _ = connection_options(&message);
     let mut written = Vec::new();
     write_request_head(&message, &mut written);

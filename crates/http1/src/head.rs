@@ -10,8 +10,10 @@
 //! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
 //! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
+use crate::authority::is_host;
 use crate::connection::mark_hops;
 use crate::framing::merge_equal_lengths;
+use crate::target::{MalformedTarget, split_absolute_form};
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr;
 use message::Message;
@@ -79,7 +81,7 @@ impl std::fmt::Debug for Sample {
 pub enum HeadError {
     /// Larger than [`HeadLimits::total_bytes`]: close with `RX_OVERFLOW`, without an answer.
     Overflow,
-    /// No, or a malformed, start line.
+    /// No, or a malformed, start line: a method that is no token and a URI of no host among them.
     StartLine,
     /// A protocol that is not HTTP/1.0 or HTTP/1.1 (in a response: not HTTP at all).
     Version,
@@ -101,6 +103,8 @@ pub enum HeadError {
     ColonMissing(Sample),
     /// More than [`HeadLimits::headers_max`] header lines.
     TooManyHeaders(Sample),
+    /// A Host that is no host and port.
+    Host(Sample),
 }
 
 impl HeadError {
@@ -122,6 +126,7 @@ impl HeadError {
             HeadError::NameCharacter(byte) => Some(format!("Illegal char 0x{byte:02x} in header name")),
             HeadError::ColonMissing(sample) => sampled("Header without ':'", sample),
             HeadError::TooManyHeaders(sample) => sampled("Too many headers:", sample),
+            HeadError::Host(sample) => sampled("Malformed Host:", sample),
         }
     }
 
@@ -141,6 +146,7 @@ impl HeadError {
             HeadError::NameCharacter(_) => "illegal character in a header name",
             HeadError::ColonMissing(_) => "header without a colon",
             HeadError::TooManyHeaders(_) => "too many headers",
+            HeadError::Host(_) => "malformed Host",
         }
     }
 }
@@ -154,7 +160,14 @@ impl HeadError {
 /// # Errors
 /// [`HeadError`] says what is wrong with it: answer 400 and close, save for [`HeadError::Overflow`].
 pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
-    parse(buffer, limits, message, request_line)
+    let status = parse(buffer, limits, message, request_line)?;
+    if status != HeadStatus::Partial {
+        // Also of one that an absolute target replaces: whoever sends both may have read the other.
+        if let Some(value) = message.get_all("Host").find(|value| !is_host(value)) {
+            return Err(HeadError::Host(Sample::of(value)));
+        }
+    }
+    Ok(status)
 }
 
 /// Parses a response head from the start of `buffer` into `message`, which is cleared first.
@@ -252,11 +265,15 @@ fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
     Ok(word)
 }
 
-/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3; Compat: several spaces are accepted, a
+/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1; Compat: several spaces are accepted, a
 /// space behind the protocol is not.
 fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
     let method = word(&mut line)?;
+    if !method.iter().all(|&byte| is_token(byte)) {
+        return Err(HeadError::StartLine);
+    }
     let target = word(&mut line)?;
+    split_absolute_form(method, target).map_err(|MalformedTarget| HeadError::StartLine)?;
     let has_version = line.len() == 8 && line[..7].eq_ignore_ascii_case(b"HTTP/1.") && matches!(line[7], b'0' | b'1');
     if !has_version {
         return Err(HeadError::Version);

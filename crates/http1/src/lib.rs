@@ -8,11 +8,12 @@
 //! its own `BogoHeader` text. Where Varnish is lenient in a way that lets two servers disagree about where a message
 //! ends, this crate is stricter; `docs/request-smuggling.md` lists every such case and `tests/smuggling.rs` holds it.
 //!
-//! Reading order: `head`, `target`, `framing`, `connection`, `decode`, `write`. Source: RFC 9112.
+//! Reading order: `head`, `target`, `authority`, `framing`, `connection`, `decode`, `write`. Source: RFC 9112.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod authority;
 mod connection;
 mod decode;
 pub mod exercise;
@@ -26,5 +27,5 @@ pub use connection::{ConnectionOptions, connection_options};
 pub use decode::{BodyDecoder, BodyError, Step};
 pub use framing::{BodyLength, FramingError, request_body_length, response_body_length};
 pub use head::{HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response};
-pub use target::{AbsoluteForm, split_absolute_form};
+pub use target::{AbsoluteForm, MalformedTarget, split_absolute_form};
 pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head};

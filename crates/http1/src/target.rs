@@ -1,67 +1,130 @@
 //! The absolute form of a request target. Source: RFC 9112 §3.2.2.
 
-use memchr::memchr;
+use crate::authority::{is_authority, is_user};
 
 /// A target in absolute form, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AbsoluteForm<'a> {
-    /// Whether the scheme is https. Compat: Varnish takes these apart only with the feature `https_scheme`.
-    pub https: bool,
-    /// What belongs into `Host`: host and port; may be empty.
+    /// What belongs into `Host`, whatever the client said there: host and port, without a user.
     pub host: &'a [u8],
-    /// The path and query, starting with `/`.
-    pub path: &'a [u8],
+    /// Path and query; either may be missing.
+    rest: &'a [u8],
 }
 
-/// Takes `http://host/path` (and `https://`) apart, the scheme in any case. `None` when the target has another form, a URI
-/// without a path among them. Compat: Varnish leaves `http://host` and `http://host?query` as they are.
-#[must_use]
-pub fn split_absolute_form(target: &[u8]) -> Option<AbsoluteForm<'_>> {
+impl AbsoluteForm<'_> {
+    /// The target as an origin is asked for it. Source: RFC 9112 §3.2.1, and §3.2.4 for OPTIONS.
+    #[must_use]
+    pub fn origin_form(&self, method: &[u8]) -> Vec<u8> {
+        match self.rest {
+            [] if method == b"OPTIONS" => b"*".to_vec(),
+            [b'/', ..] => self.rest.to_vec(),
+            rest => [b"/", rest].concat(),
+        }
+    }
+}
+
+/// A target that begins as a URI of http or https, and is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MalformedTarget;
+
+/// Takes the URI of http or https apart, the scheme in any case. `None` when the target has another form. Compat: Varnish
+/// takes apart only what has a path, https only with the feature `https_scheme`, and leaves the user in the host.
+///
+/// # Errors
+/// [`MalformedTarget`]: no host, what is no host and port, a fragment in place of the path, or CONNECT.
+pub fn split_absolute_form<'a>(method: &[u8], target: &'a [u8]) -> Result<Option<AbsoluteForm<'a>>, MalformedTarget> {
     if target.first() == Some(&b'/') {
-        return None;
+        return Ok(None);
     }
     let after = |scheme: &str| {
         let (head, rest) = target.split_at_checked(scheme.len())?;
         head.eq_ignore_ascii_case(scheme.as_bytes()).then_some(rest)
     };
-    let (https, rest) =
-        after("http://").map(|rest| (false, rest)).or_else(|| after("https://").map(|rest| (true, rest)))?;
-    let slash = memchr(b'/', rest)?;
-    let (host, path) = rest.split_at(slash);
-    (!host.contains(&b'?')).then_some(AbsoluteForm { https, host, path })
+    let Some(rest) = after("http:").or_else(|| after("https:")) else { return Ok(None) };
+    let rest = match (method, rest) {
+        // A host may have that name, and a port follow it.
+        (b"CONNECT", [b'0'..=b'9', ..]) => return Ok(None),
+        (b"CONNECT", _) => return Err(MalformedTarget),
+        (_, [b'/', b'/', rest @ ..]) => rest,
+        _ => return Err(MalformedTarget),
+    };
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    let host = match authority.iter().position(|&byte| byte == b'@') {
+        Some(at) if is_user(&authority[..at]) => &authority[at + 1..],
+        Some(_) => return Err(MalformedTarget),
+        None => authority,
+    };
+    if rest.first() == Some(&b'#') || !is_authority(host) {
+        return Err(MalformedTarget);
+    }
+    Ok(Some(AbsoluteForm { host, rest }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_uris_with_a_path_are_taken_apart() {
-        let split = |target: &str| match split_absolute_form(target.as_bytes()) {
-            None => "as it is".to_owned(),
-            Some(AbsoluteForm { https, host, path }) => {
-                let scheme = if https { "https" } else { "http" };
-                format!("{scheme} {} {}", String::from_utf8_lossy(host), String::from_utf8_lossy(path))
+    fn split(method: &str, target: &str) -> String {
+        match split_absolute_form(method.as_bytes(), target.as_bytes()) {
+            Err(MalformedTarget) => "malformed".to_owned(),
+            Ok(None) => "as it is".to_owned(),
+            Ok(Some(form)) => {
+                let path = form.origin_form(method.as_bytes());
+                format!("{} {}", String::from_utf8_lossy(form.host), String::from_utf8_lossy(&path))
             }
-        };
-        let cases = [
-            ("http://other/x?y", "http other /x?y"),
-            ("HTTP://other:80/", "http other:80 /"),
-            ("https://other/x", "https other /x"),
-            ("http:///x", "http  /x"),
-            ("http://u:p@other/x", "http u:p@other /x"),
-            ("http://other", "as it is"),
-            ("http://other?x", "as it is"),
-            ("http://other?x/y", "as it is"),
-            ("http:/other/x", "as it is"),
+        }
+    }
+
+    #[test]
+    fn uris_are_taken_apart_and_other_forms_left_alone() {
+        for (target, expect) in [
+            ("http://other/x?y", "other /x?y"),
+            ("HTTP://other:80/", "other:80 /"),
+            ("https://other/x", "other /x"),
+            ("HTTPS://other", "other /"),
+            ("http://u@other/x", "other /x"),
+            ("http://u:p@other:80?x", "other:80 /?x"),
+            ("http://@other/", "other /"),
+            ("http://other", "other /"),
+            ("http://other?x", "other /?x"),
+            ("http://other?x/y@z", "other /?x/y@z"),
+            ("http://other/x@y", "other /x@y"),
+            ("http://[::1]:8/x", "[::1]:8 /x"),
+            ("http://", "malformed"),
+            ("http:///x", "malformed"),
+            ("http://?x", "malformed"),
+            ("http://:80/x", "malformed"),
+            ("http://u@/x", "malformed"),
+            ("http://other#f", "malformed"),
+            ("http://other:x/", "malformed"),
+            ("http://other\\x/", "malformed"),
+            ("http://a@b@other/", "malformed"),
+            ("http://a/b@other/", "a /b@other/"),
+            ("http://a\\@other/", "malformed"),
+            ("http:/other/x", "malformed"),
+            ("http:other", "malformed"),
             ("ftp://other/x", "as it is"),
             ("/http://other/x", "as it is"),
             ("*", "as it is"),
             ("", "as it is"),
             ("other:443", "as it is"),
-        ];
-        for (target, expect) in cases {
-            assert_eq!(split(target), expect, "{target}");
+        ] {
+            assert_eq!(split("GET", target), expect, "{target}");
+        }
+    }
+
+    #[test]
+    fn some_methods_have_forms_of_their_own() {
+        for (method, target, expect) in [
+            ("OPTIONS", "http://other", "other *"),
+            ("OPTIONS", "http://other/", "other /"),
+            ("OPTIONS", "http://other?x", "other /?x"),
+            ("CONNECT", "other:443", "as it is"),
+            ("CONNECT", "http:443", "as it is"),
+            ("CONNECT", "http://other:443", "malformed"),
+        ] {
+            assert_eq!(split(method, target), expect, "{method} {target}");
         }
     }
 }

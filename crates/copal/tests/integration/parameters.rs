@@ -129,7 +129,6 @@ const BIT_READERS: &[(&str, &str)] = &[
     ("debug::PROCESSORS", "engine/src/request/filters.rs"),
     ("feature::SHORT_PANIC", "worker/src/configure.rs"),
     ("feature::NO_COREDUMP", "worker/src/configure.rs"),
-    ("feature::HTTPS_SCHEME", "engine/src/session.rs"),
     ("feature::HTTP_DATE_POSTEL", "semantics/src/date.rs"),
     ("feature::VALIDATE_HEADERS", "engine/src/request/host.rs"),
 ];
