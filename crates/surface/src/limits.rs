@@ -94,3 +94,9 @@ pub const PROXY_HEADER_2_BYTES_MAX: usize = 1024;
 pub const SIGKILLS_MAX: usize = 3;
 /// See [`SIGKILLS_MAX`].
 pub const SIGKILLS_SECONDS: u64 = 60;
+/// Longest text that VCL gives a failure (`return (fail("…"))`), in bytes; it goes to the log, which cuts it to `vsl_reclen`.
+pub const FAILURE_BYTES_MAX: usize = 4 << 10;
+/// Longest regular expression that VCL makes at run time, in bytes: what PCRE2 could compile at most.
+pub const DYNAMIC_REGEX_BYTES_MAX: usize = 64 << 10;
+/// Longest ban expression that VCL makes, in bytes.
+pub const VCL_BAN_BYTES_MAX: usize = 64 << 10;

@@ -13,9 +13,10 @@ use crate::host::{Called, Failure, Host};
 use crate::line;
 use crate::link::LinkedProgram;
 use crate::program::{Op, SubDefinition};
+use crate::regex::SubstituteError;
 use crate::value::{Scratch, Text, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use surface::limits::VCL_CALL_DEPTH_MAX;
+use surface::limits::{FAILURE_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, VCL_CALL_DEPTH_MAX};
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 
@@ -532,8 +533,8 @@ impl Machine {
                 return Err(Stop::Return(Action::Vcl, ActionArguments { label, ..ActionArguments::default() }));
             }
             Op::ReturnFail => {
-                let text = self.take_text()?;
-                return Err(fail(String::from_utf8_lossy(scratch.get(text)).into_owned()));
+                let text = scratch.get(self.take_text()?);
+                return Err(fail(String::from_utf8_lossy(&text[..text.len().min(FAILURE_BYTES_MAX)])));
             }
             Op::Trace(point) => {
                 if self.is_traced
@@ -607,17 +608,25 @@ impl Machine {
         let regex = program.regex(regex).ok_or_else(damaged)?;
         self.room.clear();
         let (from, to) = (scratch.get(subject), scratch.get(replacement));
+        let room_bytes = scratch.left_bytes();
         let changed = if all {
-            regex.substitute_all(from, to, &mut self.room)
+            regex.substitute_all(from, to, &mut self.room, room_bytes)
         } else {
-            regex.substitute(from, to, &mut self.room)
+            regex.substitute(from, to, &mut self.room, room_bytes)
         };
         let result = match changed {
             Ok(true) => scratch.put(&self.room),
             Ok(false) if subject.is_set() => subject,
             Ok(false) => Text::EMPTY,
-            Err(error) => return Err(fail(format!("Regexp matching failed: {}", error.0))),
+            Err(SubstituteError::TooLong) => {
+                scratch.mark_overflowed();
+                Text::EMPTY
+            }
+            Err(SubstituteError::Match(error)) => return Err(fail(format!("Regexp matching failed: {}", error.0))),
         };
+        if self.room.capacity() > KEPT_BUFFER_BYTES_MAX {
+            self.room = Vec::new();
+        }
         self.stack.push(Value::Text(result));
         Ok(())
     }
@@ -630,7 +639,7 @@ fn matches(program: &LinkedProgram, regex: u32, subject: &[u8]) -> Result<bool, 
 
 #[inline]
 fn whole(scratch: &Scratch) -> Result<(), Stop> {
-    if scratch.overflowed() { Err(fail("Out of request memory (parameter request_memory_max)")) } else { Ok(()) }
+    if scratch.overflowed() { Err(Stop::Fail(Failure::out_of_memory())) } else { Ok(()) }
 }
 
 fn checked_status(action: Action, status: i64) -> Result<u16, Stop> {

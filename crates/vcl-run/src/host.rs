@@ -13,6 +13,14 @@ use surface::vcl::{HttpObject, Var};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure(pub String);
 
+impl Failure {
+    /// The task has taken all the memory that it may.
+    #[must_use]
+    pub fn out_of_memory() -> Failure {
+        Failure("Out of request memory (parameter request_memory_max)".to_owned())
+    }
+}
+
 /// What a VMOD call came to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Called {

@@ -44,6 +44,42 @@ impl fmt::Display for PatternError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MatchError(pub String);
 
+/// Why nothing was replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SubstituteError {
+    /// A match was given up.
+    Match(MatchError),
+    /// The result would be longer than it may be.
+    TooLong,
+}
+
+impl From<MatchError> for SubstituteError {
+    fn from(error: MatchError) -> SubstituteError {
+        SubstituteError::Match(error)
+    }
+}
+
+/// A result while it is made: never longer than it may be, nor with more room than that.
+struct Bounded<'a> {
+    out: &'a mut Vec<u8>,
+    limit_bytes: usize,
+}
+
+impl Bounded<'_> {
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), SubstituteError> {
+        let needed = self.out.len() + bytes.len();
+        if needed > self.limit_bytes {
+            return Err(SubstituteError::TooLong);
+        }
+        if needed > self.out.capacity() {
+            let room = (2 * self.out.capacity()).clamp(needed, self.limit_bytes);
+            self.out.reserve_exact(room - self.out.len());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 /// A regular expression.
 ///
 /// Those of a program are compiled when they are first matched: with thousands of them, compiling all of them to machine
@@ -104,44 +140,59 @@ impl Regex {
         ready(self.not_empty.get_or_init(|| build("(*NOTEMPTY)", &self.pattern, self.limits)))
     }
 
-    /// Replaces the first match and appends the result to `out`; nothing is appended and `false` returned when there is no match.
+    /// Replaces the first match and appends the result to `out`, which has at most `limit_bytes` then; nothing is appended and
+    /// `false` returned when there is no match.
     ///
     /// # Errors
-    /// When the match was given up.
-    pub fn substitute(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
+    /// When the match was given up, and when the result is too long: `out` has a part of it then.
+    pub fn substitute(
+        &self,
+        subject: &[u8],
+        replacement: &[u8],
+        out: &mut Vec<u8>,
+        limit_bytes: usize,
+    ) -> Result<bool, SubstituteError> {
         let compiled = self.compiled()?;
         let mut groups = compiled.capture_locations();
         let Some((start, end)) = first(compiled, &mut groups, subject, 0)? else {
             return Ok(false);
         };
-        out.extend_from_slice(&subject[..start]);
-        expand(replacement, subject, &groups, out);
-        out.extend_from_slice(&subject[end..]);
+        let mut out = Bounded { out, limit_bytes };
+        out.extend(&subject[..start])?;
+        expand(replacement, subject, &groups, &mut out)?;
+        out.extend(&subject[end..])?;
         Ok(true)
     }
 
     /// Replaces all matches; else as [`Regex::substitute`].
     ///
     /// # Errors
-    /// When a match was given up.
-    pub fn substitute_all(&self, subject: &[u8], replacement: &[u8], out: &mut Vec<u8>) -> Result<bool, MatchError> {
+    /// As there.
+    pub fn substitute_all(
+        &self,
+        subject: &[u8],
+        replacement: &[u8],
+        out: &mut Vec<u8>,
+        limit_bytes: usize,
+    ) -> Result<bool, SubstituteError> {
         let compiled = self.compiled()?;
         let mut groups = compiled.capture_locations();
         let Some((start, mut end)) = first(compiled, &mut groups, subject, 0)? else {
             return Ok(false);
         };
-        out.extend_from_slice(&subject[..start]);
-        expand(replacement, subject, &groups, out);
+        let mut out = Bounded { out, limit_bytes };
+        out.extend(&subject[..start])?;
+        expand(replacement, subject, &groups, &mut out)?;
         let not_empty = self.not_empty()?;
         while let Some((next, after)) = first(not_empty, &mut groups, subject, end)? {
-            out.extend_from_slice(&subject[end..next.max(end)]);
-            expand(replacement, subject, &groups, out);
+            out.extend(&subject[end..next.max(end)])?;
+            expand(replacement, subject, &groups, &mut out)?;
             if after <= end {
                 break;
             }
             end = after;
         }
-        out.extend_from_slice(&subject[end..]);
+        out.extend(&subject[end..])?;
         Ok(true)
     }
 }
@@ -191,22 +242,27 @@ fn first(
     }
 }
 
-fn expand(replacement: &[u8], subject: &[u8], groups: &pcre2::bytes::CaptureLocations, out: &mut Vec<u8>) {
+fn expand(
+    replacement: &[u8],
+    subject: &[u8],
+    groups: &pcre2::bytes::CaptureLocations,
+    out: &mut Bounded<'_>,
+) -> Result<(), SubstituteError> {
     let mut rest = replacement;
     while let Some(at) = memchr_backslash(rest) {
-        out.extend_from_slice(&rest[..at]);
+        out.extend(&rest[..at])?;
         match rest.get(at + 1) {
             Some(digit @ b'0'..=b'9') => {
                 if let Some((start, end)) = groups.get(usize::from(digit - b'0')) {
-                    out.extend_from_slice(subject.get(start..end).unwrap_or(b""));
+                    out.extend(subject.get(start..end).unwrap_or(b""))?;
                 }
             }
-            Some(&other) => out.push(other),
-            None => out.push(b'\\'),
+            Some(&other) => out.extend(&[other])?,
+            None => out.extend(b"\\")?,
         }
         rest = rest.get(at + 2..).unwrap_or(b"");
     }
-    out.extend_from_slice(rest);
+    out.extend(rest)
 }
 
 fn memchr_backslash(bytes: &[u8]) -> Option<usize> {
@@ -221,9 +277,9 @@ mod tests {
         let regex = Regex::new(pattern, RegexLimits::default()).unwrap();
         let mut out = Vec::new();
         let found = if all {
-            regex.substitute_all(subject.as_bytes(), replacement.as_bytes(), &mut out)
+            regex.substitute_all(subject.as_bytes(), replacement.as_bytes(), &mut out, 1000)
         } else {
-            regex.substitute(subject.as_bytes(), replacement.as_bytes(), &mut out)
+            regex.substitute(subject.as_bytes(), replacement.as_bytes(), &mut out, 1000)
         };
         if found.unwrap() { String::from_utf8(out).unwrap() } else { subject.to_owned() }
     }
@@ -247,6 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn a_result_is_never_longer_than_it_may_be_while_it_is_made() {
+        let regex = Regex::new("a(.*)", RegexLimits::default()).unwrap();
+        let every = Regex::new("a", RegexLimits::default()).unwrap();
+        let subject = [b'a'; 1000];
+        let (mut out, tenfold) = (Vec::new(), b"\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0".as_slice());
+        assert_eq!(regex.substitute(&subject, tenfold, &mut out, 3000), Err(SubstituteError::TooLong));
+        assert!(out.len() <= 3000 && out.capacity() <= 3000, "{} {}", out.len(), out.capacity());
+        out = Vec::new();
+        assert_eq!(every.substitute_all(&subject, tenfold, &mut out, 3000), Err(SubstituteError::TooLong));
+        assert!(out.len() <= 3000 && out.capacity() <= 3000, "{} {}", out.len(), out.capacity());
+        out = Vec::new();
+        assert_eq!(every.substitute_all(&subject, tenfold, &mut out, 10_000), Ok(true));
+        assert_eq!((out.len(), out.capacity() <= 10_000), (10_000, true));
+    }
+
+    #[test]
     fn runaway_match_is_given_up() {
         let regex = Regex::new("^(a+)+$", RegexLimits::default()).unwrap();
         let subject = [[b'a'; 60].as_slice(), b"b"].concat();
@@ -259,7 +331,7 @@ mod tests {
         assert_eq!(Regex::deferred("^a", limits).is_match(b"abc"), Ok(true));
         let broken = Regex::deferred("a(b", limits);
         assert_eq!(broken.is_match(b"ab"), Err(MatchError("missing closing parenthesis".into())));
-        assert!(broken.substitute_all(b"ab", b"", &mut Vec::new()).is_err());
+        assert!(broken.substitute_all(b"ab", b"", &mut Vec::new(), 1000).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that evaluating common statements allocates nothing. A handle is valid until [`Scratch::clear`].
 //! Source: types and string forms as observed in Varnish 7.1.1.
 
+use crate::host::Failure;
 use std::net::IpAddr;
 use std::sync::Arc;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
@@ -17,6 +18,9 @@ pub struct Text {
 
 const UNSET: u32 = u32::MAX;
 const CONSTANT: u32 = 1 << 31;
+
+/// Room for the first strings, in bytes.
+const FIRST_ROOM_BYTES: usize = 256;
 
 impl Text {
     /// The unset string.
@@ -159,11 +163,30 @@ impl Scratch {
         self.bytes.len()
     }
 
+    /// Makes room for that many bytes more; `false`, and from then on overflowed, when there may not be so many.
+    #[inline]
+    fn make_room(&mut self, count: usize) -> bool {
+        let needed = self.bytes.len() + count;
+        if needed > self.limit_bytes {
+            self.overflowed = true;
+            return false;
+        }
+        if needed > self.bytes.capacity() {
+            self.grow(needed);
+        }
+        true
+    }
+
+    /// Twice the room there was, but never more than there may be.
+    #[cold]
+    fn grow(&mut self, needed_bytes: usize) {
+        let room = (2 * self.bytes.capacity()).max(needed_bytes).max(FIRST_ROOM_BYTES).min(self.limit_bytes);
+        self.bytes.reserve_exact(room - self.bytes.len());
+    }
+
     /// Adds bytes to the string begun last.
     pub fn extend(&mut self, bytes: &[u8]) {
-        if self.bytes.len() + bytes.len() > self.limit_bytes {
-            self.overflowed = true;
-        } else {
+        if self.make_room(bytes.len()) {
             self.bytes.extend_from_slice(bytes);
         }
     }
@@ -175,19 +198,13 @@ impl Scratch {
         }
         if text.start & CONSTANT == 0 {
             let start = text.start as usize;
-            if self.bytes.len() + text.len() > self.limit_bytes {
-                self.overflowed = true;
-            } else if start + text.len() <= self.bytes.len() {
+            if self.make_room(text.len()) && start + text.len() <= self.bytes.len() {
                 self.bytes.extend_from_within(start..start + text.len());
             }
-        } else if let Some(constants) = &self.constants {
+        } else if self.constants.is_some() && self.make_room(text.len()) {
             let start = (text.start & !CONSTANT) as usize;
-            let bytes = constants.get(start..start + text.len()).unwrap_or(b"");
-            if self.bytes.len() + bytes.len() > self.limit_bytes {
-                self.overflowed = true;
-            } else {
-                self.bytes.extend_from_slice(bytes);
-            }
+            let bytes = self.constants.as_deref().and_then(|constants| constants.get(start..start + text.len()));
+            self.bytes.extend_from_slice(bytes.unwrap_or(b""));
         }
     }
 
@@ -228,6 +245,20 @@ impl Scratch {
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
+    }
+
+    /// Bytes that strings may still take.
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        self.limit_bytes.saturating_sub(self.bytes.len())
+    }
+
+    /// Whether so many bytes more are allowed, for somebody who makes a string, or works on one, elsewhere.
+    ///
+    /// # Errors
+    /// `Out of request memory …` when they are not.
+    pub fn check_room(&self, bytes: usize) -> Result<(), Failure> {
+        if bytes > self.left_bytes() { Err(Failure::out_of_memory()) } else { Ok(()) }
     }
 
     /// Bytes allocated, used or not.
@@ -319,6 +350,18 @@ mod tests {
         let next = scratch.put(b"later");
         assert_eq!(scratch.first_piece(next), next);
         assert_eq!(scratch.first_piece(Text::UNSET), Text::UNSET);
+    }
+
+    #[test]
+    fn strings_never_take_more_room_than_they_may() {
+        let mut scratch = Scratch::new(3000);
+        for _ in 0..100 {
+            let text = scratch.put(&[b'x'; 99]);
+            let _ = scratch.put_changed(text, u8::make_ascii_uppercase);
+        }
+        assert!(scratch.overflowed() && scratch.used_bytes() <= 3000 && scratch.room_bytes() <= 3000);
+        assert!(scratch.check_room(scratch.left_bytes()).is_ok());
+        assert_eq!(scratch.check_room(scratch.left_bytes() + 1), Err(Failure::out_of_memory()));
     }
 
     #[test]

@@ -49,6 +49,10 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
         Value::Int(value) | Value::Bytes(value) => scratch.put(itoa::Buffer::new().format(value).as_bytes()),
         Value::Real(value) | Value::Duration(value) => formatted(scratch, format_args!("{value:.3}")),
         Value::Time(seconds) => scratch.put(&http_date(seconds)),
+        Value::Blob(blob) if scratch.check_room(blob.len().div_ceil(3) * 4 + 2).is_err() => {
+            scratch.mark_overflowed();
+            Text::EMPTY
+        }
         Value::Blob(blob) => {
             let encoded = base64(scratch.get(blob));
             scratch.put(&encoded)
