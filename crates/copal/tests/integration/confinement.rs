@@ -1,7 +1,7 @@
 //! Whose rights what runs with: VCL is read as the jail's user, and a worker that was taken over gets no further than the
 //! worker. Most of it needs root, and says so where there is none.
 
-use crate::daemon::{Daemon, Origin, copal, ok};
+use crate::daemon::{Daemon, Origin, Process, copal, eventually, ok};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use std::fs::{self, OpenOptions, Permissions};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", "a page\n")
@@ -108,9 +108,12 @@ fn worker_with_the_rights_of_root_is_refused_before_anything_starts() {
     for users in ["user=nobody,workuser=root", "user=root,workuser=root", "workuser=root"] {
         let mut command = Command::new(copal());
         command.args(["daemon", "-F", "-a", "127.0.0.1:0", "-b", "none", "-j", &format!("unix,{users}"), "-n"]);
-        let output = command.arg(&directory).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{users}: {said}");
+        let log = run.path().join("log");
+        command.arg(&directory).stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+        let mut process = Process(command.spawn().unwrap());
+        let status = eventually("it is refused", || process.0.try_wait().unwrap());
+        let said = fs::read_to_string(&log).unwrap();
+        assert_eq!(status.code(), Some(2), "{users}: {said}");
         assert!(said.starts_with("Error: Unix jail: "), "{said}");
         assert!(!directory.exists());
     }

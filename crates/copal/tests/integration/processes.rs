@@ -2,7 +2,9 @@
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, free_port, ok};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
 use nix::unistd::Pid;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -104,9 +106,22 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &[]);
     assert_eq!(daemon.get("/a").status, 200);
-    // A worker that gets to nothing: it does not see its control connection close.
     let worker = daemon.worker();
-    freeze(worker);
+    // Its main thread waits for somebody to write into this pipe, and does not see its control connection close.
+    let pipe = daemon.folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    let stuck = daemon.folder.path().join("stuck.vcl");
+    let text = "vcl 4.1; import std; backend default none; sub vcl_init { std.log(std.fileread(\"@PIPE@\")); }";
+    std::fs::write(&stuck, text.replace("@PIPE@", pipe.to_str().unwrap())).unwrap();
+    let mut load = Command::new(copal());
+    load.args(["adm", "-n", &daemon.run(), "vcl.load", "stuck"])
+        .arg(&stuck)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let _load = Process(load.spawn().unwrap());
+    let mut open = std::fs::OpenOptions::new();
+    let open = open.write(true).custom_flags(nix::libc::O_NONBLOCK);
+    let _pipe = eventually("the worker reads from the pipe", || open.open(&pipe).ok());
     daemon.process.signal(Signal::SIGKILL);
     let mut command = Command::new(copal());
     command.args(["daemon", "-F", "-j", "none", "-b", &format!("127.0.0.1:{}", origin.port), "-a"]);
