@@ -67,16 +67,37 @@ impl Checker<'_> {
         self.options.resolver.port(port).ok_or_else(|| "Servname not supported for ai_socktype".to_owned())
     }
 
-    /// The one address and port that an IP constant means.
+    /// As [`Checker::addresses`]; no host, or `*`, is any address of this machine. Compat: Varnish 7.1 takes `.host = ":80"`, and
+    /// to connect to any address is to connect to oneself.
+    ///
+    /// # Errors
+    /// What the resolver says.
+    pub(super) fn addresses_or_any(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        if host.is_empty() || host == "*" {
+            return Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]);
+        }
+        self.addresses(host)
+    }
+
+    /// All addresses that a host with or without a port behind it means, and the port: 80 without one.
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn address_constant(&self, text: &str) -> Result<(IpAddr, u16), String> {
+    pub(super) fn addresses_and_port(&self, text: &str) -> Result<(Vec<IpAddr>, u16), String> {
         let HostPort { host, port } = split(text)?;
-        let port = self.port(port.unwrap_or(""))?;
-        let found = self.addresses(host)?;
-        Ok((found[0], port))
+        let port = port.filter(|port| !port.is_empty());
+        if host.is_empty() && port.is_none() {
+            return Err("Name or service not known".into());
+        }
+        let number = self.port(port.unwrap_or(""))?;
+        Ok((self.addresses_or_any(host)?, number))
     }
+}
+
+/// What a message says of more addresses than can be used.
+pub(super) fn listed<'a>(found: impl Iterator<Item = &'a IpAddr>, port: u16) -> String {
+    let start = "Please specify which exact address you want to use, we found all of these:".to_owned();
+    found.fold(start, |text, address| text + &format!("\n\t{address}:{port}"))
 }
 
 /// The address with all bits beyond the mask zero.

@@ -1,6 +1,6 @@
 //! Backends and probes.
 
-use super::address::split;
+use super::address::listed;
 use super::{Checked, Checker, Meaning, Reported, nearest};
 use crate::diagnostic::Draft;
 use crate::outside::{FileKind, error_text};
@@ -323,12 +323,9 @@ impl Checker<'_> {
         let resolved = match port {
             Some(port) => {
                 let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-                self.port(port).and_then(|port| Ok((self.addresses(bare)?, port)))
+                self.port(port).and_then(|port| Ok((self.addresses_or_any(bare)?, port)))
             }
-            None => split(host).map_err(str::to_owned).and_then(|parts| {
-                let port = self.port(parts.port.unwrap_or(""))?;
-                Ok((self.addresses(parts.host)?, port))
-            }),
+            None => self.addresses_and_port(host),
         };
         let (addresses, port) = match resolved {
             Ok(resolved) => resolved,
@@ -348,10 +345,9 @@ impl Checker<'_> {
             }
         }
         if (v4.len() > 1 || v6.len() > 1) && !self.dialect.habits.first_address {
-            let all: Vec<String> = v4.iter().chain(&v6).map(IpAddr::to_string).collect();
+            let all = listed(v4.iter().chain(&v6), port);
             let text = format!(
-                "Backend host \"{host}\": resolves to too many addresses.\nAt most one IPv4 and one IPv6 address are used; name one of these:\n\t{}",
-                all.join("\n\t")
+                "Backend host \"{host}\": resolves to too many addresses.\nOnly one IPv4 and one IPv6 are allowed.\n{all}"
             );
             return Err(self.error_at(Code::BackendManyAddresses, &text, place));
         }

@@ -4,6 +4,7 @@
 //! in different places: `"192.0.2.1"` is an IP where an IP is wanted, `1` needs a unit where BYTES are.
 //! Compat: which operands fit is as observed in Varnish 7.1.1, also where that is odd (a sum of two TIMEs is text in text).
 
+use super::address::listed;
 use super::{Checked, Checker, Reported};
 use crate::diagnostic::Draft;
 use crate::source::{Kind, Sign};
@@ -511,12 +512,23 @@ impl Checker<'_> {
                 let draft = self.draft_at(Code::AddressConstant, &text, token);
                 return Err(self.error(token, draft.hint("a Unix socket has no IP address")));
             }
-            match self.address_constant(&written) {
-                Ok((IpAddr::V4(address), port)) => self.emitter.op(Op::Ip4 { address: address.octets(), port }),
-                Ok((IpAddr::V6(address), port)) => {
-                    let (start, _) = self.emitter.constant(&address.octets());
-                    self.emitter.op(Op::Ip6 { start, port });
+            match self.addresses_and_port(&written) {
+                Ok((found, port))
+                    if found.iter().any(|address| *address != found[0]) && !self.dialect.habits.first_address =>
+                {
+                    let all = listed(found.iter(), port);
+                    let text = format!(
+                        "IP constant \"{written}\": resolves to too many addresses.\nOnly one IPv4 or IPv6 are allowed.\n{all}"
+                    );
+                    return Err(self.error_at(Code::AddressConstant, &text, token));
                 }
+                Ok((found, port)) => match found[0] {
+                    IpAddr::V4(address) => self.emitter.op(Op::Ip4 { address: address.octets(), port }),
+                    IpAddr::V6(address) => {
+                        let (start, _) = self.emitter.constant(&address.octets());
+                        self.emitter.op(Op::Ip6 { start, port });
+                    }
+                },
                 Err(reason) => {
                     let text = format!(
                         "IP constant '\"{written}\"' could not be resolved to an IP address:\n\t{reason}\n(Sorry if that error message is gibberish.)"
