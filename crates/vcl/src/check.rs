@@ -95,6 +95,8 @@ enum UseKind {
     Set,
     Unset,
     Action,
+    /// Set although nobody may; what calls the subroutine is not known yet.
+    ReadOnly,
 }
 
 impl UseKind {
@@ -104,6 +106,7 @@ impl UseKind {
             UseKind::Set => Code::NotSettable,
             UseKind::Unset => Code::NotUnsettable,
             UseKind::Action => Code::NotHere,
+            UseKind::ReadOnly => Code::ReadOnly,
         }
     }
 
@@ -113,6 +116,7 @@ impl UseKind {
             UseKind::Set => "Cannot be set",
             UseKind::Unset => "Cannot be unset",
             UseKind::Action => "Not a valid action",
+            UseKind::ReadOnly => "Variable is read only.",
         }
     }
 }

@@ -22,6 +22,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod version;
 
 pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};
 pub use format::format;

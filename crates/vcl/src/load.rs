@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostics, Draft};
 use crate::dialect::{Dialect, detect};
 use crate::lex::{LexError, lex};
 use crate::source::{Kind, Sign, Sources, Token};
+use crate::version;
 use crate::{CompileOptions, SourceText};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
@@ -173,7 +174,7 @@ impl Loader<'_> {
     fn version_missing(&mut self, first: Option<Token>) {
         let mut draft = Draft::new(Code::VersionMissing)
             .hint("the first line of a VCL says which version of the language it is written in")
-            .text("VCL version declaration missing\nAdd\n\tvcl 4.1;\nas the first line.\n");
+            .text("VCL version declaration missing\nUpdate your VCL to Version 4 syntax, and add\n\tvcl 4.1;\non the first line of the VCL files.\n");
         if let Some(token) = first {
             draft = draft.at(token);
         }
@@ -269,35 +270,14 @@ impl Loader<'_> {
         self.syntax
     }
 
-    /// The number in `vcl 4.1;`, as 41.
+    /// The version that the main text begins with, as 41 for 4.1.
     fn version(&mut self, tokens: &[Token]) -> Option<u8> {
         let keyword = *tokens.first()?;
         let Some(&number) = tokens.get(1) else {
             self.error_at(Code::VersionUnfinished, "Expected 'vcl N.N;' found no semi-colon", keyword);
             return None;
         };
-        let (major, minor) = match (number.kind, self.sources.bytes(number)) {
-            (Kind::Real, &[major, b'.', minor]) => (major - b'0', minor - b'0'),
-            _ => {
-                let draft = Draft::new(Code::VersionMalformed);
-                let draft = draft.text("Don't play silly buggers with VCL version numbers\n").at(number);
-                self.error(draft.hint("a version is a digit, a dot and a digit: vcl 4.1;"));
-                return None;
-            }
-        };
-        let version = major * 10 + minor;
-        if version != 40 && version != 41 {
-            let text = format!("VCL version {major}.{minor} not supported.\n");
-            let draft = Draft::new(Code::VersionUnsupported).text(text).between(keyword, number);
-            self.error(draft.hint("versions 4.0 and 4.1 are"));
-            return None;
-        }
-        if tokens.get(2).is_none_or(|token| !token.is(Sign::Semicolon)) {
-            let draft = Draft::new(Code::VersionUnfinished).text("Expected 'vcl N.N;' found no semi-colon\n");
-            self.error(draft.between(keyword, number));
-            return None;
-        }
-        Some(version)
+        version::read(&self.sources, keyword, number, tokens.get(2).copied()).map_err(|draft| self.error(draft)).ok()
     }
 
     /// Moves tokens from the innermost file to the row, opening files as they are named.
@@ -504,7 +484,8 @@ impl Loader<'_> {
         }
         if let [keyword, number, ..] = frame.tokens[..]
             && self.sources.bytes(keyword) == b"vcl"
-            && let Some(version) = self.version(&frame.tokens)
+            // What is wrong with it is said by the parser, which sees all of them.
+            && let Ok(version) = version::read(&self.sources, keyword, number, frame.tokens.get(2).copied())
             && version > self.top_version(version)
         {
             let last = frame.tokens.get(2).copied().unwrap_or(number);

@@ -20,6 +20,19 @@ impl Checker<'_> {
         for row in rows {
             self.reach(row, &mut said);
         }
+        self.read_only_unreached(&said);
+    }
+
+    /// What is set although nobody may, in subroutines that no method reaches.
+    fn read_only_unreached(&mut self, said: &HashSet<At>) {
+        let uses = self.subs.iter().flat_map(|sub| &sub.uses);
+        let left = uses.filter(|used| used.what == UseKind::ReadOnly && !said.contains(&used.first));
+        let places: Vec<(At, At)> = left.map(|used| (used.first, used.last)).collect();
+        for (first, last) in places {
+            let what = UseKind::ReadOnly;
+            let text = format!("\n{}\n", what.text());
+            self.error(first, Draft::new(what.code()).between(self.token(first), self.token(last)).text(text));
+        }
     }
 
     /// Reports subroutines that call themselves, directly or through others.
@@ -132,7 +145,7 @@ impl Checker<'_> {
                     let names = self.dialect.endings(row.method);
                     let text = format!("Invalid return \"{}\"", self.text(place));
                     let draft = self.draft_at(Code::InvalidReturn, &text, place).text("\n\n");
-                    let draft = self.chain(draft, sub, &reached_by, row);
+                    let draft = self.chain(self.in_subroutine(draft, sub), sub, &reached_by, row);
                     let draft = draft.text(format!("Legal returns are: \"{}\"\n", names.join("\" \"")));
                     errors.push((
                         place,
@@ -145,11 +158,15 @@ impl Checker<'_> {
                 let indirect = sub != start || used.what == UseKind::Action && entry.method.is_none();
                 if used.at & row.bit == 0 && indirect && said.insert(used.first) {
                     let (first, last) = (self.token(used.first), self.token(used.last));
-                    let name = self.dialect.method_name(row.method);
-                    let text = format!("\n{} from subroutine '{name}'.\n\n", used.what.text());
-                    let draft = Draft::new(used.what.code()).between(first, last).text(text);
-                    let draft = self.chain(draft, sub, &reached_by, row);
-                    errors.push((used.first, draft.maybe_hint(self.available_hint(used.at))));
+                    let draft = Draft::new(used.what.code()).between(first, last);
+                    let draft = if used.what == UseKind::ReadOnly {
+                        draft.text(format!("\n{}\n\n", used.what.text()))
+                    } else {
+                        let name = self.dialect.method_name(row.method);
+                        let draft = draft.text(format!("\n{} from subroutine '{name}'.\n\n", used.what.text()));
+                        self.in_subroutine(draft, sub).maybe_hint(self.available_hint(used.at))
+                    };
+                    errors.push((used.first, self.chain(draft, sub, &reached_by, row)));
                 }
             }
             for &(callee, place) in &entry.calls {
@@ -166,11 +183,15 @@ impl Checker<'_> {
         }
     }
 
-    /// How a method came to a subroutine.
-    fn chain(&self, draft: Draft, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> Draft {
+    fn in_subroutine(&self, draft: Draft, sub: usize) -> Draft {
         let entry = &self.subs[sub];
         let words = format!("...in subroutine \"{}\"\n", entry.name);
-        let mut draft = draft.text(words).at(self.token(entry.defined)).text("\n\n");
+        draft.text(words).at(self.token(entry.defined)).text("\n\n")
+    }
+
+    /// How a method came to a subroutine.
+    fn chain(&self, draft: Draft, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> Draft {
+        let mut draft = draft;
         let mut here = sub;
         while let Some((caller, place)) = reached_by[here] {
             let words = format!("...called from \"{}\"\n", self.subs[caller].name);

@@ -11,8 +11,8 @@ use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
 use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
 
-/// Longest header name, in bytes.
-pub(crate) const HEADER_NAME_BYTES_MAX: usize = 127;
+/// Longest header name, in bytes. Compat: the most that Varnish 7.1 takes.
+pub(crate) const HEADER_NAME_BYTES_MAX: usize = 126;
 
 /// A variable found at the start of a path.
 #[derive(Debug)]
@@ -239,9 +239,18 @@ impl Checker<'_> {
         };
         if mask == 0 && kind == UseKind::Set && variable.row.read != 0 {
             let read = variable.row.read;
-            if self.subs[self.current].method.is_some_and(|method| method.row().bit & read == 0) {
-                self.note_use(read, first, last, UseKind::Read);
-                return Err(Reported);
+            match self.subs[self.current].method {
+                Some(method) if method.row().bit & read == 0 => {
+                    self.note_use(read, first, last, UseKind::Read);
+                    return Err(Reported);
+                }
+                // Said with the way that leads there, once that is known.
+                None if self.dialect.language.is_none() => {
+                    self.note_use(read, first, last, UseKind::Read);
+                    self.note_use(0, first, last, UseKind::ReadOnly);
+                    return Err(Reported);
+                }
+                _ => {}
             }
         }
         if mask == 0 {

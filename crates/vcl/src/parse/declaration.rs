@@ -4,6 +4,7 @@ use super::{Broken, Parsed, Parser};
 use crate::diagnostic::Draft;
 use crate::source::{Kind, Sign};
 use crate::tree::{Acl, AclEntry, Backend, Declaration, Field, Import, Probe, Sub};
+use crate::version;
 use surface::diagnostic::Code;
 
 impl Parser<'_> {
@@ -25,16 +26,12 @@ impl Parser<'_> {
         match word.filter(|word| self.dialect.declarations.contains(word)) {
             Some("vcl") => {
                 let keyword = self.advance();
-                if self.peek().kind != Kind::Real {
-                    return Err(self.expected("FNUM"));
+                let (first, number) = (self.token_at(keyword), self.peek());
+                let end = (number.kind != Kind::End).then(|| self.token_at(keyword + 2));
+                if let Err(draft) = version::read(self.sources, first, number, end) {
+                    return Err(self.error(keyword, draft));
                 }
-                let number = self.advance();
-                let version = self.sources.text(self.token_at(number));
-                if !matches!(version, "4.0" | "4.1") {
-                    let draft =
-                        Draft::new(Code::VersionUnsupported).text(format!("VCL version {version} not supported.\n"));
-                    self.error(keyword, draft.between(self.token_at(keyword), self.token_at(number)));
-                }
+                self.advance();
                 self.semicolon()?;
                 Ok(Declaration::Version(keyword))
             }

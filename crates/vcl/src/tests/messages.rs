@@ -95,7 +95,12 @@ fn version_comes_first() {
         ("backend b none;", "VCL version declaration missing"),
         ("", "VCL version declaration missing"),
         ("vcl 4;", "Don't play silly buggers with VCL version numbers"),
+        ("vcl 4;", "Expected FNUM got '4'"),
         ("vcl 4.12;", "Don't play silly buggers with VCL version numbers"),
+        ("vcl 4.1; backend b none; vcl 4;", "Expected FNUM got '4'"),
+        ("vcl 4.1; backend b none; vcl;", "Don't play silly buggers with VCL version numbers"),
+        ("vcl 4.1; backend b none; vcl 4.12;", "Don't play silly buggers with VCL version numbers"),
+        ("vcl 4.1; backend b none; vcl 4.1 sub x { }", "Expected 'vcl N.N;' found no semi-colon"),
         ("vcl 3.9;", "VCL version 3.9 not supported."),
         ("vcl 9.9;", "VCL version 9.9 not supported."),
         ("vcl 4.1 backend b none;", "Expected 'vcl N.N;' found no semi-colon"),
@@ -212,9 +217,10 @@ fn names_are_found_or_the_nearest_is_named() {
         recv_refuses(statement, &[expect]);
     }
     recv_refuses(
-        &format!("set req.http.{} = \"a\";", "a".repeat(128)),
+        &format!("set req.http.{} = \"a\";", "a".repeat(127)),
         &["HTTP header (aaaaaaaaaaaaaaaaaaaa..) is too long."],
     );
+    recv_accepts(&format!("set req.http.{} = \"a\";", "a".repeat(126)));
     recv_accepts("SET REQ.URL = \"a\"; IF (True) { }");
     recv_accepts("set req.http.\"x!y\" = \"a\"; set req.http.include = req.http.import; unset req.http.if;");
     let old = |statement: &str| {
@@ -276,6 +282,10 @@ fn types_fit_or_the_mismatch_is_named() {
         ("if (client.ip == \"/tmp/socket\") { }", "Cannot convert to an IP address: '\"/tmp/socket\"'"),
         ("if (req.url ~ \"(\") { }", "Regexp compilation error:\n\nmissing closing parenthesis"),
         ("if (client.ip ~ \"a\") { }", "Expression has type STRING, expected ACL"),
+        (
+            "if (client.ip == \":80\") { }",
+            "IP constant \":80\": resolves to too many addresses.\nOnly one IPv4 or IPv6",
+        ),
         ("if (client.ip == \"no such\") { }", "IP constant '\"no such\"' could not be resolved to an IP address:"),
         ("set req.http.a = regsub(req.url, \"a\");", "Expected ',' got ')'"),
         ("if (storage.s0.free_space > 1) { }", "Expected BYTES unit (B, KB, MB...) got ')'"),
@@ -349,6 +359,35 @@ fn subroutines_are_defined_once_used_and_do_not_recurse() {
         "sub foo { unset beresp.http.a; } sub vcl_recv { call foo; }",
         &["Cannot be unset from subroutine 'vcl_recv'."],
     );
+    refuses(
+        "sub foo { set req.restarts = 1; } sub vcl_recv { call foo; }",
+        &["Variable is read only.\n\n...called from \"vcl_recv\"", "...which is the \"vcl_recv\" subroutine"],
+    );
+    refuses(
+        "sub foo { set obj.ttl = 1s; } sub vcl_recv { call foo; }",
+        &["Not available from subroutine 'vcl_recv'.\n\n...in subroutine \"foo\""],
+    );
+    refuses("sub foo { set req.restarts = 1; }", &["Variable is read only."]);
+}
+
+#[test]
+fn backend_without_a_host_name_is_on_this_machine() {
+    use vcl_run::program::Endpoint;
+    let any = |port| Endpoint::Ip {
+        v4: Some(std::net::SocketAddr::from(([0; 4], port))),
+        v6: Some(std::net::SocketAddr::from(([0u16; 8], port))),
+    };
+    for (fields, port) in [
+        (".host = \":80\";", 80),
+        (".host = \":http\";", 80),
+        (".host = \"*\";", 80),
+        (".host = \"*:81\";", 81),
+        (".host = \"\"; .port = \"82\";", 82),
+    ] {
+        let text = format!("vcl 4.1; backend c {{ {fields} }}");
+        let program = compile_with(text.as_bytes(), &Files::default(), |_| {}).unwrap().program;
+        assert_eq!(program.backends[0].endpoint, any(port), "{fields}");
+    }
 }
 
 #[test]
@@ -431,7 +470,9 @@ fn backends_are_checked() {
             "backend c { .host = \"nowhere.example\"; }",
             "Backend host '\"nowhere.example\"' could not be resolved to an IP address:",
         ),
-        ("backend c { .host = \"many.example\"; }", "resolves to too many addresses"),
+        ("backend c { .host = \"many.example\"; }", "Only one IPv4 and one IPv6 are allowed.\nPlease specify which"),
+        ("backend c { .host = \":\"; }", "Backend host '\":\"' could not be resolved to an IP address:"),
+        ("backend c { .host = \"\"; }", "Backend host '\"\"' could not be resolved to an IP address:"),
         ("backend c { .host = \"[::1\"; }", "IPv6 address lacks ']'"),
         ("backend c { .host = \"[::1]80\"; }", "IPv6 address has wrong port separator"),
         ("backend c { .host = \"192.0.2.1\"; .connect_timeout = 1; }", "Expected ID got ';'"),
