@@ -6,17 +6,19 @@
 //! are tested against the bans that came later than their mark: nothing banned comes back.
 //!
 //! *Lock*: one read-write lock around the list, inside a shard's; the number of the newest ban is an atomic, so a lookup of
-//! an object that has been tested already takes no lock. Next files: `ban/specification.rs`, `ban/lurker.rs`.
+//! an object that has been tested already takes no lock. *Invariant*: adding a ban and forgetting one cost the same however
+//! many there are. Next files: `ban/catalogue.rs`, `ban/specification.rs`, `ban/lurker.rs`.
 
+mod catalogue;
 pub(crate) mod listing;
 pub(crate) mod lurker;
 pub(crate) mod specification;
 
 use crate::{Cache, Totals};
+use catalogue::Catalogue;
 use message::Message;
 use shm::locks::ClassRwLock;
 use specification::{BanSpecification, ObjectView};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,8 +33,8 @@ pub(crate) struct Ban {
     pub(crate) specification: BanSpecification,
     /// Objects and fetches that were tested up to this one.
     pub(crate) references: AtomicU64,
-    /// All objects have been tested, or a newer ban says the same.
-    pub(crate) completed: AtomicBool,
+    /// All objects have been tested, or a newer ban says the same. Set by the catalogue.
+    completed: AtomicBool,
 }
 
 impl Ban {
@@ -53,8 +55,8 @@ impl Ban {
 
 /// See the module's page.
 pub(crate) struct BanList {
-    /// Oldest first; never empty.
-    list: ClassRwLock<VecDeque<Arc<Ban>>>,
+    /// Never empty.
+    list: ClassRwLock<Catalogue>,
     newest: AtomicU64,
     journal: Journal,
     totals: Arc<Totals>,
@@ -95,13 +97,13 @@ impl BanList {
             journal.append(&encode(now, &BanSpecification::nothing()))?;
             totals.add(Main::BansAdded, 1);
         }
-        let mut list = VecDeque::new();
+        let mut list = Catalogue::default();
         for (sequence, entry) in journal.entries()? {
             let (time, specification) = decode(&entry);
             let is_nothing = specification.is_nothing();
-            list.push_back(Ban::new(sequence, time, specification, is_nothing));
+            list.push(Ban::new(sequence, time, specification, is_nothing));
         }
-        let newest = list.back().map_or(0, |ban| ban.sequence);
+        let newest = list.newest().map_or(0, |ban| ban.sequence);
         let bans =
             BanList { list: ClassRwLock::new(LockClass::Ban, list), newest: AtomicU64::new(newest), journal, totals };
         bans.publish_gauges(&bans.list.read());
@@ -113,12 +115,12 @@ impl BanList {
         self.newest.load(Ordering::Acquire)
     }
 
-    fn publish_gauges(&self, list: &VecDeque<Arc<Ban>>) {
-        let count = |test: fn(&Ban) -> bool| list.iter().filter(|ban| test(ban)).count() as u64;
-        self.totals.set(Main::Bans, list.len() as u64);
-        self.totals.set(Main::BansCompleted, count(Ban::is_completed));
-        self.totals.set(Main::BansObj, count(|ban| ban.specification.has_object_tests()));
-        self.totals.set(Main::BansReq, count(|ban| ban.specification.has_request_tests()));
+    fn publish_gauges(&self, list: &Catalogue) {
+        let gauges = list.gauges();
+        self.totals.set(Main::Bans, gauges.bans);
+        self.totals.set(Main::BansCompleted, gauges.completed);
+        self.totals.set(Main::BansObj, gauges.object);
+        self.totals.set(Main::BansReq, gauges.request);
         self.totals.set(Main::BansPersistedBytes, self.journal.bytes());
     }
 
@@ -126,12 +128,9 @@ impl BanList {
         let mut list = self.list.write();
         let sequence = self.journal.append(&encode(now, &specification))?;
         if drop_equal {
-            for ban in list.iter().filter(|ban| !ban.is_completed() && ban.specification == specification) {
-                ban.completed.store(true, Ordering::Release);
-                self.totals.add(Main::BansDups, 1);
-            }
+            self.totals.add(Main::BansDups, list.complete_equals(&specification));
         }
-        list.push_back(Ban::new(sequence, now, specification, false));
+        list.push(Ban::new(sequence, now, specification, false));
         self.totals.add(Main::BansAdded, 1);
         self.newest.store(sequence, Ordering::Release);
         self.cut_tail(&mut list);
@@ -140,20 +139,18 @@ impl BanList {
 
     /// Drops the bans that are older than all references.
     pub(crate) fn clean_tail(&self) {
-        let is_due = |list: &VecDeque<Arc<Ban>>| {
-            list.len() > 1 && list.front().is_some_and(|ban| ban.references.load(Ordering::Acquire) == 0)
-        };
-        if is_due(&self.list.read()) {
+        let is_due = self.list.read().has_unreferenced_tail();
+        if is_due {
             self.cut_tail(&mut self.list.write());
         }
     }
 
-    fn cut_tail(&self, list: &mut VecDeque<Arc<Ban>>) {
-        while list.len() > 1 && list.front().is_some_and(|ban| ban.references.load(Ordering::Acquire) == 0) {
-            list.pop_front();
+    fn cut_tail(&self, list: &mut Catalogue) {
+        while list.has_unreferenced_tail() {
+            list.forget_oldest();
             self.totals.add(Main::BansDeleted, 1);
         }
-        if let Some(oldest) = list.front() {
+        if let Some(oldest) = list.oldest() {
             // Failing costs memory in the journal, nothing else: it is tried again.
             let _ = self.journal.drop_older_than(oldest.sequence);
         }
@@ -164,21 +161,16 @@ impl BanList {
     /// have something to point at.
     pub(crate) fn reach_back_to(&self, sequence: u64) {
         let mut list = self.list.write();
-        if let Some(oldest) = list.front().filter(|oldest| oldest.sequence > sequence) {
+        if let Some(oldest) = list.oldest().filter(|oldest| oldest.sequence > sequence) {
             let base = Ban::new(sequence, oldest.time, BanSpecification::nothing(), true);
-            list.push_front(base);
+            list.reach_back(base);
             self.publish_gauges(&list);
         }
     }
 
-    /// The newest ban that is not newer than `sequence`.
-    fn at(list: &VecDeque<Arc<Ban>>, sequence: u64) -> Option<&Arc<Ban>> {
-        list.get(list.partition_point(|ban| ban.sequence <= sequence).saturating_sub(1))
-    }
-
     /// Counts an object that was tested up to `sequence`.
     pub(crate) fn refer(&self, sequence: u64) {
-        if let Some(ban) = Self::at(&self.list.read(), sequence) {
+        if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -186,7 +178,7 @@ impl BanList {
     /// Counts a fetch that begins now; returns the number for [`BanList::release`].
     pub(crate) fn refer_to_newest(&self) -> u64 {
         let list = self.list.read();
-        list.back().map_or(0, |ban| {
+        list.newest().map_or(0, |ban| {
             ban.references.fetch_add(1, Ordering::AcqRel);
             ban.sequence
         })
@@ -194,13 +186,13 @@ impl BanList {
 
     /// Takes back [`BanList::refer`].
     pub(crate) fn release(&self, sequence: u64) {
-        if let Some(ban) = Self::at(&self.list.read(), sequence) {
+        if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    fn move_reference(list: &VecDeque<Arc<Ban>>, object: &Object, to: u64) {
-        if let (Some(from), Some(to)) = (Self::at(list, object.ban()), Self::at(list, to)) {
+    fn move_reference(list: &Catalogue, object: &Object, to: u64) {
+        if let (Some(from), Some(to)) = (list.at(object.ban()), list.at(to)) {
             to.references.fetch_add(1, Ordering::AcqRel);
             from.references.fetch_sub(1, Ordering::AcqRel);
             object.set_ban(to.sequence);
@@ -215,15 +207,14 @@ impl BanList {
         let view = ObjectView::new(object, now, idle_seconds);
         let mut tests = 0;
         let banned = list
-            .iter()
+            .after(since)
             .rev()
-            .take_while(|ban| ban.sequence > since)
-            .any(|ban| !ban.is_completed() && ban.specification.hits(&view, Some(request), &mut tests));
+            .any(|ban| !ban.is_completed() && ban.specification.hits(&view, ban.time, Some(request), &mut tests));
         self.totals.add(Main::BansTested, 1);
         self.totals.add(Main::BansTestsTested, tests);
         if banned {
             self.totals.add(Main::BansObjKilled, 1);
-        } else if let Some(newest) = list.back() {
+        } else if let Some(newest) = list.newest() {
             Self::move_reference(&list, object, newest.sequence);
         }
         banned
@@ -235,18 +226,18 @@ impl BanList {
         let list = self.list.read();
         // Nobody has had it yet.
         let view = ObjectView::new(object, now, 0.0);
-        let mut tested_up_to = list.back().map_or(since, |ban| ban.sequence);
-        for ban in list.iter().rev().take_while(|ban| ban.sequence > since) {
+        let mut tested_up_to = list.newest().map_or(since, |ban| ban.sequence);
+        for ban in list.after(since).rev() {
             if ban.specification.has_request_tests() {
                 if !ban.is_completed() {
                     tested_up_to = ban.sequence - 1;
                 }
-            } else if ban.specification.hits(&view, None, &mut 0) {
+            } else if ban.specification.hits(&view, ban.time, None, &mut 0) {
                 // Completed or not: that was said of the objects that were there.
                 return false;
             }
         }
-        let Some(ban) = Self::at(&list, tested_up_to) else { return true };
+        let Some(ban) = list.at(tested_up_to) else { return true };
         ban.references.fetch_add(1, Ordering::AcqRel);
         object.set_ban(ban.sequence);
         true

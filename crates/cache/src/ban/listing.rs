@@ -20,7 +20,7 @@ impl Cache {
     /// The bans, newest first; with debug bit `lurker` also the addresses of the objects that refer to each.
     fn listed(&self) -> (Vec<Arc<Ban>>, Option<Addresses>) {
         let inner = &*self.inner;
-        let bans = inner.bans.list.read().iter().rev().cloned().collect();
+        let bans = inner.bans.list.read().after(0).rev().cloned().collect();
         let objects = inner.settings.debug_lurker.load(Ordering::Relaxed).then(|| {
             let mut objects = Addresses::new();
             for shard in &inner.shards {

@@ -41,28 +41,29 @@ enum Verdict {
 
 impl BanList {
     /// The bans that the lurker may test now, and when the next will be old enough.
-    fn lurkable(&self, now: f64, age: f64) -> (Vec<Arc<Ban>>, f64) {
-        let (mut targets, mut next) = (Vec::new(), f64::INFINITY);
-        for ban in self.list.read().iter() {
-            if ban.is_completed() || ban.specification.has_request_tests() {
-                continue;
+    pub(super) fn lurkable(&self, now: f64, age: f64) -> (Vec<Arc<Ban>>, f64) {
+        // Most of the time there is nothing, and then nobody is kept waiting.
+        let mut list = self.list.write();
+        list.pass_over(|ban| ban.is_completed() || ban.specification.has_request_tests());
+        let mut targets = Vec::new();
+        for ban in list.unpassed() {
+            if ban.time + age > now {
+                return (targets, ban.time + age);
             }
-            if ban.time + age <= now {
+            if !ban.is_completed() && !ban.specification.has_request_tests() {
                 targets.push(Arc::clone(ban));
-            } else {
-                next = next.min(ban.time + age);
             }
         }
-        (targets, next)
+        (targets, f64::INFINITY)
     }
 
     /// The sequence number of the `count`th newest ban, when there are more than that.
     fn cutoff(&self, count: u64) -> u64 {
         let list = self.list.read();
-        if count == 0 || list.len() as u64 <= count {
+        if count == 0 || list.gauges().bans <= count {
             return 0;
         }
-        list.get(list.len() - count as usize).map_or(0, |ban| ban.sequence)
+        list.from_newest(count as usize).map_or(0, |ban| ban.sequence)
     }
 
     /// Tests one object; moves its mark as far as all bans up to there have been tested.
@@ -75,7 +76,7 @@ impl BanList {
         let view = ObjectView::new(object, now, idle_seconds);
         for ban in pass.targets.iter().rev().take_while(|ban| ban.sequence > since) {
             let mut tests = 0;
-            let banned = ban.specification.hits(&view, None, &mut tests);
+            let banned = ban.specification.hits(&view, ban.time, None, &mut tests);
             self.totals.add(Main::BansLurkerTested, 1);
             self.totals.add(Main::BansLurkerTestsTested, tests);
             if banned {
@@ -85,7 +86,7 @@ impl BanList {
         }
         let list = self.list.read();
         let mut reached = since;
-        for ban in list.iter().filter(|ban| ban.sequence > since) {
+        for ban in list.after(since) {
             let was_tested = pass.targets.binary_search_by_key(&ban.sequence, |target| target.sequence).is_ok();
             if !was_tested && !ban.is_completed() {
                 break;
@@ -98,11 +99,12 @@ impl BanList {
         Verdict::Stays
     }
 
-    fn complete(&self, targets: &[Arc<Ban>]) {
+    pub(super) fn complete(&self, targets: &[Arc<Ban>]) {
+        let mut list = self.list.write();
         for ban in targets {
-            ban.completed.store(true, Ordering::Release);
+            list.complete(ban);
         }
-        self.cut_tail(&mut self.list.write());
+        self.cut_tail(&mut list);
     }
 }
 

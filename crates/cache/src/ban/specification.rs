@@ -2,15 +2,17 @@
 //!
 //! Compat: fields are recognised by their beginning, so `req.urls` is `req.url`; header names may be anything; a missing
 //! header equals nothing and matches no expression. Texts of errors are the stock ones. Durations are shown in the largest
-//! unit that divides them. Source: interoperability notes §9.12, and the stock program's replies.
+//! unit that divides them. How old an object is, how long it has to live, and when it was asked for last, count as of the time
+//! of the ban: it says something of what was there then. Source: interoperability notes §9.12, and the stock program's replies.
 
 use message::Message;
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::cell::OnceCell;
+use std::hash::{Hash, Hasher};
 use store::Object;
 
 /// What is looked at.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Subject {
     RequestUrl,
     RequestHeader(String),
@@ -23,7 +25,7 @@ enum Subject {
     ObjectLastHit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Operator {
     Equal,
     Differs,
@@ -59,9 +61,47 @@ pub struct BanSpecification {
     text: String,
 }
 
+impl Argument {
+    /// What tells arguments apart: a text, and the bits of a number.
+    fn identity(&self) -> (&str, u64) {
+        match self {
+            Argument::Text(text) => (text, 0),
+            Argument::Expression(expression) => (expression.as_str(), 0),
+            // Both zeros are one number.
+            Argument::Seconds(seconds) => ("", (seconds + 0.0).to_bits()),
+        }
+    }
+}
+
+impl PartialEq for Test {
+    fn eq(&self, other: &Test) -> bool {
+        (&self.subject, self.operator, self.argument.identity())
+            == (&other.subject, other.operator, other.argument.identity())
+    }
+}
+
+impl Eq for Test {}
+
+impl Hash for Test {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.subject, self.operator, self.argument.identity()).hash(state);
+    }
+}
+
+/// Two that say the same, in the same order: `obj.grace > 60s` and `obj.grace > 1m`.
 impl PartialEq for BanSpecification {
     fn eq(&self, other: &BanSpecification) -> bool {
-        self.words == other.words
+        #[cfg(test)]
+        super::catalogue::steps::count();
+        self.tests == other.tests
+    }
+}
+
+impl Eq for BanSpecification {}
+
+impl Hash for BanSpecification {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.tests.hash(state);
     }
 }
 
@@ -88,6 +128,11 @@ fn subject(field: &str) -> Option<Subject> {
 impl Subject {
     fn is_of_request(&self) -> bool {
         matches!(self, Subject::RequestUrl | Subject::RequestHeader(_))
+    }
+
+    /// Whether it means another thing at another time.
+    fn is_of_its_time(&self) -> bool {
+        matches!(self, Subject::ObjectAge | Subject::ObjectTtl | Subject::ObjectLastHit)
     }
 
     fn is_duration(&self) -> bool {
@@ -145,12 +190,13 @@ fn duration(word: &str) -> Option<f64> {
     Some(sign * parsed * scale)
 }
 
-/// Shows a duration, to the millisecond, in the largest unit that divides it.
+/// Shows a duration, to the millisecond, in the largest unit that divides it; what is more than a second and no whole number of
+/// them in seconds.
 fn show_duration(seconds: f64) -> String {
     let milliseconds = (seconds * 1e3 + 1e-6 * seconds.signum()).trunc();
     let whole = milliseconds / 1e3;
     if whole.fract() != 0.0 {
-        return format!("{whole:.3}s");
+        return if whole.abs() < 1.0 { format!("{milliseconds:.0}ms") } else { format!("{whole:.3}s") };
     }
     for (name, scale) in UNITS.iter().filter(|(name, _)| *name != "ms") {
         if whole != 0.0 && whole % scale == 0.0 {
@@ -185,17 +231,17 @@ impl Test {
         Ok(Test { subject, operator, argument })
     }
 
-    fn holds(&self, object: &ObjectView<'_>, request: Option<&Message>) -> bool {
+    fn holds(&self, object: &ObjectView<'_>, time: f64, request: Option<&Message>) -> bool {
         match &self.subject {
             Subject::RequestUrl => request.is_some_and(|request| self.holds_text(Some(request.target()))),
             Subject::RequestHeader(name) => request.is_some_and(|request| self.holds_text(request.get(name))),
             Subject::ObjectHeader(name) => self.holds_text(object.head().get(name)),
             Subject::ObjectStatus => self.holds_text(Some(object.head().status().to_string().as_bytes())),
-            Subject::ObjectAge => self.holds_seconds(object.now - object.object.origin()),
-            Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - object.now),
+            Subject::ObjectAge => self.holds_seconds(time - object.object.origin()),
+            Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - time),
             Subject::ObjectGrace => self.holds_seconds(object.object.grace()),
             Subject::ObjectKeep => self.holds_seconds(object.object.keep()),
-            Subject::ObjectLastHit => self.holds_seconds(object.idle_seconds),
+            Subject::ObjectLastHit => self.holds_seconds(time - object.used_at),
         }
     }
 
@@ -328,12 +374,23 @@ impl BanSpecification {
         self.tests.iter().any(|test| !test.subject.is_of_request())
     }
 
-    /// Whether all tests hold; counts those that were made. Without a request no test on one holds.
-    pub(crate) fn hits(&self, object: &ObjectView<'_>, request: Option<&Message>, tests_made: &mut u64) -> bool {
+    /// Whether a newer one that is equal says all that an older one did: not where it depends on its time.
+    pub(crate) fn can_be_repeated(&self) -> bool {
+        !self.is_nothing() && !self.tests.iter().any(|test| test.subject.is_of_its_time())
+    }
+
+    /// Whether all tests hold; counts those that were made. `time` is that of the ban. Without a request no test on one holds.
+    pub(crate) fn hits(
+        &self,
+        object: &ObjectView<'_>,
+        time: f64,
+        request: Option<&Message>,
+        tests_made: &mut u64,
+    ) -> bool {
         !self.tests.is_empty()
             && self.tests.iter().all(|test| {
                 *tests_made += 1;
-                test.holds(object, request)
+                test.holds(object, time, request)
             })
     }
 }
@@ -341,15 +398,14 @@ impl BanSpecification {
 /// An object as bans look at it; its head is decoded once, and only if a test wants it.
 pub(crate) struct ObjectView<'a> {
     object: &'a Object,
-    now: f64,
-    /// How long ago it was delivered last, or stored if it never was.
-    idle_seconds: f64,
+    /// When it was delivered last, or stored if it never was; seconds since 1970.
+    used_at: f64,
     head: OnceCell<Message>,
 }
 
 impl<'a> ObjectView<'a> {
     pub(crate) fn new(object: &'a Object, now: f64, idle_seconds: f64) -> ObjectView<'a> {
-        ObjectView { object, now, idle_seconds, head: OnceCell::new() }
+        ObjectView { object, used_at: now - idle_seconds, head: OnceCell::new() }
     }
 
     fn head(&self) -> &Message {
@@ -435,9 +491,16 @@ mod tests {
             ("86401s", "86401s"),
             ("99.9s", "99.900s"),
             ("-60s", "-1m"),
-            (".5s", "0.500s"),
+            (".5s", "500ms"),
             ("5.s", "5s"),
-            ("1ms", "0.001s"),
+            ("1ms", "1ms"),
+            ("1.7ms", "1ms"),
+            ("999ms", "999ms"),
+            ("1500ms", "1.500s"),
+            ("0.29s", "290ms"),
+            ("60000ms", "1m"),
+            ("0.25h", "15m"),
+            ("-10ms", "-10ms"),
             ("1.1s", "1.100s"),
         ];
         for (written, shown) in cases {

@@ -71,6 +71,21 @@ fn every_field_and_operator_means_what_it_says() {
 }
 
 #[test]
+fn ages_and_lives_count_as_of_the_time_of_the_ban() {
+    let mut bench = Bench::new();
+    bench.put(1, &made("a"));
+    bench.now += 5.0;
+    bench.ban("obj.age > 10s");
+    bench.ban("obj.ttl < 90s");
+    // It is older and nearer its end now than it was when somebody said that.
+    bench.now += 30.0;
+    bench.hit(1);
+    bench.ban("obj.ttl > 60s");
+    bench.now += 30.0;
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }), "it had 65 seconds left then");
+}
+
+#[test]
 fn what_nobody_has_asked_for_in_a_while_can_be_banned() {
     let mut bench = Bench::new();
     bench.put(1, &made("a"));
