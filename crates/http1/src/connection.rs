@@ -52,6 +52,13 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
     Ok(options)
 }
 
+/// Whether a Connection header lists `close`, whatever stands behind it: who sends that means to close. Source: RFC 9112 §9.3.
+#[must_use]
+pub fn lists_close(message: &Message) -> bool {
+    let mut options = message.get_all("Connection").flat_map(|value| value.split(|&byte| byte == b','));
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
 /// Marks the headers that the Connection header names: they are not passed on, whatever becomes of Connection. Those that
 /// somebody sets later under the same name are: a client must not be able to take away what VCL tells an origin.
 pub(crate) fn mark_hops(message: &mut Message) {
@@ -111,6 +118,23 @@ mod tests {
             options("HTTP/1.1", 0, &[("Connection", "keep-alive"), ("connection", "close")]),
             Ok((true, true, false))
         );
+    }
+
+    #[test]
+    fn close_is_found_wherever_it_is_listed() {
+        let lists = |values: &[&str]| {
+            let mut message = Message::new();
+            for value in values {
+                message.append(b"connection", value.as_bytes());
+            }
+            lists_close(&message)
+        };
+        for values in [&["close"][..], &["keep-alive,\tCLOSE"], &["Close , keep-alive"], &["a", ",close,"]] {
+            assert!(lists(values), "{values:?}");
+        }
+        for values in [&[][..], &[""], &["keep-alive"], &["closed, x-close"], &["close;x"]] {
+            assert!(!lists(values), "{values:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod target;
 mod token;
 mod write;
 
-pub use connection::{ConnectionOptions, connection_options};
+pub use connection::{ConnectionOptions, connection_options, lists_close};
 pub use decode::{BodyDecoder, BodyError, Step};
 pub use framing::{BodyLength, FramingError, request_body_length, response_body_length};
 pub use head::{HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response};

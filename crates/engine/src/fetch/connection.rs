@@ -23,6 +23,8 @@ const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 pub(super) mod reason {
     /// The origin or VCL asked for it.
     pub(crate) const REQUESTED: &str = "Backend/VCL requested close";
+    /// The request asked for it.
+    pub(crate) const REQUEST: &str = "Client requested close";
     /// The response makes no sense.
     pub(crate) const BAD: &str = "Received bad req/resp";
     /// What came is not HTTP.

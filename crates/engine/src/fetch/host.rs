@@ -535,6 +535,9 @@ impl VmodContext for Fetch {
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
         match http {
             HttpObject::Bereq => {
+                // The request that this is the answer to is no more. Compat: so is the connection.
+                self.give_up_response();
+                self.verdict.filters = None;
                 self.bereq.copy_from(&self.bereq_original);
                 let mut number = itoa::Buffer::new();
                 self.bereq.set("X-Varnish", number.format(self.vxid).as_bytes());

@@ -11,7 +11,6 @@ use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
 use crate::logged::{self, BEREQ, REQ};
 use crate::vcl_context::{self as shared, StartLine};
 use backend::{Notes, OpenError};
-use http1::BodyLength;
 use message::Message;
 use semantics::{HttpPolicy, is_cacheable_of_old};
 use surface::counter::{Main, Vbe};
@@ -168,11 +167,7 @@ impl Fetch {
 
     /// vcl_fetch said restart or error: it is the client's request that obeys, and there is no object.
     pub(super) fn order_client(&mut self, answer: FetchAnswer) -> Step {
-        if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
-            self.release_connection();
-        } else {
-            self.close_connection(super::connection::reason::REQUESTED);
-        }
+        self.give_up_response();
         if self.vcl.is_legacy() {
             self.answer = answer;
         }

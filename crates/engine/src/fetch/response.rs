@@ -172,11 +172,13 @@ impl Fetch {
             Ok(options) if options.close => connection.must_close(reason::REQUESTED),
             Ok(_) => {}
         }
-        if length == BodyLength::UntilClose {
+        // Now, for VCL may take the header away and yet not keep the origin from closing.
+        if length == BodyLength::UntilClose || http1::lists_close(&self.beresp) {
             connection.must_close(reason::REQUESTED);
         }
-        if http1::connection_options(&self.bereq).is_ok_and(|options| options.close) {
-            connection.must_close(reason::REQUESTED);
+        let asked = http1::connection_options(&self.bereq);
+        if asked.is_ok_and(|options| options.close) || http1::lists_close(&self.bereq) {
+            connection.must_close(reason::REQUEST);
         }
         self.context.count(match (length, self.beresp.status()) {
             (BodyLength::None, _) if self.bereq.method() == b"HEAD" => Main::FetchHead,
@@ -253,11 +255,7 @@ impl Fetch {
                 self.order_client(answer)
             }
             Action::Retry => {
-                if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
-                    self.release_connection();
-                } else {
-                    self.close_connection(reason::REQUESTED);
-                }
+                self.give_up_response();
                 self.why_vcl(Reason::RetryByVcl);
                 if self.retries < self.parameters.max_retries {
                     return Step::Retry;
@@ -297,6 +295,13 @@ impl Fetch {
         if self.verdict.was_304 {
             self.timestamp("Process");
             return Step::Revalidate;
+        }
+        if self.connection.is_none() {
+            // VCL has taken the request back, and then wants what came of it.
+            self.timestamp("Process");
+            self.log.record(Tag::FetchError, b"No backend connection (rollback?)");
+            self.why_vcl(Reason::ErrorByVcl);
+            return Step::Error;
         }
         let length = match self.length {
             BodyLength::Length(bytes) => Some(bytes),

@@ -14,7 +14,7 @@ use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
 use body::Flow;
-use http1::LAST_CHUNK;
+use http1::{BodyLength, LAST_CHUNK};
 use std::rc::Rc;
 use std::sync::Arc;
 use surface::counter::{Main, Vbe};
@@ -366,9 +366,22 @@ impl Fetch {
         }
     }
 
-    /// Gives the connection back to the pool, or closes it when it must not be used again: after a whole response.
+    /// Lets go of a response that nobody wants any more: the connection is of use yet if there was no body to come.
+    pub(super) fn give_up_response(&mut self) {
+        if matches!(self.length, BodyLength::None | BodyLength::Length(0)) {
+            self.release_connection();
+        } else {
+            self.close_connection(reason::REQUESTED);
+        }
+    }
+
+    /// Gives the connection back to the pool, or closes it when it must not be used again: after a whole response. What VCL
+    /// says in its `Connection` counts as if the origin had said it.
     pub(super) fn release_connection(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
+        let Some(mut connection) = self.connection.take() else { return };
+        if http1::lists_close(&self.beresp) {
+            connection.must_close(reason::REQUESTED);
+        }
         let leftover = (!connection.received().is_empty()).then_some(reason::JUNK);
         let why = connection.close_reason().or(leftover);
         let is_kept = why.is_none() && connection.inner().is_recyclable();

@@ -1,9 +1,10 @@
 //! What VCL decides about a fetch: retry, abandon, error, fail, and the response it makes itself.
 
-use crate::support::{OriginRequest, always, run_with, serve_each};
+use crate::support::{OriginRequest, World, always, run_with, serve_each};
 use std::cell::Cell;
 use std::rc::Rc;
 use surface::counter::Main;
+use tokio::io::AsyncWriteExt;
 
 fn counting() -> (Rc<Cell<u32>>, impl Fn(&OriginRequest) -> Vec<u8> + Clone + 'static) {
     let count = Rc::new(Cell::new(0));
@@ -252,4 +253,137 @@ fn rollback_gives_the_request_back_as_it_was() {
             assert_eq!(world.client().get("/a", "").await.text(), "/a None Some(\"3\")");
         },
     );
+}
+
+/// An origin that sends a head and then nothing the first time, and a whole response later.
+fn stalling_once(world: &World, head: &'static str) -> Rc<Cell<u32>> {
+    let asked = Rc::new(Cell::new(0));
+    let count = Rc::clone(&asked);
+    world.origin(move |mut stream| {
+        let count = Rc::clone(&count);
+        async move {
+            while OriginRequest::read(&mut stream).await.is_some() {
+                count.set(count.get() + 1);
+                let answer = if count.get() == 1 { head } else { "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nnew" };
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        }
+    });
+    asked
+}
+
+const STALLS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
+const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn a_rollback_after_the_response_head_gives_the_connection_up_at_once() {
+    for (action, status) in [("deliver", 503), ("pass(1s)", 503), ("error(555)", 555)] {
+        run_with(
+            |_| {},
+            &format!("import std; sub vcl_backend_response {{ std.rollback(bereq); return ({action}); }}"),
+            async |world| {
+                let asked = stalling_once(&world, STALLS);
+                let before = world.context.clock.now();
+                assert_eq!(world.client().get("/", "").await.status(), status, "{}", world.story());
+                assert!(world.context.clock.now() - before < 0.1, "{}", world.story());
+                assert_eq!(asked.get(), 1);
+                let log = world.transaction(3);
+                let from = log.iter().position(|line| line == "VCL_call BACKEND_RESPONSE").unwrap();
+                assert_eq!(log[from + 1], "BackendClose -1 default close Backend/VCL requested close");
+                let is_missed = log.contains(&"FetchError No backend connection (rollback?)".to_owned());
+                assert_eq!(is_missed, status == 503, "{}", world.story());
+                assert!(log.contains(&"VCL_call BACKEND_ERROR".to_owned()));
+            },
+        );
+    }
+}
+
+#[test]
+fn a_retry_works_after_a_rollback_in_vcl_backend_response_and_after_the_error() {
+    let vcls = [
+        "sub vcl_backend_response { if (bereq.retries == 0) { std.rollback(bereq); return (retry); } }",
+        "sub vcl_backend_response { if (bereq.retries == 0) { std.rollback(bereq); return (deliver); } }
+         sub vcl_backend_error { return (retry); }",
+    ];
+    for (vcl, (head, connections)) in vcls.iter().flat_map(|vcl| [(STALLS, 2), (EMPTY, 1)].map(|case| (*vcl, case))) {
+        run_with(
+            |_| {},
+            &format!("import std; {vcl}"),
+            async |world| {
+                let asked = stalling_once(&world, head);
+                assert_eq!(world.client().get("/", "").await.text(), "new", "{vcl}\n{}", world.story());
+                assert_eq!((asked.get(), world.dialled()), (2, connections), "{vcl}\n{}", world.story());
+            },
+        );
+    }
+}
+
+#[test]
+fn a_rollback_does_not_hinder_a_304() {
+    let vcl = "import std;
+        sub vcl_backend_response {
+            set beresp.ttl = 1s; set beresp.grace = 0s; set beresp.keep = 100s;
+            if (beresp.was_304) { std.rollback(bereq); }
+            return (deliver);
+        }";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(serve_each(|request| match request.header("if-none-match") {
+                Some(_) => b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n".to_vec(),
+                None => b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 3\r\n\r\nabc".to_vec(),
+            }));
+            let mut client = world.client();
+            for _ in 0..2 {
+                assert_eq!(client.get("/", "").await.text(), "abc", "{}", world.story());
+                tokio::time::sleep(tokio::time::Duration::from_secs(3)).await;
+            }
+            assert_eq!((world.count(Main::Fetch304), world.dialled()), (1, 1));
+        },
+    );
+}
+
+/// How many connections two requests need, under that VCL, of an origin that answers with those headers.
+fn connections(headers: &str, vcl: &str) -> usize {
+    connections_for("ok", headers, vcl)
+}
+
+fn connections_for(body: &'static str, headers: &str, vcl: &str) -> usize {
+    let needed = Rc::new(Cell::new(0));
+    let into = Rc::clone(&needed);
+    run_with(
+        |_| {},
+        &format!("sub vcl_recv {{ return (pass); }} {vcl}"),
+        async move |world| {
+            world.origin(always(headers, body));
+            let mut client = world.client();
+            for _ in 0..2 {
+                assert_eq!(client.get("/", "").await.text(), body, "{}", world.story());
+            }
+            into.set(world.dialled());
+        },
+    );
+    needed.get()
+}
+
+#[test]
+fn a_connection_that_vcl_or_the_origin_closes_is_not_used_again() {
+    let response = |line: &str| format!("sub vcl_backend_response {{ {line} }}");
+    let request = |line: &str| format!("sub vcl_backend_fetch {{ {line} }}");
+    for value in ["close", "Close", "keep-alive, CLOSE", "close, keep-alive", "x,close,"] {
+        assert_eq!(connections("", &response(&format!("set beresp.http.connection = \"{value}\";"))), 2, "{value}");
+        assert_eq!(connections("", &request(&format!("set bereq.http.connection = \"{value}\";"))), 2, "{value}");
+        // What VCL takes away does not keep the origin from closing.
+        let header = format!("Connection: {value}\r\n");
+        for line in ["", "unset beresp.http.connection;", "set beresp.http.connection = \"keep-alive\";"] {
+            assert_eq!(connections(&header, &response(line)), 2, "{value} {line}");
+        }
+    }
+    assert_eq!(connections("Connection: x\r\nConnection: close\r\nConnection: keep-alive\r\n", ""), 2);
+    for value in ["keep-alive", "closed"] {
+        assert_eq!(connections("", &response(&format!("set beresp.http.connection = \"{value}\";"))), 1, "{value}");
+    }
+    let retried = response("if (bereq.retries == 0) { set beresp.http.connection = \"close\"; return (retry); }");
+    assert_eq!(connections_for("", "", &retried), 3, "the second request begins on the connection of the first retry");
 }
