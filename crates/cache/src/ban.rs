@@ -199,9 +199,9 @@ impl BanList {
         }
     }
 
-    /// Tests an object of the index against the bans that it has not been tested against; says whether one hits it.
+    /// Tests an object of the index against the bans that it has not been tested against; gives the one that hits it.
     /// The lock of its shard is held.
-    pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> bool {
+    pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> Option<Arc<Ban>> {
         let list = self.list.read();
         let since = object.ban();
         let view = ObjectView::new(object, now, idle_seconds);
@@ -209,10 +209,11 @@ impl BanList {
         let banned = list
             .after(since)
             .rev()
-            .any(|ban| !ban.is_completed() && ban.specification.hits(&view, ban.time, Some(request), &mut tests));
+            .find(|ban| !ban.is_completed() && ban.specification.hits(&view, ban.time, Some(request), &mut tests))
+            .cloned();
         self.totals.add(Main::BansTested, 1);
         self.totals.add(Main::BansTestsTested, tests);
-        if banned {
+        if banned.is_some() {
             self.totals.add(Main::BansObjKilled, 1);
         } else if let Some(newest) = list.newest() {
             Self::move_reference(&list, object, newest.sequence);

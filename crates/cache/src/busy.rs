@@ -8,6 +8,7 @@
 //! the wake on when it is dropped, whether or not its task came to look up again, so a cancelled request stops nobody. It
 //! does not where that would be in vain: a new fetch is under way and there is nothing yet to find.
 
+use crate::departure::Leaving;
 use crate::shard::{BusyMark, Digest, Head, Shard};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use store::{BodyState, Object};
 use surface::counter::{LockClass, Main};
+use surface::reason::Departure;
 use tokio::sync::Notify;
 
 const PARKED: u8 = 0;
@@ -104,7 +106,8 @@ impl Busy {
         let held = old.as_ref().filter(|old| shard.holds(old));
         // What the index tested the one against is nothing that hits the other.
         let since = held.map_or(self.ban, |old| old.ban());
-        let discarded = held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot()));
+        let discarded =
+            held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot(), Leaving::As(Departure::Dropped)));
         let stays = instead.filter(|marker| inner.bans.accept(marker, since, inner.recent()));
         if let Some(marker) = stays {
             inner.insert(&mut shard, &self.digest, marker);

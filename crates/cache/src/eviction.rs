@@ -6,12 +6,14 @@
 //! objects only; and when Transient has reached a limit of its own, of the transient ones.
 
 use crate::Inner;
+use crate::departure::Leaving;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Evictable, Object, ObjectFlags, Store};
 use surface::counter::Main;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// Up to that many objects in the storage, all are looked at.
@@ -112,7 +114,7 @@ impl Inner {
             return None;
         }
         let digest = self.digest_of_object(object);
-        let object = self.discard(&mut shard, &digest, candidate.slot)?;
+        let object = self.discard(&mut shard, &digest, candidate.slot, Leaving::As(Departure::Evicted))?;
         shard.settle(&self.stores);
         drop(shard);
         self.totals.add(Main::NLruNuked, 1);

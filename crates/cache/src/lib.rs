@@ -10,7 +10,7 @@
 //! has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves the
 //! index; while requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `tag` → `eviction` → `upkeep`; `ban`
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `departure` → `tag` → `eviction` → `upkeep`; `ban`
 //! and below it `specification`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@
 
 mod ban;
 mod busy;
+mod departure;
 mod eviction;
 pub mod exercise;
 mod lookup;
@@ -30,12 +31,14 @@ mod wheel;
 
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
+pub use departure::{Absence, BanNote, Gone};
 pub use lookup::{Lookup, LookupRequest, MissCause};
 pub use removal::Purge;
 pub use tag::{TagPurge, TagUsage};
 
 use ban::BanList;
 use ban::lurker::Lurker;
+use departure::Leaving;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use settings::Settings;
 use shard::{Digest, Shard};
@@ -48,6 +51,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Journal, Object, Store};
 use surface::counter::{LCK, LockClass, Main};
 use surface::parameter::Parameters;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// Takes log records that belong to no transaction: `ExpKill`, and `ExpBan` of the lurker.
@@ -164,7 +168,7 @@ impl Cache {
             bans: BanList::open(journal, now, Arc::clone(&totals))?,
             objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
             shards: (0..SHARDS)
-                .map(|_| CountedMutex::new(LockClass::Hcb, Shard::new(hash_seed, stores.len())))
+                .map(|_| CountedMutex::new(LockClass::Hcb, Shard::new(hash_seed, stores.len(), now)))
                 .collect(),
             stores: stores.into(),
             hash_seed,
@@ -222,6 +226,9 @@ impl Cache {
         for object in objects {
             if removal::dies_at(&object) <= now {
                 object.remove();
+                let digest = self.inner.digest_of_object(&object);
+                let expired = Leaving::As(Departure::Expired);
+                self.inner.lock(&digest).departures.note(&digest, expired, removal::dies_at(&object));
             } else {
                 let digest = self.inner.digest_of_object(&object);
                 self.inner.bans.refer(object.ban());

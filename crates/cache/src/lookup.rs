@@ -11,6 +11,8 @@
 //! (interoperability notes §9.3), except that an object fetched before a ban and published after it is tested against it.
 //! Next file: `busy.rs`.
 
+use crate::ban::Ban;
+use crate::departure::{Absence, BanNote, Leaving};
 use crate::shard::{Digest, Shard};
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
@@ -20,6 +22,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::counter::Main;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// One question to the index.
@@ -87,8 +90,8 @@ pub enum Lookup {
 /// Why nothing that is stored could be used.
 #[derive(Clone, Debug)]
 pub enum MissCause {
-    /// Nothing is stored.
-    Absent,
+    /// Nothing is stored: what became of the last object of the key.
+    Absent(Absence),
     /// Only variants for other request headers are.
     Vary {
         /// An object of another variant, whose Vary says on which headers.
@@ -96,8 +99,13 @@ pub enum MissCause {
     },
     /// What was stored is past its time to live and its grace, by that many seconds since its time to live ended.
     Expired(f64),
-    /// What was stored has just been removed by a ban: how many objects were.
-    Banned(usize),
+    /// What was stored has just been removed by a ban.
+    Banned {
+        /// How many objects were.
+        objects: usize,
+        /// The ban, the last of them where there was more than one.
+        ban: BanNote,
+    },
     /// `req.hash_always_miss`.
     Forced,
     /// `req.hash_ignore_busy`, and somebody is fetching it.
@@ -110,11 +118,13 @@ struct Sighting {
     fresh: Option<Arc<Object>>,
     /// The youngest of those that have expired.
     stale: Option<Arc<Object>>,
-    /// Slots of objects that must go.
-    doomed: SmallVec<[u32; 4]>,
+    /// Slots of objects that must go, with the ban that says so; without one their bodies have failed.
+    doomed: SmallVec<[(u32, Option<Arc<Ban>>); 4]>,
     mismatched: u64,
     /// Objects that a ban removed just now.
     banned: usize,
+    /// The last such ban.
+    ban: Option<Arc<Ban>>,
     /// A variant that did not match: says what the response will vary on.
     other_variant: Option<Arc<Object>>,
 }
@@ -136,8 +146,9 @@ impl Cache {
         let mut shard = inner.lock(&digest);
         let sighting =
             if request.always_miss { Sighting::default() } else { inner.look(&shard, &digest, request, log) };
-        for slot in &sighting.doomed {
-            removed.extend(inner.discard(&mut shard, &digest, *slot));
+        for (slot, ban) in &sighting.doomed {
+            let leaving = ban.as_deref().map_or(Leaving::As(Departure::Dropped), Leaving::Banned);
+            removed.extend(inner.discard(&mut shard, &digest, *slot, leaving));
         }
         let answer = self.answer(&mut shard, &digest, request, sighting, counters);
         if !matches!(answer, Lookup::Hit(_)) || !removed.is_empty() {
@@ -158,7 +169,7 @@ impl Cache {
         counters: &MainCounters,
     ) -> Lookup {
         let inner = &*self.inner;
-        let Sighting { fresh, stale, other_variant, banned, .. } = sighting;
+        let Sighting { fresh, stale, other_variant, banned, ban, .. } = sighting;
         let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
             let vary = stale_or_other.map_or(&[][..], |object| object.vary());
             let expected = semantics::vary::of_request(vary, request.request);
@@ -204,13 +215,13 @@ impl Cache {
             (stale, _, false) => {
                 let is_ignored =
                     request.ignore_busy && shard.existing_head(digest).is_some_and(|head| !head.busy.is_empty());
-                let cause = match (&stale, &other_variant) {
+                let cause = match (&stale, &ban, &other_variant) {
                     _ if request.always_miss => MissCause::Forced,
-                    (Some(stale), _) => MissCause::Expired(request.now - stale.origin() - stale.ttl()),
-                    (None, _) if banned > 0 => MissCause::Banned(banned),
-                    (None, _) if is_ignored => MissCause::IgnoredBusy,
-                    (None, Some(other)) => MissCause::Vary { other: Arc::clone(other) },
-                    (None, None) => MissCause::Absent,
+                    (Some(stale), ..) => MissCause::Expired(request.now - stale.origin() - stale.ttl()),
+                    (None, Some(ban), _) => MissCause::Banned { objects: banned, ban: BanNote::of(ban) },
+                    _ if is_ignored => MissCause::IgnoredBusy,
+                    (None, None, Some(other)) => MissCause::Vary { other: Arc::clone(other) },
+                    (None, None, None) => MissCause::Absent(shard.departures.of(digest)),
                 };
                 let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
                 Lookup::Miss { cause, busy: new_busy(shard, stale.as_ref().or(other_variant.as_ref())), stale }
@@ -240,17 +251,20 @@ impl Inner {
         for slot in shard.variants(shard.find(digest)) {
             let Some(object) = shard.slots.get(slot) else { continue };
             if object.is_removed() || object.state() == BodyState::Failed {
-                sighting.doomed.push(slot);
+                sighting.doomed.push((slot, None));
                 continue;
             }
             let ttl = object.ttl();
             if ttl <= 0.0 {
                 continue;
             }
-            if object.ban() != newest_ban && self.is_banned(object, request) {
+            if object.ban() != newest_ban
+                && let Some(ban) = self.banned_by(object, request)
+            {
                 log(Tag::ExpBan, format!("{} banned lookup", object.xid()).as_bytes());
                 sighting.banned += 1;
-                sighting.doomed.push(slot);
+                sighting.ban = Some(Arc::clone(&ban));
+                sighting.doomed.push((slot, Some(ban)));
                 continue;
             }
             if !request.ignore_vary && !semantics::vary::matches(object.vary(), request.request, request.gzip_support) {
@@ -277,8 +291,8 @@ impl Inner {
         sighting
     }
 
-    /// Whether one of the bans that an object has not been tested against hits it.
-    fn is_banned(&self, object: &Object, request: &LookupRequest<'_>) -> bool {
+    /// The ban that hits an object, of those that it has not been tested against.
+    fn banned_by(&self, object: &Object, request: &LookupRequest<'_>) -> Option<Arc<Ban>> {
         self.bans.check(object, request.request, request.now, self.idle_seconds(object, request.now))
     }
 

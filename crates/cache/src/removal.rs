@@ -3,6 +3,7 @@
 //! *Order*: the mark in the arena first, the index after, the memory when the last reader is gone. A kill in between
 //! brings nothing back.
 
+use crate::departure::Leaving;
 use crate::shard::{Digest, Shard};
 use crate::{Cache, Inner, SHARDS};
 use smallvec::SmallVec;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::counter::Main;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// How to purge.
@@ -40,7 +42,11 @@ impl Cache {
         let inner = &*self.inner;
         let digest = inner.digest_of_object(object);
         let mut shard = inner.lock(&digest);
-        let removed = if shard.holds(object) { inner.discard(&mut shard, &digest, object.slot()) } else { None };
+        let removed = if shard.holds(object) {
+            inner.discard(&mut shard, &digest, object.slot(), Leaving::As(Departure::Dropped))
+        } else {
+            None
+        };
         shard.settle(&inner.stores);
         drop(shard);
         drop(removed);
@@ -68,7 +74,9 @@ impl Cache {
         let mut removed = Vec::new();
         for slot in &slots {
             match purge {
-                Purge::Hard => removed.extend(inner.discard(&mut shard, &digest, *slot)),
+                Purge::Hard => {
+                    removed.extend(inner.discard(&mut shard, &digest, *slot, Leaving::As(Departure::Purged)));
+                }
                 Purge::Soft { .. } => inner.shorten(&mut shard, *slot, purge, now),
             }
         }
@@ -96,9 +104,16 @@ impl Inner {
     }
 
     /// Marks the object in a slot as removed and takes it out. The caller drops it after the lock.
-    pub(crate) fn discard(&self, shard: &mut Shard, digest: &Digest, slot: u32) -> Option<Arc<Object>> {
+    pub(crate) fn discard(
+        &self,
+        shard: &mut Shard,
+        digest: &Digest,
+        slot: u32,
+        leaving: Leaving<'_>,
+    ) -> Option<Arc<Object>> {
         shard.slots.get(slot)?.remove();
         let (object, key_is_gone) = shard.remove(digest, slot)?;
+        shard.departures.note(digest, leaving, self.recent());
         self.untag(&object, digest.shard(SHARDS), slot);
         self.bans.release(object.ban());
         self.objects_of(&object).fetch_sub(1, Relaxed);

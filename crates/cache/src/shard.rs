@@ -6,6 +6,7 @@
 //! they are read from the object in the arena. *Lock*: the shard's mutex around everything. Next file: `lookup.rs`.
 
 use crate::busy::Waiting;
+use crate::departure::Departures;
 use crate::wheel::{Links, NONE, Wheel};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -34,6 +35,10 @@ impl Digest {
         key[..len].copy_from_slice(&bytes[..len]);
         let hash = hash_of(&key, seed);
         Digest { key, hash }
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     pub(crate) fn shard(&self, shards: usize) -> usize {
@@ -227,11 +232,13 @@ pub(crate) struct Shard {
     seed: [u64; 2],
     /// What each storage was charged.
     charged_bytes: Box<[i64]>,
+    /// What became of keys that are gone; fixed in size, so no object's cost.
+    pub(crate) departures: Departures,
 }
 
 impl Shard {
     /// An empty shard for the objects of that many storages: at least 1, fewer than 256.
-    pub(crate) fn new(seed: [u64; 2], stores: usize) -> Shard {
+    pub(crate) fn new(seed: [u64; 2], stores: usize, now: f64) -> Shard {
         Shard {
             table: HashTable::new(),
             slots: Slots::new(stores),
@@ -241,6 +248,7 @@ impl Shard {
             wheel: Wheel::new(),
             seed,
             charged_bytes: vec![0; stores].into(),
+            departures: Departures::new(now),
         }
     }
 

@@ -9,6 +9,7 @@
 //! *Lock*: one short mutex a part, inside a shard's. *Invariant*: an object in the index has an entry for each of its tags.
 //! [`Cache::purge_tags`] is the one place where a purge by tag enters.
 
+use crate::departure::Leaving;
 use crate::removal::Purge;
 use crate::{Cache, Inner};
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Object, Store};
 use surface::counter::Main;
 use surface::header::TAG_HEADERS;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// Parts of the table, each with a lock; a power of two.
@@ -242,7 +244,7 @@ impl TagPurge {
                         tags.dedup();
                         self.count += 1 + tags.iter().filter_map(|tag| self.ahead.get(*tag)).sum::<usize>();
                         let digest = inner.digest_of_object(object);
-                        removed.extend(inner.discard(&mut shard, &digest, entry.slot));
+                        removed.extend(inner.discard(&mut shard, &digest, entry.slot, Leaving::As(Departure::Purged)));
                     }
                     Purge::Soft { ttl, .. } => {
                         if object.ttl() > self.now - object.origin() + ttl {

@@ -1,8 +1,10 @@
 //! What is done as time goes by: expired objects leave, the ban lurker takes its steps.
 
+use crate::departure::Leaving;
 use crate::{Cache, Inner};
 use store::Object;
 use surface::counter::Main;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// Ticks of the wheels in a second.
@@ -42,7 +44,7 @@ impl Inner {
             for slot in dead.drain(..) {
                 let Some(object) = shard.slots.get(slot) else { continue };
                 let digest = self.digest_of_object(object);
-                removed.extend(self.discard(&mut shard, &digest, slot));
+                removed.extend(self.discard(&mut shard, &digest, slot, Leaving::As(Departure::Expired)));
             }
             next = next.min(shard.next_tick().unwrap_or(u32::MAX));
             shard.settle(&self.stores);

@@ -27,7 +27,8 @@ use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::reason::Reason;
+use surface::limits::WHY_TEXT_BYTES_MAX;
+use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -280,11 +281,15 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             match parse_request(&request.received, &limits, &mut request.task.request) {
                 Ok(HeadStatus::Complete { consumed }) => return Ok((request, Ok(consumed))),
                 Ok(HeadStatus::Partial) => {}
-                Err(HeadError::Overflow) => return Err(give_up(context, request, CloseReason::RxOverflow)),
+                Err(HeadError::Overflow) => {
+                    why_overflow(context, session, &request);
+                    return Err(give_up(context, request, CloseReason::RxOverflow));
+                }
                 Err(error) => return Ok((request, Err(error))),
             }
         }
         if request.received.len() >= limits.total_bytes {
+            why_overflow(context, session, &request);
             return Err(give_up(context, request, CloseReason::RxOverflow));
         }
         seen = request.received.len();
@@ -401,9 +406,38 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
     context.count(Main::ClientReq400);
     request.task.life.close = Some(CloseReason::RxJunk);
     let mut run = Run { context, session, connection, request };
-    run.why(Reason::BadRequest, b"");
+    match error.and_then(|error| broken_limit(error, &run.request.task.settings)) {
+        Some(details) => run.why(Reason::RequestTooLarge, details.as_bytes()),
+        None => run.why(Reason::BadRequest, b""),
+    }
     run.send_minimal(400).await;
     run.finish();
+}
+
+/// The parameter that a head broke, as a detail of the reason.
+fn broken_limit(error: &HeadError, settings: &Settings) -> Option<String> {
+    let (name, max) = match error {
+        HeadError::Overflow => ("http_req_size", settings.http_req_size),
+        HeadError::LineTooLong(_) => ("http_req_hdr_len", settings.http_req_hdr_len),
+        HeadError::TooManyHeaders(_) => ("http_max_hdr", settings.http_max_hdr),
+        _ => return None,
+    };
+    Some(format!("limit={name} max={max}"))
+}
+
+/// Notes in the session why it ends: what it sent is too large to be a request, so there is none to note it in.
+fn why_overflow(context: &Loop, session: &Session, request: &Request) {
+    let settings = &request.task.settings;
+    if !settings.reasons {
+        return;
+    }
+    let details = broken_limit(&HeadError::Overflow, settings).unwrap_or_default();
+    let line = request.received.split(|byte| matches!(byte, b'\r' | b'\n')).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    let line = &line[..line.len().min(WHY_TEXT_BYTES_MAX)];
+    let word = Reason::RequestTooLarge.row().word;
+    let payload = [format!("{}{word} {details} text=", reason::RECORD).as_bytes(), line].concat();
+    context.engine.ring.write(reason::TAG, LogId::client(session.vxid), &payload);
 }
 
 /// After a panic: nothing of the request can be trusted, so it is thrown away; the client gets a 500 if it has not got anything

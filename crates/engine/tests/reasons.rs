@@ -10,7 +10,7 @@ use tokio::time::sleep;
 /// The reasons recorded so far, in the order of the transactions' ends.
 fn reasons(world: &World) -> Vec<String> {
     let lines = world.log();
-    lines.iter().filter_map(|line| line.split_once(" Notice why ")).map(|(_, reason)| reason.to_owned()).collect()
+    lines.iter().filter_map(|line| line.split_once(" Witness why ")).map(|(_, reason)| reason.to_owned()).collect()
 }
 
 #[track_caller]
@@ -27,7 +27,7 @@ fn first_request_misses_since_nothing_is_stored_and_the_response_is() {
         // Which transaction ends first depends on who reads how much.
         let mut all = reasons(&world);
         all.sort();
-        assert_eq!(all, ["miss-absent", "stored seconds=60.000"]);
+        assert_eq!(all, ["miss-absent gone=never seconds=0.000", "stored seconds=60.000"]);
     });
 }
 
@@ -229,6 +229,7 @@ fn other_variants_bans_expiry_and_force_are_told_apart() {
             get(&world, "X-Device: phone\r\n").await;
             get(&world, "X-Device: desk\r\n").await;
             assert!(reasons(&world).contains(&"miss-vary headers=X-Device".to_owned()), "{}", world.story());
+            assert!(reasons(&world).contains(&"more differs=X-Device".to_owned()), "{}", world.story());
             get(&world, "X-Device: desk\r\nForce: 1\r\n").await;
             let all = reasons(&world);
             let forced = all.iter().find(|reason| reason.starts_with("miss-forced at=")).expect("a forced miss");
@@ -239,6 +240,114 @@ fn other_variants_bans_expiry_and_force_are_told_apart() {
             assert!(grace.is_some(), "{}", world.story());
         },
     );
+}
+
+#[test]
+fn reasons_have_a_tag_that_nobody_asks_for_every_day() {
+    run(async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        world.client().get("/", "Cookie: a=b\r\n").await;
+        world.client().get("/", "").await;
+        assert!(reasons(&world).len() >= 3, "{}", world.story());
+        let notices: Vec<String> = world.log().into_iter().filter(|line| line.contains(" Notice ")).collect();
+        assert!(notices.is_empty(), "{notices:?}");
+    });
+}
+
+#[test]
+fn what_became_of_the_last_object_of_a_key_is_told() {
+    let vcl = "import std;
+sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } if (req.method == \"BAN\") {
+    std.ban(\"obj.http.Which == \" + req.http.Which); return (synth(200)); } }
+sub vcl_backend_response { set beresp.grace = 0s; set beresp.keep = 0s; set beresp.http.Which = bereq.url; }";
+    run_with(
+        |parameters| parameters.ban_lurker_age = 1.0,
+        vcl,
+        async |world| {
+            world.origin(always("Cache-Control: max-age=100\r\n", "hello"));
+            let told = async |url: &str| {
+                let before = reasons(&world).len();
+                world.client().get(url, "").await;
+                sleep(Duration::from_millis(1)).await;
+                let told = reasons(&world).split_off(before);
+                told.into_iter().filter(|reason| !reason.starts_with("stored")).collect::<Vec<_>>().join(" | ")
+            };
+            let ask = async |head: &str| {
+                let mut client = world.client();
+                client
+                    .send(&format!(
+                        "{head} HTTP/1.1\r\nHost: example.com\r\nWhich: /banned\r\nConnection: close\r\n\r\n"
+                    ))
+                    .await;
+                client.rest().await;
+            };
+            for url in ["/purged", "/banned", "/expired"] {
+                assert!(told(url).await.starts_with("miss-absent gone=never seconds="), "{url}");
+            }
+            ask("PURGE /purged").await;
+            sleep(Duration::from_secs(2)).await;
+            let purged = told("/purged").await;
+            assert!(purged.starts_with("miss-absent gone=purged seconds=2.0"), "{purged}");
+            // The ban by a lookup that comes upon its object, and by the lurker before one does.
+            ask("BAN /").await;
+            let banned = told("/banned").await;
+            assert!(banned.starts_with("miss-banned bans=1 ban-time="), "{banned}");
+            assert!(banned.ends_with(" | more ban=obj.http.Which == /banned"), "{banned}");
+            ask("BAN /").await;
+            let pass = async |seconds: u64| {
+                for _ in 0..seconds {
+                    sleep(Duration::from_secs(1)).await;
+                    world.engine.cache.tick(world.context.clock.now());
+                }
+            };
+            pass(10).await;
+            let lurked = told("/banned").await;
+            assert!(lurked.starts_with("miss-absent gone=banned seconds="), "{lurked}");
+            assert!(
+                lurked.contains(" ban-time=") && lurked.ends_with(" | more ban=obj.http.Which == /banned"),
+                "{lurked}"
+            );
+            pass(120).await;
+            let expired = told("/expired").await;
+            assert!(expired.starts_with("miss-absent gone=expired seconds="), "{expired}");
+        },
+    );
+}
+
+#[test]
+fn cookies_of_a_passed_request_are_named_and_their_values_are_not() {
+    run(async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        world.client().get("/", "Cookie: session=hidden at=hidden; _ga=GA1.hidden\r\n").await;
+        let all = reasons(&world);
+        assert!(all.contains(&"more dialect=4 cookies=session; _ga".to_owned()), "{all:?}");
+        assert!(!all.iter().any(|reason| reason.contains("hidden")), "{all:?}");
+    });
+}
+
+#[test]
+fn parameter_that_a_request_broke_is_named() {
+    let small = |parameters: &mut Parameters| {
+        parameters.http_req_hdr_len = 100;
+        parameters.http_req_size = 2000;
+        parameters.http_max_hdr = 32;
+    };
+    run_with(small, "", async |world| {
+        let long = format!("X: {}\r\n", "x".repeat(200));
+        let many = "X: 1\r\n".repeat(40);
+        let large = format!("X: {}\r\n", "x".repeat(90)).repeat(30);
+        for (headers, told) in [
+            (&long, "request-head-too-large limit=http_req_hdr_len max=100"),
+            (&many, "request-head-too-large limit=http_max_hdr max=32"),
+            (&large, "request-head-too-large limit=http_req_size max=2000 text=GET /large HTTP/1.1"),
+        ] {
+            let before = reasons(&world).len();
+            let mut client = world.client();
+            client.send(&format!("GET /large HTTP/1.1\r\nHost: a\r\n{headers}\r\n")).await;
+            client.rest().await;
+            assert_eq!(reasons(&world).split_off(before), [told]);
+        }
+    });
 }
 
 #[test]

@@ -107,6 +107,13 @@ fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), V
     if key.len() > KEY_BYTES_MAX { Err(VaryError::TooLong) } else { Ok(()) }
 }
 
+/// The names in a key on which a request differs from the one that led to it; ends where the key is damaged.
+pub fn differing<'a>(key: &'a [u8], request: &'a Message) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = key;
+    let entries = std::iter::from_fn(move || if rest.is_empty() { None } else { take_entry(&mut rest) });
+    entries.filter(|(name, value)| !is_same(*value, values(request, name))).map(|(name, _)| name)
+}
+
 /// Whether a request would have led to the same variant. A key that is damaged matches nothing; an empty one everything.
 #[must_use]
 pub fn matches(key: &[u8], request: &Message, gzip_support: bool) -> bool {

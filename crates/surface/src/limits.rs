@@ -70,6 +70,16 @@ pub const VCL_MESSAGES_MAX: usize = 1_000;
 pub const VAR_GLOBAL_BYTES_MAX: usize = 64 << 20;
 /// Most token buckets that the VMOD `vsthrottle` keeps; each takes about 100 bytes.
 pub const THROTTLE_BUCKETS_MAX: usize = 1 << 20;
+/// Most keys of which the cache remembers how their objects left; 32 bytes each, and the texts of the bans.
+pub const DEPARTED_KEYS_MAX: usize = 1 << 14;
+/// Longest text (of a ban, names of cookies, a request line) in one record of a reason, in bytes.
+pub const WHY_TEXT_BYTES_MAX: usize = 200;
+/// Most cookies of a request that its reason names.
+pub const WHY_COOKIES_MAX: usize = 64;
+/// Most paths of which `copal why` remembers what the log says was in the cache.
+pub const WHY_PATHS_MAX: usize = 10_000;
+/// Most addresses of one such path.
+pub const WHY_NEIGHBOURS_MAX: usize = 32;
 /// Most choices of one rule of the VMOD `accept`.
 pub const ACCEPT_CHOICES_MAX: usize = 10_000;
 /// Most criteria of one filter of the VMOD `querystring`.

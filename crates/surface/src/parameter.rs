@@ -257,7 +257,7 @@ parameters! {
     vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", BUILD_OPTIONS | ACCEPTED_ONLY, "Search path for VMODs: here VMODs are built in.";
     vsl_buffer: u64 = 16384, Number, Bytes, "16k", Some("vsl_reclen + 12 bytes"), None, "bytes", 0, "Log buffer per transaction.";
     vsl_mask: [u8; 32] = default_log_mask(), Mask, LogMask, "-Debug,-ObjProtocol,-ObjStatus,-ObjReason,-ObjHeader,-VCL_trace,-ExpKill,-WorkThread,-Hash,-VfpAcct,-H2RxHdr,-H2RxBody,-H2TxHdr,-H2TxBody,-VdpAcct", None, None, "", 0, "Tag suppression.";
-    vsl_reasons: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Record why each request was a miss, a pass or an error, for `copal why` (Notice records).";
+    vsl_reasons: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Record why each request was a miss, a pass or an error, for `copal why` (Witness records).";
     vsl_reclen: u64 = 255, Number, Bytes, "255b", Some("16b"), Some("vsl_buffer - 12 bytes"), "bytes", 0, "Longest log record.";
     vsl_space: u64 = 83886080, Number, Bytes, "80M", Some("1M"), Some("4G"), "bytes", MUST_RESTART, "Log ring size.";
     vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", ACCEPTED_ONLY, "Delay before freed VSM memory is released: here readers keep what they have mapped.";

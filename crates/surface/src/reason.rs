@@ -1,14 +1,71 @@
 //! Why: what made a request a hit, a miss, a pass or an error, as a closed list.
 //!
-//! A reason is recorded where the decision is taken (`Notice` records that begin with [`RECORD`]); `copal why` puts it in
+//! A reason is recorded where the decision is taken (records of [`TAG`] that begin with [`RECORD`]); `copal why` puts it in
 //! plain words, `Cache-Status` (RFC 9211) carries the short form. Nothing is guessed from the log afterwards.
 //! A record reads `why <word> [<name>=<value> …]`; values run to the next ` name=` of [`DETAILS`]. Next file: `tag.rs`.
+
+use crate::tag::Tag;
+
+/// The tag of the records: one that the stock 7.1 tools have a name for and that nobody else writes or asks for every day.
+pub const TAG: Tag = Tag::Witness;
 
 /// What a record of this list begins with.
 pub const RECORD: &str = "why ";
 
+/// In place of a word: what follows belongs to the reason recorded before.
+pub const MORE: &str = "more";
+
 /// Names of the details that may follow a word.
-pub const DETAILS: &[&str] = &["at", "in", "ttl-at", "headers", "seconds", "bans", "status", "text"];
+pub const DETAILS: &[&str] = &[
+    "at", "in", "ttl-at", "gone", "seconds", "bans", "ban-time", "limit", "max", "status", "dialect", "headers",
+    "differs", "cookies", "ban", "text",
+];
+
+/// Details whose values strangers have a say in: such a value runs to the end of the record, whatever it holds.
+pub const FREE_DETAILS: &[&str] = &["headers", "differs", "cookies", "ban", "text"];
+
+/// How an object left the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// VCL or a VMOD purged it.
+    Purged,
+    /// A ban hit it.
+    Banned,
+    /// `ban_cutoff` was reached.
+    CutOff,
+    /// Its time was over.
+    Expired,
+    /// It made room for others.
+    Evicted,
+    /// Its body failed, or another took its place.
+    Dropped,
+}
+
+/// The word in records of each [`Departure`], and what it means. `never` is no departure: nothing was there.
+pub static DEPARTURES: &[(Option<Departure>, &str, &str)] = &[
+    (Some(Departure::Purged), "purged", "The last copy was purged"),
+    (Some(Departure::Banned), "banned", "The last copy was removed by a ban"),
+    (
+        Some(Departure::CutOff),
+        "cutoff",
+        "The last copy was removed by the ban lurker, since it was older than ban_cutoff bans",
+    ),
+    (Some(Departure::Expired), "expired", "The last copy had outlived its TTL, grace and keep"),
+    (Some(Departure::Evicted), "evicted", "The last copy was evicted to make room for others"),
+    (Some(Departure::Dropped), "dropped", "The last copy was dropped: its body failed, or another took its place"),
+    (None, NEVER, "It was not in the cache"),
+];
+
+/// The word for what was not there at all.
+pub const NEVER: &str = "never";
+
+impl Departure {
+    /// The word in records.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        DEPARTURES.iter().find(|row| row.0 == Some(self)).map_or(NEVER, |row| row.1)
+    }
+}
 
 /// Whose decision it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +128,7 @@ reasons! {
     HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
     HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
-    MissAbsent, "miss-absent", Lookup, "fwd=uri-miss", "Nothing is stored for this URL and host: never fetched, expired, purged or evicted.", "";
+    MissAbsent, "miss-absent", Lookup, "fwd=uri-miss", "Nothing is stored for this URL and host.", "";
     MissVary, "miss-vary", Lookup, "fwd=vary-miss", "Something is stored for this URL and host, but for other request headers.",
         "send fewer variants to the cache: normalise these headers in vcl_recv, or make the origin vary on less";
     MissExpired, "miss-expired", Lookup, "fwd=stale", "The stored copy is past its TTL and its grace time.",
@@ -120,6 +177,8 @@ reasons! {
     TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
     BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.",
         "the HttpGarbage and BogoHeader records show it; is the client speaking HTTP/1, without TLS?";
+    RequestTooLarge, "request-head-too-large", Daemon, "", "The head of the request is larger than allowed.",
+        "the parameter that it broke, named above; or find out why the client sends so much (cookies?)";
     ExpectationUnknown, "expectation-unknown", Daemon, "", "The request expects something (Expect) other than 100-continue.", "";
     ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for another's fetch.", "";
     InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
@@ -175,6 +234,38 @@ mod tests {
     fn rows_stand_in_the_order_of_the_enumeration() {
         for row in REASONS {
             assert_eq!(row.reason.row().word, row.word);
+        }
+    }
+
+    #[test]
+    fn every_word_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/varnish-records.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let rows = REASONS.iter().map(|row| format!("| `{}` | {} |\n", row.word, row.sentence));
+        let table: String = rows.collect();
+        if std::env::var_os("REFERENCE_UPDATE").is_some() && !page.contains(&table) {
+            let head = "| word | what it means |\n| --- | --- |\n";
+            let at = page.find(head).unwrap() + head.len();
+            std::fs::write(path, format!("{}{table}", &page[..at])).unwrap();
+            return;
+        }
+        assert!(
+            page.contains(&table),
+            "docs/varnish-records.md is stale, run REFERENCE_UPDATE=1 cargo test -p surface"
+        );
+        for name in DETAILS.iter().filter(|name| **name != "status") {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+        for (_, word, _) in DEPARTURES {
+            assert!(page.contains(&format!("`{word}`")), "{word}");
+        }
+    }
+
+    #[test]
+    fn departures_have_words_of_their_own() {
+        for (departure, word, _) in DEPARTURES {
+            assert_eq!(departure.map_or(NEVER, Departure::word), *word);
+            assert_eq!(DEPARTURES.iter().filter(|row| row.1 == *word).count(), 1, "{word}");
         }
     }
 }

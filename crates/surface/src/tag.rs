@@ -659,7 +659,7 @@ pub const TAGS: [TagRow; 96] = [
     TagRow {
         tag: Tag::Witness,
         name: "Witness",
-        payload: "lock order; only with debug +witness; varnishtest ignores it",
+        payload: "`why <word> [<name>=<value> …]`: why the request was a miss, a pass or an error (`surface::reason`); there: lock order, with debug +witness; varnishtest ignores it",
         masked_by_default: false,
         binary: false,
     },

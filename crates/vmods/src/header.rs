@@ -12,7 +12,7 @@ use surface::tag::Tag;
 use surface::vcl::HttpObject;
 use vcl_run::host::{Called, Failure};
 use vcl_run::line;
-use vcl_run::regex::{MatchError, Regex};
+use vcl_run::regex::{MatchError, Regex, SubstituteError};
 use vcl_run::value::{Scratch, Text, Value};
 
 /// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish keeps the length in one signed byte.
@@ -185,18 +185,20 @@ pub(crate) fn regsub(
     let regex = regex(context, arguments, 1)?;
     for (index, old) in lines.into_iter().enumerate() {
         let mut line = Vec::new();
+        let room_bytes = scratch.limit_bytes().saturating_sub(held_bytes + more);
         let found = if all {
-            regex.substitute_all(&old, replacement, &mut line)
+            regex.substitute_all(&old, replacement, &mut line, room_bytes)
         } else {
-            regex.substitute(&old, replacement, &mut line)
+            regex.substitute(&old, replacement, &mut line, room_bytes)
         };
-        if !found.map_err(|error| gave_up(&error))? || line == old {
+        let found = found.map_err(|error| match error {
+            SubstituteError::TooLong => out_of_memory("regsub"),
+            SubstituteError::Match(error) => gave_up(&error),
+        });
+        if !found? || line == old {
             continue;
         }
         more += line.len();
-        if held_bytes + more > scratch.limit_bytes() {
-            return Err(out_of_memory("regsub"));
-        }
         changes.push((index, old, line));
     }
     // From the end, so that the places of those before it stay when a line goes.

@@ -10,10 +10,12 @@
 use super::{Ban, BanList};
 use crate::Inner;
 use crate::ban::specification::ObjectView;
+use crate::departure::Leaving;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Object;
 use surface::counter::Main;
+use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// A pass under way.
@@ -35,7 +37,7 @@ pub(crate) struct Lurker {
 
 enum Verdict {
     Stays,
-    Banned,
+    Banned(Arc<Ban>),
     CutOff,
 }
 
@@ -81,7 +83,7 @@ impl BanList {
             self.totals.add(Main::BansLurkerTestsTested, tests);
             if banned {
                 self.totals.add(Main::BansLurkerObjKilled, 1);
-                return Verdict::Banned;
+                return Verdict::Banned(Arc::clone(ban));
             }
         }
         let list = self.list.read();
@@ -154,14 +156,15 @@ impl Inner {
                 pass.slot += 1;
                 let Some(object) = shard.slots.get(slot) else { continue };
                 left -= 1;
-                let killer = match self.bans.lurk_at(object, pass, now, self.idle_seconds(object, now)) {
+                let verdict = self.bans.lurk_at(object, pass, now, self.idle_seconds(object, now));
+                let (killer, leaving) = match &verdict {
                     Verdict::Stays => continue,
-                    Verdict::Banned => "lurker",
-                    Verdict::CutOff => "lurker cutoff",
+                    Verdict::Banned(ban) => ("lurker", Leaving::Banned(ban)),
+                    Verdict::CutOff => ("lurker cutoff", Leaving::As(Departure::CutOff)),
                 };
                 self.log(Tag::ExpBan, format_args!("{} banned by {killer}", object.xid()));
                 let digest = self.digest_of_object(object);
-                removed.extend(self.discard(&mut shard, &digest, slot));
+                removed.extend(self.discard(&mut shard, &digest, slot, leaving));
             }
             if pass.slot >= shard.slots.len() {
                 pass.shard += 1;

@@ -4,15 +4,14 @@
 
 use super::Fetch;
 use crate::vcl_context::Decision;
-use surface::reason::{RECORD, Reason, STALE_PIECE};
-use surface::tag::Tag;
+use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 
 impl Fetch {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
     pub(super) fn why(&mut self, reason: Reason, details: &str) {
         if self.parameters.tells_reasons() {
             let blank = if details.is_empty() { "" } else { " " };
-            self.log.record_fmt(Tag::Notice, format_args!("{RECORD}{}{blank}{details}", reason.row().word));
+            self.log.record_fmt(reason::TAG, format_args!("{RECORD}{}{blank}{details}", reason.row().word));
         }
     }
 

@@ -150,7 +150,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Err((reason, text)) => {
                 pipe.log.record(Tag::FetchError, text.as_bytes());
                 if self.request.task.settings.reasons {
-                    pipe.log.record_fmt(Tag::Notice, format_args!("{RECORD}{} text={text}", reason.row().word));
+                    pipe.log
+                        .record_fmt(surface::reason::TAG, format_args!("{RECORD}{} text={text}", reason.row().word));
                 }
                 self.request.task.life.close = Some(CloseReason::TxError);
             }

@@ -5,12 +5,12 @@
 
 use super::Run;
 use crate::vcl_context::Decision;
-use cache::MissCause;
+use cache::{Absence, MissCause};
 use message::Message;
 use std::fmt::Write as _;
 use store::{Object, ObjectFlags};
-use surface::reason::{RECORD, Reason};
-use surface::tag::Tag;
+use surface::limits::{WHY_COOKIES_MAX, WHY_TEXT_BYTES_MAX};
+use surface::reason::{MORE, NEVER, RECORD, Reason, TAG};
 
 impl<S> Run<'_, S> {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
@@ -19,9 +19,7 @@ impl<S> Run<'_, S> {
         task.life.reason = Some(reason);
         if task.settings.reasons {
             let blank: &[u8] = if details.is_empty() { b"" } else { b" " };
-            self.request
-                .log
-                .record_parts(Tag::Notice, &[RECORD.as_bytes(), reason.row().word.as_bytes(), blank, details]);
+            self.request.log.record_parts(TAG, &[RECORD.as_bytes(), reason.row().word.as_bytes(), blank, details]);
         }
     }
 
@@ -34,21 +32,55 @@ impl<S> Run<'_, S> {
             Some(_) | None => String::new(),
         };
         self.why(reason, details.as_bytes());
+        if reason == Reason::PassByVcl {
+            self.why_cookies();
+        }
+    }
+
+    /// Notes more of the reason recorded last. A text that is cut to the longest record takes nothing else with it.
+    fn why_more(&mut self, details: &[u8]) {
+        if self.request.task.settings.reasons {
+            self.request.log.record_parts(TAG, &[RECORD.as_bytes(), MORE.as_bytes(), b" ", details]);
+        }
+    }
+
+    /// Names the cookies of a request that is passed, never their values, and the dialect in which they could be stripped.
+    fn why_cookies(&mut self) {
+        if !self.request.task.settings.reasons || !self.request.task.request.has("Cookie") {
+            return;
+        }
+        let dialect = self.request.vcl.as_ref().map_or("4", |vcl| vcl.program.program().generation().name());
+        let pieces = cookie_names(self.request.task.request.get_all("Cookie"));
+        for piece in pieces {
+            let mut details = format!("dialect={dialect} cookies=").into_bytes();
+            details.extend_from_slice(&piece);
+            self.why_more(&details);
+        }
     }
 
     /// Notes why lookup found nothing usable.
     pub(super) fn why_miss(&mut self, cause: &MissCause) {
         let is_told = self.request.task.settings.reasons;
         let (reason, details) = match cause {
-            MissCause::Absent => (Reason::MissAbsent, String::new()),
+            MissCause::Absent(absence) if is_told => {
+                return self.why_absent(absence);
+            }
+            MissCause::Absent(_) => (Reason::MissAbsent, String::new()),
             MissCause::Vary { other } if is_told => {
                 let mut head = Message::new();
                 let names = head.decode(other.head()).and_then(|()| head.get("Vary")).unwrap_or_default();
-                (Reason::MissVary, format!("headers={}", String::from_utf8_lossy(names)))
+                let names = String::from_utf8_lossy(names).into_owned();
+                self.why(Reason::MissVary, format!("headers={names}").as_bytes());
+                let differing = semantics::vary::differing(other.vary(), &self.request.task.request);
+                let differing: Vec<_> = differing.map(|name| String::from_utf8_lossy(name)).collect();
+                return self.why_more(format!("differs={}", differing.join(", ")).as_bytes());
             }
             MissCause::Vary { .. } => (Reason::MissVary, String::new()),
             MissCause::Expired(seconds) => (Reason::MissExpired, format!("seconds={seconds:.3}")),
-            MissCause::Banned(count) => (Reason::MissBanned, format!("bans={count}")),
+            MissCause::Banned { objects, ban } => {
+                self.why(Reason::MissBanned, format!("bans={objects} ban-time={:.3}", ban.time).as_bytes());
+                return self.why_more(format!("ban={}", ban.text).as_bytes());
+            }
             MissCause::Forced => {
                 let request = &*self.request;
                 let noted = request.task.choices.always_miss_by.as_ref().zip(request.vcl.as_ref());
@@ -58,6 +90,23 @@ impl<S> Run<'_, S> {
             MissCause::IgnoredBusy => (Reason::MissIgnoredBusy, String::new()),
         };
         self.why(reason, details.as_bytes());
+    }
+
+    /// Notes that nothing is stored, and what became of the last object.
+    fn why_absent(&mut self, absence: &Absence) {
+        let since = |time: f64| (self.request.task.life.received_at - time).max(0.0);
+        let Some(gone) = &absence.gone else {
+            let details = format!("gone={NEVER} seconds={:.3}", since(absence.known_since));
+            return self.why(Reason::MissAbsent, details.as_bytes());
+        };
+        let mut details = format!("gone={} seconds={:.3}", gone.how.word(), since(gone.at));
+        if let Some(ban) = &gone.ban {
+            let _ = write!(details, " ban-time={:.3}", ban.time);
+        }
+        self.why(Reason::MissAbsent, details.as_bytes());
+        if let Some(ban) = &gone.ban {
+            self.why_more(format!("ban={}", ban.text).as_bytes());
+        }
     }
 
     /// Notes that a stale object is served.
@@ -100,5 +149,49 @@ impl<S> Run<'_, S> {
             "Cache-Status",
             &[value.as_bytes()],
         );
+    }
+}
+
+/// Names of cookies, in the pieces that a record has room for, each with `; ` between its names. What is beyond
+/// [`WHY_COOKIES_MAX`] is told by `...`.
+fn cookie_names<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let names = headers.flat_map(|header| header.split(|byte| *byte == b';')).map(|cookie| {
+        let end = cookie.iter().position(|byte| *byte == b'=').unwrap_or(cookie.len());
+        cookie[..end].trim_ascii()
+    });
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for (count, name) in names.filter(|name| !name.is_empty()).enumerate() {
+        let is_last = count == WHY_COOKIES_MAX;
+        let name = if is_last { b"..." } else { &name[..name.len().min(WHY_TEXT_BYTES_MAX)] };
+        match pieces.last_mut() {
+            Some(piece) if piece.len() + 2 + name.len() <= WHY_TEXT_BYTES_MAX => {
+                piece.extend_from_slice(b"; ");
+                piece.extend_from_slice(name);
+            }
+            _ => pieces.push(name.to_vec()),
+        }
+        if is_last {
+            break;
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_are_told_by_their_names_in_pieces_that_fit_a_record() {
+        let names = |headers: &[&[u8]]| cookie_names(headers.iter().copied());
+        assert_eq!(names(&[b"a=secret; b = secret;c", b"; d=\"x; =nameless"]), [b"a; b; c; d".to_vec()]);
+        assert!(names(&[b"", b" ; ;"]).is_empty());
+        let many: Vec<u8> = (0..1000).flat_map(|number| format!("cookie{number}=secret; ").into_bytes()).collect();
+        let pieces = names(&[&many]);
+        assert!(pieces.iter().all(|piece| piece.len() <= WHY_TEXT_BYTES_MAX));
+        let all = pieces.join(&b"; "[..]);
+        assert_eq!(all.split(|byte| *byte == b';').count(), WHY_COOKIES_MAX + 1);
+        assert!(all.ends_with(b"; ...") && !all.windows(6).any(|word| word == b"secret"));
+        assert_eq!(names(&[&[b'x'; 5000]]), [vec![b'x'; WHY_TEXT_BYTES_MAX]]);
     }
 }

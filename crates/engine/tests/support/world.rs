@@ -242,7 +242,7 @@ impl World {
         let mut lines = Vec::new();
         for record in self.records().into_iter().filter(|record| record.id.vxid() == vxid) {
             let payload = String::from_utf8_lossy(&record.payload).into_owned();
-            if record.tag == surface::tag::Tag::Notice && payload.starts_with(surface::reason::RECORD) {
+            if record.tag == surface::reason::TAG && payload.starts_with(surface::reason::RECORD) {
                 continue;
             }
             let payload = match record.tag {
