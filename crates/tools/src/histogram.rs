@@ -171,14 +171,15 @@ fn seconds(text: &str) -> Option<f64> {
     text.parse().ok().filter(|seconds: &f64| (shortest..=longest).contains(seconds))
 }
 
+/// Compat: the stock program's words, which scripts look for.
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.parse().unwrap_or(0.0);
     let reason = if factor < 0.0 {
-        "time does not run backwards"
+        "being able to bend time does not mean we can make it go backwards"
     } else if factor.is_finite() && factor > 0.0 {
         return Ok(factor);
     } else {
-        "time does not stand still"
+        "being able to bend time does not mean we can stop it"
     };
     Err(format!("-B: {reason} (invalid factor '{text}')"))
 }

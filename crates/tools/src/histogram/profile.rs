@@ -115,11 +115,12 @@ impl Profile {
             _ => (Side::Client, text),
         };
         let words: Vec<&str> = rest.split(':').collect();
-        let [tag, prefix, field, powers @ ..] = words.as_slice() else { return Err(wrong()) };
-        let tag = tag_of(tag).ok_or(format!("-P: '{text}' is not a valid tag name"))?;
+        // Compat: a tag that there is not is told before what else may be wrong.
+        let tag = tag_of(words[0]).ok_or(format!("-P: '{text}' is not a valid tag name"))?;
         if tag.row().binary || is_unsafe(tag) {
             return Err(format!("-P: '{text}' is an unsafe or binary record"));
         }
+        let [_, prefix, field, powers @ ..] = words.as_slice() else { return Err(wrong()) };
         let field = field.parse().ok().filter(|field| (1..=FIELD_MAX).contains(field)).ok_or_else(wrong)?;
         let (low, high) = match powers {
             [] => POWERS_DEFAULT,
@@ -202,7 +203,8 @@ mod tests {
     fn what_is_no_profile_gets_one_line_that_says_why() {
         for (text, wanted) in [
             ("foo", "-P: No such profile 'foo'"),
-            ("foo:bar", "-P: 'foo:bar' is not a valid profile name or definition"),
+            ("foo:bar", "-P: 'foo:bar' is not a valid tag name"),
+            ("c:Timestamp", "-P: 'c:Timestamp' is not a valid profile name or definition"),
             ("nosuch::3", "not a valid tag name"),
             ("Hash::1", "is an unsafe or binary record"),
             ("H2RxBody::1", "is an unsafe or binary record"),

@@ -324,17 +324,21 @@ fn hist_refuses_what_varnishhist_refuses() {
     for wrong in [
         "-P nonsense",
         "-P foo:bar",
+        "-P nosuchtag:1",
         "-P nosuchtag::3",
+        "-P b:nosuchtag:a:1:-6:3",
+        "-P x:Timestamp:Process:2",
+        "-P c:Timestamp",
         "-P Hash::1",
-        "-P Timestamp:x:y",
         "-p 0",
         "-B 0",
-        "-B -1",
-        "-g raw",
-        "-g session",
-        "-K",
-        "word",
+        "-B -0",
+        "-B -1.5",
+        "-B x",
     ] {
+        compare_all(&program, tools::hist_to, &wrong.split(' ').collect::<Vec<_>>());
+    }
+    for wrong in ["-P Timestamp:x:y", "-g raw", "-g session", "-K", "word"] {
         compare(&program, tools::hist_to, &wrong.split(' ').collect::<Vec<_>>());
     }
 }
