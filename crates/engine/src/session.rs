@@ -49,7 +49,7 @@ pub(crate) struct Session {
     /// When it began, seconds since 1970.
     opened_at: f64,
     /// When [`Session::now`] was asked last: while it waits for a request, the end of the last response.
-    clock_read_at: Instant,
+    pub(crate) clock_read_at: Instant,
 }
 
 impl Session {

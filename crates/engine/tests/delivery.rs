@@ -196,6 +196,35 @@ fn client_that_takes_nothing_is_dropped_after_send_timeout() {
 }
 
 #[test]
+fn send_timeout_counts_from_the_start_of_the_delivery() {
+    run_with(
+        |parameters| parameters.send_timeout = 4.0,
+        "",
+        async |world| {
+            // The client takes what comes at once: it is the origin that is slow.
+            world.origin(async |mut stream| {
+                OriginRequest::read(&mut stream).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n").await.unwrap();
+                for _ in 0..10 {
+                    stream.write_all(b"x").await.unwrap();
+                    sleep(Duration::from_secs(1)).await;
+                }
+            });
+            let start = Instant::now();
+            let mut client = world.client();
+            client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            let got = client.rest().await;
+            assert!(got.ends_with("\r\n\r\nxxxx"), "{got}");
+            assert_eq!(start.elapsed().as_secs(), 4);
+            world.expect_log("SessClose TX_ERROR 4.000");
+            // The time for a head does not count, nor is an answer cut that goes out at once.
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(world.client().get("/", "").await.text(), "x".repeat(10));
+        },
+    );
+}
+
+#[test]
 fn client_that_pauses_longer_than_idle_send_timeout_gets_everything() {
     run_with(
         |parameters| parameters.idle_send_timeout = 1.0,

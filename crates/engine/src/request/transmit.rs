@@ -167,6 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         SendLimits {
             idle: timeouts.idle_send.unwrap_or(settings.idle_send_timeout),
             total: timeouts.send.unwrap_or(settings.send_timeout),
+            since: self.session.clock_read_at,
         }
     }
 

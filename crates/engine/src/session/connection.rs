@@ -33,14 +33,16 @@ const IDLE_MIN: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendError;
 
-/// How long sending a response may take. Neither is the clock read nor a duration made of it before the peer has made us
-/// wait once.
+/// How long sending a response may take. Neither is the clock read nor a duration made of it for a response that goes out in one
+/// write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
     /// For each write to make some progress, in seconds. That it made none is logged; sending goes on, as in Varnish.
     pub(crate) idle: f64,
-    /// For everything from the first wait on, in seconds.
+    /// For everything from `since` on, in seconds, however long the origin takes for it.
     pub(crate) total: f64,
+    /// When the delivery began.
+    pub(crate) since: Instant,
 }
 
 /// A client's connection.
@@ -48,21 +50,22 @@ pub(crate) struct Connection<S> {
     stream: S,
     deadline: Deadline,
     limits: SendLimits,
-    first_stall: Option<Instant>,
+    /// Something was sent since the limits began to count.
+    has_sent: bool,
     /// Bytes sent since the start.
     pub(crate) sent_bytes: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Self {
-        let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY };
-        Connection { stream, deadline: Deadline::new(), limits, first_stall: None, sent_bytes: 0 }
+        let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() };
+        Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sent_bytes: 0 }
     }
 
     /// Begins to send a response: the limits count anew.
     pub(crate) fn begin_sending(&mut self, limits: SendLimits) {
         self.limits = limits;
-        self.first_stall = None;
+        self.has_sent = false;
     }
 
     /// The stream itself, for a pipe.
@@ -136,6 +139,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) async fn send(&mut self, parts: [&[u8]; PARTS], log: &mut LogBuffer) -> Result<(), SendError> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut sent = 0;
+        // Compat: looked at before every write but the first. What the origin took counts, too.
+        if std::mem::replace(&mut self.has_sent, true) && self.total_due() <= Instant::now() {
+            log.record_fmt(Tag::Debug, format_args!("Hit total send timeout, wrote = 0/{total}; not retrying"));
+            return Err(SendError);
+        }
         let mut stalled_at: Option<Instant> = None;
         poll_fn(|context| {
             loop {
@@ -174,11 +182,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         .await
     }
 
+    fn total_due(&self) -> Instant {
+        self.limits.since + duration(self.limits.total)
+    }
+
     /// Sets the limit for a write that has made no progress since then; returns whether it is the one for everything.
     fn limit_from(&mut self, stalled_at: Instant) -> bool {
-        let first = *self.first_stall.get_or_insert(stalled_at);
         let idle = stalled_at + duration(self.limits.idle).max(IDLE_MIN);
-        let total = first + duration(self.limits.total);
+        let total = self.total_due();
         self.deadline.set(idle.min(total));
         total <= idle
     }
