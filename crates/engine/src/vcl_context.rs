@@ -12,6 +12,7 @@ use message::Message;
 use shm::log::{LogBuffer, LogId};
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use surface::limits::VCL_BAN_BYTES_MAX;
 use surface::parameter::{Parameters, feature};
 use surface::tag::Tag;
 use surface::vcl::{Method, Var};
@@ -267,6 +268,9 @@ pub(crate) fn ban(engine: &Engine, log: &mut LogBuffer, expression: &[u8], now: 
 /// # Errors
 /// The text for `std.ban_error()` and for the log.
 pub(crate) fn add_ban(engine: &Engine, expression: &[u8], now: f64) -> Result<(), String> {
+    if expression.len() > VCL_BAN_BYTES_MAX {
+        return Err(format!("Ban expression of more than {VCL_BAN_BYTES_MAX} bytes"));
+    }
     let text = std::str::from_utf8(expression).map_err(|_| "Ban expression is not text".to_owned())?;
     engine.cache.ban(BanSpecification::parse_text(text)?, now)
 }

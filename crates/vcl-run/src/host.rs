@@ -13,11 +13,19 @@ use surface::vcl::{HttpObject, Var};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure(pub String);
 
+const OUT_OF_MEMORY: &str = "Out of request memory (parameter request_memory_max)";
+
 impl Failure {
     /// The task has taken all the memory that it may.
     #[must_use]
     pub fn out_of_memory() -> Failure {
-        Failure("Out of request memory (parameter request_memory_max)".to_owned())
+        Failure(OUT_OF_MEMORY.to_owned())
+    }
+
+    /// Whether it is [`Failure::out_of_memory`], as it is or with the name of a VMOD in front.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        self.0.ends_with(OUT_OF_MEMORY)
     }
 }
 

@@ -5,6 +5,7 @@
 //! *Invariant:* whoever changes a line of a message on behalf of VCL asks here first. Source: RFC 9110 §5.5, RFC 9112 §3, §4.
 
 use crate::host::Failure;
+use std::borrow::Cow;
 
 /// Most bytes of a refused text that its failure shows.
 const SHOWN_BYTES_MAX: usize = 200;
@@ -29,12 +30,17 @@ pub fn check_word(what: &str, text: &[u8]) -> Result<(), Failure> {
     refuse_if(text.iter().any(|&byte| is_control(byte) || byte == b' ' || byte == b'\t'), what, text)
 }
 
+/// The beginning of a text, for a message about it.
+#[must_use]
+pub fn shown(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)])
+}
+
 fn refuse_if(is_bad: bool, what: &str, text: &[u8]) -> Result<(), Failure> {
     if !is_bad {
         return Ok(());
     }
-    let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX)]);
-    Err(Failure(format!("Bad {what}: {shown}")))
+    Err(Failure(format!("Bad {what}: {}", shown(text))))
 }
 
 #[cfg(test)]

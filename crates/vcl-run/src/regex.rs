@@ -5,8 +5,11 @@
 //! Substitution follows VCL: `\0` to `\9` are groups, any other escaped character stands for itself, and only the first
 //! match may be empty. Compat: results of Varnish 7.1.1, pinned by the tests below.
 
+use crate::host::Failure;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
+use surface::limits::DYNAMIC_REGEX_BYTES_MAX;
 
 /// How patterns are compiled, and the bounds of one match: parameters `pcre2_match_limit` and `pcre2_depth_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +198,17 @@ impl Regex {
         out.extend(&subject[end..])?;
         Ok(true)
     }
+}
+
+/// The text of a pattern that VCL makes at run time.
+///
+/// # Errors
+/// When it has more than [`DYNAMIC_REGEX_BYTES_MAX`] bytes.
+pub fn dynamic_pattern(text: &[u8]) -> Result<Cow<'_, str>, Failure> {
+    if text.len() > DYNAMIC_REGEX_BYTES_MAX {
+        return Err(Failure(format!("Regular expression of more than {DYNAMIC_REGEX_BYTES_MAX} bytes")));
+    }
+    Ok(String::from_utf8_lossy(text))
 }
 
 fn build(verb: &str, pattern: &str, limits: RegexLimits) -> Result<pcre2::bytes::Regex, PatternError> {

@@ -6,6 +6,7 @@ use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
 use vcl_run::host::{Called, Failure};
+use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
 
 /// What a blob object holds.
@@ -51,6 +52,16 @@ impl Encoding {
             Encoding::Base64(alphabet) => alphabet.encode(bytes),
             Encoding::Hex => bytes.iter().flat_map(|byte| hex_digits(*byte, upper)).collect(),
             Encoding::Url => encode_url(bytes, upper),
+        }
+    }
+
+    /// Most bytes that so many bytes are as text.
+    fn encoded_bytes(self, bytes: usize) -> usize {
+        match self {
+            Encoding::Identity => bytes,
+            Encoding::Base64(_) => bytes.div_ceil(3) * 4,
+            Encoding::Hex => bytes * 2,
+            Encoding::Url => bytes * 3,
         }
     }
 
@@ -156,10 +167,16 @@ fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Whether a URL has the byte as it is.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
+}
+
 fn encode_url(bytes: &[u8], upper: bool) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
+    let plain = bytes.iter().filter(|byte| is_plain(**byte)).count();
+    let mut out = Vec::with_capacity(3 * bytes.len() - 2 * plain);
     for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) {
+        if is_plain(*byte) {
             out.push(*byte);
         } else {
             out.push(b'%');
@@ -216,8 +233,9 @@ fn is_upper(
 fn decoded(encoding: Encoding, text: Text, length: i64, what: &str, scratch: &Scratch) -> Result<Vec<u8>, Failure> {
     let bytes = scratch.get(text);
     let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(bytes.len());
+    scratch.check_room(wanted.min(bytes.len()))?;
     encoding.decode(&bytes[..wanted.min(bytes.len())]).ok_or_else(|| {
-        let piece = String::from_utf8_lossy(scratch.get(scratch.first_piece(text)));
+        let piece = line::shown(scratch.get(scratch.first_piece(text)));
         failure(format_args!("cannot {what}, illegal encoding beginning with \"{piece}\""))
     })
 }
@@ -243,7 +261,22 @@ pub(crate) fn encode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<
     if !blob.is_set() {
         return done(Value::Text(Text::UNSET));
     }
-    let text = encoding.encode(scratch.get(blob), upper);
+    scratch.check_room(blob.len())?;
+    let bytes = scratch.get(blob).to_vec();
+    encoded(encoding, &bytes, upper, scratch)
+}
+
+/// The string that bytes are in an encoding.
+fn encoded(encoding: Encoding, bytes: &[u8], upper: bool, scratch: &mut Scratch) -> Result<Called, Failure> {
+    if encoding.encoded_bytes(bytes.len()) > scratch.left_bytes() {
+        // What is not plain in a URL has to be counted.
+        let counted = match encoding {
+            Encoding::Url => 3 * bytes.len() - 2 * bytes.iter().filter(|byte| is_plain(**byte)).count(),
+            Encoding::Identity | Encoding::Base64(_) | Encoding::Hex => encoding.encoded_bytes(bytes.len()),
+        };
+        scratch.check_room(counted)?;
+    }
+    let text = encoding.encode(bytes, upper);
     done(put_string(scratch, &text))
 }
 
@@ -253,8 +286,7 @@ pub(crate) fn transcode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Resu
     let upper = is_upper(to, arguments, (1, 2), scratch)?;
     let from = encoding(arguments, 0, scratch);
     let bytes = decoded(from, arguments.text(4), arguments.int(3), "decode", scratch)?;
-    let text = to.encode(&bytes, upper);
-    done(put_string(scratch, &text))
+    encoded(to, &bytes, upper, scratch)
 }
 
 /// `blob.same()`: the same bytes at the same place.
@@ -330,8 +362,7 @@ pub(crate) fn encode_object(
     let encoding = encoding(arguments, 0, scratch);
     let upper = is_upper(encoding, arguments, (0, 1), scratch)?;
     let Some(Bytes(bytes)) = context.instances().object(instance) else { return done(Value::Text(Text::UNSET)) };
-    let text = encoding.encode(bytes, upper);
-    done(put_string(scratch, &text))
+    encoded(encoding, bytes, upper, scratch)
 }
 
 #[cfg(test)]

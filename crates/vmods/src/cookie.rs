@@ -6,7 +6,7 @@
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
@@ -17,6 +17,9 @@ struct Cookie {
     value: Vec<u8>,
 }
 
+/// What a cookie takes besides its name and value, the table by name while a header is taken apart included.
+const ENTRY_BYTES: usize = 2 * size_of::<Cookie>() + 96;
+
 /// The cookies of a task.
 #[derive(Debug, Default)]
 pub(crate) struct Cookies(Vec<Cookie>);
@@ -26,18 +29,26 @@ impl Cookies {
         self.0.clear();
     }
 
-    fn parse(&mut self, header: &[u8]) {
+    /// # Errors
+    /// When the cookies take more than that many bytes; none are kept then.
+    fn parse(&mut self, header: &[u8], limit_bytes: usize) -> Result<(), Failure> {
         self.clear();
+        let mut bytes = 0;
         // A client may send thousands of cookies: their places by name, so that each is looked up in constant time.
         let mut places: HashMap<&[u8], usize> = HashMap::new();
         let mut rest = header;
         loop {
             rest = skip_blanks(rest);
-            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return };
+            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return Ok(()) };
             let (name, after) = (&rest[..equals], &rest[equals + 1..]);
             let end = after.iter().position(|byte| *byte == b';').unwrap_or(after.len());
             let value = &after[..end];
             if !name.is_empty() && !value.is_empty() {
+                bytes += ENTRY_BYTES + name.len() + value.len();
+                if bytes > limit_bytes {
+                    self.0 = Vec::new();
+                    return Err(Failure::out_of_memory());
+                }
                 let place = *places.entry(name).or_insert(self.0.len());
                 match self.0.get_mut(place) {
                     Some(cookie) => cookie.value = value.to_vec(),
@@ -49,24 +60,36 @@ impl Cookies {
     }
 
     /// Nothing happens without a name or a value.
-    fn set(&mut self, name: &[u8], value: &[u8]) {
+    ///
+    /// # Errors
+    /// When the cookies would take more than that many bytes.
+    fn set(&mut self, name: &[u8], value: &[u8], limit_bytes: usize) -> Result<(), Failure> {
         if name.is_empty() || value.is_empty() {
-            return;
+            return Ok(());
+        }
+        let held: usize = self.0.iter().map(|cookie| ENTRY_BYTES + cookie.name.len() + cookie.value.len()).sum();
+        if held + ENTRY_BYTES + name.len() + value.len() > limit_bytes {
+            return Err(Failure::out_of_memory());
         }
         match self.0.iter_mut().find(|cookie| cookie.name == name) {
             Some(cookie) => cookie.value = value.to_vec(),
             None => self.0.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
         }
+        Ok(())
     }
 
     fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.0.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_slice())
     }
 
-    fn text(&self) -> Vec<u8> {
-        let parts: Vec<Vec<u8>> =
-            self.0.iter().map(|cookie| [&cookie.name[..], b"=", &cookie.value, b";"].concat()).collect();
-        parts.join(&b' ')
+    fn put(&self, scratch: &mut Scratch) -> Text {
+        let start = scratch.begin();
+        for (index, cookie) in self.0.iter().enumerate() {
+            for part in [if index == 0 { &b""[..] } else { b" " }, &cookie.name, b"=", &cookie.value, b";"] {
+                scratch.extend(part);
+            }
+        }
+        scratch.end(start)
     }
 }
 
@@ -87,18 +110,29 @@ pub(crate) fn clean(context: &mut dyn VmodContext) -> Value {
 }
 
 /// `cookie.parse()`: an empty or unset header leaves the cookies of the one before. Compat: Varnish 7.1.
-pub(crate) fn parse(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+pub(crate) fn parse(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
     let header = scratch.get(arguments.text(0));
     if !header.is_empty() {
-        context.task().cookies.parse(header);
+        let limit_bytes = context.task().room_bytes(scratch);
+        context.task().cookies.parse(header, limit_bytes)?;
     }
-    Value::Void
+    crate::done(Value::Void)
 }
 
 /// `cookie.set()`
-pub(crate) fn set(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
-    context.task().cookies.set(scratch.get(arguments.text(0)), scratch.get(arguments.text(1)));
-    Value::Void
+pub(crate) fn set(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+) -> Result<Called, Failure> {
+    let limit_bytes = context.task().room_bytes(scratch);
+    let (name, value) = (scratch.get(arguments.text(0)), scratch.get(arguments.text(1)));
+    context.task().cookies.set(name, value, limit_bytes)?;
+    crate::done(Value::Void)
 }
 
 /// `cookie.delete()`
@@ -109,10 +143,17 @@ pub(crate) fn delete(context: &mut dyn VmodContext, arguments: Arguments<'_>, sc
 }
 
 /// `cookie.filter()` and, with `keep`, `cookie.keep()`
-pub(crate) fn filter(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch, keep: bool) -> Value {
-    let list: Vec<&[u8]> = names(scratch.get(arguments.text(0))).collect();
-    context.task().cookies.0.retain(|cookie| list.contains(&cookie.name.as_slice()) == keep);
-    Value::Void
+pub(crate) fn filter(
+    context: &mut dyn VmodContext,
+    arguments: Arguments<'_>,
+    scratch: &Scratch,
+    keep: bool,
+) -> Result<Called, Failure> {
+    let list = scratch.get(arguments.text(0));
+    scratch.check_room(names(list).count() * 3 * size_of::<&[u8]>())?;
+    let list: HashSet<&[u8]> = names(list).collect();
+    context.task().cookies.0.retain(|cookie| list.contains(cookie.name.as_slice()) == keep);
+    crate::done(Value::Void)
 }
 
 /// `cookie.filter_re()` and, with `keep`, `cookie.keep_re()`
@@ -165,7 +206,7 @@ pub(crate) fn get_re(
 
 /// `cookie.get_string()`
 pub(crate) fn get_string(context: &mut dyn VmodContext, scratch: &mut Scratch) -> Value {
-    Value::Text(scratch.put(&context.task().cookies.text()))
+    Value::Text(context.task().cookies.put(scratch))
 }
 
 /// `cookie.isset()`
@@ -191,10 +232,16 @@ fn matches(context: &dyn VmodContext, arguments: Arguments<'_>, place: usize, su
 mod tests {
     use super::*;
 
+    fn shown(cookies: &Cookies) -> String {
+        let mut scratch = Scratch::new(1 << 24);
+        let text = cookies.put(&mut scratch);
+        String::from_utf8(scratch.get(text).to_vec()).unwrap()
+    }
+
     fn parsed(header: &str) -> String {
         let mut cookies = Cookies::default();
-        cookies.parse(header.as_bytes());
-        String::from_utf8(cookies.text()).unwrap()
+        cookies.parse(header.as_bytes(), usize::MAX).unwrap();
+        shown(&cookies)
     }
 
     #[test]
@@ -224,11 +271,20 @@ mod tests {
     #[test]
     fn a_cookie_without_name_or_value_is_not_set() {
         let mut cookies = Cookies::default();
-        cookies.parse(b"a=1; b=2");
+        cookies.parse(b"a=1; b=2", 10_000).unwrap();
         for (name, value) in [(&b"a"[..], &b"5"[..]), (b"c", b"6"), (b"", b"6"), (b"d", b"")] {
-            cookies.set(name, value);
+            cookies.set(name, value, 10_000).unwrap();
         }
-        assert_eq!(cookies.text(), b"a=5; b=2; c=6;");
+        assert_eq!(shown(&cookies), "a=5; b=2; c=6;");
+    }
+
+    #[test]
+    fn what_a_task_keeps_of_cookies_is_bounded() {
+        let mut cookies = Cookies::default();
+        assert!(cookies.parse(&b"a=1;b=2;".repeat(1000), 100_000).is_err());
+        assert_eq!(shown(&cookies), "");
+        let added = (0..1000).take_while(|n| cookies.set(n.to_string().as_bytes(), b"1", 100_000).is_ok()).count();
+        assert!((100..600).contains(&added), "{added}");
     }
 
     #[test]

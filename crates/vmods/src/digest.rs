@@ -9,6 +9,7 @@ mod snefru;
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
+use crate::done;
 use ::md5::Md5;
 use gost94::Gost94Test;
 use hmac::{Hmac, Mac};
@@ -20,6 +21,7 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use surface::tag::Tag;
 use surface::vmod::Function;
 use tiger::Tiger;
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 use whirlpool::Whirlpool;
 
@@ -169,15 +171,23 @@ impl Alphabet {
 }
 
 /// `digest.base64…()`
-pub(crate) fn encode(alphabet: Alphabet, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
-    let text = alphabet.encode(scratch.get(arguments.text(0)));
-    Value::Text(scratch.put(&text))
+pub(crate) fn encode(alphabet: Alphabet, arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
+    let bytes = scratch.get(arguments.text(0));
+    scratch.check_room(bytes.len().div_ceil(3) * 4)?;
+    let text = alphabet.encode(bytes);
+    done(Value::Text(scratch.put(&text)))
 }
 
 /// `digest.base64…_hex()`: encodes what hexadecimal digits stand for; what is no digit counts as 0.
-pub(crate) fn encode_hexadecimal(alphabet: Alphabet, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
-    let bytes = bytes_of_digits(scratch.get(arguments.text(0)));
-    Value::Text(scratch.put(&alphabet.encode(&bytes)))
+pub(crate) fn encode_hexadecimal(
+    alphabet: Alphabet,
+    arguments: Arguments<'_>,
+    scratch: &mut Scratch,
+) -> Result<Called, Failure> {
+    let digits = scratch.get(arguments.text(0));
+    scratch.check_room(digits.len().div_ceil(6) * 4)?;
+    let bytes = bytes_of_digits(digits);
+    done(Value::Text(scratch.put(&alphabet.encode(&bytes))))
 }
 
 fn bytes_of_digits(text: &[u8]) -> Vec<u8> {
@@ -192,13 +202,15 @@ pub(crate) fn decode(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
     scratch: &mut Scratch,
-) -> Value {
-    let Some(bytes) = alphabet.decode(scratch.get(arguments.text(0))) else {
+) -> Result<Called, Failure> {
+    let text = scratch.get(arguments.text(0));
+    scratch.check_room(text.len().div_ceil(4) * 3)?;
+    let Some(bytes) = alphabet.decode(text) else {
         context.log(Tag::VCLError, b"digest: Base64 input contains invalid characters");
-        return Value::Text(Text::EMPTY);
+        return done(Value::Text(Text::EMPTY));
     };
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    Value::Text(scratch.put(&bytes[..end]))
+    done(Value::Text(scratch.put(&bytes[..end])))
 }
 
 /// `digest.version()`

@@ -23,10 +23,15 @@ use vcl_run::line;
 use vcl_run::program::Endpoint;
 use vcl_run::value::{DirectorId, Scratch, Value};
 
+/// Most bytes of a host, port or authority that are looked at.
+const TEXT_BYTES_MAX: usize = 4096;
+
 /// The text of an argument; `None` when it was left out or is unset.
 fn text_at(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Option<String> {
     let text = arguments.text(place);
-    text.is_set().then(|| String::from_utf8_lossy(scratch.get(text)).into_owned())
+    // What is longer is no name, and is not copied to be told so.
+    let bytes = scratch.get(text);
+    text.is_set().then(|| String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_BYTES_MAX)]).into_owned())
 }
 
 /// A timeout; `None` for none of its own.
@@ -175,6 +180,7 @@ fn hand_out(
 fn host_header(context: &mut dyn VmodContext) -> Option<String> {
     [HttpObject::Bereq, HttpObject::Req].into_iter().find_map(|http| {
         let host = context.message(http)?.get("Host")?;
+        let host = &host[..host.len().min(TEXT_BYTES_MAX)];
         (!host.is_empty()).then(|| String::from_utf8_lossy(host).into_owned())
     })
 }

@@ -89,7 +89,7 @@ fn out_of_memory(function: &str) -> Failure {
 /// Refuses what would not stay one header line.
 pub(crate) fn check(name: &[u8], value: &[u8]) -> Result<(), Failure> {
     line::check_word("header name", name)?;
-    line::check("header", value).or_else(|_| line::check(&format!("header {}", String::from_utf8_lossy(name)), value))
+    line::check("header", value).or_else(|_| line::check(&format!("header {}", line::shown(name)), value))
 }
 
 /// `header.append()`
@@ -211,7 +211,7 @@ pub(crate) fn regsub(
         }
         let Some(colon) = line.iter().position(|byte| *byte == b':').filter(|colon| (1..=0xff00).contains(colon))
         else {
-            return Err(Failure(format!("header.regsub(): {:?} is no header line", String::from_utf8_lossy(&line))));
+            return Err(Failure(format!("header.regsub(): {:?} is no header line", line::shown(&line))));
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         check(name, value)?;
@@ -228,9 +228,10 @@ pub(crate) fn dynamic(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result
     let Some(http) = arguments.http(0) else { return Err(cannot("dyn")) };
     let text = scratch.get(arguments.text(1));
     let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
-    let name = text[..end].to_vec();
+    let name = &text[..end];
     if name.len() > NAME_BYTES_MAX || !name.iter().all(u8::is_ascii_graphic) {
-        return Err(Failure(format!("header.dyn(): {:?} is no header name", String::from_utf8_lossy(&name))));
+        return Err(Failure(format!("header.dyn(): {:?} is no header name", line::shown(name))));
     }
+    let name = name.to_vec();
     done(Value::NamedHeader(http, scratch.put(&name)))
 }

@@ -104,7 +104,7 @@ fn dispatch(
         Function::StdRandom => done(standard::random(context, arguments)),
         Function::StdRound => done(Value::Real(arguments.real(0).round())),
         Function::StdCollect => standard::text::collect(context, arguments, scratch),
-        Function::StdQuerysort => done(standard::text::querysort(arguments, scratch)),
+        Function::StdQuerysort => standard::text::querysort(arguments, scratch),
         Function::StdToupper => done(standard::text::map(arguments, scratch, u8::to_ascii_uppercase)),
         Function::StdTolower => done(standard::text::map(arguments, scratch, u8::to_ascii_lowercase)),
         Function::StdStrstr => done(standard::text::strstr(arguments, scratch)),
@@ -213,17 +213,17 @@ fn dispatch(
 
         Function::CookieClean => done(cookie::clean(context)),
         Function::CookieDelete => done(cookie::delete(context, arguments, scratch)),
-        Function::CookieFilter => done(cookie::filter(context, arguments, scratch, false)),
+        Function::CookieFilter => cookie::filter(context, arguments, scratch, false),
         Function::CookieFilterRe => cookie::filter_re(context, arguments, false),
-        Function::CookieKeep => done(cookie::filter(context, arguments, scratch, true)),
+        Function::CookieKeep => cookie::filter(context, arguments, scratch, true),
         Function::CookieKeepRe => cookie::filter_re(context, arguments, true),
         Function::CookieFormatDate | Function::CookieFormatRfc1123 => done(cookie::format_date(arguments, scratch)),
         Function::CookieGet => done(cookie::get(context, arguments, scratch)),
         Function::CookieGetRe => cookie::get_re(context, arguments, scratch),
         Function::CookieGetString => done(cookie::get_string(context, scratch)),
         Function::CookieIsset => done(cookie::isset(context, arguments, scratch)),
-        Function::CookieParse => done(cookie::parse(context, arguments, scratch)),
-        Function::CookieSet => done(cookie::set(context, arguments, scratch)),
+        Function::CookieParse => cookie::parse(context, arguments, scratch),
+        Function::CookieSet => cookie::set(context, arguments, scratch),
 
         Function::DebugAuthor => done(debug::author(arguments, scratch)),
         Function::DebugTestPrivCall
@@ -348,7 +348,7 @@ fn dispatch(
         Function::StrTake => done(strings::take(arguments, scratch)),
         Function::StrReverse => done(strings::reverse(arguments, scratch)),
         Function::StrSplit => done(strings::split(arguments, scratch)),
-        Function::StrTokenIntersect => done(strings::token_intersect(arguments, scratch)),
+        Function::StrTokenIntersect => strings::token_intersect(arguments, scratch),
 
         Function::VarSet
         | Function::VarSetString
@@ -447,19 +447,15 @@ fn dispatch(
         Function::DigestHmacSha256 | Function::DigestHmacSha1 | Function::DigestHmacMd5 => {
             done(digest::keyed(name, arguments, scratch))
         }
-        Function::DigestBase64 => done(digest::encode(digest::Alphabet::Base64, arguments, scratch)),
-        Function::DigestBase64Hex => done(digest::encode_hexadecimal(digest::Alphabet::Base64, arguments, scratch)),
-        Function::DigestBase64Decode => done(digest::decode(digest::Alphabet::Base64, context, arguments, scratch)),
-        Function::DigestBase64url => done(digest::encode(digest::Alphabet::Url, arguments, scratch)),
-        Function::DigestBase64urlHex => done(digest::encode_hexadecimal(digest::Alphabet::Url, arguments, scratch)),
-        Function::DigestBase64urlDecode => done(digest::decode(digest::Alphabet::Url, context, arguments, scratch)),
-        Function::DigestBase64urlNopad => done(digest::encode(digest::Alphabet::UrlBare, arguments, scratch)),
-        Function::DigestBase64urlNopadHex => {
-            done(digest::encode_hexadecimal(digest::Alphabet::UrlBare, arguments, scratch))
-        }
-        Function::DigestBase64urlNopadDecode => {
-            done(digest::decode(digest::Alphabet::UrlBare, context, arguments, scratch))
-        }
+        Function::DigestBase64 => digest::encode(digest::Alphabet::Base64, arguments, scratch),
+        Function::DigestBase64Hex => digest::encode_hexadecimal(digest::Alphabet::Base64, arguments, scratch),
+        Function::DigestBase64Decode => digest::decode(digest::Alphabet::Base64, context, arguments, scratch),
+        Function::DigestBase64url => digest::encode(digest::Alphabet::Url, arguments, scratch),
+        Function::DigestBase64urlHex => digest::encode_hexadecimal(digest::Alphabet::Url, arguments, scratch),
+        Function::DigestBase64urlDecode => digest::decode(digest::Alphabet::Url, context, arguments, scratch),
+        Function::DigestBase64urlNopad => digest::encode(digest::Alphabet::UrlBare, arguments, scratch),
+        Function::DigestBase64urlNopadHex => digest::encode_hexadecimal(digest::Alphabet::UrlBare, arguments, scratch),
+        Function::DigestBase64urlNopadDecode => digest::decode(digest::Alphabet::UrlBare, context, arguments, scratch),
         Function::DigestVersion => done(digest::version(scratch)),
 
         Function::QuerystringClean => querystring::clean(context, arguments, scratch),

@@ -16,7 +16,7 @@ use surface::tag::Tag;
 use surface::vcl::HttpObject;
 use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
-use vcl_run::regex::Regex;
+use vcl_run::regex::{Regex, dynamic_pattern};
 use vcl_run::value::{Scratch, Text, Value};
 
 /// What `querystring.filtersep()` yields: a byte that stands in no URL.
@@ -100,12 +100,21 @@ fn all(_: &[u8]) -> Result<bool, Failure> {
 fn url(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Result<Option<Vec<u8>>, Failure> {
     if arguments.is_given(0) {
         let text = arguments.text(0);
+        check_work(scratch.get(text), scratch)?;
         return Ok(text.is_set().then(|| scratch.get(text).to_vec()));
     }
     let target = [HttpObject::Req, HttpObject::Bereq]
         .into_iter()
         .find_map(|http| context.message(http).map(|message| message.target().to_vec()));
+    check_work(target.as_deref().unwrap_or_default(), scratch)?;
     target.map(Some).ok_or_else(|| Failure("querystring: Invalid transaction".to_owned()))
+}
+
+/// Whether there is room to work on a URL: its parameters (twice while there are more and more of them, and half of them while they
+/// are sorted), a copy of it and the result.
+fn check_work(url: &[u8], scratch: &Scratch) -> Result<(), Failure> {
+    let parameters = 1 + url.iter().filter(|byte| **byte == b'&').count();
+    scratch.check_room(parameters * 3 * size_of::<Parameter<'_>>() + 2 * url.len())
 }
 
 fn text(result: Option<Vec<u8>>, scratch: &mut Scratch) -> Result<Called, Failure> {
@@ -171,7 +180,7 @@ pub(crate) fn filter_by(
     );
     let result = match function {
         Function::QuerystringRegfilter | Function::QuerystringRegfilterExcept => {
-            let pattern = String::from_utf8_lossy(expression);
+            let pattern = dynamic_pattern(expression)?;
             let regex = Regex::new(&pattern, context.program().regex_limits());
             match regex {
                 Ok(regex) => rewritten(&url, settings, |name| is_match(&regex, name).map(|found| found == keeps))?,
@@ -187,6 +196,8 @@ pub(crate) fn filter_by(
             rewritten(&url, settings, |name| Ok(matches_glob(expression, name) == keeps))?
         }
         _ => {
+            let count = 1 + expression.iter().filter(|byte| **byte == SEPARATOR).count();
+            scratch.check_room(count * 2 * size_of::<&[u8]>())?;
             let names: Vec<&[u8]> = expression.split(|byte| *byte == SEPARATOR).collect();
             rewritten(&url, settings, |name| Ok(names.contains(&name) == keeps))?
         }

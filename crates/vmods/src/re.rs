@@ -11,7 +11,8 @@ use crate::context::VmodContext;
 use crate::done;
 use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
-use vcl_run::regex::{PatternError, Regex, RegexLimits};
+use vcl_run::line;
+use vcl_run::regex::{PatternError, Regex, RegexLimits, dynamic_pattern};
 use vcl_run::value::{Scratch, Value};
 
 /// Groups that can be asked for, group 0 (all of the match) included.
@@ -82,11 +83,15 @@ impl Captures {
         let held = |capture: &Capture| capture.found.as_ref().map_or(0, Found::bytes);
         let bytes: usize = self.0.iter().map(held).sum::<usize>() + found.as_ref().map_or(0, Found::bytes);
         if bytes > limit_bytes {
-            return Err(Failure("vmod re: Out of request memory (parameter request_memory_max)".to_owned()));
+            return Err(out_of_memory());
         }
         self.0.push(Capture { instance, found });
         Ok(())
     }
+}
+
+fn out_of_memory() -> Failure {
+    Failure("vmod re: Out of request memory (parameter request_memory_max)".to_owned())
 }
 
 fn described(error: &PatternError) -> String {
@@ -141,10 +146,11 @@ pub(crate) fn matches(
     let subject = scratch.get(arguments.text(0));
     let Some(expression) = context.instances().object::<Expression>(instance) else { return done(Value::Bool(false)) };
     let limits = limits(expression.limits, arguments, 1);
+    let room_bytes = scratch.limit_bytes();
     let outcome = match &expression.regex {
-        Ok(regex) if limits == expression.limits => search(regex, subject),
-        Ok(_) => search(&Regex::deferred(&expression.pattern, limits), subject),
-        Err(error) => Err(format!("vmod re: error compiling regex: {error}")),
+        Ok(regex) if limits == expression.limits => search(regex, subject, room_bytes),
+        Ok(_) => search(&Regex::deferred(&expression.pattern, limits), subject, room_bytes),
+        Err(error) => Err(Fault::Match(format!("vmod re: error compiling regex: {error}"))),
     };
     settle(context, instance, outcome, scratch)
 }
@@ -156,12 +162,12 @@ pub(crate) fn matches_dynamic(
     arguments: Arguments<'_>,
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
-    let pattern = String::from_utf8_lossy(scratch.get(arguments.text(0)));
+    let pattern = dynamic_pattern(scratch.get(arguments.text(0)))?;
     let limits = limits(context.program().regex_limits(), arguments, 2);
     let fault = match Regex::new(&pattern, limits) {
         _ if !arguments.text(0).is_set() => "vmod re: the regex is NULL".to_owned(),
         Ok(regex) => {
-            let outcome = search(&regex, scratch.get(arguments.text(1)));
+            let outcome = search(&regex, scratch.get(arguments.text(1)), scratch.limit_bytes());
             return settle(context, instance, outcome, scratch);
         }
         Err(error) => format!("vmod re: error compiling regex \"{pattern}\": {}", described(&error)),
@@ -171,20 +177,35 @@ pub(crate) fn matches_dynamic(
     done(Value::Bool(false))
 }
 
+/// Why a match came to nothing.
+#[derive(Debug)]
+enum Fault {
+    /// It was given up, or the expression is none: what the log is told.
+    Match(String),
+    /// What it found is more than the task may keep.
+    TooLong,
+}
+
 /// Looks for the expression; whether there are more groups than can be asked for, too.
-fn search(regex: &Regex, subject: &[u8]) -> Result<Option<(Found, bool)>, String> {
-    let gave_up = |text: &str| format!("vmod re: regex match failed: {text}");
+fn search(regex: &Regex, subject: &[u8], room_bytes: usize) -> Result<Option<(Found, bool)>, Fault> {
+    let gave_up = |text: &str| Fault::Match(format!("vmod re: regex match failed: {text}"));
     let compiled = regex.compiled().map_err(|error| gave_up(&error.0))?;
     let mut locations = compiled.capture_locations();
     if compiled.captures_read(&mut locations, subject).map_err(|error| gave_up(&error.to_string()))?.is_none() {
         return Ok(None);
     }
-    let mut found = Found { text: Vec::new(), groups: Vec::new(), names: Vec::new() };
-    for number in 0..locations.len().min(GROUPS_MAX) {
-        let place = locations.get(number);
-        // `\K` can put the start behind the end.
-        found.text.extend_from_slice(place.and_then(|(start, end)| subject.get(start..end)).unwrap_or(b""));
-        found.groups.push((found.text.len(), place.is_some()));
+    // `\K` can put the start behind the end.
+    let group = |number| locations.get(number).and_then(|(start, end)| subject.get(start..end)).unwrap_or(b"");
+    let count = locations.len().min(GROUPS_MAX);
+    let text_bytes = (0..count).map(|number| group(number).len()).sum();
+    if text_bytes > room_bytes {
+        return Err(Fault::TooLong);
+    }
+    let text = Vec::with_capacity(text_bytes);
+    let mut found = Found { text, groups: Vec::new(), names: Vec::new() };
+    for number in 0..count {
+        found.text.extend_from_slice(group(number));
+        found.groups.push((found.text.len(), locations.get(number).is_some()));
     }
     let names = compiled.capture_names().iter().enumerate().take(GROUPS_MAX);
     found.names = names.filter_map(|(number, name)| Some((name.clone()?, number))).collect();
@@ -195,7 +216,7 @@ fn search(regex: &Regex, subject: &[u8]) -> Result<Option<(Found, bool)>, String
 fn settle(
     context: &mut dyn VmodContext,
     instance: Option<u32>,
-    outcome: Result<Option<(Found, bool)>, String>,
+    outcome: Result<Option<(Found, bool)>, Fault>,
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
     let found = match outcome {
@@ -207,10 +228,11 @@ fn settle(
             Some(found)
         }
         Ok(None) => None,
-        Err(text) => {
+        Err(Fault::Match(text)) => {
             context.log(Tag::VCLError, text.as_bytes());
             None
         }
+        Err(Fault::TooLong) => return Err(out_of_memory()),
     };
     let is_match = found.is_some();
     let task = context.task();
@@ -267,7 +289,7 @@ fn group(
         Some(Some(text)) => Value::Text(scratch.put(text)),
         Some(None) => fallback,
         None => {
-            let name = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+            let name = line::shown(scratch.get(arguments.text(0))).into_owned();
             context.log(Tag::VCLError, format!("vmod re: there is no group named {name:?}").as_bytes());
             fallback
         }
@@ -285,7 +307,7 @@ mod tests {
 
     fn found(pattern: &str, subject: &str) -> Option<(Vec<Option<String>>, bool)> {
         let regex = Regex::new(pattern, RegexLimits::default()).unwrap();
-        let (found, has_more) = search(&regex, subject.as_bytes()).unwrap()?;
+        let (found, has_more) = search(&regex, subject.as_bytes(), 1000).unwrap()?;
         let text = |number| found.group(number).map(|text| String::from_utf8_lossy(text).into_owned());
         Some(((0..found.groups.len()).map(text).collect(), has_more))
     }
@@ -310,7 +332,15 @@ mod tests {
     fn a_runaway_match_is_given_up() {
         let regex = Regex::new("^(a+)+$", RegexLimits::default()).unwrap();
         let subject = [[b'a'; 60].as_slice(), b"b"].concat();
-        assert!(search(&regex, &subject).unwrap_err().contains("match limit exceeded"));
+        let Err(Fault::Match(text)) = search(&regex, &subject, 1000) else { panic!("it must be given up") };
+        assert!(text.contains("match limit exceeded"));
+    }
+
+    #[test]
+    fn what_a_match_found_is_counted_before_it_is_copied() {
+        let regex = Regex::new(&format!("{}.*{}", "(".repeat(10), ")".repeat(10)), RegexLimits::default()).unwrap();
+        assert!(matches!(search(&regex, &[b'a'; 1000], 10_999), Err(Fault::TooLong)));
+        assert!(matches!(search(&regex, &[b'a'; 1000], 11_000), Ok(Some(_))));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Strings are bytes. Compat: as varnish-modules 0.20 for Varnish 7.1, with `token_intersect` of later versions.
 
 use crate::arguments::Arguments;
+use crate::done;
 use std::collections::HashSet;
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
 /// `str.count()`: −1 when unset.
@@ -75,14 +77,16 @@ fn tokens<'a>(text: &'a [u8], separators: &'a [u8]) -> impl DoubleEndedIterator<
 }
 
 /// `str.token_intersect()`
-pub(crate) fn token_intersect(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
+pub(crate) fn token_intersect(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called, Failure> {
     let (first, second) = (arguments.text(0), arguments.text(1));
     if !first.is_set() || !second.is_set() {
-        return Value::Bool(false);
+        return done(Value::Bool(false));
     }
     let separators = if arguments.text(2).is_set() { scratch.get(arguments.text(2)) } else { b" ," };
+    // A set is kept half empty, and copied when it grows.
+    scratch.check_room(tokens(scratch.get(first), separators).count() * 3 * size_of::<&[u8]>())?;
     let known: HashSet<&[u8]> = tokens(scratch.get(first), separators).collect();
-    Value::Bool(tokens(scratch.get(second), separators).any(|token| known.contains(token)))
+    done(Value::Bool(tokens(scratch.get(second), separators).any(|token| known.contains(token))))
 }
 
 #[cfg(test)]

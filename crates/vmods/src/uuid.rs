@@ -74,7 +74,7 @@ pub(crate) fn by_name(
         return Err(Failure(format!("uuid.uuid_v{version}(): namespace or name is NULL")));
     }
     let Some(space) = namespace(scratch.get(space)) else {
-        let text = format!("vmod uuid error: {:?} is no namespace", String::from_utf8_lossy(scratch.get(space)));
+        let text = format!("vmod uuid error: {:?} is no namespace", vcl_run::line::shown(scratch.get(space)));
         context.log(Tag::VCLError, text.as_bytes());
         return done(Value::Text(Text::UNSET));
     };

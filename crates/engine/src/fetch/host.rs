@@ -345,10 +345,11 @@ impl Host for Fetch {
         }
         let validate = shared::validates_headers(&self.parameters);
         let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
+        let held_bytes = self.bereq.memory_bytes() + self.beresp.memory_bytes() + scratch.used_bytes();
+        if held_bytes + name.len() + value.len() > limit {
+            return Err(Failure::out_of_memory());
+        }
         if let Some((message, tags, log)) = self.http_mut(http) {
-            if message.memory_bytes() > limit {
-                return Err(Failure("Out of request memory (parameter request_memory_max)".to_owned()));
-            }
             shared::set_header(log, tags, message, name, scratch.get(value), validate)?;
         }
         Ok(())

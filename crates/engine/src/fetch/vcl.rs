@@ -26,8 +26,11 @@ impl Fetch {
         }
         self.machine = machine;
         self.scratch = scratch;
-        if matches!(outcome, Outcome::Failed(_)) {
+        if let Outcome::Failed(failure) = &outcome {
             self.context.count(Main::VclFail);
+            if failure.is_out_of_memory() {
+                self.context.count(Main::WsBackendOverflow);
+            }
         }
         outcome
     }

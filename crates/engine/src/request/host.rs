@@ -720,6 +720,10 @@ impl Host for ClientHost<'_> {
             self.unset_header(http, name);
             return Ok(());
         }
+        let held_bytes = self.task.memory_bytes() + scratch.used_bytes();
+        if held_bytes + name.len() + value.len() > self.task.memory_limit() {
+            return Err(Failure::out_of_memory());
+        }
         let validate = self.task.settings.feature & feature::VALIDATE_HEADERS != 0;
         match self.logged(http) {
             Some((log, tags, message)) => {

@@ -32,6 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         match outcome {
             Outcome::Return(action, arguments) if !self.has_overflowed() => Ruling::Action(action, arguments),
             Outcome::Return(..) => self.out_of_memory(),
+            Outcome::Failed(failure) if failure.is_out_of_memory() => self.out_of_memory(),
             Outcome::Failed(_) | Outcome::Wait => self.vcl_failure(),
         }
     }

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::host::{Called, Failure};
+use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
 
 /// Where the system's log daemon listens.
@@ -49,7 +50,7 @@ fn syslog_message(priority: i64, text: &[u8], process: u32) -> Vec<u8> {
 
 /// `std.timestamp()`
 pub(crate) fn timestamp(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
-    let label = String::from_utf8_lossy(scratch.get(arguments.text(0)));
+    let label = line::shown(scratch.get(arguments.text(0)));
     if !label.is_empty() {
         context.timestamp(&label);
     }
@@ -75,7 +76,8 @@ pub(crate) fn syntax(context: &dyn VmodContext, arguments: Arguments<'_>) -> Val
 
 /// `std.getenv()`
 pub(crate) fn getenv(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
-    let name = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+    // No system has longer names.
+    let name = line::shown(scratch.get(arguments.text(0))).into_owned();
     if name.is_empty() || name.contains(['=', '\0']) {
         return Value::Text(Text::UNSET);
     }

@@ -6,6 +6,8 @@ use vcl_run::value::{Scratch, Value};
 
 /// Longest width that a conversion may ask for.
 const WIDTH_MAX: usize = 1024;
+/// More bytes than any conversion that is made of others has.
+const NESTED_BYTES_MAX: usize = 256;
 /// Times beyond are cut; the years then have nine digits.
 const SECONDS_MAX: f64 = 1e15;
 
@@ -31,7 +33,7 @@ pub(crate) fn strftime(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value
     if !format.is_set() {
         return Value::Text(format);
     }
-    let text = format_time(arguments.real(0), scratch.get(format));
+    let text = format_time(arguments.real(0), scratch.get(format), scratch.left_bytes());
     Value::Text(scratch.put(&text))
 }
 
@@ -118,11 +120,14 @@ struct Style {
     width: Option<usize>,
 }
 
-fn format_time(seconds: f64, format: &[u8]) -> Vec<u8> {
+/// What is written, or the start of it that is just longer than so many bytes.
+fn format_time(seconds: f64, format: &[u8], limit_bytes: usize) -> Vec<u8> {
     let moment = Moment::new(seconds);
-    let mut out = Vec::with_capacity(format.len() * 2);
+    let mut out = Vec::new();
     let mut rest = format;
-    while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
+    while out.len() <= limit_bytes
+        && let Some(percent) = rest.iter().position(|byte| *byte == b'%')
+    {
         out.extend_from_slice(&rest[..percent]);
         rest = &rest[percent..];
         let used = conversion(&moment, rest, &mut out);
@@ -212,7 +217,7 @@ fn write_conversion(moment: &Moment, letter: u8, style: Style, out: &mut Vec<u8>
 }
 
 fn nested(moment: &Moment, format: &str, style: Style, out: &mut Vec<u8>) {
-    let text = format_time(moment.seconds as f64, format.as_bytes());
+    let text = format_time(moment.seconds as f64, format.as_bytes(), NESTED_BYTES_MAX);
     name(&String::from_utf8_lossy(&text), style, out);
 }
 
@@ -248,7 +253,7 @@ mod tests {
     use super::*;
 
     fn check(seconds: f64, format: &str, expected: &str) {
-        assert_eq!(String::from_utf8(format_time(seconds, format.as_bytes())).unwrap(), expected, "{format}");
+        assert_eq!(String::from_utf8(format_time(seconds, format.as_bytes(), 1000)).unwrap(), expected, "{format}");
     }
 
     #[test]
@@ -282,9 +287,15 @@ mod tests {
     }
 
     #[test]
+    fn a_long_format_is_given_up_when_it_has_made_enough() {
+        let long = format_time(0.0, &b"%1000Y".repeat(1000), 5000);
+        assert!((5001..5001 + WIDTH_MAX + 6000).contains(&long.len()), "{}", long.len());
+    }
+
+    #[test]
     fn no_time_is_too_far_off() {
         for seconds in [f64::MAX, f64::MIN, f64::INFINITY, f64::NAN, -1e14] {
-            assert!(!format_time(seconds, b"%c %G %V").is_empty());
+            assert!(!format_time(seconds, b"%c %G %V", 1000).is_empty());
         }
     }
 }

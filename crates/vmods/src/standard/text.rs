@@ -62,8 +62,15 @@ pub(crate) fn collect(
         _ => b", ".to_vec(),
     };
     line::check("separator", &separator)?;
+    let limit_bytes = context.task().room_bytes(scratch);
     match context.message_mut(http) {
-        Some(message) => join(message, &name, &separator),
+        Some(message) => {
+            let joined: usize = message.get_all(&name).map(|value| value.len() + separator.len()).sum();
+            if message.memory_bytes() + name.len() + joined > limit_bytes {
+                return Err(Failure::out_of_memory());
+            }
+            join(message, &name, &separator);
+        }
         None => return Err(Failure("std.collect(): header argument can not be used here".to_owned())),
     }
     done(Value::Void)
@@ -83,20 +90,21 @@ fn join(message: &mut Message, name: &str, separator: &[u8]) {
 }
 
 /// `std.querysort()`: what follows the first `?`, cut at each `&`, sorted, without empty parts.
-pub(crate) fn querysort(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+pub(crate) fn querysort(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
     let url = arguments.text(0);
-    if !url.is_set() {
-        return Value::Text(url);
-    }
     let bytes = scratch.get(url);
-    let Some(question) = bytes.iter().position(|byte| *byte == b'?') else { return Value::Text(url) };
+    let question = bytes.iter().position(|byte| *byte == b'?').filter(|_| url.is_set());
+    let Some(question) = question else { return done(Value::Text(url)) };
     let (path, query) = bytes.split_at(question + 1);
+    // The pieces, twice while they are sorted, and the result.
+    let pieces = 1 + query.iter().filter(|byte| **byte == b'&').count();
+    scratch.check_room(pieces * 3 * size_of::<&[u8]>() + 2 * bytes.len())?;
     let parameters: Vec<&[u8]> = query.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).collect();
     let sorted = merge_sort(&parameters);
     let mut out = Vec::with_capacity(bytes.len());
     out.extend_from_slice(path);
     out.extend_from_slice(&sorted.join(&b'&'));
-    Value::Text(scratch.put(&out))
+    done(Value::Text(scratch.put(&out)))
 }
 
 /// Sorts as Varnish does: two parameters of which one is the start of the other count as equal, so the result depends on
@@ -127,8 +135,8 @@ mod tests {
     fn sorted(url: &str) -> String {
         let mut scratch = Scratch::new(1 << 16);
         let text = scratch.put(url.as_bytes());
-        match querysort(Arguments::new(&[Value::Text(text)]), &mut scratch) {
-            Value::Text(text) => String::from_utf8(scratch.get(text).to_vec()).unwrap(),
+        match querysort(Arguments::new(&[Value::Text(text)]), &mut scratch).unwrap() {
+            Called::Value(Value::Text(text)) => String::from_utf8(scratch.get(text).to_vec()).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -153,7 +161,8 @@ mod tests {
     #[test]
     fn an_unset_url_stays_unset() {
         let mut scratch = Scratch::new(100);
-        assert_eq!(querysort(Arguments::new(&[Value::Text(Text::UNSET)]), &mut scratch), Value::Text(Text::UNSET));
+        let sorted = querysort(Arguments::new(&[Value::Text(Text::UNSET)]), &mut scratch).unwrap();
+        assert_eq!(sorted, Called::Value(Value::Text(Text::UNSET)));
     }
 
     #[test]
