@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use visitors::Seen;
 
 /// Visitors at once.
@@ -51,55 +52,110 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
     match demo(once) {
         Ok(()) => 0,
-        Err(message) => {
+        Err(Stop::Signal(number)) => 128 + number,
+        Err(Stop::Failure(message)) => {
             eprintln!("copal demo: {message}");
             1
         }
     }
 }
 
-fn demo(once: bool) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+/// Why the demo ends before its time.
+enum Stop {
+    /// A signal of that number. What was made goes as it does at any other end.
+    Signal(i32),
+    Failure(String),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop::Failure(message)
+    }
+}
+
+/// The demo's event loop, which a signal ends at any time.
+struct Stage {
+    runtime: tokio::runtime::Runtime,
+    signals: [Signal; 3],
+}
+
+/// Those that end the demo: Ctrl-C, `kill`, and a terminal that is closed.
+const ENDING: [fn() -> SignalKind; 3] = [SignalKind::interrupt, SignalKind::terminate, SignalKind::hangup];
+
+impl Stage {
+    fn new() -> Result<Stage, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(text)?;
+        let within = runtime.enter();
+        let [interrupt, terminate, hangup] = ENDING.map(|kind| signal(kind()).map_err(text));
+        let signals = [interrupt?, terminate?, hangup?];
+        drop(within);
+        Ok(Stage { runtime, signals })
+    }
+
+    /// What comes of it, unless a signal comes first.
+    fn play<T>(&mut self, part: impl Future<Output = T>) -> Result<T, Stop> {
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        self.runtime.block_on(async {
+            let at = tokio::select! {
+                played = part => return Ok(played),
+                _ = interrupt.recv() => 0,
+                _ = terminate.recv() => 1,
+                _ = hangup.recv() => 2,
+            };
+            Err(Stop::Signal(ENDING[at]().as_raw_value()))
+        })
+    }
+}
+
+fn demo(once: bool) -> Result<(), Stop> {
+    let mut stage = Stage::new()?;
     let blog = origin::start().map_err(|error| format!("the blog could not start: {error}"))?;
     let folder = Folder::new()?;
     let vcl = include_str!("demo/demo.vcl").replace("@PORT@", &blog.address.port().to_string());
     let vcl_path = folder.0.join("demo.vcl");
     std::fs::write(&vcl_path, vcl).map_err(|error| format!("{}: {error}", vcl_path.display()))?;
     let address = free_address()?;
-    let mut copal = Daemon::start(&folder.0, &vcl_path, address)?;
+    let mut copal = stage.play(Daemon::start(&folder.0, &vcl_path, address))??;
     println!("blog:   http://{}  (a page takes about 200 ms, eight at once)", blog.address);
     println!("copal:  http://{address}  with {}", vcl_path.display());
     println!();
-    let mut direct = measure(&runtime, "the blog alone", blog.address);
+    let mut direct = measure(&mut stage, "the blog alone", blog.address)?;
     let asked_before = blog.requests.load(Ordering::Relaxed);
-    let mut cached = measure(&runtime, "through Copal ", address);
+    let mut cached = measure(&mut stage, "through Copal ", address)?;
     let asked = blog.requests.load(Ordering::Relaxed) - asked_before;
     report(&mut direct, &mut cached, asked);
     if cached.leaked > 0 {
-        return Err(format!("{} personal pages were served to the wrong visitor", cached.leaked));
+        return Err(format!("{} personal pages were served to the wrong visitor", cached.leaked).into());
     }
     if cached.latencies.is_empty() {
-        return Err(format!("nothing came through Copal; see {}", folder.0.join("copal.log").display()));
+        return Err(nothing_came(&folder.0).into());
     }
     if !once {
-        serve(&runtime, &mut copal, address, &blog, &folder.0)?;
+        serve(&mut stage, &mut copal, address, &blog, &folder.0)?;
     }
     copal.stop();
     Ok(())
+}
+
+/// What Copal said goes with the folder, so it is told here.
+fn nothing_came(folder: &Path) -> String {
+    let said = std::fs::read_to_string(folder.join("copal.log")).unwrap_or_default();
+    format!("nothing came through Copal, which said:\n{said}")
 }
 
 fn free_address() -> Result<SocketAddr, String> {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map_err(|error| error.to_string())
 }
 
-fn measure(runtime: &tokio::runtime::Runtime, title: &str, address: SocketAddr) -> Seen {
+fn measure(stage: &mut Stage, title: &str, address: SocketAddr) -> Result<Seen, Stop> {
     let bar = ProgressBar::new(1000);
     if let Ok(style) = ProgressStyle::with_template("measuring {msg} [{bar:40}] {percent:>3} %") {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_message(title.to_owned());
     let shown = bar.clone();
-    let seen = runtime.block_on(visitors::visit(address, VISITORS, MEASURED, move |part| {
+    let seen = stage.play(visitors::visit(address, VISITORS, MEASURED, move |part| {
         shown.set_position((part * 1000.0) as u64);
     }));
     bar.finish_and_clear();
@@ -132,33 +188,26 @@ fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
     }
 }
 
-/// Serves on, with one line that shows what happens, until Ctrl-C.
+/// Serves on, with one line that shows what happens, until Ctrl-C or another signal: here that is the way to end.
 fn serve(
-    runtime: &tokio::runtime::Runtime,
+    stage: &mut Stage,
     copal: &mut Daemon,
     address: SocketAddr,
     blog: &origin::Origin,
     folder: &Path,
-) -> Result<(), String> {
+) -> Result<(), Stop> {
     println!();
     println!("Serving on http://{address} until Ctrl-C. Look at it with");
     println!("  varnishlog -n {0}    varnishstat -n {0}    varnishadm -n {0}", folder.join("run").display());
     let mut statistics = Statistics::new(&folder.join("run"));
-    runtime.block_on(async {
-        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
-            .map_err(|error| error.to_string())?;
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-            .map_err(|error| error.to_string())?;
+    let shown = stage.play(async {
         statistics.read();
         let mut last = (Instant::now(), statistics.value("MAIN.client_req"));
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => break,
-                _ = terminate.recv() => break,
-                () = tokio::time::sleep(Duration::from_secs(1)) => {}
-            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
             if let Some(status) = copal.ended() {
-                return Err(format!("Copal ended: {status}; see {}", folder.join("copal.log").display()));
+                let said = std::fs::read_to_string(folder.join("copal.log")).unwrap_or_default();
+                return format!("Copal ended: {status}; it said:\n{said}");
             }
             statistics.read();
             let requests = statistics.value("MAIN.client_req");
@@ -173,9 +222,13 @@ fn serve(
             );
             let _ = std::io::stdout().flush();
         }
-        println!();
-        Ok(())
-    })
+    });
+    println!();
+    match shown {
+        Ok(message) => Err(Stop::Failure(message)),
+        Err(Stop::Signal(_)) => Ok(()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The counters that Copal publishes.
@@ -223,7 +276,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(folder: &Path, vcl: &Path, address: SocketAddr) -> Result<Daemon, String> {
+    async fn start(folder: &Path, vcl: &Path, address: SocketAddr) -> Result<Daemon, String> {
         let log = folder.join("copal.log");
         let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
@@ -248,7 +301,7 @@ impl Daemon {
             if Instant::now() > deadline {
                 return Err(format!("Copal does not listen on {address} after {} s", START.as_secs()));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(daemon)
     }

@@ -11,6 +11,8 @@
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
 //! | | `worker` | the server's second process; only the server starts it |
 //!
+//! `copal help PART` prints what `copal PART --help` prints.
+//!
 //! Of the name only the last component counts, so a link to the program anywhere is enough.
 
 #![forbid(unsafe_code)]
@@ -30,7 +32,7 @@ Copal, an HTTP accelerator that stands in for Varnish.
 Usage: copal <part> [arguments]
 
   demo      a slow blog, Copal in front of it, and the difference
-  daemon    the server (varnishd); daemon -? lists its options
+  daemon    the server (varnishd)
   adm       commands to a running server (varnishadm)
   log       its log, by transaction (varnishlog)
   ncsa      its log, one line a request (varnishncsa)
@@ -39,10 +41,11 @@ Usage: copal <part> [arguments]
   hist      how long requests take, as a histogram (varnishhist)
   why       why a request was a hit, a miss, a pass or an error
   vcl       checks and explains VCL, without a server
-  test      runs test scripts, .vtc (varnishtest); test -h lists its options
+  test      runs test scripts, .vtc (varnishtest)
 
-  --help    this text
-  --version the version
+  help <part>  the options of a part, as <part> --help prints them
+  --help       this text
+  --version    the version
 
 A link to this program that is named like the program in parentheses is that program.
 ";
@@ -121,8 +124,18 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
         return Ok((Part::Help, arguments));
     };
     match part_of_argument(&first) {
+        Some(Part::Help) if arguments.len() > 1 => help_of(&arguments[1].to_string_lossy(), parts),
         Some(part) => Ok((part, arguments.split_off(1))),
         None => Err(format!("copal: no part is called '{first}'; there are {parts}, and --help")),
+    }
+}
+
+/// `help NAME`: that part with the option that has it print its help.
+fn help_of(name: &str, parts: &str) -> Result<(Part, Vec<OsString>), String> {
+    match part_of_argument(name) {
+        Some(part @ (Part::Help | Part::Version)) => Ok((part, Vec::new())),
+        Some(Part::Worker) | None => Err(format!("copal help: no part is called '{name}'; there are {parts}")),
+        Some(part) => Ok((part, vec![OsString::from("--help")])),
     }
 }
 
@@ -196,6 +209,17 @@ mod tests {
         assert_eq!(chosen(&["copal"]), Ok((Part::Help, 0)));
         assert_eq!(chosen(&["copal", "--version"]), Ok((Part::Version, 0)));
         assert_eq!(chosen(&[]), Ok((Part::Help, 0)));
+    }
+
+    #[test]
+    fn help_with_a_part_is_the_help_of_that_part() {
+        for (name, part) in [("vcl", Part::Vcl), ("varnishd", Part::Daemon), ("test", Part::Test)] {
+            let arguments = ["copal", "help", name].map(OsString::from).to_vec();
+            assert_eq!(choose(arguments), Ok((part, vec![OsString::from("--help")])));
+        }
+        assert_eq!(chosen(&["copal", "help"]), Ok((Part::Help, 0)));
+        assert!(chosen(&["copal", "help", "nothing"]).unwrap_err().contains("'nothing'"));
+        assert!(chosen(&["copal", "help", "worker"]).is_err());
     }
 
     #[test]

@@ -316,3 +316,41 @@ fn a_second_sigterm_waits_no_longer() {
     assert!(said.contains("Manager got SIGTERM again: requests in flight are cut"), "{said}");
     assert!(said.contains("cuts 2 requests and fetches"), "{said}");
 }
+
+#[test]
+fn every_part_prints_its_help() {
+    for part in ["daemon", "adm", "log", "ncsa", "stat", "top", "hist", "why", "vcl", "test", "demo"] {
+        let said = |arguments: &[&str]| {
+            let output = Command::new(copal()).args(arguments).stdin(Stdio::null()).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let help = said(&["help", part]);
+        assert!(help.to_lowercase().starts_with("usage: "), "{part}: {help}");
+        assert_eq!(said(&[part, "--help"]), help);
+    }
+    let version = Command::new(copal()).args(["daemon", "--version"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&version.stdout).starts_with("varnishd (varnish-7.1.1"));
+}
+
+#[test]
+fn a_demo_that_is_ended_by_a_signal_leaves_nothing_behind() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(copal());
+        command.arg("demo").env("TMPDIR", folder.path());
+        let mut demo =
+            Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let daemon = eventually("its Copal runs", || {
+            let demo = std::fs::read_dir(folder.path()).unwrap().next()?.unwrap().path();
+            let pid = std::fs::read_to_string(demo.join("run/_.pid")).ok()?;
+            demo.join("run/_.vsm_child").exists().then_some(())?;
+            pid.parse::<i32>().ok()
+        });
+        demo.signal(signal);
+        let status = demo.wait();
+        assert_eq!(status.code(), Some(128 + signal as i32), "{signal}: {status}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{signal}");
+        eventually("its Copal is gone", || kill(Pid::from_raw(daemon), None).is_err().then_some(()));
+    }
+}
