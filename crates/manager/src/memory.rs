@@ -250,7 +250,7 @@ mod tests {
             let overhead = Overhead { log_bytes: log << 20 };
             let limits = storage_limits(&[None], group(megabytes), overhead);
             assert_eq!(overhead.complaint(&limits, group(megabytes)), None, "{megabytes}: {limits:?}");
-            assert!(limits[0] >= megabytes / 16 << 20, "{megabytes}: {limits:?}");
+            assert!(limits[0] >= (megabytes << 20) / 16, "{megabytes}: {limits:?}");
         }
     }
 

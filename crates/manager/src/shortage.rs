@@ -69,7 +69,7 @@ pub struct Holding {
 /// The next limits, when all storages together may have `room` bytes.
 #[must_use]
 pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
-    let shrink = |one: &Holding| (one.held / 4 * KEPT_OF_4).max(one.given / FLOOR).min(one.limit);
+    let shrink = |one: &Holding| (one.held / 4 * KEPT_OF_4).max(one.given / FLOOR).min(one.limit).min(room);
     let mut limits: Vec<u64> = storages.iter().map(shrink).collect();
     let all: u128 = limits.iter().map(|limit| u128::from(*limit)).sum();
     if all > u128::from(room) {
@@ -126,7 +126,7 @@ mod tests {
             Holding { given: 1 << 40, limit: 1 << 40, held: 60 << 20 },
         ];
         let limits = shrunk(&two, 100 << 20);
-        assert!(limits.iter().sum::<u64>() <= 100 << 20 && limits.iter().all(|limit| *limit > 0), "{limits:?}");
+        assert!(limits.iter().sum::<u64>() <= 100 << 20 && limits.iter().all(|limit| *limit > 4 << 20), "{limits:?}");
         assert_eq!(shrunk(&two, 0), [64 << 10, 64 << 10]);
         let tiny = [Holding { given: 4096, limit: 4096, held: 4096 }];
         assert_eq!(shrunk(&tiny, 0), [4096]);
