@@ -3,6 +3,7 @@
 //! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to another
 //! thread. The descriptors are the manager's: closing ours ends nothing, connections wait in the kernel while no worker runs.
 
+use crate::descriptors::Complaints;
 use crate::proxy_header::{self, Parsed};
 use engine::context::{Listener, Loop, Peer};
 use engine::session::{ProxiedSession, ProxyFacts};
@@ -12,6 +13,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -30,6 +32,7 @@ pub const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr
 pub struct ListenSocket {
     listener: Rc<Listener>,
     socket: Socket,
+    complaints: Arc<Complaints>,
 }
 
 enum Socket {
@@ -53,7 +56,7 @@ impl ListenSocket {
     ///
     /// # Errors
     /// When the descriptor is not a listening socket.
-    pub fn new(descriptor: OwnedFd, listener: Rc<Listener>) -> io::Result<ListenSocket> {
+    pub fn new(descriptor: OwnedFd, listener: Rc<Listener>, complaints: Arc<Complaints>) -> io::Result<ListenSocket> {
         let socket = if listener.path.is_some() {
             let socket = std::os::unix::net::UnixListener::from(descriptor);
             socket.set_nonblocking(true)?;
@@ -64,7 +67,7 @@ impl ListenSocket {
             let local = socket.local_addr()?;
             Socket::Tcp { socket: TcpListener::from_std(socket)?, local }
         };
-        Ok(ListenSocket { listener, socket })
+        Ok(ListenSocket { listener, socket, complaints })
     }
 }
 
@@ -103,6 +106,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket) {
             Ok(()) => pause *= parameters.acceptor_sleep_decay,
             Err(error) => {
                 count_failure(&context, &listener, &error);
+                listening.complaints.hear(&error, context.clock.now());
                 pause = (pause + parameters.acceptor_sleep_incr.max(0.001)).min(parameters.acceptor_sleep_max);
                 tokio::time::sleep(Duration::from_secs_f64(pause)).await;
             }

@@ -3,7 +3,9 @@
 //! Addresses are tried in the order that `prefer_ipv6` asks for, the second only when the first fails within the time
 //! given. `TCP_NODELAY` is set, since requests are written whole.
 
+use crate::descriptors::Complaints;
 use backend::{Dial, DialTarget, Ends, Stream};
+use engine::context::Clock;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::future::Future;
@@ -12,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,8 +22,24 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 
 /// Opens connections on the event loop it is called from.
-#[derive(Debug, Default)]
-pub struct SocketDial;
+#[derive(Default)]
+pub struct SocketDial {
+    complaints: Option<(Arc<Complaints>, Clock)>,
+}
+
+impl SocketDial {
+    /// One that says so when descriptors run out.
+    #[must_use]
+    pub fn new(complaints: Arc<Complaints>, clock: Clock) -> SocketDial {
+        SocketDial { complaints: Some((complaints, clock)) }
+    }
+
+    fn hear(&self, error: &io::Error) {
+        if let Some((complaints, clock)) = &self.complaints {
+            complaints.hear(error, clock.now());
+        }
+    }
+}
 
 impl Dial for SocketDial {
     fn dial<'a>(
@@ -49,6 +68,7 @@ impl Dial for SocketDial {
                             Err(_) => failure = io::Error::from_raw_os_error(nix::libc::ETIMEDOUT),
                         }
                     }
+                    self.hear(&failure);
                     Err(failure)
                 }
                 DialTarget::Unix(path) => {
@@ -57,7 +77,10 @@ impl Dial for SocketDial {
                             let ends = Ends { remote: None, local: None, fd: stream.as_raw_fd() };
                             Ok(Box::new(Connected { stream, ends }) as Box<dyn Stream>)
                         }
-                        Ok(Err(error)) => Err(error),
+                        Ok(Err(error)) => {
+                            self.hear(&error);
+                            Err(error)
+                        }
                         Err(_) => Err(io::Error::from_raw_os_error(nix::libc::ETIMEDOUT)),
                     }
                 }
@@ -130,10 +153,10 @@ mod tests {
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
         let target = DialTarget::Unix(PathBuf::from(format!("@{name}")));
-        let connected = SocketDial.dial(&target, Duration::from_secs(5)).await;
+        let connected = SocketDial::default().dial(&target, Duration::from_secs(5)).await;
         assert!(connected.is_ok_and(|stream| stream.ends().remote.is_none()));
         drop(listener);
         let missing = DialTarget::Unix(PathBuf::from(format!("@{name}-missing")));
-        assert!(SocketDial.dial(&missing, Duration::from_secs(5)).await.is_err());
+        assert!(SocketDial::default().dial(&missing, Duration::from_secs(5)).await.is_err());
     }
 }

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod accept;
+pub mod descriptors;
 pub mod dial;
 pub mod exercise;
 pub mod options;

@@ -92,6 +92,8 @@ pub const DYNAMIC_ADDRESSES_MAX: usize = 256;
 pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 /// Most names that one worker looks up at once; others wait for their turn.
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
+/// A worker that runs out of file descriptors says so at most once in so many seconds.
+pub const DESCRIPTOR_WARNING_SECONDS: u64 = 60;
 /// How often in a row a worker may fail to take over a storage, or the journal of bans, before that begins empty.
 pub const RECOVERY_FAILURES_MAX: u32 = 3;
 /// A buffer of a request that grew beyond this is not kept for the next request, in bytes.

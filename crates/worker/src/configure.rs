@@ -15,6 +15,7 @@ use engine::context::{Clock, Engine, Listener, Loop, PanicHook, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::storages::Storages;
 use net::accept::inherited;
+use net::descriptors::Complaints;
 use net::resolve::Resolver;
 use nix::sys::resource::{Resource, setrlimit};
 use shm::log::{LogConfiguration, LogRing};
@@ -159,11 +160,12 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         vmod_state: SharedState::new(),
         panics: PanicHook::default(),
     });
+    let complaints = Arc::new(Complaints::default());
     let loops = (0..configuration.event_loops.max(1))
-        .map(|number| LoopHandle::start(number, &engine, &clock))
+        .map(|number| LoopHandle::start(number, &engine, &clock, &complaints))
         .collect::<Result<Vec<_>, _>>()?;
     let addresses = configuration.listeners.iter().map(address).collect();
-    let own = event_loop::context(Arc::clone(&engine), clock, Default::default());
+    let own = event_loop::context(Arc::clone(&engine), clock, &complaints, Default::default());
     Ok(Worker {
         engine,
         loops,

@@ -5,6 +5,7 @@
 use engine::context::{Clock, Engine, Listener, Loop, LoopPools};
 use engine::request::PoolLimits;
 use net::accept::{ListenSocket, accept_loop};
+use net::descriptors::Complaints;
 use net::dial::SocketDial;
 use net::options::ConnectedSockets;
 use shm::counters::MainCounters;
@@ -51,17 +52,22 @@ impl LoopHandle {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(number: usize, engine: &Arc<Engine>, clock: &Clock) -> Result<LoopHandle, String> {
+    pub fn start(
+        number: usize,
+        engine: &Arc<Engine>,
+        clock: &Clock,
+        complaints: &Arc<Complaints>,
+    ) -> Result<LoopHandle, String> {
         let (commands, received) = mpsc::unbounded_channel();
         let counters = Arc::new(MainCounters::new());
         let in_flight = Arc::new(AtomicUsize::new(usize::MAX));
         let (engine, clock) = (Arc::clone(engine), clock.clone());
         let pools = LoopPools::default();
         let of_thread = (Arc::clone(&counters), pools.clone());
-        let reported = Arc::clone(&in_flight);
+        let (reported, complaints) = (Arc::clone(&in_flight), Arc::clone(complaints));
         let thread = std::thread::Builder::new()
             .name(format!("loop-{number}"))
-            .spawn(move || run(engine, clock, of_thread, received, &reported))
+            .spawn(move || run(engine, clock, &complaints, of_thread, received, &reported))
             .map_err(|error| format!("no thread for an event loop: {error}"))?;
         Ok(LoopHandle { commands, counters, pools, in_flight, _thread: thread })
     }
@@ -73,8 +79,14 @@ impl LoopHandle {
 }
 
 /// Makes the private part of a loop on the current thread.
-pub fn context(engine: Arc<Engine>, clock: Clock, (counters, pools): Counters) -> Rc<Loop> {
-    let context = Loop::new(engine, counters, Rc::new(SocketDial), clock);
+pub fn context(
+    engine: Arc<Engine>,
+    clock: Clock,
+    complaints: &Arc<Complaints>,
+    (counters, pools): Counters,
+) -> Rc<Loop> {
+    let dial = SocketDial::new(Arc::clone(complaints), clock.clone());
+    let context = Loop::new(engine, counters, Rc::new(dial), clock);
     Rc::new(context.with_sockets(Rc::new(ConnectedSockets)).with_pool_counters(pools))
 }
 
@@ -99,6 +111,7 @@ async fn close_idle(context: Rc<Loop>) {
 fn run(
     engine: Arc<Engine>,
     clock: Clock,
+    complaints: &Arc<Complaints>,
     counters: Counters,
     mut commands: mpsc::UnboundedReceiver<LoopCommand>,
     in_flight: &AtomicUsize,
@@ -112,7 +125,7 @@ fn run(
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let context = context(engine, clock, counters);
+        let context = context(engine, clock, complaints, counters);
         tokio::task::spawn_local(close_idle(Rc::clone(&context)));
         let mut acceptors = Vec::new();
         while let Some(command) = commands.recv().await {
@@ -120,7 +133,7 @@ fn run(
                 LoopCommand::Accept(listening) => {
                     for one in listening {
                         let name = one.listener.name.clone();
-                        match ListenSocket::new(one.descriptor, Rc::new(one.listener)) {
+                        match ListenSocket::new(one.descriptor, Rc::new(one.listener), Arc::clone(complaints)) {
                             Ok(socket) => {
                                 acceptors.push(tokio::task::spawn_local(accept_loop(Rc::clone(&context), socket)))
                             }
