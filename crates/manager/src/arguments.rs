@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use storage::Storages;
 use surface::parameter::Parameters;
 use surface::parameter::value;
-use surface::version::{STATE_DIR, VARNISH_BANNER};
+use surface::version::VARNISH_BANNER;
 use vcl::{ReadFile, SystemFiles};
 
 /// The options, in the form that getopt(3) takes; `-x optstring` prints it.
@@ -364,7 +364,7 @@ impl Given {
             identity: self.identity,
             commands,
             jail,
-            work_directory: work_directory(self.work_directory.as_ref()),
+            work_directory: shm::place::of_server(self.work_directory.as_deref()),
             pid_files: self.pid_files.iter().map(|path| absolute(path)).collect(),
             parameters,
             protected,
@@ -480,13 +480,6 @@ fn backend_vcl(backend: &str) -> String {
     let port = port.map(|port| format!("    .port = \"{}\";\n", quoted(&port))).unwrap_or_default();
     let host = quoted(&host.unwrap_or_default());
     format!("vcl 4.1;\nbackend default {{\n    .host = \"{host}\";\n{port}}}\n")
-}
-
-fn work_directory(name: Option<&OsString>) -> PathBuf {
-    match name.filter(|name| !name.is_empty()) {
-        None => Path::new(STATE_DIR).join("varnishd"),
-        Some(name) => Path::new(STATE_DIR).join(name),
-    }
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -18,7 +18,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use surface::version::STATE_DIR;
 
 /// How long a pid file that somebody holds is tried: as long as a daemon that was killed takes to die.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
@@ -42,12 +41,10 @@ impl WorkDirectory {
     /// # Errors
     /// The message for the operator: no directory, no pid file, or somebody else holds one of them.
     pub fn open(path: &Path, jail: &Jail, pid_files: &[PathBuf]) -> Result<WorkDirectory, ArgumentError> {
-        if path.parent() == Some(Path::new(STATE_DIR)) && !Path::new(STATE_DIR).exists() {
-            let _ = fs::create_dir_all(STATE_DIR);
-        }
         let refused = |error: &io::Error| {
             ArgumentError::new(format!("Cannot create working directory '{}': {}", path.display(), reason(error)))
         };
+        shm::place::prepare(path).map_err(|error| refused(&error))?;
         match DirBuilder::new().mode(0o755).create(path) {
             Ok(()) => give(path, None, readers(jail)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
@@ -117,8 +114,9 @@ impl WorkDirectory {
 
     fn lock(&mut self, path: &Path, flags: i32) -> Result<(), ArgumentError> {
         let shown = path.display();
-        let failed =
-            |error: &io::Error| ArgumentError::new(format!("Could not open pid-file ({shown}): {}", reason(error)));
+        let failed = |error: &io::Error| {
+            ArgumentError::new(format!("Could not open pid-file ({shown}): {}{}", reason(error), hint(error)))
+        };
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -267,6 +265,14 @@ fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
     match mode & !(of_group | of_all) {
         closed if closed == mode => Ok(()),
         closed => fs::set_permissions(path, fs::Permissions::from_mode(closed)),
+    }
+}
+
+/// What to do about a place that is not ours to write in.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; name a work directory of your own with -n, and pid files with -P",
+        _ => "",
     }
 }
 

@@ -128,6 +128,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     }
     manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
     manager.say(Level::Debug, format!("Platform: {}", manager.identification));
+    manager.say(Level::Debug, format!("Work directory: {}", manager.directory.borrow().path().display()));
     for socket in cli_sockets {
         spawn_local(cli_server::accept(manager.clone(), socket));
     }

@@ -22,6 +22,7 @@ pub mod counters;
 pub mod exercise;
 pub mod locks;
 pub mod log;
+pub mod place;
 pub mod read;
 pub mod region;
 pub mod vsc;

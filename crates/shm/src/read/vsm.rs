@@ -6,7 +6,6 @@
 //! the index's directory.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -20,16 +19,7 @@ const INDEX_BYTES_MAX: u64 = 64 << 20;
 /// Most entries of one index that are kept.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// The work directory that `-n` names: a path stands for itself, a bare name lies in the state directory, nothing means
-/// the default instance.
-#[must_use]
-pub fn work_directory(name: Option<&OsStr>) -> PathBuf {
-    let state = Path::new(surface::version::STATE_DIR);
-    match name {
-        Some(name) if !name.is_empty() => state.join(name),
-        _ => state.join("varnishd"),
-    }
-}
+pub use crate::place::of_reader as work_directory;
 
 /// Which process published a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -335,14 +325,6 @@ mod tests {
         let path = directory.join(WORKER_DIRECTORY);
         recreate_directory(&path, 0o755).unwrap();
         VsmWriter::create(&path).unwrap()
-    }
-
-    #[test]
-    fn a_bare_name_lies_in_the_state_directory() {
-        assert_eq!(work_directory(None), Path::new("/var/lib/varnish/varnishd"));
-        assert_eq!(work_directory(Some(OsStr::new(""))), Path::new("/var/lib/varnish/varnishd"));
-        assert_eq!(work_directory(Some(OsStr::new("x"))), Path::new("/var/lib/varnish/x"));
-        assert_eq!(work_directory(Some(OsStr::new("/x/y"))), Path::new("/x/y"));
     }
 
     #[test]
