@@ -42,7 +42,8 @@ pub fn string(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            _ if (letter as u32) < 0x20 => {
+            // With DEL and what follows it: a terminal obeys them as well.
+            _ if letter.is_control() => {
                 let _ = write!(out, "\\u{:04x}", letter as u32);
             }
             _ => out.push(letter),

@@ -10,6 +10,7 @@ pub mod listen;
 pub mod storage;
 
 use crate::getopt::{self, Element};
+use crate::report::LogFormat;
 use crate::rights;
 use address::HostPort;
 use jail::Jail;
@@ -21,6 +22,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
+use surface::option::LOG_FORMATS;
 use surface::parameter::Parameters;
 use surface::parameter::value;
 use surface::version::VARNISH_BANNER;
@@ -108,6 +110,8 @@ pub struct Arguments {
     pub cli_listeners: Vec<CliAddress>,
     /// `-M`.
     pub cli_masters: Vec<CliAddress>,
+    /// `--log-format`.
+    pub log_format: LogFormat,
     /// `-h`, for the identification only.
     pub hasher: String,
 }
@@ -179,10 +183,16 @@ pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     if arguments == ["--optstring"] {
         return Ok(Parsed::Print { text: format!("{OPTIONS}\n"), status: 0 });
     }
-    let elements = getopt::elements(arguments, OPTIONS);
+    let elements = getopt::elements(arguments, OPTIONS, surface::option::DAEMON);
     if elements.contains(&Element::Option('?', None)) {
         // Compat: whoever asks for the usage gets the status of wrong usage.
         return Ok(Parsed::Print { text: USAGE.to_owned(), status: 2 });
+    }
+    if elements.contains(&Element::Long("help", None)) {
+        return Ok(Parsed::Print { text: USAGE.to_owned(), status: 0 });
+    }
+    if elements.contains(&Element::Long("version", None)) {
+        return Ok(Parsed::Print { text: version(), status: 0 });
     }
     if let Some(text) = information(&elements)? {
         return Ok(Parsed::Print { text, status: 0 });
@@ -190,6 +200,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     let given = Given::collect(elements)?;
     given.check_conflicts()?;
     given.complete().map(|arguments| Parsed::Run(Box::new(arguments)))
+}
+
+fn version() -> String {
+    format!("varnishd ({VARNISH_BANNER})\nCopal {}\n", surface::version::COPAL_VERSION)
 }
 
 /// `-V` and `-x`, which print something and exit.
@@ -206,7 +220,7 @@ fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
         }
         let what = value.as_deref().map(getopt::text).unwrap_or_default();
         return match letter {
-            'V' => Ok(Some(format!("varnishd ({VARNISH_BANNER})\nCopal {}\n", surface::version::COPAL_VERSION))),
+            'V' => Ok(Some(version())),
             _ => dump::dump(&what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
         };
     }
@@ -235,6 +249,7 @@ struct Given {
     waiter: Option<String>,
     settings: Vec<Setting>,
     operand: Option<String>,
+    log_format: LogFormat,
 }
 
 /// What changes parameters, in order.
@@ -252,6 +267,17 @@ impl Given {
                 Element::Operand(operand) => {
                     given.operand.get_or_insert(getopt::text(&operand));
                     continue;
+                }
+                Element::Long("log-format", value) => {
+                    let name = value.as_deref().map(getopt::text).unwrap_or_default();
+                    given.log_format = LogFormat::from_name(&name)
+                        .ok_or_else(|| format!("--log-format is one of {}, not '{name}'", LOG_FORMATS.join(", ")))?;
+                    continue;
+                }
+                Element::Long(..) => continue,
+                Element::UnknownLong(name) => return Err(format!("invalid option -- '--{name}'").into()),
+                Element::IncompleteLong(name) => {
+                    return Err(format!("option requires an argument -- '--{name}'").into());
                 }
                 Element::Unknown(letter) => return Err(format!("invalid option -- '{letter}'").into()),
                 Element::Incomplete(letter) => {
@@ -372,6 +398,7 @@ impl Given {
             storages,
             cli_listeners: parse_cli_listeners(&self.cli_listeners)?,
             cli_masters: parse_cli_masters(&self.cli_masters)?,
+            log_format: self.log_format,
             hasher,
         })
     }

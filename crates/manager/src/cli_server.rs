@@ -35,12 +35,21 @@ const TRAFFIC_BYTES_MAX: usize = 4096;
 /// When the listener can't be watched.
 pub async fn accept(manager: Rc<Manager>, listener: CliListener) -> std::io::Result<()> {
     let listener = listener.watch()?;
+    let mut is_said = false;
     loop {
-        let Ok(stream) = listener.accept().await else {
-            // No descriptors left, most likely: wait for some.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok(stream) => stream,
+            Err(error) => {
+                // No descriptors left, most likely: wait for some.
+                if !is_said {
+                    manager.say(Level::Error, format!("CLI connection could not be accepted: {error}"));
+                }
+                is_said = true;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
         };
+        is_said = false;
         let Some(place) = manager.connections.enter() else {
             manager.say(Level::Error, format!("CLI connection refused: there are {CLI_CONNECTIONS_MAX} already"));
             stream.refuse(&Response::new(status::CLOSE, "Too many CLI connections\n"));

@@ -2,24 +2,31 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use surface::option::LongOption;
 
 /// One element of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Element {
     /// An option letter, with its value if it takes one.
     Option(char, Option<OsString>),
+    /// A long option, with its value if it takes one.
+    Long(&'static str, Option<OsString>),
     /// What is no option.
     Operand(OsString),
     /// A letter that is no option.
     Unknown(char),
+    /// A long option that there is not, or with a value that it does not take.
+    UnknownLong(String),
     /// A letter whose value is missing.
     Incomplete(char),
+    /// A long option whose value is missing.
+    IncompleteLong(&'static str),
 }
 
-/// Cuts arguments by an option string: letters, each followed by `:` when it takes a value. What is wrong is an element
+/// Cuts arguments by an option string (letters, each followed by `:` when it takes a value) and a table of long ones. What is wrong is an element
 /// too, and the last one.
 #[must_use]
-pub fn elements(arguments: &[OsString], options: &str) -> Vec<Element> {
+pub fn elements(arguments: &[OsString], options: &str, long: &'static [LongOption]) -> Vec<Element> {
     let mut out = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -27,6 +34,15 @@ pub fn elements(arguments: &[OsString], options: &str) -> Vec<Element> {
         if bytes == b"--" {
             out.extend(rest.by_ref().cloned().map(Element::Operand));
             break;
+        }
+        if let Some(text) = bytes.strip_prefix(b"--") {
+            let element = long_option(text, long, || rest.next().cloned());
+            let is_wrong = !matches!(element, Element::Long(..));
+            out.push(element);
+            if is_wrong {
+                return out;
+            }
+            continue;
         }
         if bytes.len() < 2 || bytes[0] != b'-' {
             out.push(Element::Operand(argument.clone()));
@@ -63,6 +79,23 @@ pub fn elements(arguments: &[OsString], options: &str) -> Vec<Element> {
     out
 }
 
+/// A long option from what is behind its dashes; `next` gives the next argument.
+fn long_option(text: &[u8], long: &'static [LongOption], next: impl FnOnce() -> Option<OsString>) -> Element {
+    let mut parts = text.splitn(2, |byte| *byte == b'=');
+    let (name, value) = (parts.next().unwrap_or_default(), parts.next());
+    let value = value.map(|bytes| OsStr::from_bytes(bytes).to_owned());
+    let unknown = || Element::UnknownLong(String::from_utf8_lossy(name).into_owned());
+    let Some(row) = long.iter().find(|row| row.name.as_bytes() == name) else { return unknown() };
+    match (row.takes_value, value) {
+        (false, None) => Element::Long(row.name, None),
+        (false, Some(_)) => unknown(),
+        (true, value) => match value.or_else(next) {
+            Some(value) => Element::Long(row.name, Some(value)),
+            None => Element::IncompleteLong(row.name),
+        },
+    }
+}
+
 /// Whether the letter takes a value; `None` when it is no option.
 fn takes_value(options: &str, letter: char) -> Option<bool> {
     if letter == ':' {
@@ -84,7 +117,7 @@ mod tests {
 
     fn cut(arguments: &[&str]) -> Vec<Element> {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        elements(&arguments, "?a:Fs:V")
+        elements(&arguments, "?a:Fs:V", surface::option::DAEMON)
     }
 
     fn option(letter: char, value: Option<&str>) -> Element {
@@ -99,6 +132,16 @@ mod tests {
         );
         assert_eq!(cut(&["-a", "-F"]), [option('a', Some("-F"))]);
         assert_eq!(cut(&["-?"]), [option('?', None)]);
+    }
+
+    #[test]
+    fn long_options_take_what_follows_them() {
+        let json = || Element::Long("log-format", Some("json".into()));
+        assert_eq!(cut(&["--log-format", "json", "--log-format=json", "-F"]), [json(), json(), option('F', None)]);
+        assert_eq!(cut(&["-a", "--help", "--help"]), [option('a', Some("--help")), Element::Long("help", None)]);
+        assert_eq!(cut(&["--log-format"]), [Element::IncompleteLong("log-format")]);
+        assert_eq!(cut(&["--help=x", "-F"]), [Element::UnknownLong("help".into())]);
+        assert_eq!(cut(&["--halp", "-F"]), [Element::UnknownLong("halp".into())]);
     }
 
     #[test]

@@ -69,13 +69,18 @@ impl Place {
 /// again for as long as `patience`, which is zero unless somebody is known to be letting go of it.
 ///
 /// # Errors
-/// The message for the operator.
+/// The message for the operator. One that was passed and that no `-a` names is a mistake too: systemd goes on taking
+/// connections on it, which nobody would ever answer.
 pub fn open(
     arguments: &[ListenArgument],
     loops: usize,
     mut passed: Vec<PassedSocket>,
     patience: Duration,
 ) -> Result<Vec<Listener>, ArgumentError> {
+    if let Some(one) = passed.iter().find(|one| !one.socket.is_listener().unwrap_or(false)) {
+        let what = described(one);
+        return Err(format!("systemd passed {what}, which is no listening stream socket: use ListenStream=").into());
+    }
     if arguments.is_empty() && !passed.is_empty() {
         return Ok(passed.into_iter().map(adopt).collect());
     }
@@ -91,8 +96,13 @@ pub fn open(
             }
         };
         let several = places.len() > 1;
+        let both: Vec<SocketAddr> = passed.iter().filter_map(|one| of_both_families(&one.socket)).collect();
         let before = all.len();
         for place in places {
+            // `ListenStream=80` is one socket for both families: what `-a :80` says twice.
+            if several && matches!(place, Place::Tcp(address) if both.contains(&address)) {
+                continue;
+            }
             if let Some(at) = passed.iter().position(|one| place.is_of(&one.socket)) {
                 let mut given = adopt(passed.swap_remove(at));
                 given.name.clone_from(&argument.name);
@@ -115,7 +125,43 @@ pub fn open(
             return Err(format!("Got no socket(s) for {}", argument.endpoint).into());
         }
     }
-    Ok(all)
+    match passed.first() {
+        None => Ok(all),
+        Some(one) => {
+            let (what, place) = (described(one), place_of(one));
+            Err(format!(
+                "systemd passed {what}, which no -a names: add -a {place}, or give no -a to serve all that is passed"
+            )
+            .into())
+        }
+    }
+}
+
+/// The message for sockets that are passed to a daemon in the background.
+#[must_use]
+pub fn only_in_foreground(passed: &PassedSocket) -> String {
+    format!("systemd passed {}, which is served with -F only", described(passed))
+}
+
+/// The address of a passed socket, as `-a` takes it.
+fn place_of(passed: &PassedSocket) -> String {
+    let address = passed.socket.local_addr().ok();
+    let path = address.as_ref().and_then(|address| address.as_pathname().map(|path| path.display().to_string()));
+    let tcp = address.as_ref().and_then(SockAddr::as_socket).map(|address| {
+        if of_both_families(&passed.socket).is_some() { format!(":{}", address.port()) } else { address.to_string() }
+    });
+    path.or(tcp).unwrap_or_else(|| passed.name.clone())
+}
+
+fn described(passed: &PassedSocket) -> String {
+    format!("the socket '{}' ({})", passed.name, place_of(passed))
+}
+
+/// The address of IPv4 that a socket of IPv6 serves as well: any, at the same port.
+fn of_both_families(socket: &Socket) -> Option<SocketAddr> {
+    let address = socket.local_addr().ok()?.as_socket_ipv6()?;
+    let is_both = address.ip().is_unspecified() && !socket.only_v6().ok()?;
+    is_both.then(|| SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, address.port())))
 }
 
 /// A socket that somebody else opened, and listens on whether or not a worker runs.

@@ -1,10 +1,16 @@
 //! What the manager tells its operator: standard error in the foreground, else syslog.
 //!
-//! In the background the messages of the start go to standard error too, until the start is over.
+//! In the background the messages of the start go to standard error too, until the start is over. On standard error each
+//! line begins with the time (UTC), or is one JSON object; where the journal of systemd or a test script reads, which have
+//! times of their own, it does not. Syslog adds its own time. *Invariant:* no control character leaves here but those that
+//! end lines and tabs (in JSON none), since what a worker says may quote what came from outside.
 
+use cli_proto::json;
+use nix::sys::stat::fstat;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use surface::legible;
+use surface::option::LOG_FORMATS;
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
 
 /// How bad it is.
@@ -22,9 +28,79 @@ pub enum Level {
     Cli,
 }
 
+/// How messages are written on standard error (`--log-format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The time, the level, the text.
+    #[default]
+    Text,
+    /// The same without the time.
+    Plain,
+    /// One object a line: `time`, `level`, `message`.
+    Json,
+}
+
+impl LogFormat {
+    /// The format of that name, one of [`LOG_FORMATS`].
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<LogFormat> {
+        let at = LOG_FORMATS.iter().position(|known| *known == name)?;
+        [LogFormat::Text, LogFormat::Plain, LogFormat::Json].get(at).copied()
+    }
+
+    /// The same, without times of our own when whoever reads standard error has them (the journal, which is looked for here)
+    /// or wants none: a test script, or somebody who waits for a start in the background.
+    #[must_use]
+    pub fn for_reader(self, wants_none: bool) -> LogFormat {
+        let reader = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+        let is_journal = fstat(2).is_ok_and(|found| reader == format!("{}:{}", found.st_dev, found.st_ino));
+        if self == LogFormat::Text && (wants_none || is_journal) { LogFormat::Plain } else { self }
+    }
+
+    /// One message as it is written, with its line feed.
+    #[must_use]
+    pub fn line(self, now: f64, level: Level, prefix: &str, text: &str) -> String {
+        match self {
+            LogFormat::Text => {
+                format!("{} {prefix}{}\n", semantics::date::rfc3339(now), legible::lines(text.as_bytes()))
+            }
+            LogFormat::Plain => format!("{prefix}{}\n", legible::lines(text.as_bytes())),
+            LogFormat::Json => format!(
+                "{{\"time\": \"{}\", \"level\": \"{}\", \"message\": {}}}\n",
+                semantics::date::rfc3339(now),
+                level.name(),
+                legible::json(&json::string(text))
+            ),
+        }
+    }
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Cli => "cli",
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Level::Error => "Error: ",
+            Level::Warning => "Warning: ",
+            Level::Info => "Info: ",
+            Level::Debug => "Debug: ",
+            Level::Cli => "",
+        }
+    }
+}
+
 /// Where messages go.
 pub struct Reporter {
     to_stderr: Cell<Stderr>,
+    format: LogFormat,
     /// Connected at the first message.
     syslog: RefCell<Syslog>,
 }
@@ -46,10 +122,10 @@ enum Syslog {
 impl Reporter {
     /// A reporter for the foreground (standard error alone) or the background (syslog).
     #[must_use]
-    pub fn new(foreground: bool) -> Reporter {
+    pub fn new(foreground: bool, format: LogFormat) -> Reporter {
         let (stderr, syslog) =
             if foreground { (Stderr::All, Syslog::Off) } else { (Stderr::Errors, Syslog::Unconnected) };
-        Reporter { to_stderr: Cell::new(stderr), syslog: RefCell::new(syslog) }
+        Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog) }
     }
 
     /// Nothing more goes to syslog.
@@ -64,33 +140,30 @@ impl Reporter {
         }
     }
 
-    /// Lines on standard error without a level.
+    /// A line on standard error without its level.
     pub fn say_plain(&self, text: &str) {
         if self.to_stderr.get() != Stderr::None {
-            let _ = writeln!(std::io::stderr().lock(), "{}", legible::lines(text.as_bytes()));
+            self.write(Level::Info, "", text);
         }
     }
 
     /// Sends one message.
     pub fn say(&self, level: Level, text: &str) {
-        // Messages quote the command line, VCL, and what a worker says.
-        let text = &*legible::lines(text.as_bytes());
-        let prefix = match level {
-            Level::Error => "Error: ",
-            Level::Warning => "Warning: ",
-            Level::Info => "Info: ",
-            Level::Debug => "Debug: ",
-            Level::Cli => "",
-        };
         let wanted = match self.to_stderr.get() {
             Stderr::All => level != Level::Cli,
             Stderr::Errors => matches!(level, Level::Error | Level::Warning),
             Stderr::None => false,
         };
         if wanted {
-            let _ = writeln!(std::io::stderr().lock(), "{prefix}{text}");
+            self.write(level, level.prefix(), text);
         }
         self.to_syslog(level, text);
+    }
+
+    fn write(&self, level: Level, prefix: &str, text: &str) {
+        // In one piece, so that what others write to the same place does not come in between.
+        let line = self.format.line(crate::state::now(), level, prefix, text);
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
     fn to_syslog(&self, level: Level, text: &str) {
@@ -106,6 +179,7 @@ impl Reporter {
             *slot = syslog::unix(formatter).map_or(Syslog::Off, |logger| Syslog::Connected(Box::new(logger)));
         }
         let Syslog::Connected(logger) = &mut *slot else { return };
+        let text = &*legible::lines(text.as_bytes());
         let sent = match level {
             Level::Error => logger.err(text),
             Level::Warning => logger.warning(text),
@@ -115,5 +189,46 @@ impl Reporter {
         if sent.is_err() {
             *slot = Syslog::Unconnected;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_its_line() {
+        let line = |name: &str| {
+            let format = LogFormat::from_name(name).unwrap();
+            format.line(1_795_338_809.25, Level::Info, "Info: ", "Child (1) said \u{1b}]0;x\u{7}\u{9b}\r\n\t\"ö\"")
+        };
+        assert_eq!(
+            LOG_FORMATS.map(line),
+            [
+                "2026-11-22T09:13:29.250Z Info: Child (1) said %1b]0;x%07%c2%9b\r\n\t\"ö\"\n",
+                "Info: Child (1) said %1b]0;x%07%c2%9b\r\n\t\"ö\"\n",
+                "{\"time\": \"2026-11-22T09:13:29.250Z\", \"level\": \"info\", \"message\": \
+                 \"Child (1) said \\u001b]0;x\\u0007\\u009b\\r\\n\\t\\\"ö\\\"\"}\n",
+            ]
+        );
+        assert_eq!(LogFormat::from_name("xml"), None);
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_out() {
+        let all: String = (0..=0x300).filter_map(char::from_u32).collect();
+        for format in [LogFormat::Text, LogFormat::Plain, LogFormat::Json] {
+            let line = format.line(0.0, Level::Error, "", &all);
+            let allowed = if format == LogFormat::Json { "" } else { "\n\t" };
+            let body = &line[..line.len() - 1];
+            assert!(body.chars().all(|letter| !letter.is_control() || allowed.contains(letter)), "{body:?}");
+            assert!(format != LogFormat::Json || serde_json::from_str::<serde_json::Value>(&line).is_ok());
+        }
+    }
+
+    #[test]
+    fn test_scripts_get_no_times_and_json_keeps_them() {
+        assert_eq!(LogFormat::Text.for_reader(true), LogFormat::Plain);
+        assert_eq!(LogFormat::Json.for_reader(true), LogFormat::Json);
     }
 }

@@ -14,11 +14,12 @@ use crate::directory::WorkDirectory;
 use crate::life;
 use crate::listeners;
 use crate::memory::{Kernel, Overhead, storage_limits};
-use crate::report::{Level, Reporter};
+use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::RawFd;
@@ -55,24 +56,46 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     };
     match parsed.mode {
         Mode::Compile => return compile_and_print(&parsed),
-        Mode::Background if !in_background => return background::start_again(options),
+        Mode::Background if !in_background => {
+            // They are meant for this process, which does not serve; silence would leave their clients waiting for ever.
+            if let Some(passed) = systemd::passed_sockets().first() {
+                return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
+            }
+            return background::start_again(options);
+        }
         Mode::Background => background::leave_session(),
         Mode::Foreground | Mode::Debug => {}
     }
     let passed = if in_background { Vec::new() } else { systemd::passed_sockets() };
+    raise_descriptor_limit();
     close_inherited(&systemd::descriptors(&passed));
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&ArgumentError::of_start(format!("no event loop: {error}"))),
     };
+    let format = log_format(&parsed);
     let status = LocalSet::new().block_on(&runtime, run(parsed, passed));
     // A VCL that is being compiled must not keep us.
     runtime.shutdown_background();
     match status {
         Ok(status) => status,
-        Err(error) => fail(&error),
+        Err(error) => fail_as(format, &error),
     }
+}
+
+fn log_format(arguments: &Arguments) -> LogFormat {
+    let is_test = arguments.parameters.debug & debug::VTC_MODE != 0;
+    arguments.log_format.for_reader(is_test || arguments.mode == Mode::Background)
+}
+
+/// A failed start in JSON for those who collect that, else as varnishd has it.
+fn fail_as(format: LogFormat, error: &ArgumentError) -> i32 {
+    if format == LogFormat::Json {
+        eprint!("{}", format.line(crate::state::now(), Level::Error, "", error.text.trim()));
+        return FAILED;
+    }
+    fail(error)
 }
 
 fn fail(error: &ArgumentError) -> i32 {
@@ -98,6 +121,16 @@ fn compile_and_print(arguments: &Arguments) -> i32 {
         }
     }
     0
+}
+
+/// Has as many file descriptors as we may, so that connections do not fail for a limit that nobody chose: the soft one is
+/// 1024 almost everywhere, for the sake of programs that use select(2). The worker inherits it.
+fn raise_descriptor_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 /// Closes what whoever started us left open, so that neither we nor a worker hold it; `meant` was meant for us.
@@ -148,7 +181,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
 
 /// Everything that needs no event loop, in the order in which it may fail.
 fn prepare(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let reporter = Reporter::new(arguments.mode != Mode::Background);
+    let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
     if arguments.parameters.debug & debug::VTC_MODE != 0 {
         reporter.disable_syslog();
     }
@@ -173,12 +206,12 @@ fn build(
                 && rights::may_read(&Reader { user, group, groups: Vec::new() }, path)
             {
                 let shown = path.display();
-                reporter.say_plain(&format!("Warning: the worker can read the secret of the CLI ({shown})."));
+                reporter.say(Level::Warning, &format!("the worker can read the secret of the CLI ({shown})."));
             }
             Some(path.clone())
         }
         SecretArgument::None => {
-            reporter.say_plain("Warning: CLI authentication disabled.");
+            reporter.say(Level::Warning, "CLI authentication disabled.");
             None
         }
     };

@@ -1,7 +1,8 @@
 //! What systemd and the daemon have to say to each other: sockets passed at the start, readiness, the watchdog.
 //!
 //! Sockets are taken by a daemon in the foreground alone (`-F`, as units start it): they are meant for one process id.
-//! Each belongs to the `-a` with its address; without any `-a` those passed are all there is to listen on.
+//! Each belongs to the `-a` with its address, and one that no `-a` names is a mistake; without any `-a` those passed are
+//! all there is to listen on.
 //! Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
 use net::accept::inherited;
@@ -10,7 +11,7 @@ use socket2::Socket;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-/// A listening socket that systemd opened for us.
+/// A socket that systemd opened for us.
 #[derive(Debug)]
 pub struct PassedSocket {
     /// `FileDescriptorName=` of the socket unit, or the unit's name.
@@ -26,10 +27,9 @@ pub fn passed_sockets() -> Vec<PassedSocket> {
     passed
         .filter_map(|(descriptor, name)| {
             let socket = Socket::from(inherited(descriptor).ok()?);
-            let listens = socket.is_listener().unwrap_or(false);
             // A worker must get no more than what it is given by number.
             let ready = socket.set_cloexec(true).and_then(|()| socket.set_nonblocking(true));
-            (listens && ready.is_ok()).then_some(PassedSocket { name, socket })
+            ready.ok().map(|()| PassedSocket { name, socket })
         })
         .collect()
 }

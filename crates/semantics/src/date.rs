@@ -39,6 +39,18 @@ pub fn format(now: f64, out: &mut [u8; 29]) {
     }
 }
 
+/// The same time as logs have it, to the millisecond: `1994-11-06T08:49:37.000Z` (RFC 3339).
+#[must_use]
+pub fn rfc3339(now: f64) -> String {
+    let milliseconds = ((now * 1000.0) as i64).clamp(FIRST_SECOND * 1000, LAST_SECOND * 1000);
+    let seconds = milliseconds.div_euclid(1000);
+    let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
+    let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let fraction = milliseconds.rem_euclid(1000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
+}
+
 /// How exact a date must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DateForms {
@@ -251,6 +263,15 @@ mod tests {
         let mut out = [0; 29];
         format(time, &mut out);
         String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn times_of_logs_have_milliseconds() {
+        assert_eq!(rfc3339(784_111_777.25), "1994-11-06T08:49:37.250Z");
+        assert_eq!(rfc3339(951_782_400.0), "2000-02-29T00:00:00.000Z");
+        for odd in [f64::NAN, f64::INFINITY, -1.0, -1e300, 1e300] {
+            assert_eq!(rfc3339(odd).len(), 24, "{odd}");
+        }
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, exchange, ok};
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::Signal;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -40,20 +43,169 @@ fn systemd_hears_of_readiness_of_life_and_of_the_end() {
     hear("STOPPING=1");
 }
 
+/// A daemon to which systemd hands this socket, named `web`.
+fn given_a_socket(listener: TcpListener, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    // The process id that the sockets are meant for is known only once the process is there.
+    command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(copal());
+    command.args(["daemon", "-j", "none", "-n"]).arg(folder).args(arguments);
+    command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "web").stdin(Stdio::null());
+    command.fd_mappings(vec![FdMapping { parent_fd: listener.into(), child_fd: 3 }]).unwrap();
+    command
+}
+
+#[test]
+fn socket_passed_by_systemd_that_is_not_served_is_an_error_that_names_it() {
+    for (arguments, said) in [
+        (&["-F", "-a", "127.0.0.1:0"][..], "which no -a names: add -a 127.0.0.1:PORT, or give no -a"),
+        (&["-a", "127.0.0.1:PORT"], "which is served with -F only"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let arguments: Vec<String> = arguments.iter().map(|text| text.replace("PORT", &port)).collect();
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        arguments.extend(["-b", "127.0.0.1:1"]);
+        let output = given_a_socket(listener, folder.path(), &arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(&format!("systemd passed the socket 'web' (127.0.0.1:{port}), ")), "{text}");
+        assert!(text.contains(&said.replace("PORT", &port)), "{text}");
+    }
+}
+
+#[test]
+fn socket_for_both_families_is_what_an_a_without_a_host_names() {
+    let Ok(listener) = TcpListener::bind("[::]:0") else {
+        println!("skipped: needs IPv6");
+        return;
+    };
+    let origin = Origin::start(page);
+    let folder = tempfile::tempdir().unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (backend, address) = (format!("127.0.0.1:{}", origin.port), format!("site=:{port}"));
+    let mut command = given_a_socket(listener, folder.path(), &["-F", "-b", &backend, "-a", &address]);
+    let _daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn want_of_descriptors_is_said_once_with_the_limit_and_passes() {
+    let origin = Origin::start(page);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"]).arg(copal()).arg("daemon");
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let daemon = Daemon::start_by(command, &["-b", &backend, "-p", "event_loops=1", "-p", "timeout_idle=600"]);
+    let clients: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", daemon.port)).unwrap()).collect();
+    eventually("it is said", || daemon.said().contains("Out of file descriptors").then_some(()));
+    // A second look at the queue of connections, and at what is said about it.
+    eventually("more failures are counted", || (failures(&daemon) > 3).then_some(()));
+    let said = daemon.said();
+    assert_eq!(said.matches("Out of file descriptors: this process may have 64 (RLIMIT_NOFILE)").count(), 1, "{said}");
+    assert_eq!(said.matches("LimitNOFILE=").count(), 1, "{said}");
+    drop(clients);
+    assert_eq!(daemon.get("/").status, 200);
+}
+
+fn failures(daemon: &Daemon) -> u64 {
+    daemon.counter("MAIN.sess_fail_emfile")
+}
+
+#[test]
+fn a_soft_limit_of_descriptors_is_raised() {
+    let origin = Origin::start(page);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n 64 && exec \"$@\"", "sh"]).arg(copal()).arg("daemon");
+    let daemon = Daemon::start_by(command, &["-b", &format!("127.0.0.1:{}", origin.port)]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.worker())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{line}");
+}
+
+#[test]
+fn messages_have_the_time_or_are_json_or_leave_the_time_to_the_journal() {
+    let origin = Origin::start(page);
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let all = |daemon: &Daemon| {
+        eventually("it has said all", || daemon.said().contains("Child launched OK").then(|| daemon.said()))
+    };
+    let said = all(&Daemon::start(&["-b", &backend]));
+    let stamped = |line: &str| line.get(..25).is_some_and(|start| start.starts_with("20") && start.ends_with("Z "));
+    assert!(said.lines().count() > 3 && said.lines().all(stamped), "{said}");
+    assert!(said.contains("Z Info: Child (") && said.contains("Z Child launched OK"), "{said}");
+
+    let said = all(&Daemon::start(&["-b", &backend, "--log-format=json"]));
+    let lines: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 3 && lines.iter().all(|line| line["time"].as_str().is_some_and(|time| time.len() == 24)));
+    let is = |level: &str, text: &str| {
+        lines.iter().any(|line| line["level"] == level && line["message"].as_str().unwrap().contains(text))
+    };
+    assert!(is("info", "said Child starts") && is("info", "Child launched OK") && is("debug", "Version: "), "{said}");
+
+    let journal = Daemon::start_with(&["-b", &backend], |command| {
+        let directory = command.get_args().skip_while(|argument| *argument != "-n").nth(1).unwrap();
+        let log = std::fs::metadata(Path::new(directory).parent().unwrap().join("log")).unwrap();
+        let stream = format!("{}:{}", log.dev(), log.ino());
+        command.env("JOURNAL_STREAM", stream);
+    });
+    let said = all(&journal);
+    assert!(said.contains("Info: Child (") && !said.lines().any(stamped), "{said}");
+}
+
+#[test]
+fn an_ordinary_user_needs_no_work_directory_of_a_name() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: needs root, to become somebody else");
+        return;
+    }
+    const USER: u32 = 64_999;
+    let origin = Origin::start(page);
+    // The program may lie where this user has no business.
+    let folder = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
+    let program = folder.path().join("copal");
+    std::fs::copy(copal(), &program).unwrap();
+    let runtime = folder.path().join("runtime");
+    std::fs::create_dir(&runtime).unwrap();
+    std::os::unix::fs::chown(&runtime, Some(USER), Some(USER)).unwrap();
+    let command = |part: &str| {
+        let mut command = Command::new(&program);
+        command.arg(part).uid(USER).gid(USER).env("XDG_RUNTIME_DIR", &runtime).current_dir("/").stdin(Stdio::null());
+        command
+    };
+    let (port, backend) = (crate::daemon::free_port(), format!("127.0.0.1:{}", origin.port));
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let mut daemon = command("daemon");
+    daemon.args(["-F", "-a", &format!("127.0.0.1:{port}"), "-b", &backend]).stdout(Stdio::null()).stderr(log);
+    let mut daemon = Process(daemon.spawn().unwrap());
+    let said = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    eventually("it serves", || {
+        assert!(daemon.0.try_wait().unwrap().is_none(), "{}", said());
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
+    assert!(said().contains(&format!("Work directory: {}\n", runtime.join("copal/varnishd").display())), "{}", said());
+    let ping = command("adm").arg("ping").output().unwrap();
+    assert!(String::from_utf8_lossy(&ping.stdout).starts_with("PONG"), "{ping:?}");
+    let counter = command("stat").args(["-1", "-f", "MAIN.client_req"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&counter.stdout).contains("MAIN.client_req "), "{counter:?}");
+    // What somebody has named that is not theirs is said, and what to do.
+    let refused = command("daemon").args(["-F", "-a", "127.0.0.1:0", "-b", "none", "-n"]).arg(folder.path()).output();
+    let text = String::from_utf8_lossy(&refused.unwrap().stderr).into_owned();
+    assert!(text.contains("Permission denied; name a work directory of your own with -n"), "{text}");
+}
+
 #[test]
 fn socket_passed_by_systemd_is_served_without_any_a_option() {
     let origin = Origin::start(page);
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let mut command = Command::new("sh");
-    // The process id that the sockets are meant for is known only once the process is there.
-    command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(copal());
-    command.args(["daemon", "-F", "-j", "none", "-b", &format!("127.0.0.1:{}", origin.port), "-n"]).arg(folder.path());
-    command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "web");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.fd_mappings(vec![FdMapping { parent_fd: listener.into(), child_fd: 3 }]).unwrap();
-    let daemon = Process(command.spawn().unwrap());
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let mut command = given_a_socket(listener, folder.path(), &["-F", "-b", &backend]);
+    let daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     // The socket took connections before the daemon was there: this one waits for it.
     let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::arguments::{self, Parsed};
 use crate::directory::WorkDirectory;
-use crate::report::Reporter;
+use crate::report::{LogFormat, Reporter};
 use crate::state::Parts;
 use crate::vcl_table::Loaded;
 use ::worker::control::VclState;
@@ -31,7 +31,7 @@ impl Bench {
             secret: None,
             storage_limits_bytes: vec![1 << 20],
         };
-        let reporter = Reporter::new(false);
+        let reporter = Reporter::new(false, LogFormat::Plain);
         reporter.disable_syslog();
         reporter.detach();
         let manager = Rc::new(Manager::new(*arguments, reporter, parts).unwrap());
