@@ -2,31 +2,40 @@
 //!
 //! The reasons were recorded where the decisions were taken (`surface::reason`); this tool finds the request in the log and
 //! says them, with what else the log knows of it: which line of VCL, how the TTL came about, what the origin did.
-//! From a request to what is told: `why/account.rs`; how that reads: `why/tell.rs`.
+//! From a request to what is told: `why/account.rs`, `why/neighbours.rs`; how that reads: `why/tell.rs`, `why/object.rs`.
+//!
+//! *Invariant*: whatever strangers wrote is told as `surface::legible` spells it, and no cookie's value is told at all.
 
 mod account;
+mod address;
+mod cookies;
+mod handling;
+mod neighbours;
+mod object;
 mod tell;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink};
 use crate::options::Given;
 use account::Account;
-use pattern::Flags;
+use address::Wanted;
+use neighbours::Neighbours;
 use shm::read::group::{Grouping, Kind, Transaction};
 use std::ffi::OsString;
 use std::io::{self, Write};
 
 pub(crate) const HELP: &str = "\
-Usage: copal why [options] [URL | XID]
+Usage: copal why [options] [[METHOD] URL | XID]
 
 Why a request was a hit, a miss, a pass or an error. Without URL and XID: every request.
 
-  URL             /path, or http://host/path; * stands for anything
+  URL             /path, host/path or http://host/path, as it is printed; * stands for anything. With the address of the
+                  server in place of a host, where no request says that host: those for any host
   XID             the number in X-Varnish, of a request or of a fetch
 
   -f, --follow    explain requests as they come, instead of those still in the log
   -k, --count N   only the last N (with --follow: the first N)
-      --json      one JSON object a line
+      --json      one JSON object a line (docs/json.md)
   -n DIR          work directory of the server
   -r FILE         read a log file that varnishlog -w wrote
   -t SECONDS      how long to wait for a server; off = for ever
@@ -39,43 +48,6 @@ Exit status: 0 something was explained, 1 there was no such request, 2 the comma
 const NOT_FOUND: i32 = 1;
 /// Exit status for a wrong command line.
 const USAGE_ERROR: i32 = 2;
-
-/// Which requests are asked about.
-enum Wanted {
-    All,
-    Xid(u32),
-    /// Host, if given, and path; `*` stands for anything.
-    Url(Option<String>, String),
-}
-
-impl Wanted {
-    fn parse(word: &str) -> Wanted {
-        if let Ok(number) = word.parse() {
-            return Wanted::Xid(number);
-        }
-        let (host, path) = match word.split_once("://") {
-            Some((_, rest)) => match rest.find('/') {
-                Some(slash) => (Some(rest[..slash].to_owned()), rest[slash..].to_owned()),
-                None => (Some(rest.to_owned()), "/".to_owned()),
-            },
-            None => (None, word.to_owned()),
-        };
-        Wanted::Url(host, path)
-    }
-
-    fn is(&self, account: &Account) -> bool {
-        match self {
-            Wanted::All => true,
-            Wanted::Xid(number) => account.xids().any(|xid| xid == *number),
-            Wanted::Url(host, path) => {
-                let matches =
-                    |wanted: &str, is: &str| pattern::matches(wanted.as_bytes(), is.as_bytes(), Flags::default());
-                host.as_ref().is_none_or(|host| matches(&host.to_ascii_lowercase(), &account.host.to_ascii_lowercase()))
-                    && (matches(path, &account.url) || matches(path, &account.received_url))
-            }
-        }
-    }
-}
 
 struct Options {
     wanted: Wanted,
@@ -95,6 +67,7 @@ fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
         json: false,
         given: Given { options: vec![('g', "request".into())], rest: Vec::new() },
     };
+    let mut words = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
@@ -109,15 +82,11 @@ fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
                 let value = parser.value().map_err(|error| error.to_string())?;
                 options.given.options.push((letter, value));
             }
-            Value(word) => {
-                if !matches!(options.wanted, Wanted::All) {
-                    return Err(format!("one URL or XID at a time, not '{}' too", word.to_string_lossy()));
-                }
-                options.wanted = Wanted::parse(&word.to_string_lossy());
-            }
+            Value(word) => words.push(word.to_string_lossy().into_owned()),
             other => return Err(other.unexpected().to_string()),
         }
     }
+    options.wanted = Wanted::parse(&words)?;
     if !options.follow {
         options.given.options.push(('d', OsString::new()));
     }
@@ -144,15 +113,21 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             return USAGE_ERROR;
         }
     };
-    let mut finder = Finder { options, found: Vec::new(), told: 0 };
+    let mut finder =
+        Finder { options, found: Vec::new(), by_address: Vec::new(), known: Neighbours::default(), told: 0 };
     let status = follow.run(&mut finder, b"", streams);
     if status != 0 && !finder.is_satisfied() {
         return USAGE_ERROR;
     }
+    if finder.found.is_empty() && !finder.by_address.is_empty() {
+        let _ = writeln!(streams.error, "copal why: no request says that host; those for any host with this path:");
+        finder.found = std::mem::take(&mut finder.by_address);
+    }
     let kept = finder.options.count.unwrap_or(usize::MAX);
     let skipped = finder.found.len().saturating_sub(kept);
-    for account in &finder.found[skipped..] {
-        if finder.options.tell(account, streams.output).is_err() {
+    for mut account in finder.found.drain(..).skip(skipped) {
+        account.near = finder.known.of(&account);
+        if finder.options.tell(&account, streams.output).is_err() {
             return USAGE_ERROR;
         }
         finder.told += 1;
@@ -171,7 +146,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
 impl Options {
     fn tell(&self, account: &Account, output: &mut dyn Write) -> io::Result<()> {
         if self.json {
-            writeln!(output, "{}", tell::json(account))
+            writeln!(output, "{}", object::line(account))
         } else {
             output.write_all(tell::plain(account).as_bytes())
         }
@@ -183,6 +158,10 @@ struct Finder {
     options: Options,
     /// What is told at the end; nothing when requests are told as they come.
     found: Vec<Account>,
+    /// What is told if nothing was found: requests for other hosts, asked for by the server's address.
+    by_address: Vec<Account>,
+    /// What was in the cache.
+    known: Neighbours,
     told: usize,
 }
 
@@ -194,17 +173,24 @@ impl Finder {
 
 impl Sink for Finder {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
-        if !group.iter().any(|transaction| transaction.kind == Kind::Request) {
+        let mut account = Account::of(group);
+        // A session by itself is worth telling only when it says why it never came to a request.
+        let is_told = |account: &Account| account.steps.iter().any(|step| !step.decisions.is_empty());
+        if !group.iter().any(|transaction| transaction.kind == Kind::Request) && !is_told(&account) {
             return Ok(());
         }
-        let account = Account::of(group);
+        self.known.note(&account);
         if !self.options.wanted.is(&account) {
+            if !self.options.follow && self.options.wanted.is_by_address(&account) {
+                self.by_address.push(account);
+            }
             return Ok(());
         }
         if !self.options.follow {
             self.found.push(account);
             return Ok(());
         }
+        account.near = self.known.of(&account);
         self.options.tell(&account, output)?;
         output.flush()?;
         self.told += 1;
@@ -219,21 +205,6 @@ impl Sink for Finder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn wants(word: &str) -> (Option<String>, String) {
-        match Wanted::parse(word) {
-            Wanted::Url(host, path) => (host, path),
-            Wanted::All | Wanted::Xid(_) => panic!("{word} is a URL"),
-        }
-    }
-
-    #[test]
-    fn numbers_are_xids_and_all_else_is_a_url() {
-        assert!(matches!(Wanted::parse("32770"), Wanted::Xid(32770)));
-        assert_eq!(wants("/a/b?c"), (None, "/a/b?c".into()));
-        assert_eq!(wants("http://example.com/a"), (Some("example.com".into()), "/a".into()));
-        assert_eq!(wants("https://example.com"), (Some("example.com".into()), "/".into()));
-    }
 
     #[test]
     fn wrong_command_lines_get_one_line() {

@@ -38,6 +38,12 @@ use vcl_run::program::Program;
 /// The built-in VCL, as `vcl.show -v` and `varnishd -x builtin` show it.
 pub const BUILTIN: &str = include_str!("builtin.vcl");
 
+/// The built-in VCL of a generation of the language.
+#[must_use]
+pub fn builtin_of(generation: Generation) -> &'static str {
+    dialect::Dialect::of(generation).builtin
+}
+
 /// A VCL text and what to call it in messages: a file name, or `<vcl.inline>`.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {

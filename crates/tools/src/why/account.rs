@@ -1,8 +1,9 @@
 //! What the log says of one request, with its restarts and fetches: the material of an explanation.
 
+use super::neighbours::{Difference, Stored};
 use shm::read::group::{Kind, Reason as Begun, Transaction};
 use surface::legible;
-use surface::reason::{DETAILS, RECORD, Reason};
+use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};
 use surface::tag::Tag;
 
 /// A request, from the log. All texts are as the log's tools show them (`surface::legible`).
@@ -10,6 +11,8 @@ use surface::tag::Tag;
 pub(crate) struct Account {
     /// Method as received.
     pub method: String,
+    /// Host as received.
+    pub received_host: String,
     /// Host as VCL left it.
     pub host: String,
     /// URL as received.
@@ -20,20 +23,44 @@ pub(crate) struct Account {
     pub status: String,
     /// Reason phrase sent.
     pub phrase: String,
+    /// When it began, seconds since 1970.
+    pub start: f64,
     /// Seconds from its start to its end.
     pub seconds: Option<f64>,
-    /// Served from the cache: the `Hit` record, `xid ttl grace keep …`.
-    pub hit: Option<String>,
+    /// Served from the cache.
+    pub hit: Option<Hit>,
+    /// What was in the cache under almost the same address.
+    pub near: Vec<(Difference, Stored)>,
     /// The steps: the request itself, its restarts, and its fetches.
     pub steps: Vec<Step>,
 }
 
+/// What a `Hit` record says: `xid ttl grace keep …`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Hit {
+    /// The fetch that the copy came with.
+    pub xid: u32,
+    /// Seconds left.
+    pub ttl: f64,
+    pub grace: f64,
+    pub keep: f64,
+}
+
+impl Hit {
+    fn parse(text: &str) -> Option<Hit> {
+        let mut words = text.split(' ');
+        let xid = words.next()?.parse().ok()?;
+        let mut number = || words.next()?.parse().ok().filter(|number: &f64| number.is_finite());
+        Some(Hit { xid, ttl: number()?, grace: number()?, keep: number()? })
+    }
+}
+
 /// One transaction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Step {
     pub xid: u32,
-    /// What it was begun for.
-    pub begun: Begun,
+    /// What it was begun for; `None` when its records don't say.
+    pub begun: Option<Begun>,
     pub is_fetch: bool,
     /// Its decisions, in order.
     pub decisions: Vec<Decision>,
@@ -43,11 +70,15 @@ pub(crate) struct Step {
     pub errors: Vec<(Tag, String)>,
     /// Status of the origin's answer, or of the one that was made in its place.
     pub status: String,
+    /// Status of the origin's answer, when there was one.
+    pub origin_status: Option<String>,
+    /// Names of the cookies that the origin's answer sets.
+    pub set_cookies: Vec<String>,
     /// The origin answered 304: the stored copy is still good.
     pub is_revalidated: bool,
-    /// The marker that lookup found: the `HitMiss` or `HitPass` record, `xid seconds-left`.
-    pub marker: Option<String>,
-    /// Cache-Control, Expires, Age, Vary, Set-Cookie … of the origin's answer.
+    /// The marker that lookup found: the fetch it came with, and how many seconds it is good for.
+    pub marker: Option<(u32, f64)>,
+    /// Cache-Control, Expires, Age, Vary … of the origin's answer; of Set-Cookie the names.
     pub headers: Vec<String>,
     /// `BackendOpen`.
     pub backend: String,
@@ -68,36 +99,48 @@ impl Decision {
     /// Reads the payload of a `Witness` record (of a `Notice`, in logs of earlier releases); `None` when it is no reason, or one of another version.
     fn parse(payload: &str) -> Option<Decision> {
         let text = payload.strip_prefix(RECORD)?;
-        let (word, mut rest) = text.split_once(' ').unwrap_or((text, ""));
-        let reason = Reason::from_word(word)?;
-        let mut details = Vec::new();
-        while let Some((name, after)) = rest.split_once('=').filter(|(name, _)| DETAILS.contains(name)) {
-            // A value runs to the next name: values of free text come last, in one piece.
-            let next = DETAILS.iter().filter_map(|name| after.find(&format!(" {name}="))).min();
-            let (value, tail) = next.map_or((after, ""), |at| (&after[..at], &after[at + 1..]));
-            details.push((name.to_owned(), value.to_owned()));
-            rest = tail;
-        }
-        Some(Decision { reason, details })
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        Some(Decision { reason: Reason::from_word(word)?, details: details(rest) })
     }
 
+    /// The first detail of that name.
     pub(crate) fn detail(&self, name: &str) -> Option<&str> {
-        self.details.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.all(name).next()
+    }
+
+    /// All details of that name: what has no room in one record is told in several.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.details.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A detail that is a number.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.detail(name)?.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// A detail that is a list.
+    pub(crate) fn list(&self, name: &str) -> Vec<&str> {
+        self.all(name).flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty()).collect()
     }
 }
 
+/// `name=value …` in the order of the record.
+fn details(mut rest: &str) -> Vec<(String, String)> {
+    let mut details = Vec::new();
+    while let Some((name, after)) = rest.split_once('=').filter(|(name, _)| DETAILS.contains(name)) {
+        // A value runs to the next name; one that strangers have a say in runs to the end, whatever they wrote.
+        let next = DETAILS.iter().filter_map(|name| after.find(&format!(" {name}="))).min();
+        let next = next.filter(|_| !FREE_DETAILS.contains(&name));
+        let (value, tail) = next.map_or((after, ""), |at| (&after[..at], &after[at + 1..]));
+        details.push((name.to_owned(), value.to_owned()));
+        rest = tail;
+    }
+    details
+}
+
 /// Headers of a response that have a say in whether and how long it is kept.
-const TELLING: &[&str] = &[
-    "cache-control",
-    "expires",
-    "age",
-    "date",
-    "pragma",
-    "surrogate-control",
-    "vary",
-    "set-cookie",
-    "content-encoding",
-];
+const TELLING: &[&str] =
+    &["cache-control", "expires", "age", "date", "pragma", "surrogate-control", "vary", "content-encoding"];
 
 impl Account {
     pub(crate) fn of(group: &[Transaction]) -> Account {
@@ -106,7 +149,8 @@ impl Account {
             match transaction.kind {
                 Kind::Request => account.add_request(transaction),
                 Kind::BackendRequest => account.add_fetch(transaction),
-                Kind::Session | Kind::Unknown | Kind::Raw => {}
+                Kind::Session => account.add_session(transaction),
+                Kind::Unknown | Kind::Raw => {}
             }
         }
         account
@@ -114,6 +158,26 @@ impl Account {
 
     pub(crate) fn xids(&self) -> impl Iterator<Item = u32> {
         self.steps.iter().map(|step| step.xid)
+    }
+
+    /// A session in which something came that was too large to become a request.
+    fn add_session(&mut self, transaction: &Transaction) {
+        let mut step = Step::new(transaction, false);
+        for record in transaction.records() {
+            let Some(tag) = record.tag() else { continue };
+            let text = legible::line(record.text()).into_owned();
+            if tag == Tag::SessOpen {
+                self.start = text.split(' ').nth(5).and_then(|time| time.parse().ok()).unwrap_or(0.0);
+            }
+            step.take(tag, text);
+        }
+        let line = step.decisions.iter().find_map(|decision| decision.detail("text"));
+        let mut words = line.unwrap_or_default().split(' ').map(str::to_owned);
+        if let (Some(method), Some(url)) = (words.next(), words.next()) {
+            (self.method, self.received_url, self.url) = (method, url.clone(), url);
+        }
+        step.errors.clear();
+        self.steps.push(step);
     }
 
     fn add_request(&mut self, transaction: &Transaction) {
@@ -131,13 +195,19 @@ impl Account {
                 }
                 Tag::ReqHeader => {
                     if let Some(value) = header(&text, "host") {
-                        self.host = value.to_owned();
+                        if self.received_host.is_empty() {
+                            value.clone_into(&mut self.received_host);
+                        }
+                        value.clone_into(&mut self.host);
                     }
                 }
                 Tag::RespStatus => self.status = text,
                 Tag::RespReason => self.phrase = text,
-                Tag::Hit => self.hit = Some(text),
+                Tag::Hit => self.hit = Hit::parse(&text),
                 Tag::Timestamp => {
+                    if let Some(start) = absolute(&text, "Start").filter(|_| self.start == 0.0) {
+                        self.start = start;
+                    }
                     if let Some(seconds) = timestamp(&text, "Waitinglist").map(|(_, since)| since) {
                         step.waited = Some(seconds);
                     }
@@ -166,12 +236,25 @@ impl Account {
                 }
                 Tag::BackendOpen => step.backend = text,
                 Tag::BerespHeader => {
+                    if let Some(cookie) = header(&text, "set-cookie").filter(|_| is_origins) {
+                        let name = cookie.split(['=', ';']).next().unwrap_or_default().trim();
+                        step.set_cookies.push(name.to_owned());
+                    }
                     if is_origins && TELLING.iter().any(|name| header(&text, name).is_some()) {
                         step.headers.push(text);
                     }
                 }
-                Tag::BerespUnset => step.headers.retain(|known| *known != text),
+                Tag::BerespUnset => {
+                    step.headers.retain(|known| *known != text);
+                    if let Some(cookie) = header(&text, "set-cookie") {
+                        let name = cookie.split(['=', ';']).next().unwrap_or_default().trim();
+                        step.set_cookies.retain(|known| known != name);
+                    }
+                }
                 Tag::Timestamp => {
+                    if absolute(&text, "Beresp").is_some() {
+                        step.origin_status = Some(step.status.clone());
+                    }
                     for label in ["BerespBody", "Beresp", "Error"] {
                         if let Some((seconds, _)) = timestamp(&text, label) {
                             step.seconds = Some(seconds);
@@ -187,41 +270,58 @@ impl Account {
 
 impl Step {
     fn new(transaction: &Transaction, is_fetch: bool) -> Step {
-        Step {
-            xid: transaction.vxid,
-            begun: transaction.reason,
-            is_fetch,
-            decisions: Vec::new(),
-            ttl: Vec::new(),
-            errors: Vec::new(),
-            status: String::new(),
-            is_revalidated: false,
-            marker: None,
-            headers: Vec::new(),
-            backend: String::new(),
-            waited: None,
-            seconds: None,
-        }
+        Step { xid: transaction.vxid, begun: Some(transaction.reason), is_fetch, ..Step::default() }
     }
 
     /// What requests and fetches have in common.
     fn take(&mut self, tag: Tag, text: String) {
         match tag {
-            Tag::Witness | Tag::Notice => self.decisions.extend(Decision::parse(&text)),
+            Tag::Witness | Tag::Notice => self.take_reason(&text),
             Tag::TTL => self.ttl.push(text),
-            Tag::HitMiss | Tag::HitPass => self.marker = Some(text),
+            Tag::HitMiss | Tag::HitPass => {
+                let marker = text.split_once(' ').and_then(|(xid, left)| Some((xid.parse().ok()?, left.parse().ok()?)));
+                self.marker = marker;
+            }
             Tag::VCLError | Tag::FetchError | Tag::Error | Tag::BogoHeader | Tag::HttpGarbage => {
-                self.errors.push((tag, text));
+                self.errors.push((tag, without_values(tag, text)));
             }
             _ => {}
         }
     }
+
+    fn take_reason(&mut self, payload: &str) {
+        let more = payload.strip_prefix(RECORD).and_then(|text| text.strip_prefix(MORE)?.strip_prefix(' '));
+        match (more, self.decisions.last_mut()) {
+            (Some(more), Some(last)) => last.details.extend(details(more)),
+            (Some(_), None) => {}
+            (None, _) => self.decisions.extend(Decision::parse(payload)),
+        }
+    }
+}
+
+/// What is told of an error: of a request that could not be read its first line, of a header line that holds cookies its name.
+fn without_values(tag: Tag, text: String) -> String {
+    let cut = match tag {
+        Tag::HttpGarbage => text.find(['\r', '\n']).or_else(|| text.find("%0d")).or_else(|| text.find("%0a")),
+        Tag::BogoHeader => text.to_ascii_lowercase().find("cookie").map(|at| at + "cookie".len()),
+        _ => None,
+    };
+    cut.filter(|at| *at < text.len()).map_or(text.clone(), |at| format!("{} [...]", &text[..at]))
 }
 
 /// The value of a header line, when it is this header.
 fn header<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     found.eq_ignore_ascii_case(name).then(|| value.trim())
+}
+
+/// Seconds since 1970 of a timestamp with this label.
+fn absolute(text: &str, label: &str) -> Option<f64> {
+    let (found, numbers) = text.split_once(": ")?;
+    if found != label {
+        return None;
+    }
+    numbers.split(' ').next()?.parse().ok().filter(|seconds: &f64| seconds.is_finite())
 }
 
 /// Seconds since the start and since the last timestamp, of a timestamp with this label.
@@ -247,9 +347,33 @@ mod tests {
         let decision = Decision::parse("why connect-failed text=backend a=b: fail errno 111 (x)").unwrap();
         assert_eq!(decision.detail("text"), Some("backend a=b: fail errno 111 (x)"));
         assert_eq!(Decision::parse("why miss-absent").unwrap().details, []);
+        // What strangers wrote stays one value.
+        let decision = Decision::parse("why miss-vary headers=A at=/etc/forged.vcl:1").unwrap();
+        assert_eq!((decision.detail("headers"), decision.detail("at")), (Some("A at=/etc/forged.vcl:1"), None));
+        let mut step = Step::default();
+        for payload in [
+            "why more cookies=lost",
+            "why pass in=vcl_recv",
+            "why more dialect=4 cookies=a; b",
+            "why more cookies=c in=x",
+        ] {
+            step.take(Tag::Witness, payload.to_owned());
+        }
+        let [decision] = &step.decisions[..] else { panic!("{:?}", step.decisions) };
+        assert_eq!(decision.all("cookies").collect::<Vec<_>>(), ["a; b", "c in=x"]);
+        assert_eq!((decision.detail("dialect"), decision.detail("in")), (Some("4"), Some("vcl_recv")));
         for strange in ["", "why", "why ", "why never-heard-of", "vsl: High number of variants (12)"] {
             assert_eq!(Decision::parse(strange), None, "{strange}");
         }
+    }
+
+    #[test]
+    fn values_of_cookies_are_not_taken_over() {
+        let garbage = without_values(Tag::HttpGarbage, "GET / HTTP/1.1%0d%0aCookie: a=secret".to_owned());
+        assert_eq!(garbage, "GET / HTTP/1.1 [...]");
+        let bogus = without_values(Tag::BogoHeader, "Header too long: Cookie: a=secret".to_owned());
+        assert_eq!(bogus, "Header too long: Cookie [...]");
+        assert_eq!(without_values(Tag::VCLError, "plain".to_owned()), "plain");
     }
 
     #[test]

@@ -1,47 +1,18 @@
-//! An explanation as text, and as JSON.
+//! An explanation as text. The same as JSON: `why/object.rs`.
 
 use super::account::{Account, Decision, Step};
-use serde_json::{Value, json};
+use super::cookies;
+use super::handling::{Handling, is_made_here};
+use super::neighbours::Difference;
+use chrono::DateTime;
 use shm::read::group::Reason as Begun;
 use std::fmt::Write as _;
 use surface::legible;
-use surface::reason::{BUILTIN_PIECES, Layer, Reason};
+use surface::reason::{BUILTIN_PIECES, DEPARTURES, Layer, NEVER, Reason};
+use surface::vcl::Generation;
 
-/// The handling in a word, for the first line.
-fn handling(account: &Account) -> &'static str {
-    let mut decisions = account.steps.iter().filter(|step| !step.is_fetch).flat_map(|step| &step.decisions);
-    let last = decisions.rfind(|decision| decision.reason != Reason::RestartByVcl).map(|last| last.reason);
-    match last {
-        Some(Reason::HitGrace) => "hit (stale, in grace)",
-        Some(Reason::PassByVcl | Reason::HitForPass) => "pass",
-        Some(Reason::PipeByVcl) => "pipe",
-        Some(Reason::PurgeByVcl) => "purge",
-        Some(Reason::SynthByVcl) => "answer made by VCL",
-        Some(
-            Reason::VclFailed
-            | Reason::TooManyRestarts
-            | Reason::InternalError
-            | Reason::BadRequest
-            | Reason::ExpectationUnknown
-            | Reason::ClientGone,
-        ) => "error",
-        Some(reason) if reason.row().layer == Layer::Lookup => "miss",
-        Some(_) => "error",
-        None if account.hit.is_some() => "hit",
-        None if account.method.is_empty() => "error",
-        None => handling_without_reasons(account),
-    }
-}
-
-/// As far as the log of any Varnish tells: by what the first fetch was for.
-fn handling_without_reasons(account: &Account) -> &'static str {
-    match account.steps.iter().find(|step| step.is_fetch).map(|step| step.begun) {
-        Some(Begun::Fetch) => "miss",
-        Some(Begun::Pass) => "pass",
-        Some(Begun::Pipe) => "pipe",
-        _ => "answer",
-    }
-}
+/// The piece of the built-in VCL that passes requests with cookies.
+const COOKIE_PIECE: &str = "vcl_req_cookie";
 
 /// Where there should be reasons and are none.
 const NO_REASONS: &str =
@@ -56,7 +27,7 @@ pub(crate) fn plain(account: &Account) -> String {
         // Neither method nor URL were logged.
         text.push_str("A request that was refused at once");
     } else {
-        let _ = write!(text, "{} {}{url}: {}", account.method, account.host, handling(account));
+        let _ = write!(text, "{} {}{url}: {}", account.method, account.host, Handling::of(account).text());
     }
     if !account.status.is_empty() {
         let _ = write!(text, ", status {} {}", account.status, account.phrase);
@@ -71,21 +42,52 @@ pub(crate) fn plain(account: &Account) -> String {
     if account.hit.is_none() && account.steps.iter().all(|step| step.decisions.is_empty()) {
         let _ = writeln!(text, "  {NO_REASONS}");
     }
+    if account.status.starts_with('5') {
+        let status = &account.status;
+        let _ = match is_made_here(account) {
+            Some(false) => writeln!(text, "  The status {status} is the origin's own: the answer was not made here."),
+            Some(true) => {
+                writeln!(text, "  The answer with status {status} was made here: the origin did not send it.")
+            }
+            None => Ok(()),
+        };
+    }
     for step in &account.steps {
         tell_step(account, step, &mut text);
     }
+    tell_near(account, &mut text);
     text.push('\n');
     text
+}
+
+/// What was in the cache under almost the same address.
+fn tell_near(account: &Account, text: &mut String) {
+    for (difference, stored) in &account.near {
+        let (what, advice) = match difference {
+            Difference::Host => (
+                format!("the same URL of host {}", stored.host),
+                "if both are the same site, give them one Host in vcl_recv",
+            ),
+            Difference::Query => {
+                (stored.url.clone(), "strip parameters that change nothing (tracking) from req.url in vcl_recv")
+            }
+            Difference::Order => {
+                (stored.url.clone(), "only the order differs: set req.url = std.querysort(req.url); in vcl_recv")
+            }
+        };
+        let _ = writeln!(text, "  near miss, by the log: {what} was in the cache (XID {})", stored.xid);
+        let _ = writeln!(text, "    next: {advice}");
+    }
 }
 
 fn tell_step(account: &Account, step: &Step, text: &mut String) {
     let indent = if step.is_fetch { "    " } else { "  " };
     if step.is_fetch {
         let what = match step.begun {
-            Begun::Bgfetch => "fetch in the background",
-            Begun::Pass => "fetch for this client alone",
-            Begun::Pipe => "pipe",
-            Begun::Restart | Begun::Unknown | Begun::Http1 | Begun::Rxreq | Begun::Esi | Begun::Fetch => "fetch",
+            Some(Begun::Bgfetch) => "fetch in the background",
+            Some(Begun::Pass) => "fetch for this client alone",
+            Some(Begun::Pipe) => "pipe",
+            _ => "fetch",
         };
         let _ = write!(text, "  {what} (XID {})", step.xid);
         let words: Vec<&str> = step.backend.split(' ').collect();
@@ -102,7 +104,7 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
             let _ = write!(text, " after {:.1} ms", seconds * 1000.0);
         }
         text.push('\n');
-    } else if step.begun == Begun::Restart {
+    } else if step.begun == Some(Begun::Restart) {
         let _ = writeln!(text, "  after the restart (XID {}):", step.xid);
     }
     if let Some(seconds) = step.waited {
@@ -114,17 +116,13 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
             let _ = writeln!(text, "{indent}The response was being stored, and was dropped when its body failed.");
             continue;
         }
-        tell_decision(decision, step.marker.as_deref(), indent, text);
+        tell_decision(decision, step, indent, text);
     }
     if !step.is_fetch
-        && let Some(hit) = account.hit.as_deref().filter(|_| step.decisions.is_empty())
+        && let Some(hit) = account.hit.filter(|_| step.decisions.is_empty())
     {
         let _ = writeln!(text, "{indent}{}", Reason::Hit.row().sentence);
-        let words: Vec<&str> = hit.split(' ').collect();
-        if let [xid, ttl, ..] = words[..] {
-            let ttl = ttl.split('.').next().unwrap_or(ttl);
-            let _ = writeln!(text, "{indent}  fetched by XID {xid}, fresh for another {ttl} s");
-        }
+        let _ = writeln!(text, "{indent}  fetched by XID {}, fresh for another {:.0} s", hit.xid, hit.ttl.floor());
     }
     let mut last = "";
     let aged = step.ttl.iter().find_map(|record| aged(record)).unwrap_or(0);
@@ -140,13 +138,16 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
     if step.is_fetch && !step.headers.is_empty() && !step.ttl.is_empty() {
         let _ = writeln!(text, "{indent}  the origin said: {}", step.headers.join("; "));
     }
+    if !step.set_cookies.is_empty() {
+        let _ = writeln!(text, "{indent}  the origin sets cookies: {}", step.set_cookies.join(", "));
+    }
     let is_told = |error: &str| step.decisions.iter().any(|decision| decision.detail("text") == Some(error));
     for (tag, error) in step.errors.iter().filter(|(_, error)| !is_told(error)) {
         let _ = writeln!(text, "{indent}{}: {error}", tag.name());
     }
 }
 
-fn tell_decision(decision: &Decision, marker: Option<&str>, indent: &str, text: &mut String) {
+fn tell_decision(decision: &Decision, step: &Step, indent: &str, text: &mut String) {
     let row = decision.reason.row();
     let _ = writeln!(text, "{indent}{}", row.sentence);
     if let Some(place) = decision.detail("at") {
@@ -155,7 +156,7 @@ fn tell_decision(decision: &Decision, marker: Option<&str>, indent: &str, text: 
             let _ = write!(text, ", in {}", subs.replace('>', " → "));
         }
         text.push('\n');
-        if let Some(line) = line_of(place) {
+        if let Some(line) = line_of(place, generation(decision)) {
             let _ = writeln!(text, "{indent}      {line}");
         }
     }
@@ -164,49 +165,132 @@ fn tell_decision(decision: &Decision, marker: Option<&str>, indent: &str, text: 
     }
     if let Some(place) = decision.detail("ttl-at") {
         let _ = writeln!(text, "{indent}  its TTL was set at {place}");
-        if let Some(line) = line_of(place) {
+        if let Some(line) = line_of(place, Generation::V4) {
             let _ = writeln!(text, "{indent}      {line}");
         }
     }
-    if let Some((xid, left)) = marker.and_then(|marker| marker.split_once(' '))
+    if let Some((xid, left)) = step.marker
         && matches!(decision.reason, Reason::HitForMiss | Reason::HitForPass)
     {
-        let left = left.split('.').next().unwrap_or(left);
-        let _ = writeln!(text, "{indent}  remembered since XID {xid}, for another {left} s");
+        let _ = writeln!(text, "{indent}  remembered since XID {xid}, for another {:.0} s", left.floor());
     }
+    tell_absence(decision, indent, text);
     for (name, value) in &decision.details {
         let _ = match (name.as_str(), decision.reason) {
             ("headers", _) => writeln!(text, "{indent}  it varies on {value}"),
+            ("differs", _) => writeln!(text, "{indent}  this request differs in {value}"),
             ("seconds", Reason::MissExpired | Reason::HitGrace) => {
                 writeln!(text, "{indent}  it expired {value} s before")
             }
             ("bans", _) => writeln!(text, "{indent}  copies removed: {value}"),
+            ("limit", _) => {
+                let max = decision.detail("max").unwrap_or("?");
+                writeln!(text, "{indent}  it broke the parameter {value}, which is {max}")
+            }
             ("text", _) => writeln!(text, "{indent}  it said: {value}"),
             _ => Ok(()),
         };
+    }
+    if let Some(ban) = decision.detail("ban") {
+        let added =
+            decision.number("ban-time").and_then(moment).map_or(String::new(), |time| format!(", added {time}"));
+        let _ = writeln!(text, "{indent}  the ban: {ban}{added}");
+    }
+    let named = named_cookies(decision);
+    if !named.is_empty() {
+        let _ = writeln!(text, "{indent}  its cookies: {}", named.join(", "));
+    }
+    if let Some(lines) = strips(decision) {
+        let _ = writeln!(text, "{indent}  next: in VCL, these lines strip them:");
+        for line in lines.lines() {
+            let _ = writeln!(text, "{indent}    {line}");
+        }
     }
     if !row.advice.is_empty() {
         let _ = writeln!(text, "{indent}  next: {}", row.advice);
     }
 }
 
+/// What became of the last copy.
+fn tell_absence(decision: &Decision, indent: &str, text: &mut String) {
+    let Some(gone) = decision.detail("gone") else { return };
+    let Some((_, _, sentence)) = DEPARTURES.iter().find(|(_, word, _)| *word == gone) else { return };
+    let seconds = decision.detail("seconds").unwrap_or("?");
+    let _ = if gone == NEVER {
+        writeln!(text, "{indent}  {sentence} in the last {seconds} s either: so far back does the cache remember.")
+    } else {
+        writeln!(text, "{indent}  {sentence}, {seconds} s before.")
+    };
+}
+
+/// Seconds since 1970 as a date.
+pub(super) fn moment(seconds: f64) -> Option<String> {
+    let time = DateTime::from_timestamp(seconds.floor() as i64, 0)?;
+    Some(time.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// The cookies that made a request a pass; none when something else did.
+pub(super) fn named_cookies(decision: &Decision) -> Vec<&str> {
+    if is_by_cookie(decision) { cookies::names(decision.all("cookies")) } else { Vec::new() }
+}
+
+/// Lines of VCL that strip these cookies.
+pub(super) fn strips(decision: &Decision) -> Option<String> {
+    cookies::snippet(&named_cookies(decision), generation(decision))
+}
+
+fn generation(decision: &Decision) -> Generation {
+    decision.detail("dialect").and_then(Generation::of_name).unwrap_or(Generation::V4)
+}
+
+/// How many lines above an action its condition is looked for.
+const CONDITION_LINES: usize = 5;
+
+/// Whether it was a cookie that VCL decided by: its built-in piece did, or the lines that lead to the action speak of them.
+fn is_by_cookie(decision: &Decision) -> bool {
+    if decision.detail("in").is_some_and(|subs| subs.split('>').any(|sub| sub == COOKIE_PIECE)) {
+        return true;
+    }
+    if piece(decision).is_some() {
+        return false;
+    }
+    let Some((content, number)) = decision.detail("at").and_then(|place| source_of(place, generation(decision))) else {
+        // The text cannot be read from here, so the cookies are named rather than not.
+        return decision.detail("cookies").is_some();
+    };
+    let lines: Vec<&str> = content.lines().take(number).collect();
+    let near = &lines[lines.len().saturating_sub(CONDITION_LINES)..];
+    // Not beyond the end of the block before.
+    let from = near[..near.len().saturating_sub(1)].iter().rposition(|line| line.trim() == "}").map_or(0, |at| at + 1);
+    near[from..].iter().any(|line| line.to_ascii_lowercase().contains("cookie"))
+}
+
 /// Why a piece of the built-in VCL decided so.
-fn piece(decision: &Decision) -> Option<&'static str> {
+pub(super) fn piece(decision: &Decision) -> Option<&'static str> {
     let subs = decision.detail("in")?;
     subs.split('>').rev().find_map(|sub| BUILTIN_PIECES.iter().find(|(name, _)| *name == sub)).map(|(_, cause)| *cause)
 }
 
 /// The line of VCL at `file:line`, when the file can be read and is still what it was.
-fn line_of(place: &str) -> Option<String> {
+fn line_of(place: &str, generation: Generation) -> Option<String> {
+    let (content, number) = source_of(place, generation)?;
+    let line = content.lines().nth(number - 1)?.trim();
+    Some(legible::line(line.as_bytes()).into_owned())
+}
+
+/// The text of VCL that a place is in, and the number of its line, from 1.
+fn source_of(place: &str, generation: Generation) -> Option<(String, usize)> {
     let (file, number) = place.rsplit_once(':')?;
-    let number: usize = number.parse().ok()?;
+    let number = number.parse().ok().filter(|number| *number > 0)?;
     let content = match file {
-        "<builtin>" => vcl::BUILTIN.to_owned(),
-        path if path.starts_with('/') => std::fs::read_to_string(path).ok()?,
+        "<builtin>" => vcl::builtin_of(generation).to_owned(),
+        path if path.starts_with('/') => {
+            let bytes = std::fs::read(path).ok()?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
         _ => return None,
     };
-    let line = content.lines().nth(number.checked_sub(1)?)?.trim();
-    Some(legible::line(line.as_bytes()).into_owned())
+    Some((content, number))
 }
 
 /// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl> <grace> …`.
@@ -243,36 +327,6 @@ fn aged(record: &str) -> Option<i64> {
     (seconds > 1).then_some(seconds)
 }
 
-/// The same as one JSON value.
-pub(crate) fn json(account: &Account) -> Value {
-    let steps: Vec<Value> = account
-        .steps
-        .iter()
-        .map(|step| {
-            let decisions: Vec<Value> = step
-                .decisions
-                .iter()
-                .map(|decision| {
-                    let row = decision.reason.row();
-                    let details: serde_json::Map<String, Value> =
-                        decision.details.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-                    json!({ "reason": row.word, "text": row.sentence, "because": piece(decision),
-                        "next": (!row.advice.is_empty()).then_some(row.advice), "details": details })
-                })
-                .collect();
-            let errors: Vec<Value> =
-                step.errors.iter().map(|(tag, text)| json!({ "tag": tag.name(), "text": text })).collect();
-            json!({ "xid": step.xid, "fetch": step.is_fetch, "decisions": decisions, "ttl": step.ttl, "errors": errors,
-                "status": (!step.status.is_empty()).then_some(&step.status), "waited": step.waited,
-                "revalidated": step.is_revalidated, "marker": step.marker,
-                "backend": (!step.backend.is_empty()).then_some(&step.backend), "seconds": step.seconds })
-        })
-        .collect();
-    json!({ "method": account.method, "host": account.host, "url": account.url, "received_url": account.received_url,
-        "status": account.status, "handling": handling(account), "hit": account.hit, "seconds": account.seconds,
-        "steps": steps })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,18 +334,12 @@ mod tests {
     fn fetch(decisions: Vec<Decision>) -> Step {
         Step {
             xid: 4,
-            begun: Begun::Fetch,
+            begun: Some(Begun::Fetch),
             is_fetch: true,
             decisions,
-            ttl: Vec::new(),
-            errors: Vec::new(),
             status: "200".to_owned(),
             is_revalidated: true,
-            marker: None,
-            headers: Vec::new(),
-            backend: String::new(),
-            waited: None,
-            seconds: None,
+            ..Step::default()
         }
     }
 
@@ -315,9 +363,49 @@ mod tests {
     #[test]
     fn a_marker_says_since_which_fetch_and_for_how_long() {
         let mut step = fetch(vec![Decision { reason: Reason::HitForMiss, details: Vec::new() }]);
-        step.marker = Some("15 119.501000".to_owned());
+        step.marker = Some((15, 119.501));
         let said = plain(&Account { method: "GET".to_owned(), steps: vec![step], ..Account::default() });
         assert!(said.contains("remembered since XID 15, for another 119 s"), "{said}");
+    }
+
+    fn decided(reason: Reason, details: &[(&str, &str)]) -> Decision {
+        let details = details.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Decision { reason, details }
+    }
+
+    fn said_of(decision: Decision) -> String {
+        let steps = vec![Step { xid: 7, decisions: vec![decision], ..Step::default() }];
+        plain(&Account { method: "GET".to_owned(), steps, ..Account::default() })
+    }
+
+    #[test]
+    fn cookies_are_named_with_the_lines_that_strip_them_in_the_dialect_of_the_vcl() {
+        let said = said_of(decided(
+            Reason::PassByVcl,
+            &[("at", "<builtin>:1"), ("in", "vcl_recv>vcl_req_cookie"), ("dialect", "4"), ("cookies", "_ga; session")],
+        ));
+        assert!(said.contains("its cookies: _ga, session"), "{said}");
+        assert!(said.contains("(_ga|session)=[^;]*") && said.contains("unset req.http.Cookie;"), "{said}");
+        let line = vcl::builtin_of(Generation::V20).lines().position(|line| line.contains("req.http.Cookie")).unwrap();
+        let place = format!("<builtin>:{}", line + 2);
+        let old = [("at", place.as_str()), ("in", "vcl_recv"), ("dialect", "2.0"), ("cookies", "_ga")];
+        let said = said_of(decided(Reason::PassByVcl, &old));
+        assert!(said.contains("remove req.http.Cookie;"), "{said}");
+        let other = [("at", "<builtin>:20"), ("in", "vcl_recv>vcl_req_method"), ("dialect", "4"), ("cookies", "_ga")];
+        let said = said_of(decided(Reason::PassByVcl, &other));
+        assert!(!said.contains("_ga"), "the method made it a pass: {said}");
+    }
+
+    #[test]
+    fn ways_out_of_the_cache_and_bans_are_told() {
+        let gone = [("gone", "banned"), ("seconds", "5.000"), ("ban-time", "1700000000.250"), ("ban", "req.url ~ /x")];
+        let said = said_of(decided(Reason::MissAbsent, &gone));
+        assert!(said.contains("The last copy was removed by a ban, 5.000 s before."), "{said}");
+        assert!(said.contains("the ban: req.url ~ /x, added 2023-11-14T22:13:20Z"), "{said}");
+        let said = said_of(decided(Reason::MissAbsent, &[("gone", "never"), ("seconds", "60.000")]));
+        assert!(said.contains("It was not in the cache in the last 60.000 s either"), "{said}");
+        let said = said_of(decided(Reason::RequestTooLarge, &[("limit", "http_req_hdr_len"), ("max", "8192")]));
+        assert!(said.contains("it broke the parameter http_req_hdr_len, which is 8192"), "{said}");
     }
 
     #[test]

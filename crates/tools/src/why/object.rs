@@ -1,0 +1,338 @@
+//! An explanation as one JSON object on one line. Every member is always there; its type is in [`MEMBERS`], from which the
+//! table in `docs/json.md` is checked.
+
+use serde_json::{Map, Value, json};
+use surface::legible;
+use surface::tag::Tag;
+
+use super::account::{Account, Decision, Step};
+use super::handling::{Handling, is_made_here};
+use super::tell::{moment, named_cookies, piece, strips};
+
+/// What a member may be. `null` where the log doesn't say, if it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg(test)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Whole,
+    Truth,
+    Texts,
+    Objects,
+    Object,
+}
+
+/// A member: where it stands, what it is, whether it may be `null`.
+#[cfg(test)]
+pub(super) struct Member(pub &'static str, pub Kind, pub bool, pub &'static str);
+
+/// Every member of the object, in the order of the document. `[]` stands for each entry of a list.
+#[cfg(test)]
+pub(super) static MEMBERS: &[Member] = &[
+    Member("method", Kind::Text, true, "of the request, as received; `null` when it could not be read"),
+    Member("host", Kind::Text, true, "as VCL left it"),
+    Member("url", Kind::Text, true, "as VCL left it, with its query"),
+    Member("received_host", Kind::Text, true, "as received"),
+    Member("received_url", Kind::Text, true, "as received"),
+    Member("status", Kind::Whole, true, "sent; `null` when none was"),
+    Member("reason", Kind::Text, true, "the phrase behind the status"),
+    Member(
+        "handling",
+        Kind::Text,
+        false,
+        "`hit`, `hit-grace`, `miss`, `pass`, `pipe`, `purge`, `synth`, `error`, or `answer` where the log doesn't say",
+    ),
+    Member(
+        "made_here",
+        Kind::Truth,
+        true,
+        "whether the answer was made here, and is not the origin's; `null` for what came from the cache",
+    ),
+    Member("seconds", Kind::Number, true, "from its start to its end"),
+    Member("hit", Kind::Object, true, "the copy that was served"),
+    Member("hit.xid", Kind::Whole, false, "the fetch that it came with"),
+    Member("hit.ttl", Kind::Number, false, "seconds left"),
+    Member("hit.grace", Kind::Number, false, "seconds"),
+    Member("hit.keep", Kind::Number, false, "seconds"),
+    Member("near", Kind::Objects, false, "what was in the cache under almost the same address, by the log"),
+    Member("near[].differs", Kind::Text, false, "`host`, `query`, or `order` (of the parameters)"),
+    Member("near[].host", Kind::Text, false, ""),
+    Member("near[].url", Kind::Text, false, ""),
+    Member("near[].xid", Kind::Whole, false, "the request that shows it"),
+    Member("steps", Kind::Objects, false, "the request, its restarts and its fetches"),
+    Member("steps[].xid", Kind::Whole, false, ""),
+    Member("steps[].fetch", Kind::Truth, false, "a fetch, not a client's request"),
+    Member(
+        "steps[].status",
+        Kind::Whole,
+        true,
+        "of the fetch's response: the origin's, or that of the one made in its place",
+    ),
+    Member("steps[].origin_status", Kind::Whole, true, "of the origin's answer"),
+    Member("steps[].revalidated", Kind::Truth, false, "the origin confirmed the stored copy (304)"),
+    Member("steps[].backend", Kind::Object, true, "whom the fetch asked"),
+    Member("steps[].backend.name", Kind::Text, false, ""),
+    Member("steps[].backend.address", Kind::Text, true, ""),
+    Member("steps[].backend.port", Kind::Text, true, ""),
+    Member("steps[].waited", Kind::Number, true, "seconds that it waited for another request's fetch"),
+    Member("steps[].seconds", Kind::Number, true, "from its start to its end"),
+    Member("steps[].marker", Kind::Object, true, "the hit-for-miss or hit-for-pass that lookup found"),
+    Member("steps[].marker.xid", Kind::Whole, false, "the fetch that left it"),
+    Member("steps[].marker.seconds", Kind::Number, false, "for how long it is good"),
+    Member("steps[].ttl", Kind::Objects, false, "how the lifetime came about, step by step"),
+    Member("steps[].ttl[].by", Kind::Text, false, "`RFC` (headers and defaults), `VCL`, `HFP`"),
+    Member("steps[].ttl[].ttl", Kind::Number, false, "seconds"),
+    Member("steps[].ttl[].grace", Kind::Number, false, "seconds"),
+    Member("steps[].ttl[].keep", Kind::Number, false, "seconds"),
+    Member("steps[].headers", Kind::Texts, false, "of the origin, with a say in the lifetime"),
+    Member("steps[].set_cookies", Kind::Texts, false, "names of the cookies that the origin sets"),
+    Member("steps[].errors", Kind::Objects, false, "records that tell of a failure"),
+    Member("steps[].errors[].tag", Kind::Text, false, ""),
+    Member("steps[].errors[].text", Kind::Text, false, ""),
+    Member("steps[].decisions", Kind::Objects, false, "the reasons, in their order"),
+    Member("steps[].decisions[].reason", Kind::Text, false, "the word of the record (`docs/varnish-records.md`)"),
+    Member("steps[].decisions[].text", Kind::Text, false, "in plain words"),
+    Member("steps[].decisions[].because", Kind::Text, true, "what a piece of the built-in VCL decided by"),
+    Member("steps[].decisions[].next", Kind::Text, true, "what to look at"),
+    Member("steps[].decisions[].at", Kind::Text, true, "file and line of the VCL"),
+    Member("steps[].decisions[].in", Kind::Texts, false, "the subroutines, from the method down"),
+    Member("steps[].decisions[].ttl_at", Kind::Text, true, "file and line that set the TTL"),
+    Member(
+        "steps[].decisions[].seconds",
+        Kind::Number,
+        true,
+        "as the reason has it: lifetime, lateness, or how long ago",
+    ),
+    Member(
+        "steps[].decisions[].gone",
+        Kind::Text,
+        true,
+        "how the last copy left: `purged`, `banned`, `cutoff`, `expired`, `evicted`, `dropped`, or `never`: it was not there",
+    ),
+    Member("steps[].decisions[].ban", Kind::Text, true, "the ban, as `ban.list` shows it, cut to 200 bytes"),
+    Member("steps[].decisions[].ban_time", Kind::Text, true, "when it was added, RFC 3339"),
+    Member("steps[].decisions[].bans", Kind::Whole, true, "copies that bans removed"),
+    Member("steps[].decisions[].limit", Kind::Text, true, "the parameter that was broken"),
+    Member("steps[].decisions[].max", Kind::Whole, true, "its value"),
+    Member("steps[].decisions[].vary", Kind::Texts, false, "headers that the stored variants vary on"),
+    Member("steps[].decisions[].differs", Kind::Texts, false, "those in which this request differs from a stored one"),
+    Member("steps[].decisions[].cookies", Kind::Texts, false, "names of the cookies that made the request a pass"),
+    Member("steps[].decisions[].strip", Kind::Text, true, "lines of VCL that strip them, in the dialect of the VCL"),
+    Member("steps[].decisions[].said", Kind::Text, true, "what was said about a failure"),
+];
+
+/// The line, without its newline.
+pub(crate) fn line(account: &Account) -> String {
+    let text = value(account).to_string();
+    legible::json(&text).into_owned()
+}
+
+fn value(account: &Account) -> Value {
+    let near = account.near.iter().map(|(difference, stored)| {
+        json!({ "differs": difference.word(), "host": stored.host, "url": stored.url, "xid": stored.xid })
+    });
+    let hit = account.hit.map(|hit| json!({ "xid": hit.xid, "ttl": hit.ttl, "grace": hit.grace, "keep": hit.keep }));
+    json!({
+        "method": text(&account.method),
+        "host": text(&account.host),
+        "url": text(&account.url),
+        "received_host": text(&account.received_host),
+        "received_url": text(&account.received_url),
+        "status": whole(&account.status),
+        "reason": text(&account.phrase),
+        "handling": Handling::of(account).word(),
+        "made_here": is_made_here(account),
+        "seconds": account.seconds,
+        "hit": hit,
+        "near": Value::from_iter(near),
+        "steps": Value::from_iter(account.steps.iter().map(step)),
+    })
+}
+
+fn step(step: &Step) -> Value {
+    let words: Vec<&str> = step.backend.split(' ').collect();
+    let backend = words.get(1).map(|name| json!({ "name": name, "address": words.get(2), "port": words.get(3) }));
+    let marker = step.marker.map(|(xid, seconds)| json!({ "xid": xid, "seconds": seconds }));
+    let errors = step.errors.iter().map(|(tag, text): &(Tag, String)| json!({ "tag": tag.name(), "text": text }));
+    json!({
+        "xid": step.xid,
+        "fetch": step.is_fetch,
+        "status": whole(&step.status),
+        "origin_status": step.origin_status.as_deref().map_or(Value::Null, whole),
+        "revalidated": step.is_revalidated,
+        "backend": backend,
+        "waited": step.waited,
+        "seconds": step.seconds,
+        "marker": marker,
+        "ttl": Value::from_iter(step.ttl.iter().filter_map(|record| lifetime(record))),
+        "headers": step.headers,
+        "set_cookies": step.set_cookies,
+        "errors": Value::from_iter(errors),
+        "decisions": Value::from_iter(step.decisions.iter().map(decision)),
+    })
+}
+
+fn decision(made: &Decision) -> Value {
+    let row = made.reason.row();
+    let subs: Vec<&str> = made.detail("in").map_or_else(Vec::new, |subs| subs.split('>').collect());
+    let members = [
+        ("reason", json!(row.word)),
+        ("text", json!(row.sentence)),
+        ("because", json!(piece(made))),
+        ("next", text(row.advice)),
+        ("at", json!(made.detail("at"))),
+        ("in", json!(subs)),
+        ("ttl_at", json!(made.detail("ttl-at"))),
+        ("seconds", json!(made.number("seconds"))),
+        ("gone", json!(made.detail("gone"))),
+        ("ban", json!(made.detail("ban"))),
+        ("ban_time", json!(made.number("ban-time").and_then(moment))),
+        ("bans", made.detail("bans").map_or(Value::Null, whole)),
+        ("limit", json!(made.detail("limit"))),
+        ("max", made.detail("max").map_or(Value::Null, whole)),
+        ("vary", json!(made.list("headers"))),
+        ("differs", json!(made.list("differs"))),
+        ("cookies", json!(named_cookies(made))),
+        ("strip", json!(strips(made))),
+        ("said", json!(made.detail("text"))),
+    ];
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+/// `RFC <ttl> <grace> <keep> …`; `None` when the record is damaged.
+fn lifetime(record: &str) -> Option<Value> {
+    let mut words = record.split(' ');
+    let by = words.next()?;
+    let mut number = || words.next()?.parse().ok().filter(|number: &f64| number.is_finite());
+    Some(json!({ "by": by, "ttl": number()?, "grace": number()?, "keep": number()? }))
+}
+
+fn text(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { Value::from(text) }
+}
+
+fn whole(text: &str) -> Value {
+    text.parse::<u64>().map_or(Value::Null, Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::account::Hit;
+    use super::super::neighbours::{Difference, Stored};
+    use super::*;
+    use surface::reason::{DETAILS, REASONS};
+
+    impl Kind {
+        fn word(self) -> &'static str {
+            match self {
+                Kind::Text => "text",
+                Kind::Number => "number",
+                Kind::Whole => "whole number",
+                Kind::Truth => "true or false",
+                Kind::Texts => "list of texts",
+                Kind::Objects => "list of objects",
+                Kind::Object => "object",
+            }
+        }
+
+        fn is(self, value: &Value) -> bool {
+            match self {
+                Kind::Text => value.is_string(),
+                Kind::Number => value.is_number(),
+                Kind::Whole => value.is_u64(),
+                Kind::Truth => value.is_boolean(),
+                Kind::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+                Kind::Objects => value.as_array().is_some_and(|list| list.iter().all(Value::is_object)),
+                Kind::Object => value.is_object(),
+            }
+        }
+    }
+
+    /// Checks every member of an object against the table, and that none of the table is missing.
+    pub(super) fn check(path: &str, value: &Value) {
+        let object = value.as_object().unwrap_or_else(|| panic!("{path} is no object"));
+        let is_direct =
+            |member: &&Member| member.0.strip_prefix(path).is_some_and(|name| !name.is_empty() && !name.contains('.'));
+        let rows: Vec<&Member> = MEMBERS.iter().filter(is_direct).collect();
+        for Member(name, kind, optional, _) in &rows {
+            let value = object.get(&name[path.len()..]).unwrap_or_else(|| panic!("{name} is missing"));
+            assert!(kind.is(value) || *optional && value.is_null(), "{name} is {value}, not a {}", kind.word());
+            match (kind, value) {
+                (Kind::Objects, Value::Array(list)) => {
+                    list.iter().for_each(|entry| check(&format!("{name}[]."), entry))
+                }
+                (Kind::Object, value @ Value::Object(_)) => check(&format!("{name}."), value),
+                _ => {}
+            }
+        }
+        assert_eq!(object.len(), rows.len(), "{path}: {:?}", object.keys());
+    }
+
+    fn full(reason: surface::reason::Reason) -> Account {
+        let values = DETAILS.iter().map(|name| {
+            let value = match *name {
+                "at" | "ttl-at" => "/etc/a.vcl:1",
+                "in" => "vcl_recv>vcl_req_cookie",
+                "dialect" => "4",
+                "cookies" => "a; b",
+                "headers" | "differs" => "A, B",
+                _ => "7",
+            };
+            ((*name).to_owned(), value.to_owned())
+        });
+        let step = Step {
+            xid: 7,
+            is_fetch: true,
+            decisions: vec![Decision { reason, details: values.collect() }],
+            ttl: vec!["RFC 120 10 0 1 2 3 4 5 cacheable".to_owned(), "damaged".to_owned()],
+            errors: vec![(Tag::FetchError, "no".to_owned())],
+            status: "200".to_owned(),
+            origin_status: Some("304".to_owned()),
+            marker: Some((5, 1.5)),
+            backend: "24 boot.b 127.0.0.1 80 connect".to_owned(),
+            waited: Some(1.0),
+            seconds: Some(2.0),
+            ..Step::default()
+        };
+        let stored = Stored { host: "b".to_owned(), url: "/x".to_owned(), xid: 9, ..Stored::default() };
+        Account {
+            method: "GET".to_owned(),
+            status: "200".to_owned(),
+            hit: Some(Hit::default()),
+            near: vec![(Difference::Host, stored)],
+            steps: vec![step, Step::default()],
+            ..Account::default()
+        }
+    }
+
+    #[test]
+    fn every_member_is_there_and_of_its_type() {
+        check("", &value(&Account::default()));
+        for row in REASONS {
+            let parsed: Value = serde_json::from_str(&line(&full(row.reason))).unwrap();
+            check("", &parsed);
+        }
+        for handling in Handling::ALL {
+            let row = MEMBERS.iter().find(|member| member.0 == "handling").unwrap();
+            assert!(row.3.contains(&format!("`{}`", handling.word())), "{}", handling.word());
+        }
+    }
+
+    #[test]
+    fn members_are_documented_with_their_types() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let row = |Member(name, kind, optional, text): &Member| {
+            let absent = if *optional { " or `null`" } else { "" };
+            format!("| `{name}` | {}{absent} | {text} |\n", kind.word())
+        };
+        let table: String = MEMBERS.iter().map(row).collect();
+        if std::env::var_os("REFERENCE_UPDATE").is_some() && !page.contains(&table) {
+            let begin = page.find("| `method` |").unwrap();
+            let end = page[begin..].find("\n\n").map_or(page.len(), |at| begin + at + 1);
+            std::fs::write(path, format!("{}{table}{}", &page[..begin], &page[end..])).unwrap();
+            return;
+        }
+        assert!(page.contains(&table), "docs/json.md is stale, run REFERENCE_UPDATE=1 cargo test -p tools");
+    }
+}
