@@ -226,6 +226,33 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
 }
 
 #[test]
+fn without_a_command_the_server_must_answer_all_the_same() {
+    let daemon = Daemon::with_vcl(VCL, 1, &[]);
+    assert_eq!(status_and_lines(&adm(&["-n", &daemon.run()], "")), (0, 0, String::new()));
+    // One that greets and answers anything but what it should, and one that greets and falls silent.
+    for (answer, message) in [
+        (&b"200 2       \nhi\n"[..], "No pong received from server\n"),
+        (b"101 4       \nPONG\n", "No pong received from server\n"),
+        (b"", "Read error CLI socket: no answer in time\n"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            client.write_all(b"200 2       \nhi\n").unwrap();
+            let mut asked = [0; 64];
+            let _ = client.read(&mut asked);
+            let _ = client.write_all(answer);
+            // Until the client gives up.
+            let _ = client.read_to_end(&mut Vec::new());
+        });
+        let output = adm(&["-T", &address, "-t", "0.5"], "");
+        assert_eq!(status_and_lines(&output), (2, 1, message.to_owned()));
+        server.join().unwrap();
+    }
+}
+
+#[test]
 fn a_reply_is_waited_for_as_long_as_was_said() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
