@@ -22,6 +22,7 @@ use vmods::{NoSockets, SocketOptions};
 
 use crate::fetch::Fetch;
 use crate::loaded_vcl::VclTable;
+use crate::memory::{Ledger, RequestMemory};
 use crate::request::{PoolCounters, RequestPool};
 use crate::session::Session;
 use crate::storages::Storages;
@@ -134,6 +135,8 @@ pub struct Engine {
     pub vmod_state: vmods::SharedState,
     /// Told about every panic that cost a request.
     pub panics: PanicHook,
+    /// What all requests hold.
+    pub memory: RequestMemory,
 }
 
 /// Takes the text of a panic.
@@ -176,6 +179,8 @@ pub struct Loop {
     /// Counters of its sessions and fetches.
     pub(crate) sessions: Arc<PoolCounters>,
     pub(crate) fetches: Arc<PoolCounters>,
+    /// What its requests and fetches hold.
+    pub(crate) memory: Rc<Ledger>,
     /// Requests and fetches being worked on: what a stop waits for. See [`Loop::work`].
     in_flight: Cell<usize>,
 }
@@ -196,6 +201,7 @@ impl Loop {
     #[must_use]
     pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
         Loop {
+            memory: Ledger::new(Arc::clone(&engine), Arc::clone(&counters)),
             engine,
             counters,
             dial,
@@ -246,6 +252,7 @@ impl Loop {
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
         self.in_flight.set(self.in_flight.get() + 1);
+        self.memory.begin();
         Work(Rc::clone(self))
     }
 
@@ -261,6 +268,7 @@ pub struct Work(Rc<Loop>);
 impl Drop for Work {
     fn drop(&mut self) {
         self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.memory.end();
     }
 }
 

@@ -35,6 +35,7 @@ mod why;
 
 use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
+use crate::memory::Held;
 use crate::request::Delivered;
 use crate::request_body::RequestBody;
 use crate::session::caught::caught;
@@ -366,6 +367,10 @@ pub(crate) struct Fetch {
     /// Pieces of body received, for `VfpAcct`.
     received_pieces: u64,
     account: Account,
+    /// Memory beyond the base.
+    held: Held,
+    /// How much of it is not the body's.
+    held_aside_bytes: usize,
 }
 
 /// Starts a fetch as a task of this loop (`tokio::task::spawn_local`).
@@ -455,6 +460,8 @@ impl Fetch {
             is_synthetic: false,
             received_pieces: 0,
             account: Account::default(),
+            held: Held::default(),
+            held_aside_bytes: 0,
         };
         fetch.begin();
         match order.prepared {

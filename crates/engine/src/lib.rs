@@ -13,6 +13,7 @@ pub mod context;
 pub mod fetch;
 pub mod loaded_vcl;
 pub mod logged;
+pub mod memory;
 pub mod request;
 pub mod request_body;
 pub mod session;

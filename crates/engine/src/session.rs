@@ -20,6 +20,7 @@ pub use proxied::{ProxiedSession, ProxyFacts};
 
 use crate::context::{Loop, Peer};
 use crate::logged::{self, REQ};
+use crate::memory::MEMORY_SHORT;
 use crate::request::{ClientBody, Request, Run, SessionTimeouts, Settings};
 use caught::caught;
 use http1::{FramingError, HeadError, HeadLimits, HeadStatus, parse_request, request_body_length, split_absolute_form};
@@ -291,6 +292,13 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         if request.received.len() >= limits.total_bytes {
             why_overflow(context, session, &request);
             return Err(give_up(context, request, CloseReason::RxOverflow));
+        }
+        // A head that comes bit by bit is counted before it is a request.
+        request.task.life.held.set_at_least(&context.memory, request.received.capacity());
+        if context.memory.is_full() {
+            context.count(Main::ReqRefused);
+            session.log(context, Tag::Error, format_args!("{MEMORY_SHORT}"));
+            return Err(give_up(context, request, CloseReason::Overload));
         }
         seen = request.received.len();
         let room = limits.total_bytes - seen;

@@ -1,10 +1,11 @@
 //! What clients and origins can make the engine hold: bodies that inflate a thousandfold, and readers that don't read.
 
-use crate::support::{OriginRequest, OriginStream, World, run_with, serve_each};
+use crate::support::{Client, OriginRequest, OriginStream, World, always, run_with, serve_each};
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::rc::Rc;
-use surface::limits::{FILTER_STEP_BYTES_MAX, PASS_IN_FLIGHT_BYTES_MAX};
+use surface::counter::Main;
+use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_BYTES_MAX, REQUEST_BASE_BYTES};
 
 /// What the bomb inflates to; as a thousandth of that it comes in.
 const INFLATED_BYTES: usize = 32 << 20;
@@ -126,6 +127,173 @@ fn a_range_far_inside_a_bomb_lets_others_have_their_turn() {
             other.abort();
             assert_eq!((response.status(), response.body.len()), (206, 10), "{}", world.story());
             assert!(turns.get() > INFLATED_BYTES / (2 << 20), "{} turns", turns.get());
+        },
+    );
+}
+
+/// A hundred bytes of a response are read, the rest is not.
+async fn slow_client(world: &World, target: &str) -> Client {
+    let mut client = world.client_with(1024);
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n\r\n")).await;
+    client.receive(100).await;
+    client
+}
+
+async fn slow_clients(world: &World, target: &str, count: usize) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        clients.push(slow_client(world, target).await);
+    }
+    settle().await;
+    clients
+}
+
+fn held(world: &World) -> usize {
+    usize::try_from(world.count(Main::ReqBytes)).unwrap()
+}
+
+#[test]
+fn what_slow_clients_hold_is_counted_until_they_go() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { if (req.url == \"/pass\") { return (pass); } }",
+        |world| async move {
+            world.origin(answering("", bomb()));
+            let mut client = world.client();
+            client.get("/bomb", "Accept-Encoding: gzip\r\n").await;
+            settle().await;
+            assert_eq!(held(&world), 0, "nothing is held between requests");
+            let clients = slow_clients(&world, "/bomb", 20).await;
+            let each = REQUEST_BASE_BYTES + GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX;
+            assert_eq!(held(&world), 20 * each);
+            drop(clients);
+            settle().await;
+            assert_eq!(held(&world), 0);
+            let clients = slow_clients(&world, "/pass", 20).await;
+            let each = 2 * REQUEST_BASE_BYTES + bomb().len() / 2;
+            assert!(held(&world) > 20 * each, "{}", held(&world));
+            drop(clients);
+            settle().await;
+            assert_eq!(held(&world), 0);
+            assert_eq!(world.count(Main::ReqRefused), 0);
+        },
+    );
+}
+
+#[test]
+fn a_request_for_which_there_is_no_memory_is_refused_and_service_goes_on() {
+    let limit = 2 << 20;
+    run_with(
+        |parameters| parameters.requests_memory_max = limit,
+        "",
+        |world| async move {
+            world.origin(answering("", bomb()));
+            let mut client = world.client();
+            client.get("/bomb", "Accept-Encoding: gzip\r\n").await;
+            let each = REQUEST_BASE_BYTES + GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX;
+            let most = limit as usize / each;
+            let clients = slow_clients(&world, "/bomb", most).await;
+            assert!(held(&world) <= limit as usize + each, "{}", held(&world));
+            // What unpacks or fetches is refused.
+            let refused = world.count(Main::ReqRefused);
+            assert_eq!(client.get("/bomb", "").await.status(), 503, "{}", world.story());
+            assert_eq!(client.get("/other", "").await.status(), 503);
+            assert_eq!(world.count(Main::ReqRefused), refused + 2);
+            world.expect_log("Error Out of memory for requests (parameter requests_memory_max)");
+            world.expect_log("Notice why memory-short");
+            // A plain hit is not.
+            let plain = client.get("/bomb", "Accept-Encoding: gzip\r\n").await;
+            assert!(plain.status() == 200 && plain.is_whole, "{}", world.story());
+            drop(clients);
+            settle().await;
+            let response = client.get("/bomb", "").await;
+            assert_eq!((response.status(), response.body.len()), (200, INFLATED_BYTES));
+            assert_eq!(client.get("/other", "Accept-Encoding: gzip\r\n").await.status(), 200);
+        },
+    );
+}
+
+#[test]
+fn even_plain_requests_are_refused_when_the_memory_is_gone_and_those_under_way_finish() {
+    let limit = 2 << 20;
+    run_with(
+        |parameters| parameters.requests_memory_max = limit,
+        "",
+        |world| async move {
+            let body = "x".repeat(100_000);
+            world.origin(always("", &body));
+            let mut client = world.client();
+            client.get("/a", "").await;
+            let most = limit as usize / REQUEST_BASE_BYTES;
+            let mut clients = slow_clients(&world, "/a", most).await;
+            assert!(held(&world) <= limit as usize + 2 * REQUEST_BASE_BYTES, "{}", held(&world));
+            let refused = client.get("/a", "").await;
+            assert_eq!((refused.status(), world.count(Main::ReqRefused)), (503, 1), "{}", world.story());
+            world.expect_log("SessClose OVERLOAD");
+            // So is a head that comes bit by bit.
+            let mut half = world.client();
+            half.send("GET /a HTTP/1.1\r\n").await;
+            assert_eq!(half.rest().await, "");
+            for client in &mut clients {
+                assert!(client.rest_of_length(100, body.len()).await, "what is under way finishes");
+            }
+            drop(clients);
+            settle().await;
+            assert_eq!(world.client().get("/a", "").await.status(), 200);
+            assert_eq!(held(&world), 0);
+        },
+    );
+}
+
+#[test]
+fn passing_bodies_run_ahead_less_when_memory_is_short_and_arrive_whole() {
+    let limit = 4 << 20;
+    run_with(
+        |parameters| parameters.requests_memory_max = limit,
+        "sub vcl_recv { return (pass); }",
+        |world| async move {
+            let body = "x".repeat(1_000_000);
+            world.origin(always("", &body));
+            let mut clients = Vec::new();
+            while world.count(Main::ReqRefused) == 0 {
+                let mut client = world.client_with(1024);
+                client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+                settle().await;
+                clients.push(client);
+            }
+            settle().await;
+            assert!(
+                clients.len() > 8 && held(&world) < limit as usize + (1 << 20),
+                "{} {}",
+                clients.len(),
+                held(&world)
+            );
+            clients.pop();
+            for client in &mut clients {
+                let response = client.response().await;
+                assert!(response.status() == 200 && response.body.len() == body.len(), "{}", world.story());
+            }
+            drop(clients);
+            settle().await;
+            assert_eq!(held(&world), 0);
+        },
+    );
+}
+
+#[test]
+fn what_vcl_makes_for_an_error_page_is_bounded_on_the_side_of_the_origin_too() {
+    let vcl = "sub vcl_backend_error { synthetic(beresp.http.Nothing + bereq.http.Long); set beresp.body += bereq.http.Long; \
+        set beresp.body += bereq.http.Long; set beresp.body += bereq.http.Long; return (deliver); }";
+    run_with(
+        |parameters| {
+            parameters.request_memory_max = 64 << 10;
+            parameters.http_req_hdr_len = 32 << 10;
+        },
+        vcl,
+        |world| async move {
+            let response = world.client().get("/", &format!("Long: {}\r\n", "x".repeat(24_000))).await;
+            assert_eq!((response.status(), response.body.len() < 1000), (503, true), "{}", world.story());
+            world.expect_log("request_memory_max");
         },
     );
 }

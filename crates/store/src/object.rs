@@ -372,6 +372,19 @@ impl Object {
         self.pass()?.take_chunk()
     }
 
+    /// Passing objects: bytes that were written and are not gone; 0 for stored ones.
+    #[must_use]
+    pub fn under_way_bytes(&self) -> usize {
+        self.pass().map_or(0, Passing::under_way_bytes)
+    }
+
+    /// Passing objects: at most so many bytes (at least one) under way from now on; stored ones don't mind.
+    pub fn limit_in_flight(&self, bytes: usize) {
+        if let Some(passing) = self.pass() {
+            passing.limit_in_flight(bytes.max(1));
+        }
+    }
+
     /// Returns once there are more than `seen_bytes` bytes, or the state is not Writing. Any number may wait; cancel-safe.
     pub async fn changed(&self, seen_bytes: u64) {
         let unchanged = || self.state() == BodyState::Writing && self.available_bytes() <= seen_bytes;

@@ -7,7 +7,11 @@
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
+
+/// Pieces that come before their reader does are joined up to so many bytes.
+const JOINED_BYTES_MAX: usize = 4 << 10;
 
 struct Flow {
     chunks: VecDeque<Vec<u8>>,
@@ -24,7 +28,7 @@ struct Flow {
 pub(crate) struct Passing {
     pub(crate) attributes: ObjectAttributes,
     pub(crate) head: Vec<u8>,
-    in_flight_bytes: usize,
+    in_flight_bytes: AtomicUsize,
     flow: Mutex<Flow>,
     readable: Notify,
     writable: Notify,
@@ -35,7 +39,7 @@ impl Passing {
         Passing {
             attributes: attributes.clone(),
             head: head.to_vec(),
-            in_flight_bytes,
+            in_flight_bytes: AtomicUsize::new(in_flight_bytes),
             flow: Mutex::new(Flow {
                 chunks: VecDeque::new(),
                 queued_bytes: 0,
@@ -58,6 +62,15 @@ impl Passing {
         self.flow.lock().lifetime = (ttl, grace, keep);
     }
 
+    /// Changes how much may be under way from now on.
+    pub(crate) fn limit_in_flight(&self, bytes: usize) {
+        self.in_flight_bytes.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn under_way_bytes(&self) -> usize {
+        self.flow.lock().queued_bytes
+    }
+
     pub(crate) async fn append(&self, mut bytes: &[u8]) -> Result<(), AppendError> {
         loop {
             {
@@ -65,10 +78,14 @@ impl Passing {
                 if flow.abandoned || flow.state != BodyState::Writing {
                     return Err(AppendError::Abandoned);
                 }
-                let room = self.in_flight_bytes.saturating_sub(flow.queued_bytes);
+                let room = self.in_flight_bytes.load(Relaxed).saturating_sub(flow.queued_bytes);
                 let (now, later) = bytes.split_at(room.min(bytes.len()));
                 if !now.is_empty() {
-                    flow.chunks.push_back(now.to_vec());
+                    match flow.chunks.back_mut() {
+                        // Bytes that come one by one would take many times their memory.
+                        Some(last) if last.len() + now.len() <= JOINED_BYTES_MAX => last.extend_from_slice(now),
+                        _ => flow.chunks.push_back(now.to_vec()),
+                    }
                     flow.queued_bytes += now.len();
                     flow.total_bytes += now.len() as u64;
                     self.readable.notify_waiters();

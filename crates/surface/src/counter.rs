@@ -230,6 +230,8 @@ pub enum Main {
     NGzip,
     NGunzip,
     NTestGunzip,
+    ReqBytes,
+    ReqRefused,
 }
 
 /// Section `MAIN`: main counters.
@@ -388,6 +390,8 @@ pub static MAIN: SectionRow = SectionRow {
         row("n_gzip", Counter, INFO, INTEGER, "Gzip runs"),
         row("n_gunzip", Counter, INFO, INTEGER, "Gunzip runs"),
         row("n_test_gunzip", Counter, INFO, INTEGER, "Gzip validation runs"),
+        row("req_bytes", Gauge, INFO, BYTES, "Bytes held by requests and fetches in progress"),
+        row("req_refused", Counter, INFO, INTEGER, "Requests refused by requests_memory_max"),
     ],
 };
 

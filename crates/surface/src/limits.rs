@@ -30,6 +30,12 @@ pub const CLI_HISTORY_LINES_MAX: usize = 1000;
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
+/// The same while requests hold nearly as much as all of them may (parameter `requests_memory_max`).
+pub const PASS_IN_FLIGHT_BYTES_SHORT: usize = 16 << 10;
+/// What each request and each fetch being worked on counts for at least: its buffers, heads, log and connection, in bytes.
+pub const REQUEST_BASE_BYTES: usize = 32 << 10;
+/// What an event loop takes at a time of what all requests may hold, in bytes.
+pub const REQUEST_GRANT_BYTES: usize = 64 << 10;
 /// Most bytes that one step of a body filter takes in or puts out, whatever went in: two windows of gzip.
 pub const FILTER_STEP_BYTES_MAX: usize = 64 << 10;
 /// Fewest bytes that a body filter has room for, however short its output is said to be.
@@ -45,6 +51,8 @@ pub const GZIP_STATE_BYTES: usize = 384 << 10;
 
 const _: () = assert!(FILTER_STEP_BYTES_MAX <= PASS_IN_FLIGHT_BYTES_MAX, "what a filter puts out fits on its way");
 const _: () = assert!(FILTER_STEP_BYTES_MAX >= 32 << 10, "a step is no smaller than the window of gzip");
+const _: () =
+    assert!(REQUEST_GRANT_BYTES >= REQUEST_BASE_BYTES && PASS_IN_FLIGHT_BYTES_SHORT < PASS_IN_FLIGHT_BYTES_MAX);
 const _: () = assert!(FILTER_STEP_BYTES_MIN <= FILTER_STEP_BYTES_MAX);
 /// Most storages (`-s`) besides Transient.
 pub const STORAGES_MAX: usize = 64;

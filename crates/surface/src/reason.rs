@@ -181,6 +181,8 @@ reasons! {
         "the parameter that it broke, named above; or find out why the client sends so much (cookies?)";
     ExpectationUnknown, "expectation-unknown", Daemon, "", "The request expects something (Expect) other than 100-continue.", "";
     ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for another's fetch.", "";
+    MemoryShort, "memory-short", Daemon, "", "The requests in progress hold as much memory as all of them may (requests_memory_max).",
+        "MAIN.req_bytes shows how much; slow clients hold most of it: send_timeout and idle_send_timeout, or raise requests_memory_max";
     InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
 }
 

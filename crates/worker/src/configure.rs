@@ -13,6 +13,7 @@ use backend::random::DEFAULT_SEED;
 use cache::Cache;
 use engine::context::{Clock, Engine, Listener, Loop, PanicHook, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
+use engine::memory::RequestMemory;
 use engine::storages::Storages;
 use net::accept::inherited;
 use net::descriptors::Complaints;
@@ -159,6 +160,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         random: TestableRandom::new(DEFAULT_SEED),
         vmod_state: SharedState::new(),
         panics: PanicHook::default(),
+        memory: RequestMemory::default(),
     });
     let complaints = Arc::new(Complaints::default());
     let loops = (0..configuration.event_loops.max(1))

@@ -67,6 +67,7 @@ const READERS: &[(&str, &str)] = &[
     ("pool_req", "worker/src/event_loop.rs"),
     ("prefer_ipv6", "backend/src/open.rs"),
     ("request_memory_max", "engine/src/request/task.rs"),
+    ("requests_memory_max", "engine/src/memory.rs"),
     ("rush_exponent", "cache/src/busy.rs"),
     ("send_timeout", "engine/src/request/task.rs"),
     ("shortlived", "engine/src/fetch/storage.rs"),

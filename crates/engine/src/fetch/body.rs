@@ -4,16 +4,18 @@
 //! end, so that a body that breaks still becomes a clean error response. Storing waits: for eviction, or for the readers
 //! of what is not kept (`overflow.rs`). Source: RFC 9112 §6 and §7. Next file: `revalidate.rs`.
 
-use super::connection::{ReceiveError, limit, reason};
+use super::connection::{BUFFER_BYTES_LONG, ReceiveError, limit, reason};
 use super::filters::{FilterError, Filters};
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
+use crate::memory::MEMORY_SHORT;
 use crate::turns::Turns;
 use body::Flow;
 use http1::{BodyDecoder, BodyError, BodyLength};
 use std::sync::Arc;
 use store::{AppendError, Object, ObjectFlags};
 use surface::counter::{Main, Vbe};
+use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::Generation;
@@ -77,6 +79,11 @@ impl Fetch {
                 return Step::Error;
             }
         };
+        if let Err(text) = self.hold_filters(&filters, is_empty) {
+            self.log_fetch_error(Reason::MemoryShort, text);
+            self.close_connection(reason::EXHAUSTED);
+            return Step::Error;
+        }
         let length = match self.length {
             BodyLength::None => Some(0),
             BodyLength::Length(bytes) if !filters.change_length() => Some(bytes),
@@ -253,6 +260,9 @@ impl Fetch {
         if bytes.is_empty() {
             return Ok(());
         }
+        if object.is_passing() {
+            self.hold_passing(object, bytes.len());
+        }
         let before = object.available_bytes();
         match object.append(bytes).await {
             Ok(()) => {}
@@ -260,10 +270,39 @@ impl Fetch {
             Err(error) => {
                 let stored = (object.available_bytes() - before) as usize;
                 self.overflow(object, error)?;
+                let under_way = self.in_flight_bytes();
+                self.held.add(&self.context.memory, under_way);
                 object.append(&bytes[stored..]).await?;
             }
         }
         self.body_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Counts what a body that passes by has under way, which is little while requests hold too much.
+    fn hold_passing(&mut self, object: &Object, more: usize) {
+        let memory = &self.context.memory;
+        let most = self.in_flight_bytes();
+        let most = if memory.is_short() { most.min(PASS_IN_FLIGHT_BYTES_SHORT) } else { most };
+        object.limit_in_flight(most);
+        let under_way = object.under_way_bytes();
+        self.held.set(memory, self.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
+    }
+
+    /// Counts what is needed to receive the body.
+    ///
+    /// # Errors
+    /// There is no room for its filters; nothing of it has been used yet.
+    fn hold_filters(&mut self, filters: &Filters, is_empty: bool) -> Result<(), &'static str> {
+        if is_empty {
+            return Ok(());
+        }
+        if !filters.is_empty() && self.context.memory.is_short() {
+            self.context.count(Main::ReqRefused);
+            return Err(MEMORY_SHORT);
+        }
+        self.held_aside_bytes = BUFFER_BYTES_LONG + filters.memory_bytes() + self.bytes_of_vcl();
+        self.held.set(&self.context.memory, self.held_aside_bytes);
         Ok(())
     }
 

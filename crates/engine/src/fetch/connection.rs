@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// Room for what is received, at first and once a body turns out to be long, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
-const BUFFER_BYTES_LONG: usize = 64 << 10;
+pub(super) const BUFFER_BYTES_LONG: usize = 64 << 10;
 /// The longest wait that "no limit" stands for.
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 

@@ -157,6 +157,11 @@ impl Filters {
         flags
     }
 
+    /// Bytes of memory that they take at most.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chain.memory_bytes()
+    }
+
     /// Whether nothing more will come out.
     pub(crate) fn has_ended(&self) -> bool {
         self.chain.has_ended()

@@ -7,6 +7,7 @@
 use super::Fetch;
 use super::filters::Filters;
 use crate::logged::{self, BEREQ};
+use surface::limits::FILTER_STEP_BYTES_MAX;
 
 /// Every name that the list may hold.
 const KNOWN: &[u8] = b"gunzip";
@@ -37,6 +38,7 @@ impl Fetch {
         let level = u32::try_from(self.parameters.gzip_level).unwrap_or(6).min(9);
         let stages = Filters::open(list, level, &mut self.log, BEREQ, &mut self.bereq, &self.context.counters)?;
         self.is_unpacked = !stages.is_empty();
+        self.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
         self.body_stages = Some(stages);
         Ok(())
     }

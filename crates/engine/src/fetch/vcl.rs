@@ -3,8 +3,11 @@
 use super::Fetch;
 use std::sync::Arc;
 use surface::counter::Main;
+use surface::limits::REQUEST_BASE_BYTES;
+use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::eval::{ActionArguments, Outcome};
+use vcl_run::host::Failure;
 
 impl Fetch {
     /// Runs a method to its end, waiting where a VMOD has to wait. A failure is counted.
@@ -26,6 +29,12 @@ impl Fetch {
         }
         self.machine = machine;
         self.scratch = scratch;
+        self.held.set_at_least(&self.context.memory, self.bytes_of_vcl());
+        if self.synthetic.len() > limit && !matches!(outcome, Outcome::Failed(_)) {
+            let failure = Failure::out_of_memory();
+            self.log.record(Tag::Error, failure.0.as_bytes());
+            outcome = Outcome::Failed(failure);
+        }
         if let Outcome::Failed(failure) = &outcome {
             self.context.count(Main::VclFail);
             if failure.is_out_of_memory() {
@@ -33,6 +42,13 @@ impl Fetch {
             }
         }
         outcome
+    }
+
+    /// What VCL has made of headers, strings and a body; 0 when the base is enough for it.
+    pub(super) fn bytes_of_vcl(&self) -> usize {
+        let heads = self.bereq.memory_bytes() + self.bereq_original.memory_bytes() + self.beresp.memory_bytes();
+        let bytes = heads + self.scratch.used_bytes() + self.synthetic.len();
+        if bytes > REQUEST_BASE_BYTES { bytes } else { 0 }
     }
 
     /// Takes over what `return (error(status, reason))` said. Call it before another method runs.

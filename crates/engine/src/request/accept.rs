@@ -5,6 +5,7 @@
 
 use super::{Run, Step};
 use crate::logged::{self, REQ};
+use crate::memory::MEMORY_SHORT;
 use http1::connection_options;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -15,6 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     pub(super) async fn accept(&mut self) -> Step {
         self.context.count(Main::ClientReq);
+        if self.context.memory.is_full() {
+            self.refuse_for_memory(true);
+            self.close(CloseReason::Overload);
+            self.send_minimal(503).await;
+            return Step::Finish;
+        }
         let request = &mut *self.request;
         if let Some(expected) = request.task.request.get("Expect") {
             if !expected.eq_ignore_ascii_case(b"100-continue") {
@@ -52,6 +59,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         task.original.copy_from(&task.request);
         task.forget_choices();
         Step::Receive
+    }
+
+    /// Whether the request may hold more than its base. If not that is recorded; `is_answer` says that it is answered with a
+    /// 503 then, rather than doing without.
+    pub(super) fn may_hold_more(&mut self, is_answer: bool) -> bool {
+        let is_short = self.context.memory.is_short();
+        if is_short {
+            self.refuse_for_memory(is_answer);
+        }
+        !is_short
+    }
+
+    #[cold]
+    fn refuse_for_memory(&mut self, is_answer: bool) {
+        self.log().record(Tag::Error, MEMORY_SHORT.as_bytes());
+        if is_answer {
+            self.context.count(Main::ReqRefused);
+            self.why(Reason::MemoryShort, b"");
+        }
     }
 
     /// Sends a status line and nothing else. The final ones end the session.

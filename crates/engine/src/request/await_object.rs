@@ -14,9 +14,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// Orders the fetch: for a miss and a background fetch with the promise in the task. The ticket is kept for
-    /// [`Run::await_object`], except of a background fetch, which nobody waits for.
-    pub(super) fn order_fetch(&mut self, mode: FetchMode) {
-        let Some(vcl) = self.request.vcl.clone() else { return };
+    /// [`Run::await_object`], except of a background fetch, which nobody waits for. Where requests hold too much already
+    /// there is none, and the answer is false: the promise is withdrawn, so that others don't wait for it.
+    pub(super) fn order_fetch(&mut self, mode: FetchMode) -> bool {
+        if !self.may_hold_more(mode != FetchMode::Background) {
+            self.request.task.found.busy = None;
+            return false;
+        }
+        let Some(vcl) = self.request.vcl.clone() else { return false };
         let prepared = self.request.task.found.prepared.take();
         let vxid = prepared.as_ref().map_or_else(|| self.context.engine.vxids.next(), |prepared| prepared.vxid);
         let reason = match mode {
@@ -27,6 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let mut number = itoa::Buffer::new();
         self.request.log.record_parts(Tag::Link, &[b"bereq ", number.format(vxid).as_bytes(), b" ", reason.as_bytes()]);
         let body = self.body_for_fetch();
+        self.hold_body_filters();
         let client = prepared.is_some().then(|| self.lend_request());
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);
@@ -65,6 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             FetchMode::Fetch | FetchMode::Pass => self.request.task.found.ticket = Some(ticket),
             FetchMode::Background => {}
         }
+        true
     }
 
     pub(super) async fn await_object(&mut self) -> Step {

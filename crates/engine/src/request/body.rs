@@ -9,6 +9,7 @@ use crate::turns::Turns;
 use body::Flow;
 use http1::{BodyDecoder, BodyError, BodyLength};
 use surface::close_reason::CloseReason;
+use surface::limits::FILTER_STEP_BYTES_MAX;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -110,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// restart. Filters take the length away themselves.
     pub(super) fn announces_body(&self) -> bool {
         let task = &self.request.task;
-        task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty())
+        task.choices.is_body_filtered
             || task.request.has("Transfer-Encoding")
             || task.request.get("Content-Length").is_some_and(|value| value != b"0")
     }
@@ -121,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &mut *self.request;
         let task = &mut request.task;
         // Once: the headers have been changed then, and a second look at them would find nothing to do.
-        if task.choices.body_stages.is_none()
+        if !task.choices.is_body_filtered
             && let Some(list) = task.choices.body_filters.take()
         {
             let level = u32::try_from(self.context.engine.parameters.load().gzip_level).unwrap_or(6).min(9);
@@ -129,6 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             // The names were checked when they were set.
             task.choices.body_stages =
                 Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
+            task.choices.is_body_filtered = task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty());
             // A rollback takes back what VCL did to the request, not what became of its body.
             match task.request.get("Content-Encoding") {
                 Some(coding) => task.original.set("Content-Encoding", coding),
@@ -137,6 +139,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             task.choices.body_filters = Some(list);
         }
         task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty())
+    }
+
+    /// Counts what the filters of the body hold, and the pieces on their way through them.
+    pub(super) fn hold_body_filters(&mut self) {
+        let task = &mut self.request.task;
+        if let Some(stages) = task.choices.body_stages.as_ref().filter(|stages| !stages.is_empty()) {
+            task.life.held.add(&self.context.memory, stages.memory_bytes() + READ_BYTES + FILTER_STEP_BYTES_MAX);
+        }
     }
 
     /// The next piece of the body as its filters make it; `None` at its end. `read` is where it has come to.
@@ -230,6 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.begin_body().await;
         let Ok(mut room) = room else { return self.cannot_cache("Could not get storage") };
         self.open_filters();
+        self.hold_body_filters();
         let mut read = ReadSoFar::default();
         let mut held = Vec::new();
         loop {
@@ -307,6 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn body_is_read(&mut self, body: ClientBody) {
         self.log_received_body();
         self.request.task.life.body = body;
+        self.request.task.choices.body_stages = None;
         self.timestamp("ReqBody");
     }
 
@@ -323,6 +335,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.log().record(Tag::FetchError, failure.text().as_bytes());
         self.log_received_body();
         self.request.task.life.body = ClientBody::Failed;
+        self.request.task.choices.body_stages = None;
         self.close(CloseReason::RxBody);
         self.timestamp("ReqBody");
     }

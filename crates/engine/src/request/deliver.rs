@@ -4,7 +4,7 @@
 //! VCL, so that VCL can change what they are compared with.
 
 use super::task::ObjectHead;
-use super::{Ruling, Run, Step};
+use super::{Ruling, Run, Step, filters};
 use crate::logged::{self, RESP};
 use semantics::date::DateForms;
 use semantics::{conditional, encoding, reason};
@@ -29,6 +29,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.timestamp("Process");
         let step = match ruling {
             Ruling::Action(action, arguments) => match action {
+                // Asked before anything is sent; an error is plain.
+                Action::Deliver if self.context.memory.is_short() && !is_error && self.is_too_much() => {
+                    self.synthesise(503, b"")
+                }
                 Action::Deliver => {
                     self.judge_conditions();
                     return Step::Transmit;
@@ -111,6 +115,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
         }
         true
+    }
+
+    /// Whether the response needs more than there is room for.
+    #[cold]
+    fn is_too_much(&mut self) -> bool {
+        filters::unpacks(&self.request.task) && !self.may_hold_more(true)
     }
 
     fn judge_conditions(&mut self) {

@@ -41,6 +41,14 @@ pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     list
 }
 
+/// Whether the response will be unpacked: that takes memory.
+pub(crate) fn unpacks(task: &Task) -> bool {
+    match &task.answer.filters {
+        Some(list) => list.split(u8::is_ascii_whitespace).any(|name| name == b"gunzip"),
+        None => default_list(task).starts_with(b" gunzip"),
+    }
+}
+
 impl Filters {
     /// Sets up the filters of a list; `length` is that of the body as far as it is known and becomes that of what is sent.
     ///
@@ -110,6 +118,11 @@ impl Filters {
     /// Whether bytes pass unchanged.
     pub(crate) fn is_empty(&self) -> bool {
         self.chain.is_empty()
+    }
+
+    /// Bytes of memory that they take at most.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chain.memory_bytes()
     }
 
     /// Whether nothing of what follows will pass.

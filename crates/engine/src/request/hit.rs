@@ -15,9 +15,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Ruling::Action(action, arguments) => match action {
                 Action::Deliver => {
                     self.count_hit();
-                    if self.request.task.found.busy.is_some() {
-                        self.refresh().await;
-                    } else {
+                    let is_refreshing = self.request.task.found.busy.is_some() && self.refresh().await;
+                    if !is_refreshing {
                         self.drain_body().await;
                     }
                     return Step::Deliver;
@@ -53,15 +52,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         step
     }
 
-    /// Orders the refresh. It asks what this request asks, body and all: one that is still in the connection is handed to
+    /// Orders the refresh; false when there is no memory for it. It asks what this request asks, body and all: one that is still in the connection is handed to
     /// it before the answer, as in Varnish, since the next request comes behind it.
-    async fn refresh(&mut self) {
-        self.order_fetch(FetchMode::Background);
+    async fn refresh(&mut self) -> bool {
+        if !self.order_fetch(FetchMode::Background) {
+            return false;
+        }
         if self.request.task.found.feed.is_some() {
             Box::pin(self.feed_fetch()).await;
         }
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);
         self.context.count(Main::SBgfetch);
+        true
     }
 }

@@ -145,7 +145,7 @@ impl ClientHost<'_> {
     /// `req.filters`: while nothing of the body has been read.
     fn set_body_filters(&mut self, list: &[u8]) -> Result<(), Failure> {
         let is_read = matches!(self.task.life.body, ClientBody::Cached(_) | ClientBody::Taken | ClientBody::Failed);
-        if is_read || self.task.choices.body_stages.is_some() {
+        if is_read || self.task.choices.is_body_filtered {
             return Err(Failure("req.filters: the request body has been processed already".to_owned()));
         }
         filters::check(list).map_err(|text| Failure(format!("req.filters: {text}")))?;

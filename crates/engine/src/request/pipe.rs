@@ -265,6 +265,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// Sends the head and whatever the client has sent behind it, then copies both ways.
     async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: Origin) {
+        self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
         write_request_head(&pipe.bereq, &mut head);
         let mut account = PipeAccount {

@@ -5,6 +5,7 @@ use super::vmod_context::VmodWait;
 use crate::fetch::filters::Filters as BodyFilters;
 use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
+use crate::memory::Held;
 use crate::vcl_context::Noted;
 use cache::Busy;
 use message::Message;
@@ -337,6 +338,8 @@ pub(crate) struct Life {
     pub(crate) close: Option<CloseReason>,
     /// Anything of a final response was sent.
     pub(crate) is_answered: bool,
+    /// Memory beyond the base.
+    pub(crate) held: Held,
     /// Bytes moved.
     pub(crate) account: Account,
     /// Bytes moved by a pipe; `Some` once it began.
@@ -374,6 +377,8 @@ pub(crate) struct Choices {
     pub(crate) body_filters: Option<Vec<u8>>,
     /// The filters of the body, once it is wanted.
     pub(crate) body_stages: Option<BodyFilters>,
+    /// Filters change the body, or have: the headers that describe it have been changed for that, once.
+    pub(crate) is_body_filtered: bool,
 }
 
 /// What lookup and fetch gave.

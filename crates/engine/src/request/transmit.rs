@@ -6,7 +6,7 @@
 use super::filters::{self, Filters};
 use super::source::Source;
 use super::task::Delivered;
-use super::{Run, Step};
+use super::{Request, Run, Step};
 use crate::logged::{self, RESP};
 use crate::session::SendLimits;
 use crate::turns::Turns;
@@ -15,6 +15,7 @@ use http1::{LAST_CHUNK, chunk_header, write_response_head};
 use store::{BodyReader, BodyState};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::limits::REQUEST_BASE_BYTES;
 use surface::parameter::debug;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -49,9 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.drain_body().await;
         if let Some((mut filters, sends_body)) = self.settle_head() {
             let framing = self.settle_connection(sends_body);
-            if filters.has_gunzip() {
-                self.context.count(Main::NGunzip);
-            }
+            self.hold_delivery(&filters);
             let result = self.send_response(&mut filters, framing, sends_body).await;
             self.request.task.found.let_go();
             self.log_totals(&filters, sends_body);
@@ -67,6 +66,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
         self.timestamp("Resp");
         Step::Finish
+    }
+
+    /// Counts what the delivery holds, and gives back what VCL needed.
+    fn hold_delivery(&mut self, filters: &Filters) {
+        let Request { task, scratch, .. } = &mut *self.request;
+        if task.life.held.bytes() > 0 {
+            scratch.clear(0);
+            let bytes = task.memory_bytes();
+            task.life.held.set(&self.context.memory, if bytes > REQUEST_BASE_BYTES { bytes } else { 0 });
+        }
+        if filters.has_gunzip() {
+            self.context.count(Main::NGunzip);
+        }
+        if !filters.is_empty() {
+            task.life.held.add(&self.context.memory, filters.memory_bytes());
+        }
     }
 
     /// What the body went through on its way out.

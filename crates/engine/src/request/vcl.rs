@@ -5,6 +5,7 @@ use super::vmod_context::VmodWait;
 use super::{Run, Step};
 use shm::log::LogBuffer;
 use surface::counter::Main;
+use surface::limits::REQUEST_BASE_BYTES;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
@@ -90,10 +91,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.request.task.life.vmod_wait = Some(done);
     }
 
-    fn has_overflowed(&self) -> bool {
-        let request = &*self.request;
-        request.scratch.overflowed()
-            || request.scratch.used_bytes() + request.task.memory_bytes() > request.task.memory_limit()
+    fn has_overflowed(&mut self) -> bool {
+        let request = &mut *self.request;
+        let bytes = request.scratch.used_bytes() + request.task.memory_bytes();
+        if bytes > REQUEST_BASE_BYTES {
+            request.task.life.held.set_at_least(&self.context.memory, bytes);
+        }
+        request.scratch.overflowed() || bytes > request.task.memory_limit()
     }
 
     fn out_of_memory(&mut self) -> Ruling {

@@ -124,6 +124,13 @@ impl Client {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Reads on after `read` bytes of a response with a body of that length; whether all of it comes.
+    pub async fn rest_of_length(&mut self, read: usize, body_bytes: usize) -> bool {
+        let mut rest = Vec::new();
+        let mut limited = (&mut self.stream).take((body_bytes - read) as u64);
+        limited.read_to_end(&mut rest).await.is_ok() && rest.len() == body_bytes - read
+    }
+
     /// Says that no more will be sent; responses can still be read.
     pub async fn end(&mut self) {
         self.stream.shutdown().await.unwrap();

@@ -7,6 +7,7 @@ use backend::TestableRandom;
 use cache::Cache;
 use engine::context::{Clock, Engine, Listener, Loop, PanicHook, Peer, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclState, VclTable};
+use engine::memory::RequestMemory;
 use engine::storages::Storages;
 use shm::counters::MainCounters;
 use shm::log::{LogConfiguration, LogRing, OwnedRecord};
@@ -94,6 +95,7 @@ impl World {
             random: TestableRandom::new(1),
             vmod_state: vmods::SharedState::new(),
             panics: PanicHook::default(),
+            memory: RequestMemory::default(),
         });
         let dial = Rc::new(DialInMemory::default());
         let context = Rc::new(Loop::new(

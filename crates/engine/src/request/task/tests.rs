@@ -59,6 +59,7 @@ fn foreign_life() -> Life {
         error_status: 777,
         close: Some(CloseReason::RxJunk),
         is_answered: true,
+        held: Held::foreign(),
         account: Account { request_head: 7, request_body: 7, response_head: 7, response_body: 7 },
         pipe_account: Some(PipeAccount { client_head: 7, backend_head: 7, from_client: 7, to_client: 7 }),
         vmod_wait: Some(VmodWait::Value(Value::Int(7))),
@@ -82,6 +83,7 @@ fn foreign_choices(ring: &LogRing) -> Choices {
         trace: Some(true),
         body_filters: Some(b"foreign".to_vec()),
         body_stages: stages.ok(),
+        is_body_filtered: true,
     }
 }
 
@@ -135,6 +137,7 @@ fn assert_life_is_new(life: Life) {
         error_status,
         close,
         is_answered,
+        held,
         account,
         pipe_account,
         vmod_wait,
@@ -145,6 +148,7 @@ fn assert_life_is_new(life: Life) {
     assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
     assert_eq!((digest, after_hash), ([0; 32], Step::Accept));
     assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
+    assert_eq!(held.bytes(), 0);
 }
 
 fn assert_choices_are_new(choices: Choices) {
@@ -162,10 +166,11 @@ fn assert_choices_are_new(choices: Choices) {
         trace,
         body_filters,
         body_stages,
+        is_body_filtered,
     } = choices;
     assert_eq!((director, client_identity, storage, trace, body_filters), (None, None, None, None, None));
     assert_eq!([ttl_cap, grace_cap], [None; 2]);
-    assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden], [false; 4]);
+    assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden, is_body_filtered], [false; 5]);
     assert!(always_miss_by.is_none() && body_stages.is_none());
 }
 

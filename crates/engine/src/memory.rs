@@ -1,0 +1,194 @@
+//! What requests and fetches hold of memory, and the bound on all of it together: parameter `requests_memory_max`.
+//!
+//! Each event loop has a [`Ledger`] that it alone writes. It takes room from the sum of all loops ([`RequestMemory`]) in grants,
+//! ahead of need, so that a plain hit changes two numbers of its own loop and nothing that is shared. What is counted: a base
+//! for everything being worked on ([`REQUEST_BASE_BYTES`]), and beyond it what a request says that it holds ([`Held`]):
+//! filters, bodies on their way past the cache, long heads, large values of VCL. Bodies kept by `std.cache_req_body` are
+//! counted by their storage.
+//!
+//! *Invariant:* a response of which anything was sent is never given up for want of room: it is counted whatever the limit,
+//! and does with less where it can (a body that passes comes piece by piece). What is refused is what begins. The last [`BASE_SHARE`]th of the limit is kept for requests that
+//! need no more than their base.
+
+use crate::context::Engine;
+use shm::counters::MainCounters;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use surface::counter::Main;
+use surface::limits::{REQUEST_BASE_BYTES, REQUEST_GRANT_BYTES};
+
+/// The record of a request that is refused.
+pub(crate) const MEMORY_SHORT: &str = "Out of memory for requests (parameter requests_memory_max)";
+/// One part in so many of the limit is for those that need only their base.
+const BASE_SHARE: u64 = 8;
+
+/// The sum over all event loops.
+#[derive(Debug, Default)]
+pub struct RequestMemory {
+    granted_bytes: AtomicU64,
+}
+
+/// How much room is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    /// For everybody.
+    Enough,
+    /// For those who need no more than their base.
+    Little,
+    /// For nobody who is not under way.
+    None,
+}
+
+/// What one event loop holds.
+pub struct Ledger {
+    engine: Arc<Engine>,
+    counters: Arc<MainCounters>,
+    held_bytes: Cell<u64>,
+    /// Of the sum: never less than `held_bytes`.
+    granted_bytes: Cell<u64>,
+    room: Cell<Room>,
+}
+
+impl Ledger {
+    pub(crate) fn new(engine: Arc<Engine>, counters: Arc<MainCounters>) -> Rc<Ledger> {
+        let none = Cell::new(0);
+        Rc::new(Ledger {
+            engine,
+            counters,
+            held_bytes: none.clone(),
+            granted_bytes: none,
+            room: Cell::new(Room::Enough),
+        })
+    }
+
+    /// One more request or fetch is being worked on.
+    pub(crate) fn begin(&self) {
+        self.grow(REQUEST_BASE_BYTES as u64);
+    }
+
+    /// One less.
+    pub(crate) fn end(&self) {
+        self.shrink(REQUEST_BASE_BYTES as u64);
+    }
+
+    /// Whether even a request that needs no more than its base must be refused.
+    pub(crate) fn is_full(&self) -> bool {
+        self.room.get() == Room::None && self.look() == Room::None
+    }
+
+    /// Whether what wants more than its base must be refused, or do with less.
+    pub(crate) fn is_short(&self) -> bool {
+        self.room.get() != Room::Enough && self.look() != Room::Enough
+    }
+
+    fn grow(&self, bytes: u64) {
+        let held = self.held_bytes.get() + bytes;
+        self.hold(held);
+        if held > self.granted_bytes.get() {
+            self.extend(held);
+        }
+    }
+
+    fn shrink(&self, bytes: u64) {
+        let held = self.held_bytes.get().saturating_sub(bytes);
+        self.hold(held);
+        if self.granted_bytes.get() > held + 2 * REQUEST_GRANT_BYTES as u64 {
+            self.give_back(held);
+        }
+    }
+
+    fn hold(&self, bytes: u64) {
+        self.held_bytes.set(bytes);
+        self.counters.set(Main::ReqBytes, bytes);
+    }
+
+    #[cold]
+    fn extend(&self, held: u64) {
+        let more = (held - self.granted_bytes.get()).next_multiple_of(REQUEST_GRANT_BYTES as u64);
+        self.granted_bytes.set(self.granted_bytes.get() + more);
+        self.engine.memory.granted_bytes.fetch_add(more, Relaxed);
+        self.look();
+    }
+
+    #[cold]
+    fn give_back(&self, held: u64) {
+        let kept = held + REQUEST_GRANT_BYTES as u64;
+        let less = self.granted_bytes.replace(kept) - kept;
+        self.engine.memory.granted_bytes.fetch_sub(less, Relaxed);
+        self.look();
+    }
+
+    /// Compares what all loops have with the limit as it is now.
+    #[cold]
+    fn look(&self) -> Room {
+        let limit = self.engine.parameters.load().requests_memory_max;
+        let granted = self.engine.memory.granted_bytes.load(Relaxed);
+        let room = match granted {
+            granted if granted > limit => Room::None,
+            granted if granted > limit - limit / BASE_SHARE => Room::Little,
+            _ => Room::Enough,
+        };
+        self.room.set(room);
+        room
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.engine.memory.granted_bytes.fetch_sub(self.granted_bytes.get(), Relaxed);
+    }
+}
+
+/// What one request or fetch holds beyond its base. Counted until it goes.
+#[derive(Default)]
+pub(crate) struct Held {
+    ledger: Option<Rc<Ledger>>,
+    bytes: u64,
+}
+
+impl Held {
+    /// So much in all, from now on.
+    pub(crate) fn set(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
+        let bytes = bytes as u64;
+        if bytes >= self.bytes {
+            ledger.grow(bytes - self.bytes);
+        } else {
+            ledger.shrink(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        self.ledger = (bytes > 0).then(|| Rc::clone(ledger));
+    }
+
+    /// So much more.
+    pub(crate) fn add(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
+        self.set(ledger, self.bytes() + bytes);
+    }
+
+    /// No less than so much.
+    pub(crate) fn set_at_least(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
+        if bytes > self.bytes() {
+            self.set(ledger, bytes);
+        }
+    }
+
+    /// Something that is not the default.
+    #[cfg(test)]
+    pub(crate) fn foreign() -> Held {
+        Held { ledger: None, bytes: 1 }
+    }
+
+    /// How much that is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.shrink(self.bytes);
+        }
+    }
+}
