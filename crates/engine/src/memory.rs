@@ -28,6 +28,17 @@ const BASE_SHARE: u64 = 8;
 #[derive(Debug, Default)]
 pub struct RequestMemory {
     granted_bytes: AtomicU64,
+    /// The most of it since [`RequestMemory::peak_and_now`] was asked last.
+    peak_bytes: AtomicU64,
+}
+
+impl RequestMemory {
+    /// The most that was held since this was asked last, and what is held now, in bytes: as granted to the loops, which is a
+    /// little more.
+    pub fn peak_and_now(&self) -> (u64, u64) {
+        let now = self.granted_bytes.load(Relaxed);
+        (self.peak_bytes.swap(now, Relaxed).max(now), now)
+    }
 }
 
 /// How much room is left.
@@ -108,7 +119,9 @@ impl Ledger {
     fn extend(&self, held: u64) {
         let more = (held - self.granted_bytes.get()).next_multiple_of(REQUEST_GRANT_BYTES as u64);
         self.granted_bytes.set(self.granted_bytes.get() + more);
-        self.engine.memory.granted_bytes.fetch_add(more, Relaxed);
+        let memory = &self.engine.memory;
+        let sum = memory.granted_bytes.fetch_add(more, Relaxed) + more;
+        memory.peak_bytes.fetch_max(sum, Relaxed);
         self.look();
     }
 

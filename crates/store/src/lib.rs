@@ -23,6 +23,7 @@ mod layout;
 mod memory;
 mod object;
 mod passing;
+pub mod process;
 mod reader;
 mod readership;
 mod recovery;

@@ -1,6 +1,8 @@
-//! What the main thread does on its own: sums counters, expires objects and works off bans, corrects the clock, cools VCLs.
+//! What the main thread does on its own: sums counters, expires objects and works off bans, corrects the clock, cools
+//! VCLs, gives free memory back.
 
 use crate::configure::{Worker, wall_clock};
+use crate::trimming::Trimming;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::parameter::debug;
@@ -37,10 +39,12 @@ pub fn start(worker: &Rc<Worker>) {
         }
     });
     let of_clock = Rc::clone(worker);
+    let trimming = Trimming::default();
     tokio::task::spawn_local(async move {
         loop {
             tokio::time::sleep(CLOCK_INTERVAL).await;
             of_clock.own.clock.resync(wall_clock());
+            trimming.look(&of_clock.engine);
             crate::vcl_control::cool_down(&of_clock);
         }
     });

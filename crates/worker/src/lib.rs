@@ -5,7 +5,8 @@
 //! own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: listening sockets, arena and
 //! ban journal are the manager's.
 //!
-//! Reading order: `control`, `lifeline`, `configure`, `fence`, `event_loop`, `housekeeping`, `vcl_control`, `command`, `panic_text`.
+//! Reading order: `control`, `lifeline`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `vcl_control`, `command`,
+//! `panic_text`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -19,6 +20,7 @@ mod housekeeping;
 mod lifeline;
 mod panic_text;
 mod statistics;
+mod trimming;
 mod vcl_control;
 
 use control::{Reply, Request, Said};

@@ -1,8 +1,8 @@
 //! Requests that are over, kept for the next ones on the same event loop: an idle connection holds none.
 //!
 //! How many are kept, and for how long, says the parameter `pool_req`: at least that many are there before anybody asks,
-//! surplus ones and those that were not needed for a while are given back by [`RequestPool::sweep`]. Counted as section
-//! MEMPOOL; the counters are shared with whoever publishes them.
+//! surplus ones and those that were not needed for a while are given back by [`RequestPool::sweep`], and the room of those
+//! that stay shrinks. Counted as section MEMPOOL; the counters are shared with whoever publishes them.
 
 use super::task::{FIRST_READ_BYTES, Request};
 use shm::counters::SharedCounters;
@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use surface::counter::{MEMPOOL, Mempool};
 
+/// Most room of one buffer of a request that nobody needed for a while, in bytes.
+const IDLE_BUFFER_BYTES_MAX: usize = FIRST_READ_BYTES;
 /// Most requests made at once to have as many as wanted.
 const MADE_AT_ONCE_MAX: usize = 1000;
 
@@ -117,17 +119,21 @@ impl RequestPool {
         }
         loop {
             let count = self.len();
-            let Some(since) = self.kept.borrow().front().map(|(since, _)| *since) else { return };
+            let Some(since) = self.kept.borrow().front().map(|(since, _)| *since) else { break };
             let why = if count > limits.most {
                 Mempool::Surplus
             } else if count > limits.least && now - since >= limits.age_seconds {
                 Mempool::Timeout
             } else {
-                return;
+                break;
             };
             self.count(why);
             self.uncount(Mempool::Pool);
             self.kept.borrow_mut().pop_front();
+        }
+        let mut kept = self.kept.borrow_mut();
+        for (_, request) in kept.iter_mut().take_while(|(since, _)| now - since >= limits.age_seconds) {
+            request.retire_to(IDLE_BUFFER_BYTES_MAX);
         }
     }
 

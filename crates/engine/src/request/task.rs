@@ -89,32 +89,41 @@ impl Request {
     /// beyond [`KEPT_BUFFER_BYTES_MAX`] is given back. Every field is named here: one that is new does not compile until it is
     /// reset too.
     pub(crate) fn clear(&mut self) {
-        self.compact();
-        let Request { received, consumed: _, log, machine, scratch, head, vcl, task } = self;
-        // The log of a request that is over is complete: it has nothing in it.
-        log.flush();
-        machine.clear(KEPT_BUFFER_BYTES_MAX);
-        scratch.clear(usize::MAX);
-        *vcl = None;
-        task.clear();
-        clear_buffer(head);
-        if received.is_empty() {
-            clear_buffer(received);
-        }
-        received.reserve(FIRST_READ_BYTES);
+        self.clear_to(KEPT_BUFFER_BYTES_MAX);
     }
 
     /// As [`Request::clear`], with what was received.
     pub(crate) fn retire(&mut self) {
+        self.retire_to(KEPT_BUFFER_BYTES_MAX);
+    }
+
+    /// As [`Request::retire`], giving back what is beyond so many bytes a buffer.
+    pub(crate) fn retire_to(&mut self, bytes: usize) {
         self.consumed = self.received.len();
-        self.clear();
+        self.clear_to(bytes);
+    }
+
+    fn clear_to(&mut self, bytes: usize) {
+        self.compact();
+        let Request { received, consumed: _, log, machine, scratch, head, vcl, task } = self;
+        // The log of a request that is over is complete: it has nothing in it.
+        log.flush();
+        machine.clear(bytes);
+        scratch.clear(usize::MAX);
+        *vcl = None;
+        task.clear(bytes);
+        clear_buffer(head, bytes);
+        if received.is_empty() {
+            clear_buffer(received, bytes);
+        }
+        received.reserve(FIRST_READ_BYTES);
     }
 }
 
-/// Empties a buffer, and gives its room back if it is more than [`KEPT_BUFFER_BYTES_MAX`].
-fn clear_buffer(buffer: &mut Vec<u8>) {
+/// Empties a buffer, and gives its room back if it is more than so many bytes.
+fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
     buffer.clear();
-    if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
+    if buffer.capacity() > bytes {
         *buffer = Vec::new();
     }
 }
@@ -454,9 +463,9 @@ pub(crate) struct Answer {
 }
 
 impl Task {
-    /// Forgets the request; buffers keep room as in [`Request::clear`]. Each part is named here: one that is new does not compile until it is
-    /// reset too.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets the request; buffers keep room up to so many bytes each. Each part is named here: one that is new does not
+    /// compile until it is reset too.
+    pub(crate) fn clear(&mut self, bytes: usize) {
         let Task {
             settings,
             life,
@@ -478,10 +487,10 @@ impl Task {
         *answer = Answer::default();
         *settings = Settings::default();
         for message in [request, original, response, object_head] {
-            message.shrink_to(KEPT_BUFFER_BYTES_MAX);
+            message.shrink_to(bytes);
         }
         for buffer in [error_reason, synthetic] {
-            clear_buffer(buffer);
+            clear_buffer(buffer, bytes);
         }
         hasher.reset();
         vmod_state.clear();
