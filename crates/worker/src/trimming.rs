@@ -1,13 +1,18 @@
 //! When the allocator is told to give free memory back: once much of what was held is held no more.
 //!
 //! Two things of a worker come and go in large amounts: what requests hold, and the index of the cache. Their peak since
-//! the last time is compared with now. A steady load never trims. See `docs/decisions/memory-is-given-back.md`.
+//! the last time is compared with now. A steady load never trims, and one that comes and goes does so now and then: whoever
+//! allocates meanwhile waits. See `docs/decisions/memory-is-given-back.md`.
 
 use engine::context::Engine;
 use std::cell::Cell;
 
 /// So much less than at the peak, in bytes, that it is worth it.
-const FREED_BYTES_MIN: u64 = 4 << 20;
+const FREED_BYTES_MIN: u64 = 8 << 20;
+/// … or so large a part of what is held still.
+const FREED_SHARE_MIN: u64 = 4;
+/// How many looks (one a second) lie between two times at least.
+const LOOKS_BETWEEN_MIN: u32 = 5;
 /// About what an object takes of private memory: its handle, and its place in the index.
 const OBJECT_BYTES: u64 = 128;
 
@@ -15,10 +20,11 @@ const OBJECT_BYTES: u64 = 128;
 #[derive(Debug, Default)]
 pub struct Trimming {
     peak_bytes: Cell<u64>,
+    looks_to_wait: Cell<u32>,
 }
 
 impl Trimming {
-    /// Looks at what is held now, and gives back what was freed if that is much.
+    /// Looks at what is held now, and gives back what was freed if that is much. Call it once a second.
     pub fn look(&self, engine: &Engine) {
         let of_index = engine.cache.object_count() as u64 * OBJECT_BYTES;
         let (peak, now) = engine.memory.peak_and_now();
@@ -27,11 +33,14 @@ impl Trimming {
         }
     }
 
-    /// Whether it is; the peak begins anew then.
+    /// Whether it is; then the peak begins anew.
     fn is_worth_it(&self, peak: u64, now: u64) -> bool {
         let peak = peak.max(self.peak_bytes.get());
-        let is_worth_it = peak - now.min(peak) >= FREED_BYTES_MIN.max(now / 4);
+        let to_wait = self.looks_to_wait.get();
+        let is_much = peak - now.min(peak) >= FREED_BYTES_MIN.max(now / FREED_SHARE_MIN);
+        let is_worth_it = is_much && to_wait == 0;
         self.peak_bytes.set(if is_worth_it { now } else { peak });
+        self.looks_to_wait.set(if is_worth_it { LOOKS_BETWEEN_MIN } else { to_wait.saturating_sub(1) });
         is_worth_it
     }
 }
@@ -40,24 +49,25 @@ impl Trimming {
 mod tests {
     use super::*;
 
+    /// How often it is worth it in so many looks at the same.
+    fn times(trimming: &Trimming, looks: u32, peak: u64, now: u64) -> usize {
+        (0..looks).filter(|_| trimming.is_worth_it(peak << 20, now << 20)).count()
+    }
+
     #[test]
     fn memory_is_given_back_once_after_each_fall() {
         let trimming = Trimming::default();
-        let mega = |count: u64| count << 20;
-        let story = [
-            ((1, 1), false),
-            ((50, 50), false),
-            ((50, 48), false),
-            // A peak between two looks counts.
-            ((90, 50), true),
-            ((50, 50), false),
-            ((50, 3), true),
-            ((3, 3), false),
-            ((3, 0), false),
-            ((8, 0), true),
-        ];
-        for (at, ((peak, now), expected)) in story.into_iter().enumerate() {
-            assert_eq!(trimming.is_worth_it(mega(peak), mega(now)), expected, "{at}");
-        }
+        assert_eq!(times(&trimming, 100, 50, 50), 0, "a steady load");
+        assert_eq!(times(&trimming, 100, 50, 45), 0, "a little less");
+        assert_eq!(times(&trimming, 100, 45, 3), 1, "a fall");
+        assert_eq!(times(&trimming, 100, 3, 0), 0, "and nothing more");
+        // A peak between two looks counts.
+        assert_eq!(times(&trimming, 1, 40, 0), 1);
+    }
+
+    #[test]
+    fn a_load_that_comes_and_goes_does_not_have_it_given_back_every_time() {
+        let trimming = Trimming::default();
+        assert_eq!(times(&trimming, 100, 50, 3), 100 / (LOOKS_BETWEEN_MIN as usize + 1) + 1);
     }
 }

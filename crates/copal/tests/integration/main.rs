@@ -11,6 +11,7 @@ mod counters;
 mod daemon;
 mod layers;
 mod log_followers;
+mod memory;
 mod origins;
 mod parameters;
 mod processes;

@@ -1,0 +1,130 @@
+//! What a worker takes of memory for clients that don't read, and that it gives it back: measured on the process.
+
+use crate::daemon::{Daemon, eventually};
+use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_BYTES_MAX, REQUEST_BASE_BYTES};
+
+/// What every body is long: zeros, so that it is a bomb once it is gzipped.
+const BODY_BYTES: usize = 50 << 20;
+/// How many clients don't read.
+const CLIENTS: usize = 200;
+/// What the process may take besides, for threads, heaps and what it keeps ready.
+const SLACK_BYTES: usize = 12 << 20;
+/// What an origin's connection and its read buffer take.
+const FETCH_BYTES: usize = 64 << 10;
+
+/// An origin that writes [`BODY_BYTES`] as fast as they are read.
+fn origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream) {
+    let block = vec![0; 64 << 10];
+    let mut received = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        received.extend_from_slice(&buffer[..count]);
+        if !received.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        received.clear();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
+        let mut written = stream.write_all(head.as_bytes());
+        for _ in 0..BODY_BYTES / block.len() {
+            written = written.and_then(|()| stream.write_all(&block));
+        }
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+const VCL: &str = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+    sub vcl_recv { if (req.url == \"/pass\") { return (pass); } }
+    sub vcl_backend_response { set beresp.ttl = 1h; set beresp.do_gzip = bereq.url == \"/bomb\"; }";
+
+/// Private memory of the worker that is resident, in bytes.
+fn resident_bytes(worker: i32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+}
+
+/// A client that reads the beginning of a response and no more.
+fn slow_client(daemon: &Daemon, path: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+    // So that the system holds little for it; what it holds is not the worker's.
+    setsockopt(&stream, RcvBuf, &(32 << 10)).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).unwrap();
+    (stream, String::from_utf8_lossy(&begin).into_owned())
+}
+
+#[test]
+fn clients_that_do_not_read_take_a_named_amount_each_and_it_is_given_back() {
+    let daemon = Daemon::with_vcl(VCL, origin(), &["-s", "malloc,96m"]);
+    let worker = daemon.worker();
+    let gzipped = "GET /bomb HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n";
+    assert!(daemon.request(gzipped).body.len() < BODY_BYTES / 500);
+    assert_eq!(daemon.get("/stored").body.len(), BODY_BYTES);
+    let delivery = GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX;
+    let before = resident_bytes(worker);
+    for (path, each) in [
+        ("/stored", REQUEST_BASE_BYTES),
+        ("/bomb", REQUEST_BASE_BYTES + delivery),
+        ("/pass", 2 * REQUEST_BASE_BYTES + FETCH_BYTES + PASS_IN_FLIGHT_BYTES_MAX),
+    ] {
+        let clients: Vec<_> = (0..CLIENTS).map(|_| slow_client(&daemon, path)).collect();
+        assert!(clients.iter().all(|(_, status)| status == "HTTP/1.1 200"));
+        // All of them hold what they ever will, or nearly.
+        eventually("every client has its share", || {
+            (daemon.counter("MAIN.req_bytes") as usize > CLIENTS * each * 9 / 10).then_some(())
+        });
+        assert!(daemon.counter("MAIN.req_bytes") as usize <= CLIENTS * each + REQUEST_BASE_BYTES, "{path}");
+        let taken = resident_bytes(worker).saturating_sub(before);
+        assert!(taken <= CLIENTS * each + SLACK_BYTES, "{path}: {taken} bytes for {CLIENTS} clients");
+        drop(clients);
+        eventually("nothing is held", || (daemon.counter("MAIN.req_bytes") == 0).then_some(()));
+    }
+    let of_passes = CLIENTS * PASS_IN_FLIGHT_BYTES_MAX;
+    assert!(of_passes > 3 * SLACK_BYTES, "it shows whether memory comes back");
+    eventually("memory comes back", || (resident_bytes(worker) < before + SLACK_BYTES).then_some(()));
+    assert_eq!(daemon.counter("MAIN.req_refused"), 0);
+}
+
+#[test]
+fn clients_beyond_what_requests_may_hold_get_a_503_and_service_goes_on() {
+    let daemon = Daemon::with_vcl(VCL, origin(), &["-s", "malloc,96m", "-p", "requests_memory_max=8M"]);
+    let gzipped = "GET /bomb HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n";
+    daemon.request(gzipped);
+    let mut clients = Vec::new();
+    while clients.len() < CLIENTS {
+        let (stream, status) = slow_client(&daemon, "/bomb");
+        if status == "HTTP/1.1 503" {
+            break;
+        }
+        clients.push(stream);
+    }
+    let most = (8 << 20) / (REQUEST_BASE_BYTES + GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX);
+    assert!(clients.len() > most / 2 && clients.len() <= most + 1, "{} of {most}", clients.len());
+    eventually("it is counted", || (daemon.counter("MAIN.req_refused") >= 1).then_some(()));
+    assert_eq!(daemon.request(gzipped).status, 200, "what needs no more than its base is served");
+    let why = daemon.applet("why", &[]);
+    let said = String::from_utf8_lossy(&why.stdout).into_owned() + &String::from_utf8_lossy(&why.stderr);
+    assert!(said.contains("requests_memory_max"), "{said}");
+    drop(clients);
+    eventually("there is room again", || {
+        let (_, status) = slow_client(&daemon, "/bomb");
+        (status == "HTTP/1.1 200").then_some(())
+    });
+}
