@@ -117,7 +117,9 @@ impl Busy {
         *published = Some(stays.cloned());
         shard.settle(&inner.stores);
         drop(shard);
-        drop(discarded);
+        if let Some(discarded) = discarded {
+            inner.log_removal(&discarded);
+        }
         if let Some(old) = &old {
             old.remove();
         }

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Evictable, Object, ObjectFlags, Store};
 use surface::counter::Main;
 use surface::reason::Departure;
-use surface::tag::Tag;
 
 /// Up to that many objects in the storage, all are looked at.
 const EXACT_OBJECTS_MAX: u64 = 256;
@@ -118,7 +117,7 @@ impl Inner {
         shard.settle(&self.stores);
         drop(shard);
         self.totals.add(Main::NLruNuked, 1);
-        self.log(Tag::ExpKill, format_args!("LRU x={}", object.xid()));
+        self.log_eviction(&object);
         Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128)
     }
 

@@ -21,6 +21,7 @@ mod busy;
 mod departure;
 mod eviction;
 pub mod exercise;
+mod expiry_log;
 mod lookup;
 mod removal;
 mod settings;
@@ -354,6 +355,7 @@ impl Inner {
     pub(crate) fn insert(&self, shard: &mut Shard, digest: &Digest, object: &Arc<Object>) {
         object.enter_index();
         object.touch(self.use_units(self.recent()), 0, 0);
+        self.log_arrival(object);
         let due = self.tick_of(removal::dies_at(object));
         let is_first = shard.insert(digest, Arc::clone(object), due);
         self.tag(object, digest.shard(SHARDS));

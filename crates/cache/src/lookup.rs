@@ -156,7 +156,9 @@ impl Cache {
         }
         drop(shard);
         // Here, outside the lock, the memory of what was removed is freed.
-        drop(removed);
+        for removed in removed {
+            inner.log_removal(&removed);
+        }
         answer
     }
 

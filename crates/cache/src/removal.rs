@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::counter::Main;
 use surface::reason::Departure;
-use surface::tag::Tag;
 
 /// How to purge.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,16 +48,20 @@ impl Cache {
         };
         shard.settle(&inner.stores);
         drop(shard);
-        drop(removed);
+        if let Some(removed) = removed {
+            inner.log_removal(&removed);
+        }
     }
 
     /// Gives an object another lifetime, durably: seconds from its origin, longer or shorter than before.
     pub fn set_lifetime(&self, object: &Arc<Object>, ttl: f64, grace: f64, keep: f64) {
+        let died_at = dies_at(object);
         object.set_lifetime(ttl, grace, keep);
         let inner = &*self.inner;
         let digest = inner.digest_of_object(object);
         let mut shard = inner.lock(&digest);
         if shard.holds(object) {
+            inner.log_change(object, died_at);
             shard.reschedule(object.slot(), inner.tick_of(dies_at(object)));
         }
     }
@@ -83,7 +86,7 @@ impl Cache {
         shard.settle(&inner.stores);
         drop(shard);
         for object in &removed {
-            inner.log(Tag::ExpKill, format_args!("EXP_Expired x={} t=-0", object.xid()));
+            inner.log_expiry(object, -0.0);
         }
         slots.len()
     }
@@ -94,11 +97,13 @@ impl Inner {
     pub(crate) fn shorten(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
         let (Some(object), Purge::Soft { ttl, grace, keep }) = (shard.slots.get(slot), purge) else { return };
         let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
+        let died_at = dies_at(object);
         object.set_lifetime(
             object.ttl().min(now - object.origin() + ttl),
             shorter(object.grace(), grace),
             shorter(object.keep(), keep),
         );
+        self.log_change(object, died_at);
         let due = self.tick_of(dies_at(object));
         shard.reschedule(slot, due);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use surface::parameter::{Parameters, debug};
+use surface::tag::Tag;
 
 /// A number of seconds that may change.
 pub(crate) struct Seconds(AtomicU64);
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) lurker_sleep: Seconds,
     pub(crate) lurker_holdoff: Seconds,
     pub(crate) debug_lurker: AtomicBool,
+    /// `vsl_mask` lets `ExpKill` records through.
+    pub(crate) logs_expiry: AtomicBool,
 }
 
 impl Default for Settings {
@@ -44,6 +47,7 @@ impl Default for Settings {
             lurker_sleep: Seconds::new(0.0),
             lurker_holdoff: Seconds::new(0.0),
             debug_lurker: AtomicBool::new(false),
+            logs_expiry: AtomicBool::new(false),
         };
         settings.configure(&Parameters::default());
         settings
@@ -61,5 +65,7 @@ impl Settings {
         self.lurker_sleep.set(parameters.ban_lurker_sleep);
         self.lurker_holdoff.set(parameters.ban_lurker_holdoff);
         self.debug_lurker.store(parameters.debug & debug::LURKER != 0, Relaxed);
+        let tag = Tag::ExpKill as usize;
+        self.logs_expiry.store(parameters.vsl_mask[tag >> 3] & 0x80 >> (tag & 7) == 0, Relaxed);
     }
 }

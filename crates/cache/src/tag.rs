@@ -21,7 +21,6 @@ use store::{Object, Store};
 use surface::counter::Main;
 use surface::header::TAG_HEADERS;
 use surface::reason::Departure;
-use surface::tag::Tag;
 
 /// Parts of the table, each with a lock; a power of two.
 const PARTS: usize = 16;
@@ -259,7 +258,7 @@ impl TagPurge {
         inner.totals.add(Main::NExpired, removed.len() as u64);
         for object in &removed {
             let left = object.origin() - self.now;
-            inner.log(Tag::ExpKill, format_args!("EXP_Expired x={} t={left:.0}", object.xid()));
+            inner.log_expiry(object, left);
         }
     }
 }

@@ -5,7 +5,6 @@ use crate::{Cache, Inner};
 use store::Object;
 use surface::counter::Main;
 use surface::reason::Departure;
-use surface::tag::Tag;
 
 /// Ticks of the wheels in a second.
 const TICKS: f64 = 8.0;
@@ -51,7 +50,7 @@ impl Inner {
         }
         for object in &removed {
             let left = object.origin() + object.ttl() - now;
-            self.log(Tag::ExpKill, format_args!("EXP_Expired x={} t={left:.0}", object.xid()));
+            self.log_expiry(object, left);
         }
         self.totals.add(Main::NExpired, removed.len() as u64);
         if next == u32::MAX { f64::INFINITY } else { self.base + f64::from(next) / TICKS }

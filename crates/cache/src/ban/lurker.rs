@@ -172,7 +172,9 @@ impl Inner {
             }
             shard.settle(&self.stores);
             drop(shard);
-            drop(removed);
+            for removed in removed {
+                self.log_removal(&removed);
+            }
             if left == 0 {
                 return Progress::Batch;
             }
