@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use store::{Object, ObjectFlags, Store, Usage};
+use surface::limits::UNLIMITED_FREE_SPACE_BYTES;
 
 /// A storage as VCL and the log name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +83,14 @@ impl Storages {
         self.stores.get(storage as usize).map(Store::usage)
     }
 
-    /// What a storage has left, in bytes: Transient, if it has no limit of its own, what the first one has.
+    /// What a storage has left, in bytes; without a limit of its own, so much that no VCL asks for more.
     #[must_use]
     pub fn free_bytes(&self, storage: u32) -> u64 {
-        self.store(storage).free_bytes(storage == self.transient())
+        let (store, is_transient) = (self.store(storage), storage == self.transient());
+        if store.is_shown_unlimited(is_transient) {
+            return UNLIMITED_FREE_SPACE_BYTES;
+        }
+        store.free_bytes(is_transient)
     }
 
     /// All indices, Transient last.

@@ -201,7 +201,12 @@ fn configuration(manager: &Manager) -> Configuration {
     let mut next = FIRST_ARENA_DESCRIPTOR;
     let mut arenas = Vec::with_capacity(storages.cache.len());
     for (storage, limit_bytes) in storages.cache.iter().zip(manager.limits_now_bytes.borrow().iter()) {
-        arenas.push(StorageConfiguration { name: storage.name.clone(), limit_bytes: *limit_bytes, descriptor: next });
+        arenas.push(StorageConfiguration {
+            name: storage.name.clone(),
+            limit_bytes: *limit_bytes,
+            is_limit_given: storage.limit_bytes.is_some(),
+            descriptor: next,
+        });
         next += 1;
     }
     let listeners = manager.listeners.borrow();

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use surface::counter::{LCK, LockClass};
 
 /// What a scan of a used arena found.
@@ -136,6 +136,8 @@ pub(crate) struct Inner {
     transient: UsageCells,
     /// What Transient objects may take of the limit, in bytes.
     transient_limit_bytes: AtomicU64,
+    /// Nobody has given it a limit.
+    shows_unlimited: AtomicBool,
     unsized_bodies: Unsized,
     evictor: RwLock<Option<Arc<Evictor>>>,
 }
@@ -165,6 +167,7 @@ impl Inner {
             usage: UsageCells::default(),
             transient: UsageCells::default(),
             transient_limit_bytes: AtomicU64::new(u64::MAX),
+            shows_unlimited: AtomicBool::new(false),
             unsized_bodies: Unsized { share_percent: AtomicU64::new(100), ..Unsized::default() },
             evictor: RwLock::new(None),
         }
@@ -580,6 +583,21 @@ impl Store {
     pub fn free_bytes(&self, transient: bool) -> u64 {
         let free = self.inner.limit_bytes.saturating_sub(self.held_bytes());
         if transient { free.min(self.inner.transient_space()) } else { free }
+    }
+
+    /// Whether operators gave it no limit of its own: [`Store::show_unlimited`], for `transient` one within it.
+    #[must_use]
+    pub fn is_shown_unlimited(&self, transient: bool) -> bool {
+        if transient {
+            self.inner.transient_limit_bytes.load(Relaxed) == u64::MAX
+        } else {
+            self.inner.shows_unlimited.load(Relaxed)
+        }
+    }
+
+    /// Says that the limit is none that an operator has given.
+    pub fn show_unlimited(&self, is_unlimited: bool) {
+        self.inner.shows_unlimited.store(is_unlimited, Relaxed);
     }
 
     /// Bytes held against the limit: arena blocks (Transient among them) and private memory beyond its first page.

@@ -54,6 +54,8 @@ const _: () = assert!(FILTER_STEP_BYTES_MAX >= 32 << 10, "a step is no smaller t
 const _: () =
     assert!(REQUEST_GRANT_BYTES >= REQUEST_BASE_BYTES && PASS_IN_FLIGHT_BYTES_SHORT < PASS_IN_FLIGHT_BYTES_MAX);
 const _: () = assert!(FILTER_STEP_BYTES_MIN <= FILTER_STEP_BYTES_MAX);
+/// What `free_space` of a storage says to which no limit was given, in bytes. Compat: Varnish 7.1.1.
+pub const UNLIMITED_FREE_SPACE_BYTES: u64 = 999_999_999_999_999;
 /// Most storages (`-s`) besides Transient.
 pub const STORAGES_MAX: usize = 64;
 /// Longest chunk-size line with its extensions, in bytes.

@@ -95,6 +95,7 @@ fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Resul
         let opened =
             inherited(storage.descriptor).and_then(|arena| Store::open(arena, &storage.name, storage.limit_bytes));
         let (store, recovered) = opened.map_err(|error| refused(say, &format!("storage {}", storage.name), &error))?;
+        store.show_unlimited(!storage.is_limit_given);
         stores.push(store);
         all.objects.extend(recovered.objects);
         all.torn += recovered.torn;

@@ -38,6 +38,8 @@ pub struct StorageConfiguration {
     pub name: String,
     /// Its one limit, in bytes.
     pub limit_bytes: u64,
+    /// Whether `-s` gave it; else the manager has chosen it.
+    pub is_limit_given: bool,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
     pub descriptor: i32,
 }
