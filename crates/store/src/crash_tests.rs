@@ -163,7 +163,7 @@ fn a_kill_while_a_body_that_cannot_be_kept_passes_leaves_nothing_of_it() {
         object.enter_index();
         let (mut fast, mut slow) = (object.reader().unwrap(), object.reader().unwrap());
         let (mut fast_at, mut slow_at, mut written) = (0u64, 0u64, 0u64);
-        let mut step = |reader: &mut crate::reader::BodyReader, at: &mut u64, most: usize| {
+        let step = |reader: &mut crate::reader::BodyReader, at: &mut u64, most: usize| {
             if let Some(chunk) = reader.chunk_at(*at) {
                 *at += chunk.len().min(most) as u64;
             }

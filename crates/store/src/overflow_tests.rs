@@ -124,7 +124,7 @@ fn what_the_slowest_reader_has_not_had_stays_and_holds_the_writer_up() {
     };
     assert!(poll().is_pending());
     assert!(object.available_bytes() as usize <= available + QUEUE_BYTES, "no further ahead than the queue is long");
-    let mut read = |reader: &mut BodyReader, at: &mut usize| {
+    let read = |reader: &mut BodyReader, at: &mut usize| {
         while let Some(chunk) = reader.chunk_at(*at as u64) {
             assert_eq!(chunk, &body[*at..*at + chunk.len()]);
             *at += chunk.len();

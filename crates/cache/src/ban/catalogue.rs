@@ -136,7 +136,7 @@ impl Catalogue {
     }
 
     /// The `count`th, counted from the newest, which is the first.
-    pub(super) fn from_newest(&self, count: usize) -> Option<&Arc<Ban>> {
+    pub(super) fn nth_newest(&self, count: usize) -> Option<&Arc<Ban>> {
         self.list.get(self.list.len().checked_sub(count)?)
     }
 

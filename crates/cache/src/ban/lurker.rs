@@ -65,7 +65,7 @@ impl BanList {
         if count == 0 || list.gauges().bans <= count {
             return 0;
         }
-        list.from_newest(count as usize).map_or(0, |ban| ban.sequence)
+        list.nth_newest(count as usize).map_or(0, |ban| ban.sequence)
     }
 
     /// Tests one object; moves its mark as far as all bans up to there have been tested.
