@@ -269,7 +269,7 @@ fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
 /// space behind the protocol is not.
 fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
     let method = word(&mut line)?;
-    if !method.iter().all(|&byte| is_token(byte)) {
+    if !is_method(method) {
         return Err(HeadError::StartLine);
     }
     let target = word(&mut line)?;
@@ -282,6 +282,13 @@ fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError>
     message.set_target(target);
     message.set_protocol(line);
     Ok(())
+}
+
+/// Whether that is a token. Compat: a colon before it is let through (r03830); as a header line it would lack its name, so
+/// nobody takes it for one.
+fn is_method(method: &[u8]) -> bool {
+    let token = method.strip_prefix(b":").unwrap_or(method);
+    !token.is_empty() && token.iter().all(|&byte| is_token(byte))
 }
 
 /// `protocol status reason`. Source: RFC 9112 §4.

@@ -764,13 +764,16 @@ static TARGETS: &[Case] = &[
 static METHODS: &[Case] = &[
     same("lower case", "get /x HTTP/1.1\r\nHost: a\r\n\r\n", "get /x at \"a\""),
     same("every mark of a token", "!#$%&'*+-.^_`|~ /x HTTP/1.1\r\nHost: a\r\n\r\n", "!#$%&'*+-.^_`|~ /x at \"a\""),
+    same("a colon first", ":x /x HTTP/1.1\r\nHost: a\r\n\r\n", ":x /x at \"a\""),
     differs(
-        "commercial at",
-        "G@T /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "two colons first",
+        "::x /x HTTP/1.1\r\nHost: a\r\n\r\n",
         "refused",
-        "G@T /x at \"a\"",
+        "::x /x at \"a\"",
         "RFC 9110 §9.1: a method is a token.",
     ),
+    differs("a colon alone", ": /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", ": /x at \"a\"", "As above."),
+    differs("commercial at", "G@T /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "G@T /x at \"a\"", "As above."),
     differs(
         "colon",
         "GET: /x HTTP/1.1\r\nHost: a\r\n\r\n",
