@@ -879,8 +879,27 @@ fn document() -> String {
             let _ = writeln!(out, "| {} | `{cell}` | {ours} | {varnish} | {why} |", what.replace('|', "\\|"));
         }
     }
+    out.push_str(RANGES);
     out
 }
+
+/// What `crates/semantics/tests/range.rs` holds.
+const RANGES: &str = "
+## Numbers in ranges
+
+Of an object of ten bytes, for a client and for an origin's answer alike. A number beyond 64 bits is a large one (RFC 9110 §14.1.1); whoever
+refuses it answers otherwise than the origin would. `crates/semantics/tests/range.rs` holds these.
+
+| Range | answer | varnishd 7.1.1 |
+| --- | --- | --- |
+| `bytes=0-9223372036854775807` | 206, bytes 0-9/10 | same |
+| `bytes=0-9223372036854775808` | 206, bytes 0-9/10 | 416 |
+| `bytes=0-99999999999999999999` | 206, bytes 0-9/10 | 416 |
+| `bytes=5-99999999999999999999` | 206, bytes 5-9/10 | 416 |
+| `bytes=-99999999999999999999` | 206, bytes 0-9/10 | 416 |
+| `bytes=99999999999999999999-` | 416 | same |
+| `bytes=99999999999999999999-1` | 416 | same |
+";
 
 /// Bytes as a table cell shows them.
 fn cell(text: &str) -> String {

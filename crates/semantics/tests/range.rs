@@ -121,6 +121,8 @@ fn a_backend_must_send_the_part_that_was_asked_for() {
     assert_eq!(check(Some("bytes=-3"), 206, Some("bytes 6-9/10"), Some(4)), "");
     assert_eq!(check(Some("bytes=20-"), 416, Some("bytes */10"), Some(0)), "");
     assert_eq!(check(None, 206, None, Some(2)), "");
+    assert_eq!(check(Some("bytes=0-99999999999999999999"), 206, Some("bytes 0-9/10"), Some(10)), "");
+    assert_eq!(check(Some("bytes=-99999999999999999999"), 206, Some("bytes 0-9/10"), Some(10)), "");
 
     assert_eq!(check(part, 206, Some("bytes 0-1/10"), Some(3)), "Expected content length 2, got 3");
     assert_eq!(check(part, 200, Some("bytes 0-1/10"), Some(10)), "Expected content length 2, got 10");
