@@ -39,7 +39,7 @@ const READERS: &[(&str, &str)] = &[
     ("default_ttl", "engine/src/fetch/response.rs"),
     ("drain_timeout", "worker/src/configure.rs"),
     ("event_loops", "manager/src/life.rs"),
-    ("feature", "engine/src/session.rs"),
+    ("feature", "engine/src/vcl_context.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
     ("gzip_level", "engine/src/fetch/body.rs"),
     ("http_gzip_support", "engine/src/request/task.rs"),
