@@ -7,6 +7,11 @@
 //! States: *line* → (`<< token`) → *document* → *line*.
 
 use crate::words::{self, SyntaxError};
+use surface::cli::CARRYING_VCL;
+use surface::limits::{CLI_LINE_BYTES_MAX, CLI_SHOWN_BYTES_MAX, KEPT_BUFFER_BYTES_MAX};
+
+/// Where a line's verb ends at the latest.
+const VERB_BYTES_MAX: usize = 64;
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +22,7 @@ pub struct Command {
     pub octets: Vec<(usize, Vec<u8>)>,
     /// The line began with `-`: the sender does not mind a failure.
     pub may_fail: bool,
-    /// The line as received, for the log.
+    /// The beginning of the line as received, for the log: up to [`CLI_SHOWN_BYTES_MAX`].
     pub line: String,
 }
 
@@ -74,7 +79,38 @@ impl RequestReader {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
         self.start = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Bytes held of what is not complete.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.buffer.len() - self.start + self.document.as_ref().map_or(0, |document| document.text.len())
+    }
+
+    /// Gives up: the next request is [`Request::TooLong`].
+    pub fn refuse(&mut self) {
+        self.limit_bytes = 0;
+    }
+
+    /// How long the command may be that the buffer begins with, or that the here-document belongs to: all but those that carry a
+    /// VCL are short, and are refused before more of them is held.
+    fn command_bytes_max(&self) -> usize {
+        let carries_vcl = match &self.document {
+            Some(document) => CARRYING_VCL.contains(&document.command.words[0].as_str()),
+            None => {
+                let line = &self.buffer[self.start..];
+                // No verb is longer, and a word of megabytes is not searched for its end with each piece of it.
+                let line = &line[..line.len().min(VERB_BYTES_MAX)];
+                let line = line.strip_prefix(b"-").unwrap_or(line).trim_ascii_start();
+                let end = line.iter().position(|byte| words::is_space(*byte)).unwrap_or(line.len());
+                CARRYING_VCL.iter().any(|verb| verb.as_bytes() == &line[..end])
+            }
+        };
+        if carries_vcl { self.limit_bytes } else { self.limit_bytes.min(CLI_LINE_BYTES_MAX) }
     }
 
     /// The next request, `None` when more bytes are needed.
@@ -88,17 +124,17 @@ impl RequestReader {
                 self.start += self.buffer[self.start..].iter().take_while(|byte| words::is_space(**byte)).count();
                 self.searched = self.searched.max(self.start);
             }
+            let bytes_max = self.command_bytes_max();
             let Some(line) = self.take_line() else {
-                let pending =
-                    self.buffer.len() - self.start + self.document.as_ref().map_or(0, |document| document.text.len());
-                if pending > self.limit_bytes {
+                let pending = self.pending_bytes();
+                if pending > bytes_max || pending > 0 && self.limit_bytes == 0 {
                     return self.too_long();
                 }
                 return None;
             };
             let request = match self.document.take() {
-                Some(document) => self.document_line(document, line),
-                None => self.command_line(line),
+                Some(document) => self.document_line(document, line, bytes_max),
+                None => self.command_line(line, bytes_max),
             };
             if request.is_some() {
                 return request;
@@ -129,14 +165,21 @@ impl RequestReader {
             return None;
         };
         let end = self.searched + end;
+        if self.start == 0 && end + 1 == self.buffer.len() {
+            // What may be megabytes is not copied.
+            self.searched = 0;
+            let mut line = std::mem::take(&mut self.buffer);
+            line.pop();
+            return Some(line);
+        }
         let line = self.buffer[self.start..end].to_vec();
         self.start = end + 1;
         self.searched = self.start;
         Some(line)
     }
 
-    fn command_line(&mut self, line: Vec<u8>) -> Option<Request> {
-        if line.len() > self.limit_bytes {
+    fn command_line(&mut self, line: Vec<u8>, bytes_max: usize) -> Option<Request> {
+        if line.len() > bytes_max {
             return self.too_long();
         }
         let (may_fail, text) = match line.split_first() {
@@ -155,7 +198,7 @@ impl RequestReader {
         if words.is_empty() {
             return Some(Request::Empty);
         }
-        let line = String::from_utf8_lossy(text).trim().to_owned();
+        let line = String::from_utf8_lossy(&text[..text.len().min(CLI_SHOWN_BYTES_MAX)]).trim().to_owned();
         if words.len() >= 3 && words[words.len() - 2] == "<<" {
             let token = words.pop().unwrap_or_default();
             words.pop();
@@ -167,9 +210,9 @@ impl RequestReader {
         Some(Request::Command(Command { words, octets, may_fail, line }))
     }
 
-    fn document_line(&mut self, mut document: Document, line: Vec<u8>) -> Option<Request> {
+    fn document_line(&mut self, mut document: Document, line: Vec<u8>, bytes_max: usize) -> Option<Request> {
         // Before the token is looked for: what counts must not depend on how much of the line has arrived.
-        if document.text.len().saturating_add(line.len()) > self.limit_bytes {
+        if document.text.len().saturating_add(line.len()) > bytes_max {
             return self.too_long();
         }
         if line == document.token.as_bytes() {
@@ -247,6 +290,50 @@ mod tests {
         assert_eq!(words(&out[0]), ["a", "\u{fffd}", "\u{fffd}", "b"]);
         assert_eq!(octets(&out[0]), [(1, b"\xe9".to_vec()), (2, b"\xe9".to_vec())]);
         assert_eq!(octets(&out[1]), [(2, b"\xe9\n".to_vec())]);
+    }
+
+    #[test]
+    fn only_commands_that_carry_a_vcl_may_be_long() {
+        let long = vec![b'x'; CLI_LINE_BYTES_MAX];
+        let limit = 4 * CLI_LINE_BYTES_MAX;
+        for start in ["ban ", "vcl.inlined ", "vcl.load x ", "", " - ban "] {
+            let mut reader = RequestReader::new(limit);
+            let mut held = 0;
+            let refused = [start.as_bytes(), &long, b" "].concat().chunks(1 << 10).any(|piece| {
+                reader.push(piece);
+                held = held.max(reader.pending_bytes());
+                reader.next() == Some(Request::TooLong)
+            });
+            assert!(refused && held <= CLI_LINE_BYTES_MAX + (1 << 10), "{start} {held}");
+            assert_eq!(reader.pending_bytes(), 0);
+        }
+        for (command, count) in [
+            ([b"vcl.inline a ".to_vec(), long.clone(), b"\n".to_vec()].concat(), 3),
+            ([b"\n -vcl.inline a \"".to_vec(), long.clone(), b"\"\n".to_vec()].concat(), 3),
+            ([b"vcl.inline a << E\n".to_vec(), long.clone(), b"\nE\n".to_vec()].concat(), 3),
+        ] {
+            let out = read(&command, 1 << 16, limit);
+            assert_eq!((out.len(), words(&out[0]).len()), (1, count));
+            let Request::Command(command) = &out[0] else { panic!("{out:?}") };
+            assert!(command.line.len() <= CLI_SHOWN_BYTES_MAX);
+        }
+        assert_eq!(read(&[b"ban a << E\n".to_vec(), long, b"x".to_vec()].concat(), 1 << 16, limit), [Request::TooLong]);
+    }
+
+    #[test]
+    fn room_for_a_long_command_is_given_back() {
+        let mut reader = RequestReader::new(1 << 24);
+        reader.push(&[b"vcl.inline a ".to_vec(), vec![b'x'; 1 << 20]].concat());
+        assert_eq!(reader.next(), None);
+        reader.push(b"\nping");
+        assert!(matches!(reader.next(), Some(Request::Command(_))));
+        assert_eq!(reader.next(), None);
+        reader.push(b"\n");
+        assert!(matches!(reader.next(), Some(Request::Command(_))));
+        reader.push(b"p");
+        assert!(reader.buffer.capacity() <= KEPT_BUFFER_BYTES_MAX, "{}", reader.buffer.capacity());
+        reader.refuse();
+        assert_eq!(reader.next(), Some(Request::TooLong));
     }
 
     #[test]

@@ -67,6 +67,17 @@ impl ServerSession {
         }
     }
 
+    /// Bytes held of a command that is not complete.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.reader.pending_bytes()
+    }
+
+    /// Takes no more of the command that is coming: it is refused as too long.
+    pub fn refuse_pending(&mut self) {
+        self.reader.refuse();
+    }
+
     /// Whether the connection is to be closed once what was handed out is sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use surface::limits::CLI_CONNECTIONS_MAX;
+use surface::limits::{CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
@@ -224,6 +224,8 @@ pub struct Connections {
 struct Inner {
     count: Cell<usize>,
     next: Cell<u64>,
+    /// Bytes that all of them hold of commands that are not complete.
+    pending_bytes: Cell<usize>,
     /// Who has not shown the secret yet, by age.
     strangers: RefCell<VecDeque<(u64, Rc<Notify>)>>,
 }
@@ -241,7 +243,7 @@ impl Connections {
         let displaced = Rc::new(Notify::new());
         self.inner.strangers.borrow_mut().push_back((number, Rc::clone(&displaced)));
         self.inner.count.set(self.inner.count.get() + 1);
-        Some(Place { inner: Rc::clone(&self.inner), number, displaced })
+        Some(Place { inner: Rc::clone(&self.inner), number, displaced, pending_bytes: Cell::new(0) })
     }
 }
 
@@ -251,9 +253,18 @@ pub struct Place {
     inner: Rc<Inner>,
     number: u64,
     displaced: Rc<Notify>,
+    pending_bytes: Cell<usize>,
 }
 
 impl Place {
+    /// Says how many bytes its client's connection holds of a command that is not complete; `false` when that is more than there
+    /// is room for beside the others'.
+    pub fn hold(&self, bytes: usize) -> bool {
+        let others = self.inner.pending_bytes.get() - self.pending_bytes.replace(bytes);
+        self.inner.pending_bytes.set(others + bytes);
+        others + bytes <= CLI_COMMAND_BYTES_MAX
+    }
+
     /// Its client has shown that it may command: nobody takes its place.
     pub fn keep(&self) {
         self.inner.strangers.borrow_mut().retain(|(number, _)| *number != self.number);
@@ -268,6 +279,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.keep();
+        self.hold(0);
         self.inner.count.set(self.inner.count.get() - 1);
     }
 }
@@ -275,6 +287,18 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_of_commands_is_bounded_over_all_connections() {
+        let connections = Connections::default();
+        let (one, other) = (connections.enter().unwrap(), connections.enter().unwrap());
+        assert!(one.hold(CLI_COMMAND_BYTES_MAX) && !other.hold(1));
+        assert!(one.hold(10) && other.hold(CLI_COMMAND_BYTES_MAX - 10) && !one.hold(11));
+        drop(other);
+        assert!(one.hold(CLI_COMMAND_BYTES_MAX));
+        drop(one);
+        assert_eq!(connections.inner.pending_bytes.get(), 0);
+    }
 
     #[test]
     fn a_newcomer_gets_the_place_of_the_oldest_stranger_and_of_nobody_else() {

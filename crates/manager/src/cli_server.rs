@@ -18,7 +18,8 @@ use std::io::{Read, Write};
 use std::rc::Rc;
 use std::time::Duration;
 use surface::limits::{
-    CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX, CLI_UNAUTHENTICATED_SECONDS_MAX, CLI_WRITE_SECONDS_MAX,
+    CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX, CLI_SHOWN_BYTES_MAX, CLI_UNAUTHENTICATED_SECONDS_MAX,
+    CLI_WRITE_SECONDS_MAX,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -26,8 +27,6 @@ use tokio::task::spawn_local;
 
 /// First and longest pause between attempts to reach a `-M` address.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// Longest message about the traffic of the CLI, in bytes; what is sent may be megabytes.
-const TRAFFIC_BYTES_MAX: usize = 4096;
 
 /// Serves a `-T` listener for ever.
 ///
@@ -116,6 +115,7 @@ async fn serve(
     let deadline = tokio::time::Instant::now() + Duration::from_secs(CLI_UNAUTHENTICATED_SECONDS_MAX);
     loop {
         while let Some(event) = session.next() {
+            place.hold(session.pending_bytes());
             let response = respond(manager, session, event, ends).await;
             if send(&mut writer, &response).await.is_err() {
                 return;
@@ -138,6 +138,13 @@ async fn serve(
         match length {
             Ok(0) | Err(_) => return,
             Ok(length) => session.push(&buffer[..length]),
+        }
+        if !place.hold(session.pending_bytes()) {
+            manager.say(
+                Level::Error,
+                format!("CLI {ends}: refused, commands of {CLI_COMMAND_BYTES_MAX} bytes are under way"),
+            );
+            session.refuse_pending();
         }
     }
 }
@@ -181,7 +188,7 @@ fn authenticate(manager: &Manager, session: &mut ServerSession, answer: &str, en
 
 fn log_traffic(manager: &Manager, ends: &str, direction: &str, text: &str) {
     if manager.parameters.borrow().syslog_cli_traffic {
-        let end = (0..=TRAFFIC_BYTES_MAX.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=CLI_SHOWN_BYTES_MAX.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let more = if end < text.len() { "…" } else { "" };
         manager.say(Level::Cli, format!("CLI {ends} {direction} {}{more}", &text[..end]));
     }

@@ -33,6 +33,9 @@ pub struct CommandRow {
     pub process: Process,
 }
 
+/// The commands whose last argument is a VCL, which may be long.
+pub const CARRYING_VCL: &[&str] = &["vcl.inline"];
+
 macro_rules! commands {
     ($($verb:literal $syntax:literal $min:literal $max:tt $json:ident $hidden:ident $process:ident $help:literal;)*) => {
         /// Every command, sorted by verb.

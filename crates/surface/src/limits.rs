@@ -26,8 +26,13 @@ pub const CLI_UNAUTHENTICATED_SECONDS_MAX: u64 = 60;
 pub const CLI_WRITE_SECONDS_MAX: u64 = 60;
 /// Most lines of the history of varnishadm.
 pub const CLI_HISTORY_LINES_MAX: usize = 1000;
-/// Longest command (with here-document), in bytes.
+/// Longest command of the CLI, in bytes, save one that carries a VCL ([`crate::cli::CARRYING_VCL`]).
+pub const CLI_LINE_BYTES_MAX: usize = 1 << 20;
+/// Longest command that carries a VCL, in bytes: the largest VCL, quoted or as a here-document. All connections to the CLI together
+/// hold no more of commands that are not complete.
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
+/// What of a command is shown (in the log of the CLI's traffic, or when the `-I` file is run), in bytes.
+pub const CLI_SHOWN_BYTES_MAX: usize = 4096;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
 /// The same while requests hold nearly as much as all of them may (parameter `requests_memory_max`).
