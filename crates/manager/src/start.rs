@@ -26,7 +26,8 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use surface::parameter::debug;
+use surface::not_yet;
+use surface::parameter::{PARAMETERS, Parameters, debug};
 use surface::version::VARNISH_BANNER;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
@@ -156,6 +157,9 @@ async fn run(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<i32, Arg
 
 /// From the first VCL to the signal that ends us.
 async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<(), ArgumentError> {
+    for (name, text) in arguments_not_yet(&manager.arguments.parameters) {
+        manager.reporter.say_plain(&format!("Warning: -p {name}: {text}."));
+    }
     for vcl in &manager.arguments.vcls {
         commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
     }
@@ -177,6 +181,11 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     announce(manager);
     serve(manager).await;
     Ok(())
+}
+
+/// The parameters of the command line that ask for something that is accepted and does not act yet, and what is said of it.
+fn arguments_not_yet(parameters: &Parameters) -> impl Iterator<Item = (&'static str, &'static str)> {
+    PARAMETERS.iter().flat_map(|row| not_yet::of_parameter(parameters, row.name).map(|text| (row.name, text)))
 }
 
 /// Everything that needs no event loop, in the order in which it may fail.
@@ -349,4 +358,19 @@ async fn end(manager: &Rc<Manager>) {
     drop(changes);
     manager.directory.borrow_mut().clean(manager.debug(debug::VTC_MODE));
     manager.listeners.borrow_mut().clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_that_asks_for_what_does_not_act_yet_is_told() {
+        let mut parameters = Parameters::default();
+        assert_eq!(arguments_not_yet(&parameters).count(), 0);
+        parameters.feature |= surface::parameter::feature::HTTP2;
+        parameters.max_esi_depth = 7;
+        let names: Vec<&str> = arguments_not_yet(&parameters).map(|(name, _)| name).collect();
+        assert_eq!(names, ["feature", "max_esi_depth"]);
+    }
 }

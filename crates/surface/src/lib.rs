@@ -14,6 +14,7 @@ pub mod diagnostic;
 pub mod header;
 pub mod legible;
 pub mod limits;
+pub mod not_yet;
 pub mod option;
 pub mod parameter;
 pub mod reason;

@@ -4,9 +4,13 @@ use super::Call;
 use crate::parameter_text;
 use crate::report::Level;
 use cli_proto::response::{Response, status};
+use surface::not_yet;
 use surface::parameter::value::{self, SetError};
 use surface::parameter::{MUST_RELOAD, MUST_RESTART, PARAMETERS, ParameterRow, debug};
 use worker::control::Request;
+
+/// What stands in front of a word of warning in a reply.
+const NOTE: &str = "Note: ";
 
 impl Call<'_> {
     pub(super) fn parameter_show(self) -> Response {
@@ -84,8 +88,12 @@ impl Call<'_> {
         if self.manager.debug(debug::VTC_MODE) {
             self.manager.reporter.disable_syslog();
         }
+        let not_yet: String = {
+            let parameters = self.manager.parameters.borrow();
+            not_yet::of_parameter(&parameters, row.name).map(|text| format!("{NOTE}{text}.\n")).collect()
+        };
         let Some(worker) = self.manager.worker() else {
-            return Response::ok("");
+            return Response::ok(not_yet);
         };
         let parameters = Box::new(self.manager.parameters.borrow().clone());
         let told = worker.link.ask(Request::Parameters(parameters), self.manager.patience()).await;
@@ -100,7 +108,7 @@ impl Call<'_> {
         } else {
             ""
         };
-        Response::ok(note)
+        Response::ok(if not_yet.is_empty() { note.to_owned() } else { format!("{not_yet}{note}") })
     }
 }
 

@@ -119,6 +119,14 @@ fn parameters_are_shown_and_set() {
     let refusal = "Must be greater or equal to 0.000\n\n(attempting to set param 'default_ttl' to '-1')";
     bench.check("param.set default_ttl -1", 106, refusal);
     bench.check("param.set default_keep 1", 107, "parameter \"default_keep\" is protected.");
+    let http2 = "Note: HTTP/2 is not part of this version: clients are served over HTTP/1 only.\n";
+    bench.check("param.set feature +http2", 200, http2);
+    bench.check("param.set feature -http2", 200, "");
+    bench.check("param.set h2_max_frame_size 32k", 200, http2);
+    bench.check("param.reset h2_max_frame_size", 200, "");
+    let esi = "Note: ESI is not part of this version: pages are sent with their ESI tags as they are.\n";
+    bench.check("param.set feature +esi_remove_bom", 200, esi);
+    bench.check("param.reset feature", 200, "");
     bench.check("param.set foo 1", 106, "Unknown parameter \"foo\".");
     bench.check("param.show a b", 105, "Too many parameters");
     bench.check("param.show -l -j", 106, "Unknown parameter \"-j\".");

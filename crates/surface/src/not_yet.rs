@@ -1,0 +1,136 @@
+//! What is accepted and does not act yet: words of VCL, parameters and their bits of features that this version is without.
+//!
+//! A site's VCL and command line must still load, so none of them is refused; but whoever uses one is told: by the compiler (and so
+//! by `vcl check`, a load and a start), by `param.set` and by `-p`. When a feature comes, its row goes, and with it every such
+//! message. What never will have a use here is not in this table: see [`crate::parameter::ACCEPTED_ONLY`].
+
+use crate::parameter::value;
+use crate::parameter::{BitRow, DEBUG_BITS, FEATURE_BITS, Parameters};
+use crate::vcl::Var;
+
+/// A feature that is not there.
+#[derive(Debug)]
+pub struct NotYet {
+    /// What users of it are told.
+    pub text: &'static str,
+    /// Variables that ask for it when they are set to anything but `false`.
+    pub vars: &'static [Var],
+    /// Names of filters.
+    pub filters: &'static [&'static str],
+    /// Parameters that mean something with it only.
+    pub parameters: &'static [&'static str],
+    /// Bits of the parameter `feature`.
+    pub feature_bits: &'static [&'static str],
+    /// Bits of the parameter `debug`.
+    pub debug_bits: &'static [&'static str],
+}
+
+/// The rows.
+pub static NOT_YET: &[NotYet] = &[
+    NotYet {
+        text: "ESI is not part of this version: pages are sent with their ESI tags as they are",
+        vars: &[Var::BerespDoEsi, Var::RespDoEsi],
+        filters: &["esi", "esi_gzip"],
+        parameters: &["max_esi_depth"],
+        feature_bits: &[
+            "esi_ignore_https",
+            "esi_disable_xml_check",
+            "esi_ignore_other_elements",
+            "esi_remove_bom",
+            "esi_include_onerror",
+        ],
+        debug_bits: &["esi_chop"],
+    },
+    NotYet {
+        text: "HTTP/2 is not part of this version: clients are served over HTTP/1 only",
+        vars: &[],
+        filters: &[],
+        parameters: &[
+            "h2_header_table_size",
+            "h2_initial_window_size",
+            "h2_max_concurrent_streams",
+            "h2_max_frame_size",
+            "h2_max_header_list_size",
+            "h2_rx_window_increment",
+            "h2_rx_window_low_water",
+            "h2_rxbuf_storage",
+        ],
+        feature_bits: &["http2"],
+        debug_bits: &["h2_nocheck", "protocol"],
+    },
+];
+
+/// What is to be said of a VCL that sets this variable.
+#[must_use]
+pub fn of_variable(var: Var) -> Option<&'static str> {
+    NOT_YET.iter().find(|row| row.vars.contains(&var)).map(|row| row.text)
+}
+
+/// What is to be said of a VCL that names this filter.
+#[must_use]
+pub fn of_filter(name: &str) -> Option<&'static str> {
+    NOT_YET.iter().find(|row| row.filters.contains(&name)).map(|row| row.text)
+}
+
+/// What is to be said of a parameter as it is set now: `name` may be an old name of it. A parameter at its default asks for nothing.
+pub fn of_parameter(parameters: &Parameters, name: &str) -> impl Iterator<Item = &'static str> {
+    let row = value::row(name);
+    let name = row.map_or("", |row| row.name);
+    let is_default = row.is_none_or(|row| value::is_default(parameters, row));
+    let bits = match name {
+        "feature" => parameters.feature,
+        "debug" => parameters.debug,
+        _ => 0,
+    };
+    let is_asked_for = move |not_yet: &&NotYet| {
+        let (table, names): (&[BitRow], _) = match name {
+            "feature" => (FEATURE_BITS, not_yet.feature_bits),
+            _ => (DEBUG_BITS, not_yet.debug_bits),
+        };
+        let has_bit = table.iter().enumerate().any(|(place, bit)| bits >> place & 1 == 1 && names.contains(&bit.name));
+        !is_default && (has_bit || not_yet.parameters.contains(&name))
+    };
+    NOT_YET.iter().filter(is_asked_for).map(|not_yet| not_yet.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::{ACCEPTED_ONLY, PARAMETERS};
+
+    #[test]
+    fn what_does_not_act_is_marked_so_where_it_is_shown() {
+        for row in NOT_YET {
+            for name in row.parameters {
+                let parameter = PARAMETERS.iter().find(|parameter| parameter.name == *name).unwrap();
+                assert!(parameter.flags & ACCEPTED_ONLY != 0, "{name}");
+            }
+            for (table, names) in [(FEATURE_BITS, row.feature_bits), (DEBUG_BITS, row.debug_bits)] {
+                for name in names {
+                    assert!(table.iter().any(|bit| bit.name == *name && bit.is_accepted_only), "{name}");
+                }
+            }
+        }
+        let is_listed = |name: &str| NOT_YET.iter().any(|row| row.parameters.contains(&name));
+        assert!(PARAMETERS.iter().filter(|row| row.name.starts_with("h2_")).all(|row| is_listed(row.name)));
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_told() {
+        let mut parameters = Parameters::default();
+        let count = |parameters: &Parameters, name| of_parameter(parameters, name).count();
+        for row in PARAMETERS {
+            assert_eq!(count(&parameters, row.name), 0, "{}", row.name);
+        }
+        parameters.feature |= crate::parameter::feature::HTTP2;
+        assert!(of_parameter(&parameters, "feature").all(|text| text.starts_with("HTTP/2 ")));
+        assert_eq!((count(&parameters, "feature"), count(&parameters, "debug")), (1, 0));
+        parameters.feature = crate::parameter::feature::ESI_REMOVE_BOM | crate::parameter::feature::HTTP2;
+        assert_eq!(count(&parameters, "feature"), 2);
+        parameters.feature = crate::parameter::feature::SHORT_PANIC;
+        assert_eq!(count(&parameters, "feature"), 0);
+        parameters.debug = crate::parameter::debug::ESI_CHOP;
+        parameters.max_esi_depth = 7;
+        assert_eq!((count(&parameters, "debug"), count(&parameters, "max_esi_depth")), (1, 1));
+    }
+}
