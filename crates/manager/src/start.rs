@@ -18,11 +18,11 @@ use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
+use net::inheritance::close_unclaimed;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -69,7 +69,8 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     }
     let passed = if in_background { Vec::new() } else { systemd::passed_sockets() };
     raise_descriptor_limit();
-    close_inherited(&systemd::descriptors(&passed));
+    // What whoever started us left open, neither we nor a worker should hold.
+    close_unclaimed();
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -131,15 +132,6 @@ fn raise_descriptor_limit() {
         && soft < hard
     {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
-}
-
-/// Closes what whoever started us left open, so that neither we nor a worker hold it; `meant` was meant for us.
-fn close_inherited(meant: &[RawFd]) {
-    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let open: Vec<i32> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2 && !meant.contains(descriptor)) {
-        let _ = nix::unistd::close(descriptor);
     }
 }
 

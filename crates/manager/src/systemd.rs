@@ -5,10 +5,9 @@
 //! all there is to listen on.
 //! Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
-use net::accept::inherited;
+use net::inheritance::{inherited, take_over};
 use sd_notify::NotifyState;
 use socket2::Socket;
-use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// A socket that systemd opened for us.
@@ -23,21 +22,15 @@ pub struct PassedSocket {
 /// The sockets passed to this process; call it once, before anything else opens or closes descriptors.
 #[must_use]
 pub fn passed_sockets() -> Vec<PassedSocket> {
+    // Before the library marks them.
+    take_over();
     let Ok(passed) = sd_notify::listen_fds_with_names() else { return Vec::new() };
     passed
         .filter_map(|(descriptor, name)| {
             let socket = Socket::from(inherited(descriptor).ok()?);
-            // A worker must get no more than what it is given by number.
-            let ready = socket.set_cloexec(true).and_then(|()| socket.set_nonblocking(true));
-            ready.ok().map(|()| PassedSocket { name, socket })
+            socket.set_nonblocking(true).ok().map(|()| PassedSocket { name, socket })
         })
         .collect()
-}
-
-/// The descriptors of passed sockets.
-#[must_use]
-pub fn descriptors(passed: &[PassedSocket]) -> Vec<RawFd> {
-    passed.iter().map(|one| one.socket.as_raw_fd()).collect()
 }
 
 /// Tells systemd that clients are served. Without systemd nothing happens, here and below.

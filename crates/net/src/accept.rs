@@ -4,6 +4,7 @@
 //! thread. The descriptors are the manager's: closing ours ends nothing, connections wait in the kernel while no worker runs.
 
 use crate::descriptors::Complaints;
+use crate::options::{Connected, ConnectedSockets};
 use crate::proxy_header::{self, Parsed};
 use engine::context::{Listener, Loop, Peer};
 use engine::session::{ProxiedSession, ProxyFacts};
@@ -11,7 +12,7 @@ use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,17 +41,6 @@ enum Socket {
     Unix(UnixListener),
 }
 
-/// Takes over an inherited descriptor.
-///
-/// # Errors
-/// When the descriptor is not open.
-pub fn inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
-    nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_GETFD).map_err(io::Error::from)?;
-    // SAFETY: the descriptor is open (just checked), was passed to this process by the manager for this very use and named
-    // exactly once in the configuration, so nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-}
-
 impl ListenSocket {
     /// Registers a listening descriptor with the current event loop.
     ///
@@ -71,8 +61,8 @@ impl ListenSocket {
     }
 }
 
-/// Accepts until the task is dropped; every connection becomes a task of this loop.
-pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket) {
+/// Accepts until the task is dropped; every connection becomes a task of this loop, and one of `sockets` while it is open.
+pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc<ConnectedSockets>) {
     let listener = listening.listener;
     let mut pause = 0.0;
     if context.engine.parameters.load().debug & debug::SLOW_ACCEPTOR != 0 {
@@ -86,6 +76,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket) {
                         if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
                     prepare(&context, &stream);
                     let descriptor = stream.as_raw_fd();
+                    let stream = Connected::new(&sockets, stream);
                     spawn(&context, stream, ends(&listener, remote, local, descriptor));
                     Ok(())
                 }
@@ -95,7 +86,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket) {
                 Ok((stream, _)) => {
                     let mut peer = ends(&listener, NO_ADDRESS, NO_ADDRESS, stream.as_raw_fd());
                     peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
-                    spawn(&context, stream, peer);
+                    spawn(&context, Connected::new(&sockets, stream), peer);
                     Ok(())
                 }
                 Err(error) => Err(error),

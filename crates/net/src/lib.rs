@@ -3,7 +3,7 @@
 //! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and gives the
 //! engine a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
 //!
-//! Next files: `accept.rs`, `proxy_header.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
+//! Next files: `inheritance.rs`, `accept.rs`, `proxy_header.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 
 #![warn(missing_docs)]
 
@@ -11,6 +11,7 @@ pub mod accept;
 pub mod descriptors;
 pub mod dial;
 pub mod exercise;
+pub mod inheritance;
 pub mod options;
 pub mod proxy_header;
 pub mod resolve;

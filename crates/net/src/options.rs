@@ -1,47 +1,144 @@
 //! Options of client sockets, asked and set by descriptor number while their session lives, and of listening ones.
 //!
-//! Compat: the options that vmod_tcp and `std.set_ip_tos()` touch.
+//! VCL has no connection in its hands but the number of one: each loop knows which numbers are those of connections that it
+//! has open, and a number leads to no other descriptor. Compat: the options that vmod_tcp and `std.set_ip_tos()` touch.
 
 use socket2::SockRef;
+use std::cell::RefCell;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use vmods::{SocketOptions, TcpInfo};
 
 /// The longest name of a congestion control algorithm, with its end, in bytes.
 const ALGORITHM_BYTES_MAX: usize = 16;
 
-/// The options of this process's sockets.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct ConnectedSockets;
-
-/// The descriptor of a session's connection.
-///
-/// # Errors
-/// EBADF for a number that is none: that of a connection in memory.
-fn borrowed<'a>(descriptor: i32) -> io::Result<BorrowedFd<'a>> {
-    if descriptor < 0 {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
-    }
-    // SAFETY: the number is not −1. It is that of the running session's own connection, which stays open while its VCL
-    // runs; were it not, the calls below fail or meet another socket, and touch no memory but their own.
-    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
+/// The options of the clients' sockets of one event loop.
+#[derive(Default, Debug)]
+pub struct ConnectedSockets {
+    /// Bit `number & 63` of word `number >> 6`: a connection of that descriptor is open.
+    open: RefCell<Vec<u64>>,
 }
 
+impl ConnectedSockets {
+    fn mark(&self, descriptor: RawFd, is_open: bool) {
+        let Ok(number) = usize::try_from(descriptor) else { return };
+        let mut open = self.open.borrow_mut();
+        if open.len() <= number >> 6 {
+            open.resize((number >> 6) + 1, 0);
+        }
+        let bit = 1 << (number & 63);
+        if is_open {
+            open[number >> 6] |= bit;
+        } else {
+            open[number >> 6] &= !bit;
+        }
+    }
+
+    fn is_open(&self, descriptor: RawFd) -> bool {
+        let Ok(number) = usize::try_from(descriptor) else { return false };
+        self.open.borrow().get(number >> 6).is_some_and(|word| word >> (number & 63) & 1 == 1)
+    }
+
+    /// Lends the connection of that number for as long as `act` takes; EBADF when there is none, as for one in memory.
+    fn with<T>(&self, descriptor: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        if !self.is_open(descriptor) {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        // SAFETY: a number is in the set while a `Connected` owns the stream of that number, which takes it out before it
+        // closes it. Neither it nor this value is `Send`, so that it cannot be closed while `act`, which has no way to reach
+        // it, runs on this thread.
+        act(unsafe { BorrowedFd::borrow_raw(descriptor) })
+    }
+}
+
+/// A client's connection whose options can be asked by its descriptor number while it is open.
+#[derive(Debug)]
+pub(crate) struct Connected<S> {
+    // In this order: the number leads nowhere before the descriptor is closed and may become another's.
+    _entry: Entry,
+    stream: S,
+}
+
+#[derive(Debug)]
+struct Entry {
+    sockets: Rc<ConnectedSockets>,
+    descriptor: RawFd,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.sockets.mark(self.descriptor, false);
+    }
+}
+
+impl<S: AsRawFd> Connected<S> {
+    /// Takes a stream that owns one descriptor as long as it lives, as those of tokio do.
+    pub(crate) fn new(sockets: &Rc<ConnectedSockets>, stream: S) -> Connected<S> {
+        let entry = Entry { sockets: Rc::clone(sockets), descriptor: stream.as_raw_fd() };
+        sockets.mark(entry.descriptor, true);
+        Connected { _entry: entry, stream }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connected<S> {
+    #[inline]
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connected<S> {
+    #[inline]
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    #[inline]
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+    }
+
+    #[inline]
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    #[inline]
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    #[inline]
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+/// What an option is made of: numbers only, of which every pattern of bits is a value.
+trait OptionValue: Copy {}
+impl OptionValue for u32 {}
+impl OptionValue for [u8; ALGORITHM_BYTES_MAX] {}
+impl OptionValue for libc::tcp_info {}
+
 /// Reads an option into `value`; returns how many bytes of it were written.
-fn read<T: Copy>(descriptor: i32, level: i32, name: i32, value: &mut T) -> io::Result<usize> {
-    use std::os::fd::AsRawFd;
-    let socket = borrowed(descriptor)?;
+fn read<T: OptionValue>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut T) -> io::Result<usize> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is `len` writable bytes of a plain type, and the system writes no more than that.
+    // SAFETY: `value` is `len` writable bytes of a type that any bytes are a value of, and the system writes no more.
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(value).cast(), &mut len) };
     if result == 0 { Ok(len as usize) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets an option to these bytes.
-fn write(descriptor: i32, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let socket = borrowed(descriptor)?;
+fn write(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
     let len = value.len() as libc::socklen_t;
     // SAFETY: `value` is `len` readable bytes.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), len) };
@@ -54,15 +151,14 @@ fn write(descriptor: i32, level: i32, name: i32, value: &[u8]) -> io::Result<()>
 /// # Errors
 /// When the kernel does not want to.
 pub fn enable_fast_open(socket: BorrowedFd<'_>, waiting: i32) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    write(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &waiting.to_ne_bytes())
+    write(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &waiting.to_ne_bytes())
 }
 
 impl SocketOptions for ConnectedSockets {
     fn tcp_info(&self, descriptor: i32) -> io::Result<TcpInfo> {
         // SAFETY: `tcp_info` is numbers only, for which zeros are a value.
         let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-        read(descriptor, libc::SOL_TCP, libc::TCP_INFO, &mut info)?;
+        self.with(descriptor, |socket| read(socket, libc::SOL_TCP, libc::TCP_INFO, &mut info))?;
         Ok(TcpInfo {
             snd_mss: info.tcpi_snd_mss,
             rcv_mss: info.tcpi_rcv_mss,
@@ -79,41 +175,47 @@ impl SocketOptions for ConnectedSockets {
 
     fn congestion(&self, descriptor: i32) -> io::Result<String> {
         let mut name = [0u8; ALGORITHM_BYTES_MAX];
-        let len = read(descriptor, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
+        let len = self.with(descriptor, |socket| read(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name))?;
         let name = name.get(..len).unwrap_or(&name);
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
     fn set_congestion(&self, descriptor: i32, algorithm: &str) -> io::Result<()> {
-        write(descriptor, libc::IPPROTO_TCP, libc::TCP_CONGESTION, algorithm.as_bytes())
+        let name = algorithm.as_bytes();
+        self.with(descriptor, |socket| write(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name))
     }
 
     fn pace(&self, descriptor: i32) -> io::Result<u32> {
         let mut bytes_per_second = 0u32;
-        read(descriptor, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut bytes_per_second)?;
+        self.with(descriptor, |socket| {
+            read(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &mut bytes_per_second)
+        })?;
         Ok(bytes_per_second)
     }
 
     fn set_pace(&self, descriptor: i32, bytes_per_second: u32) -> io::Result<()> {
-        write(descriptor, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_second.to_ne_bytes())
+        let rate = bytes_per_second.to_ne_bytes();
+        self.with(descriptor, |socket| write(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate))
     }
 
     fn set_send_buffer(&self, descriptor: i32, bytes: u32) -> io::Result<(u64, u64)> {
-        let socket = borrowed(descriptor)?;
-        let socket = SockRef::from(&socket);
-        let before = socket.send_buffer_size()?;
-        socket.set_send_buffer_size(bytes as usize)?;
-        Ok((before as u64, socket.send_buffer_size()? as u64))
+        self.with(descriptor, |socket| {
+            let socket = SockRef::from(&socket);
+            let before = socket.send_buffer_size()?;
+            socket.set_send_buffer_size(bytes as usize)?;
+            Ok((before as u64, socket.send_buffer_size()? as u64))
+        })
     }
 
     fn set_type_of_service(&self, descriptor: i32, tos: u8) -> io::Result<()> {
-        let socket = borrowed(descriptor)?;
-        let socket = SockRef::from(&socket);
-        match socket.local_addr()?.is_ipv6() {
-            true => socket.set_tclass_v6(u32::from(tos)),
-            false => socket.set_tos(u32::from(tos)),
-        }
+        self.with(descriptor, |socket| {
+            let socket = SockRef::from(&socket);
+            match socket.local_addr()?.is_ipv6() {
+                true => socket.set_tclass_v6(u32::from(tos)),
+                false => socket.set_tos(u32::from(tos)),
+            }
+        })
     }
 }
 
@@ -121,7 +223,6 @@ impl SocketOptions for ConnectedSockets {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -129,7 +230,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
-        let (sockets, descriptor) = (ConnectedSockets, server.as_raw_fd());
+        let sockets = Rc::new(ConnectedSockets::default());
+        let server = Connected::new(&sockets, server);
+        let descriptor = server.stream.as_raw_fd();
         let info = sockets.tcp_info(descriptor).unwrap();
         assert!(info.snd_mss > 0 && info.snd_cwnd > 0, "{info:?}");
         sockets.set_pace(descriptor, 1_024_000).unwrap();
@@ -141,18 +244,39 @@ mod tests {
         sockets.set_type_of_service(descriptor, 0x10).unwrap();
         let (before, after) = sockets.set_send_buffer(descriptor, 4096).unwrap();
         assert!(after < before, "{before} {after}");
-        assert_eq!(SockRef::from(&server).tos().unwrap(), 0x10);
+        assert_eq!(SockRef::from(&server.stream).tos().unwrap(), 0x10);
         drop(client);
     }
 
     #[test]
     fn what_is_no_tcp_connection_is_an_error() {
+        let sockets = Rc::new(ConnectedSockets::default());
         let (one, _other) = UnixStream::pair().unwrap();
-        for descriptor in [-1, one.as_raw_fd()] {
-            assert!(ConnectedSockets.tcp_info(descriptor).is_err());
-            assert!(ConnectedSockets.congestion(descriptor).is_err());
-            assert!(ConnectedSockets.set_congestion(descriptor, "reno").is_err());
+        let one = Connected::new(&sockets, one);
+        for descriptor in [-1, i32::MAX, one.stream.as_raw_fd()] {
+            assert!(sockets.tcp_info(descriptor).is_err());
+            assert!(sockets.congestion(descriptor).is_err());
+            assert!(sockets.set_congestion(descriptor, "reno").is_err());
         }
-        assert!(ConnectedSockets.set_type_of_service(-1, 0).is_err());
+        assert!(sockets.set_type_of_service(-1, 0).is_err());
+    }
+
+    #[test]
+    fn number_leads_to_an_open_connection_of_this_loop_and_to_nothing_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let (sockets, others) = (Rc::new(ConnectedSockets::default()), ConnectedSockets::default());
+        let descriptor = server.as_raw_fd();
+        assert!(sockets.pace(descriptor).is_err(), "no connection yet");
+        let server = Connected::new(&sockets, server);
+        assert!(sockets.pace(descriptor).is_ok());
+        assert!(others.pace(descriptor).is_err(), "another loop's");
+        assert!(sockets.pace(client.as_raw_fd()).is_err(), "not a client's");
+        // Whatever has the number later is not meant by it.
+        let keeper = server.stream.try_clone().unwrap();
+        drop(server);
+        assert!(sockets.pace(descriptor).is_err());
+        drop(keeper);
     }
 }

@@ -15,8 +15,8 @@ use engine::context::{Clock, Engine, Listener, Loop, PanicHook, VxidSource};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::memory::RequestMemory;
 use engine::storages::Storages;
-use net::accept::inherited;
 use net::descriptors::Complaints;
+use net::inheritance::inherited;
 use net::resolve::Resolver;
 use nix::sys::resource::{Resource, setrlimit};
 use shm::log::{LogConfiguration, LogRing};
@@ -24,6 +24,7 @@ use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -168,7 +169,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         .map(|number| LoopHandle::start(number, &engine, &clock, &complaints))
         .collect::<Result<Vec<_>, _>>()?;
     let addresses = configuration.listeners.iter().map(address).collect();
-    let own = event_loop::context(Arc::clone(&engine), clock, &complaints, Default::default());
+    let own = event_loop::context(Arc::clone(&engine), clock, &complaints, Default::default(), Rc::default());
     Ok(Worker {
         engine,
         loops,
@@ -185,6 +186,17 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         started: Cell::new(false),
         _vsm: vsm,
     })
+}
+
+/// The sockets of a listener, one for each loop.
+fn sockets_of(configured: &ListenerConfiguration, loops: usize) -> std::io::Result<Vec<OwnedFd>> {
+    let mut sockets: Vec<_> = configured.descriptors.iter().copied().map(inherited).collect::<Result<_, _>>()?;
+    // A single socket is shared by all loops.
+    if let [shared] = &sockets[..] {
+        let further = (1..loops).map(|_| shared.try_clone()).collect::<Result<Vec<_>, _>>()?;
+        sockets.extend(further);
+    }
+    Ok(sockets)
 }
 
 /// What `local.endpoint` shows: the address as given, with the port that the system chose where it was left to it.
@@ -228,19 +240,12 @@ impl Worker {
                 path: configured.path.clone(),
                 proxy: configured.proxy,
             };
-            let shared = configured.descriptors.len() == 1;
-            for (number, given) in of_loop.iter_mut().enumerate() {
-                let Some(raw) = configured.descriptors.get(if shared { 0 } else { number }) else { continue };
-                // A socket that all loops share is duplicated for each but the first.
-                let descriptor = if shared && number > 0 {
-                    nix::fcntl::fcntl(*raw, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(3)).map_err(std::io::Error::from)
-                } else {
-                    Ok(*raw)
-                };
-                match descriptor.and_then(inherited) {
-                    Ok(descriptor) => given.push(Listening { descriptor, listener: listener.clone() }),
-                    Err(error) => return Reply::status(300, format!("listener {}: {error}", configured.name)),
-                }
+            let sockets = match sockets_of(configured, of_loop.len()) {
+                Ok(sockets) => sockets,
+                Err(error) => return Reply::status(300, format!("listener {}: {error}", configured.name)),
+            };
+            for (given, descriptor) in of_loop.iter_mut().zip(sockets) {
+                given.push(Listening { descriptor, listener: listener.clone() });
             }
         }
         for (one, listening) in self.loops.iter().zip(of_loop) {

@@ -78,16 +78,17 @@ impl LoopHandle {
     }
 }
 
-/// Makes the private part of a loop on the current thread.
+/// Makes the private part of a loop on the current thread, whose clients' sockets are `sockets`.
 pub fn context(
     engine: Arc<Engine>,
     clock: Clock,
     complaints: &Arc<Complaints>,
     (counters, pools): Counters,
+    sockets: Rc<ConnectedSockets>,
 ) -> Rc<Loop> {
     let dial = SocketDial::new(Arc::clone(complaints), clock.clone());
     let context = Loop::new(engine, counters, Rc::new(dial), clock);
-    Rc::new(context.with_sockets(Rc::new(ConnectedSockets)).with_pool_counters(pools))
+    Rc::new(context.with_sockets(sockets).with_pool_counters(pools))
 }
 
 /// What a loop counts: MAIN, and MEMPOOL.
@@ -125,7 +126,8 @@ fn run(
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let context = context(engine, clock, complaints, counters);
+        let sockets = Rc::new(ConnectedSockets::default());
+        let context = context(engine, clock, complaints, counters, Rc::clone(&sockets));
         tokio::task::spawn_local(close_idle(Rc::clone(&context)));
         let mut acceptors = Vec::new();
         while let Some(command) = commands.recv().await {
@@ -134,9 +136,11 @@ fn run(
                     for one in listening {
                         let name = one.listener.name.clone();
                         match ListenSocket::new(one.descriptor, Rc::new(one.listener), Arc::clone(complaints)) {
-                            Ok(socket) => {
-                                acceptors.push(tokio::task::spawn_local(accept_loop(Rc::clone(&context), socket)))
-                            }
+                            Ok(socket) => acceptors.push(tokio::task::spawn_local(accept_loop(
+                                Rc::clone(&context),
+                                socket,
+                                Rc::clone(&sockets),
+                            ))),
                             Err(error) => eprintln!("listener {name}: {error}"),
                         }
                     }

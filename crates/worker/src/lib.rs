@@ -59,7 +59,7 @@ pub fn run(control_descriptor: i32) -> i32 {
 }
 
 async fn serve(control_descriptor: i32) -> Result<(), String> {
-    let descriptor = net::accept::inherited(control_descriptor)
+    let descriptor = net::inheritance::inherited(control_descriptor)
         .map_err(|error| format!("control descriptor {control_descriptor}: {error}"))?;
     let socket = std::os::unix::net::UnixStream::from(descriptor);
     socket.set_nonblocking(true).map_err(|error| format!("control socket: {error}"))?;
