@@ -1,5 +1,7 @@
-//! Replays the fuzz corpus.
+//! Replays the fuzz corpus, and does what a fuzzer begins with.
 
+use body::Filter;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::path::Path;
 
 fn replay(target: &str, run: fn(&[u8])) {
@@ -15,4 +17,20 @@ fn replay(target: &str, run: fn(&[u8])) {
 #[test]
 fn a_gzipped_body_is_the_same_in_any_pieces() {
     replay("gzip_body", body::exercise::exercise);
+}
+
+#[test]
+fn arbitrary_bytes_keep_the_promises() {
+    let mut random = SmallRng::seed_from_u64(9);
+    for _ in 0..100 {
+        let plain: Vec<u8> = (0..random.gen_range(0..3000)).map(|_| random.gen_range(0..4)).collect();
+        let mut body = vec![random.r#gen()];
+        body::whole(Filter::gzip(random.gen_range(0..10)), &plain, usize::MAX, &mut body).unwrap();
+        for _ in 0..random.gen_range(0..3) {
+            let at = random.gen_range(0..body.len());
+            body[at] = random.r#gen();
+        }
+        body.truncate(random.gen_range(0..body.len() * 2));
+        body::exercise::exercise(&body);
+    }
 }
