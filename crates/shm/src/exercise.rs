@@ -32,8 +32,8 @@ pub fn exercise(bytes: &[u8]) {
         assert!(read(cursor, query.as_ref()) < CHUNKS_MAX, "a file has an end");
     }
     if rest.len() >= HEAD_BYTES {
-        let region = Region::heap(rest.len() / 8 * 8);
-        region.copy_in(0, &rest[..rest.len() / 8 * 8]);
+        let mut region = Region::heap(rest.len() / 8 * 8);
+        region.fill(0, &rest[..rest.len() / 8 * 8]);
         if let Some(cursor) = RingCursor::open(region, Start::Head) {
             read(cursor, query.as_ref());
         }

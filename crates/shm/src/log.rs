@@ -22,6 +22,7 @@ use surface::tag::Tag;
 
 pub use buffer::LogBuffer;
 
+use crate::region::Region;
 use crate::vsm::{Segment, VsmWriter};
 
 /// The marker at the start of a ring.
@@ -154,6 +155,10 @@ pub struct LogRing(Arc<Ring>);
 
 struct Ring {
     settings: Settings,
+    /// This ring's alone: a segment has one handle. What [`LogRing::reserve`] gives, under its lock, is its caller's: others
+    /// look into it only after the first word of the range, an end marker until then, has been stored with release ordering.
+    /// A writer that stood still between the two while the others went around the whole ring would write into the range of
+    /// another, as in every program with a log of this format; all that readers take from it is an allegation.
     segment: Segment,
     segment_words: usize,
     log_words: usize,
@@ -181,14 +186,9 @@ impl LogRing {
     /// A ring of about `bytes` bytes in private memory.
     #[must_use]
     pub fn in_memory(bytes: usize) -> LogRing {
-        LogRing::in_segment(Segment::in_memory(bytes.max(RING_BYTES_MIN)))
-    }
-
-    /// Initialises a ring in `segment`. Prefer [`LogRing::publish`] where tools may already be waiting.
-    #[must_use]
-    pub fn in_segment(segment: Segment) -> LogRing {
-        initialise(&segment);
-        LogRing::over(segment)
+        let mut region = Region::heap(bytes.max(RING_BYTES_MIN));
+        initialise(&mut region);
+        LogRing::over(Segment::in_memory(region))
     }
 
     /// Adds the segment `Log` of `bytes` bytes to the index, initialised before a reader can see it.
@@ -264,7 +264,8 @@ impl LogRing {
         let region = self.0.segment.region();
         let at = HEAD_BYTES + 4 * start;
         region.store_u32(at + 4 * (words - 1), 0, Ordering::Relaxed);
-        region.copy_in(at + 8, &payload[..cut]);
+        // SAFETY: see `Ring::segment`.
+        unsafe { region.copy_in(at + 8, &payload[..cut]) };
         region.store_u32(at + 4, id.0, Ordering::Relaxed);
         region.store_u32(at, first_word(tag, length), Ordering::Release);
     }
@@ -391,7 +392,8 @@ impl LogRing {
         let Some(start) = self.reserve(2 + words.len(), records, flushes) else { return };
         let region = self.0.segment.region();
         let at = HEAD_BYTES + 4 * start;
-        region.copy_in(at + 8, words_as_bytes(words));
+        // SAFETY: see `Ring::segment`.
+        unsafe { region.copy_in(at + 8, words_as_bytes(words)) };
         region.store_u32(at + 4, (words.len() * 4) as u32, Ordering::Relaxed);
         region.store_u32(at, BATCH_TAG << 24, Ordering::Release);
     }
@@ -403,15 +405,14 @@ pub fn segment_words(bytes: usize) -> usize {
     bytes.saturating_sub(HEAD_BYTES) / 4 / SEGMENTS
 }
 
-fn initialise(segment: &Segment) {
-    let region = segment.region();
-    segment.store_u64(SEGMENT_WORDS_OFFSET, segment_words(segment.len()) as u64);
-    segment.store_u32(SEGMENT_NUMBER_OFFSET, FIRST_SEGMENT_NUMBER);
-    segment.store_u64(OFFSETS_OFFSET, 0);
+fn initialise(region: &mut Region) {
+    region.store_u64(SEGMENT_WORDS_OFFSET, segment_words(region.len()) as u64, Ordering::Release);
+    region.store_u32(SEGMENT_NUMBER_OFFSET, FIRST_SEGMENT_NUMBER, Ordering::Release);
+    region.store_u64(OFFSETS_OFFSET, 0, Ordering::Release);
     for index in 1..SEGMENTS {
-        segment.store_u64(OFFSETS_OFFSET + 8 * index, u64::MAX);
+        region.store_u64(OFFSETS_OFFSET + 8 * index, u64::MAX, Ordering::Release);
     }
-    segment.store_u32(HEAD_BYTES, END_MARKER);
+    region.store_u32(HEAD_BYTES, END_MARKER, Ordering::Release);
     region.store_u64(0, u64::from_ne_bytes(*HEAD_MARKER), Ordering::SeqCst);
 }
 

@@ -2,12 +2,13 @@
 //!
 //! A region is a shared file mapping or, for tests and simulation, a heap block. Every access is checked against the
 //! region's length; an access outside does nothing (a write) or gives zero (a read), so that a damaged head can't lead
-//! astray. Single words are atomic. [`Region::copy_in`] is a plain copy into memory that its caller has reserved for
-//! itself; readers learn of it only by a word stored afterwards with release ordering.
+//! astray. Single words are atomic. Whoever has a region alone fills it ([`Region::fill`]); [`Region::copy_in`] is a plain copy
+//! into one that is shared, and unsafe: its caller has reserved the range for itself, and readers learn of it only by a word
+//! stored afterwards with release ordering.
 
-use std::cell::UnsafeCell;
 use std::fs::File;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -22,11 +23,21 @@ pub struct Region {
 
 enum Owner {
     Mapping(#[allow(dead_code)] MmapRaw),
-    Heap(#[allow(dead_code)] Box<[UnsafeCell<u64>]>),
+    Heap(#[allow(dead_code)] HeapBlock),
 }
 
-// SAFETY: the memory is owned by `_owner` for the life of the value and is only reached through atomic accesses, or
-// through `copy_in` whose contract makes the target range exclusive to the caller.
+/// A block from a box, kept as a pointer: a box that is moved would claim the memory for itself again.
+struct HeapBlock(NonNull<[u64]>);
+
+impl Drop for HeapBlock {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw` in `Region::heap`, and freed here alone.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+// SAFETY: the memory is owned by `_owner` for the life of the value and is only reached through atomic accesses, through
+// `&mut`, or through `copy_in` whose contract makes the target range exclusive to the caller.
 unsafe impl Send for Region {}
 // SAFETY: see `Send`.
 unsafe impl Sync for Region {}
@@ -35,9 +46,10 @@ impl Region {
     /// A zeroed block of private memory, rounded up to whole 64-bit words.
     #[must_use]
     pub fn heap(bytes: usize) -> Region {
-        let mut block: Box<[UnsafeCell<u64>]> = (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
-        let base = block.as_mut_ptr().cast::<u8>();
-        Region { base, bytes: block.len() * 8, writable: true, _owner: Owner::Heap(block) }
+        let words = bytes.div_ceil(8);
+        let block = NonNull::from(Box::leak(vec![0u64; words].into_boxed_slice()));
+        let base = block.as_ptr().cast::<u8>();
+        Region { base, bytes: words * 8, writable: true, _owner: Owner::Heap(HeapBlock(block)) }
     }
 
     /// The first `bytes` bytes of a file, shared and writable. The file must be at least that long.
@@ -111,18 +123,29 @@ impl Region {
         }
     }
 
+    /// Copies `bytes` to byte `offset` of a region that nobody else has; what would lie outside is left out.
+    pub fn fill(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: `&mut self`: no other thread of this process reaches the memory meanwhile.
+        unsafe { self.copy_in(offset, bytes) }
+    }
+
     /// Copies `bytes` to byte `offset`; what would lie outside is left out.
     ///
-    /// The caller owns the range: no other thread of this process reads or writes it until a later release store has
-    /// published it. Other processes may look at any time and see anything in between.
+    /// ```compile_fail,E0133
+    /// shm::region::Region::heap(8).copy_in(0, b"x");
+    /// ```
+    ///
+    /// # Safety
+    /// The caller owns the range: no other thread of this process reads or writes it, by single words either, until a later
+    /// release store has published it. Other processes may look at any time and see anything in between.
     #[inline]
-    pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
+    pub unsafe fn copy_in(&self, offset: usize, bytes: &[u8]) {
         if !self.writable || offset >= self.bytes {
             return;
         }
         let count = bytes.len().min(self.bytes - offset);
-        // SAFETY: offset + count <= self.bytes, the block is writable and alive, and the source is a distinct
-        // allocation (nobody can hold a slice of a region's memory).
+        // SAFETY: offset + count <= self.bytes, the block is writable and alive, the range is the caller's by contract, and
+        // the source is a distinct allocation (nobody can hold a slice of a region's memory).
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(offset), count) };
     }
 
@@ -178,13 +201,13 @@ mod tests {
 
     #[test]
     fn accesses_outside_do_nothing_and_read_zero() {
-        let region = Region::heap(16);
+        let mut region = Region::heap(16);
         region.store_u64(8, 7, Ordering::Relaxed);
         region.store_u64(16, 9, Ordering::Relaxed);
         region.store_u32(usize::MAX - 3, 9, Ordering::Relaxed);
         region.store_u32(2, 9, Ordering::Relaxed);
-        region.copy_in(12, &[1; 40]);
-        region.copy_in(usize::MAX, &[1; 40]);
+        region.fill(12, &[1; 40]);
+        region.fill(usize::MAX, &[1; 40]);
         assert_eq!(region.load_u64(8, Ordering::Relaxed), 0x0101_0101_0000_0007);
         assert_eq!(region.load_u64(16, Ordering::Relaxed), 0);
         assert_eq!(region.load_u32(usize::MAX - 3, Ordering::Relaxed), 0);

@@ -10,10 +10,12 @@ pub mod document;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use surface::counter::SectionRow;
 
+use crate::region::Region;
 use crate::vsm::{Segment, VsmWriter};
 
 /// Byte offset of the body in `Stat` and `StatDoc` segments.
@@ -68,7 +70,7 @@ impl Publisher {
         };
         let id = document.id;
         let bytes = BODY_OFFSET + 8 * section.counters.len();
-        let segment = self.0.vsm.add_filled("Stat", ident, bytes, |segment| fill_head(segment, id))?;
+        let segment = self.0.vsm.add_filled("Stat", ident, bytes, |memory| fill_head(memory, id))?;
         document.users += 1;
         Ok(CounterBlock { segment, section })
     }
@@ -93,17 +95,17 @@ impl Publisher {
     fn add_document(&self, section: &'static SectionRow, id: u64) -> io::Result<Segment> {
         let text = document::json(section);
         let bytes = BODY_OFFSET + text.len() + 1;
-        self.0.vsm.add_filled("StatDoc", &format!("{id:x}"), bytes, |segment| {
-            segment.write(BODY_OFFSET, text.as_bytes());
-            fill_head(segment, id);
+        self.0.vsm.add_filled("StatDoc", &format!("{id:x}"), bytes, |memory| {
+            memory.fill(BODY_OFFSET, text.as_bytes());
+            fill_head(memory, id);
         })
     }
 }
 
-fn fill_head(segment: &Segment, document_id: u64) {
-    segment.store_u64(OFFSET_OF_BODY_OFFSET, BODY_OFFSET as u64);
-    segment.store_u64(OFFSET_OF_DOCUMENT_ID, document_id);
-    segment.store_u32(0, READY_LIVE);
+fn fill_head(memory: &Region, document_id: u64) {
+    memory.store_u64(OFFSET_OF_BODY_OFFSET, BODY_OFFSET as u64, Ordering::Release);
+    memory.store_u64(OFFSET_OF_DOCUMENT_ID, document_id, Ordering::Release);
+    memory.store_u32(0, READY_LIVE, Ordering::Release);
 }
 
 /// The published values of one section instance.

@@ -100,7 +100,7 @@ impl VsmWriter {
         self.add_filled(class, ident, bytes, |_| {})
     }
 
-    /// Adds a segment, lets `fill` write into it, and then publishes it.
+    /// Adds a segment, lets `fill` write into its memory, which nobody else has yet, and then publishes it.
     ///
     /// # Errors
     /// As [`VsmWriter::add`].
@@ -109,7 +109,7 @@ impl VsmWriter {
         class: &str,
         ident: &str,
         bytes: usize,
-        fill: impl FnOnce(&Segment),
+        fill: impl FnOnce(&mut Region),
     ) -> io::Result<Segment> {
         check_word(class, false)?;
         check_word(ident, true)?;
@@ -126,7 +126,7 @@ impl VsmWriter {
             .set_permissions(fs::Permissions::from_mode(FILE_MODE))
             .and_then(|()| allocate(&file, length.next_multiple_of(PAGE_BYTES)))
             .and_then(|()| Region::shared(&file, length));
-        let region = match made {
+        let mut region = match made {
             Ok(region) => region,
             Err(error) => {
                 let _ = fs::remove_file(&path);
@@ -134,11 +134,11 @@ impl VsmWriter {
             }
         };
         let line = format!("{name} 0 {length} {class} {ident}\n");
-        let segment = Segment(Arc::new(SegmentData { region, file_name: name, line }));
-        fill(&segment);
+        fill(&mut region);
+        let segment = Segment { region, file_name: name, line };
         let mut state = self.0.state.lock();
-        state.index.write_all(format!("+ {}", segment.0.line).as_bytes())?;
-        state.lines.push(segment.0.line.clone());
+        state.index.write_all(format!("+ {}", segment.line).as_bytes())?;
+        state.lines.push(segment.line.clone());
         Ok(segment)
     }
 
@@ -147,7 +147,7 @@ impl VsmWriter {
     /// # Errors
     /// As [`VsmWriter::add`].
     pub fn add_text(&self, class: &str, ident: &str, text: &str) -> io::Result<Segment> {
-        self.add_filled(class, ident, text.len() + 1, |segment| segment.write(0, text.as_bytes()))
+        self.add_filled(class, ident, text.len() + 1, |memory| memory.fill(0, text.as_bytes()))
     }
 
     /// Takes a segment out of the index and unlinks its file. Handles to the segment, ours and other processes', stay
@@ -158,7 +158,7 @@ impl VsmWriter {
     pub fn remove(&self, segment: &Segment) -> io::Result<()> {
         let mut state = self.0.state.lock();
         // What came last goes first, mostly: the backends of a VCL may be many.
-        let Some(position) = state.lines.iter().rposition(|line| *line == segment.0.line) else { return Ok(()) };
+        let Some(position) = state.lines.iter().rposition(|line| *line == segment.line) else { return Ok(()) };
         let line = state.lines.remove(position);
         if state.removals < REMOVALS_MAX || state.removals < state.lines.len() / 2 {
             state.removals += 1;
@@ -168,7 +168,7 @@ impl VsmWriter {
             state.removals = 0;
         }
         drop(state);
-        fs::remove_file(self.0.directory.join(&segment.0.file_name))
+        fs::remove_file(self.0.directory.join(&segment.file_name))
     }
 
     /// The directory of the index, absolute where that can be told.
@@ -178,11 +178,14 @@ impl VsmWriter {
     }
 }
 
-/// One segment of shared memory; cloning gives another handle. Offsets are in bytes; what lies outside is ignored.
-#[derive(Clone)]
-pub struct Segment(Arc<SegmentData>);
-
-struct SegmentData {
+/// One segment of shared memory. There is one handle to it in this process, so that who has it may say what its parts are for.
+/// Offsets are in bytes; what lies outside is ignored.
+///
+/// ```compile_fail,E0277
+/// fn has_further_handles<T: Clone>() {}
+/// has_further_handles::<shm::vsm::Segment>();
+/// ```
+pub struct Segment {
     region: Region,
     file_name: String,
     line: String,
@@ -191,31 +194,26 @@ struct SegmentData {
 impl Segment {
     /// A segment in private memory, that no index lists.
     #[must_use]
-    pub fn in_memory(bytes: usize) -> Segment {
-        Segment(Arc::new(SegmentData { region: Region::heap(bytes), file_name: String::new(), line: String::new() }))
-    }
-
-    /// Copies `bytes` to `offset`. The caller must be the only one of this process to touch that range just now.
-    pub fn write(&self, offset: usize, bytes: &[u8]) {
-        self.0.region.copy_in(offset, bytes);
+    pub(crate) fn in_memory(region: Region) -> Segment {
+        Segment { region, file_name: String::new(), line: String::new() }
     }
 
     /// Stores a 64-bit word (release); `offset` is a multiple of 8.
     #[inline]
     pub fn store_u64(&self, offset: usize, value: u64) {
-        self.0.region.store_u64(offset, value, Ordering::Release);
+        self.region.store_u64(offset, value, Ordering::Release);
     }
 
     /// Stores a 32-bit word (release); `offset` is a multiple of 4.
     #[inline]
     pub fn store_u32(&self, offset: usize, value: u32) {
-        self.0.region.store_u32(offset, value, Ordering::Release);
+        self.region.store_u32(offset, value, Ordering::Release);
     }
 
     /// Length in bytes, a multiple of 8.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.region.len()
+        self.region.len()
     }
 
     /// Never true: a segment has at least 8 bytes.
@@ -226,8 +224,8 @@ impl Segment {
 
     /// The memory itself.
     #[must_use]
-    pub fn region(&self) -> &Region {
-        &self.0.region
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 }
 

@@ -15,15 +15,16 @@ use shm::read::vsm::Vsm;
 use shm::read::{Cursor, Next};
 use shm::region::Region;
 use shm::vsc::Publisher;
-use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, Segment, VsmWriter, WORKER_DIRECTORY};
+use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, VsmWriter, WORKER_DIRECTORY};
 use surface::tag::Tag;
 
 const ROUNDS: u64 = 150;
 
 /// A ring of a few wraps, as bytes.
 fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
-    let segment = Segment::in_memory(8192);
-    let ring = LogRing::in_segment(segment.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let vsm = VsmWriter::create(folder.path()).unwrap();
+    let ring = LogRing::publish(&vsm, 8192).unwrap();
     let mut buffer = LogBuffer::new(&ring);
     for number in 0..random.gen_range(0..400u32) {
         buffer.start(LogId::client(random.gen_range(1..20)), 0.0);
@@ -35,9 +36,9 @@ fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
         }
     }
     drop(buffer);
-    let mut bytes = Vec::new();
-    segment.region().copy_out(0, segment.len(), &mut bytes);
-    bytes
+    let mut files = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let log = files.find(|file| file.file_name().to_string_lossy().starts_with("_.Log.")).unwrap();
+    std::fs::read(log.path()).unwrap()
 }
 
 fn damage(bytes: &mut [u8], random: &mut SmallRng) {
@@ -60,8 +61,8 @@ fn damage(bytes: &mut [u8], random: &mut SmallRng) {
 }
 
 fn region(bytes: &[u8]) -> Region {
-    let region = Region::heap(bytes.len());
-    region.copy_in(0, bytes);
+    let mut region = Region::heap(bytes.len());
+    region.fill(0, bytes);
     region
 }
 
