@@ -148,6 +148,12 @@ mod tests {
     use std::io::ErrorKind;
     use std::process::Command;
 
+    fn kernel() -> (u32, u32) {
+        let names = nix::sys::utsname::uname().unwrap();
+        let mut numbers = names.release().to_str().unwrap().split(['.', '-']).map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+
     /// Runs in a process of its own, since a fence cannot be taken down.
     #[test]
     #[ignore = "run by the test below, in a process of its own"]
@@ -162,6 +168,9 @@ mod tests {
         assert!(others.join().unwrap().is_err());
         assert!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).is_err());
         assert!(nix::sys::ptrace::traceme().is_err());
+        // Landlock knows of signals since Linux 6.12.
+        let parent = nix::sys::signal::kill(nix::unistd::getppid(), None);
+        assert_eq!(parent.is_err(), fence.has_landlock && kernel() >= (6, 12), "{fence:?}");
         std::fs::write(folder.path().join("log"), "allowed").unwrap();
         std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("log")).unwrap(), "allowed");
