@@ -92,18 +92,22 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
         manager.reporter.say_plain("Child launched OK");
         return Ok(());
     };
-    // A worker that still hears us, or that hangs, gets its end from us; of any other the signal tells.
-    let is_ours = manager.worker().is_some_and(|worker| !*worker.gone.borrow());
     if let Some(worker) = manager.worker() {
         dismiss(manager, &worker).await;
     }
     let signal = manager.last_end.get().and_then(|end| end.signal());
-    let killed = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
-    // One that memory was too short for may be killed by what is stored: it is set aside then, too, if it cannot shrink.
-    if killed.contains(&signal) && !is_ours && !manager.memory_ran_out.get() {
+    if is_from_outside(signal, manager.killed_by_us.get(), manager.memory_ran_out.get()) {
         failure.step = None;
     }
     Err(failure)
+}
+
+/// Whether somebody else ended a worker, so that its failure tells nothing about what is stored. One that hangs gets its
+/// SIGKILL from us; and one that memory was too short for may have been too large by what is stored, which is set aside then,
+/// too, if it cannot shrink.
+fn is_from_outside(signal: Option<i32>, killed_by_us: bool, memory_ran_out: bool) -> bool {
+    let killing = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
+    killing.contains(&signal) && !killed_by_us && !memory_ran_out
 }
 
 /// Counts a failure to take over what is stored, and sets it aside when that was once too often. Says whether the failure
@@ -610,6 +614,17 @@ pub fn link_text(error: LinkError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_death_of_its_own_is_held_against_what_is_stored() {
+        let kill = Some(Signal::SIGKILL as i32);
+        assert!(is_from_outside(kill, false, false) && is_from_outside(Some(Signal::SIGTERM as i32), false, false));
+        assert!(!is_from_outside(kill, true, false), "it hung");
+        assert!(!is_from_outside(kill, false, true), "what is stored is too large");
+        for own in [None, Some(Signal::SIGABRT as i32), Some(Signal::SIGSEGV as i32), Some(Signal::SIGBUS as i32)] {
+            assert!(!is_from_outside(own, false, false));
+        }
+    }
 
     #[test]
     fn a_worker_that_dies_young_again_and_again_is_given_pauses() {

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
+use surface::limits::WORKER_STEPS_MAX;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use worker::control::{self, Reply, Request, Said, Step};
@@ -76,7 +77,8 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
 async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step>) -> Result<Reply, LinkError> {
     let sent = tokio::time::timeout(question.patience, control::send(stream, &question.request)).await;
     sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
-    loop {
+    // One that gets on has more time, but not for ever.
+    for _ in 0..=WORKER_STEPS_MAX {
         let said = tokio::time::timeout(question.patience, control::receive(stream)).await;
         match said.map_err(|_| LinkError::Late)?.ok().flatten() {
             Some(Said::Step(next)) => step.set(next),
@@ -84,6 +86,7 @@ async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step
             None => return Err(LinkError::Closed),
         }
     }
+    Err(LinkError::Late)
 }
 
 #[cfg(test)]
@@ -139,6 +142,17 @@ mod tests {
             };
             let (reply, ()) = tokio::join!(link.ask(Request::Ping, Duration::from_secs(5)), worker);
             assert_eq!((reply, link.step()), (Err(LinkError::Closed), Step::Index));
+        });
+    }
+
+    #[test]
+    fn a_worker_that_gets_on_for_ever_is_given_up() {
+        run(async {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let link = Link::new(ours);
+            let worker = async { while control::send(&mut theirs, &Said::Step(Step::Bans)).await.is_ok() {} };
+            let (reply, ()) = tokio::join!(link.ask(Request::Ping, Duration::from_secs(5)), worker);
+            assert_eq!(reply, Err(LinkError::Late));
         });
     }
 

@@ -109,6 +109,8 @@ pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
 /// A worker that runs out of file descriptors says so at most once in so many seconds.
 pub const DESCRIPTOR_WARNING_SECONDS: u64 = 60;
+/// Most steps that a worker may report while the manager waits for one reply; each gives it more time.
+pub const WORKER_STEPS_MAX: usize = 2 * STORAGES_MAX;
 /// How often in a row a worker may fail to take over a storage, or the journal of bans, before that begins empty.
 pub const RECOVERY_FAILURES_MAX: u32 = 3;
 /// A buffer of a request that grew beyond this is not kept for the next request, in bytes.
