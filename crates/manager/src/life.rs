@@ -404,7 +404,7 @@ fn make_room(manager: &Manager, pid: u32) {
         .zip(held)
         .map(|((given, limit), held)| Holding { given: *given, limit: *limit, held })
         .collect();
-    let next = shrunk(&storages, overhead.leaves(kernel.usable()));
+    let next = shrunk(&storages, overhead.leaves_at_least(kernel.usable()));
     let why = match sign {
         Sign::Counted => "was killed by the kernel for lack of memory".to_owned(),
         Sign::Repeated => {

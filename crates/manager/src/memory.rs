@@ -63,6 +63,13 @@ impl Overhead {
         usable.bytes.saturating_sub(self.bytes()) / (STORAGE_SLACK + 1) * STORAGE_SLACK
     }
 
+    /// How large they may be after a worker that memory was too short for. What is set apart for requests and processes is an
+    /// estimate, on the safe side: where nothing is left beside it, a quarter of what the log leaves is tried.
+    #[must_use]
+    pub fn leaves_at_least(self, usable: Usable) -> u64 {
+        self.leaves(usable).max(usable.bytes.saturating_sub(self.log_bytes) / 4)
+    }
+
     /// One line when storages of these limits and all else don't fit: what is needed, what there is, what to do.
     #[must_use]
     pub fn complaint(self, limits: &[u64], usable: Usable) -> Option<String> {
@@ -265,6 +272,15 @@ mod tests {
         let machine = Usable { bytes: 1 << 30, is_of_group: false };
         assert!(overhead.complaint(&[u64::MAX, 1], machine).unwrap().contains("the machine has 1024M"));
         assert_eq!(overhead.complaint(&[256 << 20], machine), None);
+    }
+
+    #[test]
+    fn estimates_leave_a_little_for_the_storages() {
+        let overhead = Overhead { log_bytes: 80 << 20 };
+        assert_eq!(overhead.leaves(group(115)), 0);
+        assert_eq!(overhead.leaves_at_least(group(115)), (35 << 20) / 4);
+        assert_eq!(overhead.leaves_at_least(group(4096)), overhead.leaves(group(4096)));
+        assert_eq!(overhead.leaves_at_least(group(50)), 0);
     }
 
     #[test]

@@ -12,8 +12,10 @@ use surface::limits::{SIGKILLS_MAX, SIGKILLS_SECONDS};
 
 /// A storage shrinks to that part of what it holds,
 const KEPT_OF_4: u64 = 3;
-/// but not below that fraction of what it was given, unless everything together would not fit.
+/// but not below that fraction of what it was given,
 const FLOOR: u64 = 8;
+/// nor of what there is for all, if that is less.
+const FLOOR_OF_ROOM: u64 = 4;
 /// Nothing shrinks below that.
 const STORAGE_BYTES_MIN: u64 = 64 << 10;
 
@@ -69,7 +71,10 @@ pub struct Holding {
 /// The next limits, when all storages together may have `room` bytes.
 #[must_use]
 pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
-    let shrink = |one: &Holding| (one.held / 4 * KEPT_OF_4).max(one.given / FLOOR).min(one.limit).min(room);
+    let shrink = |one: &Holding| {
+        let floor = (one.given / FLOOR).min(room / FLOOR_OF_ROOM);
+        (one.held / 4 * KEPT_OF_4).max(floor).min(one.limit).min(room)
+    };
     let mut limits: Vec<u64> = storages.iter().map(shrink).collect();
     let all: u128 = limits.iter().map(|limit| u128::from(*limit)).sum();
     if all > u128::from(room) {
@@ -121,6 +126,15 @@ mod tests {
             storages[0].held = storages[0].limit;
         }
         assert_eq!(storages[0].limit, (150 << 20) / 8, "what else fills the memory is not its fault");
+        // What fits by the estimate may still be too much.
+        let mut tight = [Holding { given: 150 << 20, limit: 150 << 20, held: 100 << 20 }];
+        let mut limits = Vec::new();
+        for _ in 0..20 {
+            tight[0].limit = shrunk(&tight, 8 << 20)[0];
+            tight[0].held = tight[0].limit;
+            limits.push(tight[0].limit >> 20);
+        }
+        assert_eq!((&limits[..3], limits[19]), (&[8, 6, 4][..], 2));
         let two = [
             Holding { given: 64 << 20, limit: 64 << 20, held: 0 },
             Holding { given: 1 << 40, limit: 1 << 40, held: 60 << 20 },
