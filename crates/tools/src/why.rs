@@ -119,6 +119,9 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     if status != 0 && !finder.is_satisfied() {
         return USAGE_ERROR;
     }
+    if !finder.options.follow && (finder.found.is_empty() || finder.options.wanted == Wanted::All) {
+        finder.find_refused(streams);
+    }
     if finder.found.is_empty() && !finder.by_address.is_empty() {
         let _ = writeln!(streams.error, "copal why: no request says that host; those for any host with this path:");
         finder.found = std::mem::take(&mut finder.by_address);
@@ -166,6 +169,21 @@ struct Finder {
 }
 
 impl Finder {
+    /// Looks for what was too large to become a request: its reason is a record of its session, which is in no group.
+    fn find_refused(&mut self, streams: &mut Streams) {
+        let mut given = Given { options: self.options.given.options.clone(), rest: Vec::new() };
+        // What came from a pipe has been read.
+        if given.last('r').is_some_and(|file| file == "-") {
+            return;
+        }
+        given.options.retain(|(letter, _)| *letter != 'g');
+        given.options.push(('g', "raw".into()));
+        let Ok(mut follow) = Follow::from_options(&given, &[Grouping::Raw]) else { return };
+        let mut refused = Refused(Vec::new());
+        follow.run(&mut refused, b"", streams);
+        self.found.extend(refused.0.into_iter().filter(|account| self.options.wanted.is(account)));
+    }
+
     fn is_satisfied(&self) -> bool {
         self.options.follow && self.options.count.is_some_and(|count| self.told >= count)
     }
@@ -173,12 +191,10 @@ impl Finder {
 
 impl Sink for Finder {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
-        let mut account = Account::of(group);
-        // A session by itself is worth telling only when it says why it never came to a request.
-        let is_told = |account: &Account| account.steps.iter().any(|step| !step.decisions.is_empty());
-        if !group.iter().any(|transaction| transaction.kind == Kind::Request) && !is_told(&account) {
+        if !group.iter().any(|transaction| transaction.kind == Kind::Request) {
             return Ok(());
         }
+        let mut account = Account::of(group);
         self.known.note(&account);
         if !self.options.wanted.is(&account) {
             if !self.options.follow && self.options.wanted.is_by_address(&account) {
@@ -198,6 +214,16 @@ impl Sink for Finder {
             // The end of the following, told as an output that is gone.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        Ok(())
+    }
+}
+
+/// Takes single records: the reasons of sessions that ended before a request was whole.
+struct Refused(Vec<Account>);
+
+impl Sink for Refused {
+    fn group(&mut self, group: &[Transaction], _output: &mut dyn Write) -> io::Result<()> {
+        self.0.extend(group.iter().filter_map(Account::of_refused));
         Ok(())
     }
 }

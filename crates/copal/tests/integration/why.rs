@@ -79,3 +79,138 @@ fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
     assert_eq!(nothing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("no such request in the log"));
 }
+
+#[test]
+fn why_names_cookies_bans_ways_out_and_who_made_the_answer() {
+    let origin = Origin::start(|head| {
+        if head.starts_with("GET /broken") {
+            return b"HTTP/1.1 503 Too busy here\r\nContent-Length: 0\r\nSet-Cookie: id=hidden; Path=/\r\n\r\n"
+                .to_vec();
+        }
+        page(head)
+    });
+    let vcl = "vcl 4.1;
+backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+sub vcl_recv {
+    if (req.method == \"PURGE\") {
+        return (purge);
+    }
+    if (req.http.Cookie ~ \"session\") {
+        return (pass);
+    }
+}
+";
+    let daemon = Daemon::with_vcl(vcl, origin.port, &["-p", "http_req_hdr_len=512", "-p", "http_req_size=8k"]);
+    let ask = |request: &str| daemon.request(&format!("{request}\r\nConnection: close\r\n\r\n"));
+    let said = |words: &[&str], text: &str| {
+        let found = eventually(&format!("{text:?} is said of {words:?}"), || {
+            let said = why(&daemon, words);
+            said.contains(text).then_some(said)
+        });
+        assert!(!found.contains("hidden"), "a cookie's value is told: {found}");
+        found
+    };
+
+    ask("GET /cookies HTTP/1.1\r\nHost: example.com\r\nCookie: _ga=hidden; id=hidden");
+    let cookies = said(&["/cookies"], "its cookies: _ga, id");
+    assert!(cookies.contains("(_ga|id)=[^;]*"), "{cookies}");
+    ask("GET /session HTTP/1.1\r\nHost: example.com\r\nCookie: session=hidden");
+    said(&["/session"], "its cookies: session");
+
+    daemon.get("/purged");
+    ask("PURGE /purged HTTP/1.1\r\nHost: example.com");
+    daemon.get("/purged");
+    said(&["GET", "example.com/purged"], "The last copy was purged, ");
+    daemon.get("/banned");
+    assert!(daemon.cli(&["ban", "req.url", "~", "^/banned"]).0);
+    daemon.get("/banned");
+    said(&["/banned"], "the ban: req.url ~ ^/banned, added 2");
+
+    ask("GET /broken HTTP/1.1\r\nHost: example.com");
+    said(&["/broken"], "The status 503 is the origin's own: the answer was not made here.");
+    said(&["/broken"], "the origin sets cookies: id");
+
+    let long = "x".repeat(600);
+    ask(&format!("GET /long HTTP/1.1\r\nHost: example.com\r\nX: {long}"));
+    said(&["*"], "it broke the parameter http_req_hdr_len, which is 512");
+    let many = format!("X: {}\r\n", "x".repeat(400)).repeat(30);
+    crate::daemon::exchange(daemon.port, format!("GET /large HTTP/1.1\r\nHost: a\r\n{many}\r\n").as_bytes());
+    said(&["/large"], "it broke the parameter http_req_size, which is 8192");
+
+    // Almost the same address; and the address that the daemon listens on in place of a host.
+    daemon.get("/near?a=1&b=2");
+    ask("GET /near?a=1&b=2 HTTP/1.1\r\nHost: www.example.com");
+    ask("GET /near?b=2&a=1 HTTP/1.1\r\nHost: example.com");
+    said(&["http://www.example.com/near*"], "near miss, by the log: the same URL of host example.com was in the cache");
+    said(&["http://example.com/near?b=2&a=1"], "only the order differs");
+    said(&[&format!("http://127.0.0.1:{}/near?b=2&a=1", daemon.port)], "only the order differs");
+}
+
+#[test]
+fn why_and_its_json_command_no_terminal() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::with_vcl(&VCL.replace("@DEAD@", "1"), origin.port, &[]);
+    let hostile = b"GET /\xc2\x9b31m\xe2\x80\xae\x9b HTTP/1.1\r\nHost: \xc2\x9b2J\x85\r\nCookie: \xc2\x9bname=x\r\nConnection: close\r\n\r\n";
+    crate::daemon::exchange(daemon.port, hostile);
+    crate::daemon::exchange(daemon.port, b"GET /\x1b]0;owned\x07 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let commands = |text: &str| text.contains(|letter: char| letter != '\n' && surface::legible::is_commanding(letter));
+    for (applet, words) in [
+        ("why", &["*"][..]),
+        ("why", &["--json"]),
+        ("log", &["-d"]),
+        ("log", &["-d", "--json"]),
+        ("ncsa", &["-d"]),
+        ("ncsa", &["-d", "--json"]),
+        ("top", &["-1"]),
+    ] {
+        let text = eventually("both requests are shown", || {
+            let output = daemon.applet(applet, words);
+            let text = String::from_utf8(output.stdout).expect("UTF-8");
+            (text.contains("owned") || text.contains("31m")).then_some(text)
+        });
+        assert!(!commands(&text), "{applet} {words:?}: {text:?}");
+    }
+    // The daemon's own lines, and a test script's report.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("evil.vcl");
+    std::fs::write(&file, "vcl 4.1;\nbackend \x1b]0;owned\x07\u{9b}31m none;\n").unwrap();
+    let output = std::process::Command::new(crate::daemon::copal())
+        .args(["daemon", "-C", "-n"])
+        .arg(folder.path().join("run"))
+        .arg("-f")
+        .arg(&file)
+        .output()
+        .unwrap();
+    let script = folder.path().join("evil.vtc");
+    std::fs::write(
+        &script,
+        "varnishtest \"\x1b]0;owned\x07\u{9b}31m\"\nshell {echo '\x1b]0;owned\x07'}\nnonsense\u{9b}31m\n",
+    )
+    .unwrap();
+    let report = std::process::Command::new(crate::daemon::copal()).args(["test", "-v"]).arg(&script).output().unwrap();
+    for output in [output, report] {
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(text.contains("owned") && !commands(&text), "{text:?}");
+    }
+}
+
+#[test]
+fn stock_programs_find_the_notices_they_found_before_and_the_reasons_by_their_tag() {
+    let Some(varnishlog) = crate::daemon::needs("varnishlog") else { return };
+    let origin = Origin::start(page);
+    let daemon = Daemon::with_vcl(&VCL.replace("@DEAD@", "1"), origin.port, &[]);
+    daemon.get("/page");
+    daemon.get("/admin/x");
+    why(&daemon, &["/admin/x"]);
+    let stock = |words: &[&str]| {
+        let output =
+            std::process::Command::new(&varnishlog).args(["-n", &daemon.run(), "-d"]).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(stock(&["-q", "Notice"]), "");
+    let reasons = stock(&["-i", "Witness"]);
+    assert!(reasons.contains("Witness        why miss-absent") && reasons.contains("why pass at="), "{reasons}");
+    assert!(!stock(&[]).contains("(null)"));
+}

@@ -149,8 +149,7 @@ impl Account {
             match transaction.kind {
                 Kind::Request => account.add_request(transaction),
                 Kind::BackendRequest => account.add_fetch(transaction),
-                Kind::Session => account.add_session(transaction),
-                Kind::Unknown | Kind::Raw => {}
+                Kind::Session | Kind::Unknown | Kind::Raw => {}
             }
         }
         account
@@ -160,24 +159,16 @@ impl Account {
         self.steps.iter().map(|step| step.xid)
     }
 
-    /// A session in which something came that was too large to become a request.
-    fn add_session(&mut self, transaction: &Transaction) {
-        let mut step = Step::new(transaction, false);
-        for record in transaction.records() {
-            let Some(tag) = record.tag() else { continue };
-            let text = legible::line(record.text()).into_owned();
-            if tag == Tag::SessOpen {
-                self.start = text.split(' ').nth(5).and_then(|time| time.parse().ok()).unwrap_or(0.0);
-            }
-            step.take(tag, text);
-        }
-        let line = step.decisions.iter().find_map(|decision| decision.detail("text"));
-        let mut words = line.unwrap_or_default().split(' ').map(str::to_owned);
-        if let (Some(method), Some(url)) = (words.next(), words.next()) {
-            (self.method, self.received_url, self.url) = (method, url.clone(), url);
-        }
-        step.errors.clear();
-        self.steps.push(step);
+    /// From a single record: what came was too large to become a request, `text=GET /path HTTP/1.1`.
+    pub(crate) fn of_refused(record: &Transaction) -> Option<Account> {
+        let mut step = Step { xid: record.vxid, ..Step::default() };
+        let witness = record.records().find(|record| record.tag() == Some(Tag::Witness))?;
+        step.take_reason(&legible::line(witness.text()));
+        let line =
+            step.decisions.iter().find(|made| made.reason == Reason::RequestTooLarge)?.detail("text")?.to_owned();
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, url) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        Some(Account { method, received_url: url.clone(), url, steps: vec![step], ..Account::default() })
     }
 
     fn add_request(&mut self, transaction: &Transaction) {
@@ -225,6 +216,8 @@ impl Account {
         let mut step = Step::new(transaction, true);
         // After the origin's answer come the headers of the stored copy, or of the answer made in its place.
         let mut is_origins = true;
+        // A status without a timestamp of the origin's answer before it is that of an answer made here.
+        let mut has_answered = false;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
             let text = legible::line(record.text()).into_owned();
@@ -232,6 +225,9 @@ impl Account {
                 Tag::BerespStatus => {
                     is_origins = step.status.is_empty();
                     step.is_revalidated |= step.status == "304";
+                    if has_answered && step.origin_status.is_none() {
+                        step.origin_status = Some(text.clone());
+                    }
                     step.status = text;
                 }
                 Tag::BackendOpen => step.backend = text,
@@ -252,9 +248,7 @@ impl Account {
                     }
                 }
                 Tag::Timestamp => {
-                    if absolute(&text, "Beresp").is_some() {
-                        step.origin_status = Some(step.status.clone());
-                    }
+                    has_answered |= absolute(&text, "Beresp").is_some();
                     for label in ["BerespBody", "Beresp", "Error"] {
                         if let Some((seconds, _)) = timestamp(&text, label) {
                             step.seconds = Some(seconds);
