@@ -1,6 +1,7 @@
 //! The shape of `-j` replies: `[ 2, ["verb", "-j"], 1700000000.000,` payload, newline, `]`.
 
 use std::fmt::Write;
+use surface::legible;
 
 /// A JSON reply being written.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl JsonReply {
     }
 }
 
-/// A JSON string with its quotes.
+/// A JSON string with its quotes, which commands no terminal that it is printed on.
 #[must_use]
 pub fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -42,8 +43,7 @@ pub fn string(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // With DEL and what follows it: a terminal obeys them as well.
-            _ if letter.is_control() => {
+            _ if legible::is_commanding(letter) => {
                 let _ = write!(out, "\\u{:04x}", letter as u32);
             }
             _ => out.push(letter),
@@ -68,8 +68,9 @@ mod tests {
 
     #[test]
     fn any_text_is_a_valid_string() {
-        for text in ["", "a\"b\\c\n\t\r", "\u{0}\u{1f}é"] {
+        for text in ["", "a\"b\\c\n\t\r", "\u{0}\u{1f}é", "\u{9b}31m\u{7f}\u{202e}"] {
             assert_eq!(serde_json::from_str::<String>(&string(text)).unwrap(), text);
+            assert!(!string(text).contains(legible::is_commanding), "{text:?}");
         }
     }
 }

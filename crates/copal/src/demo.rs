@@ -45,7 +45,8 @@ pub fn run(arguments: &[OsString]) -> i32 {
                 return 0;
             }
             _ => {
-                eprintln!("copal demo: unknown option {}", argument.to_string_lossy());
+                let shown = surface::legible::line(argument.as_encoded_bytes());
+                eprintln!("copal demo: unknown option {shown}");
                 return 2;
             }
         }
@@ -54,7 +55,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
         Ok(()) => 0,
         Err(Stop::Signal(number)) => 128 + number,
         Err(Stop::Failure(message)) => {
-            eprintln!("copal demo: {message}");
+            eprintln!("copal demo: {}", surface::legible::lines(message.as_bytes()));
             1
         }
     }

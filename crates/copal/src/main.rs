@@ -180,7 +180,7 @@ fn main() {
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
         },
         Err(text) => {
-            eprintln!("{text}");
+            eprintln!("{}", surface::legible::lines(text.as_bytes()));
             USAGE_ERROR
         }
     };

@@ -14,9 +14,10 @@ use cli_proto::auth;
 use cli_proto::request::{Request, RequestReader};
 use cli_proto::response::{Response, status};
 use cli_proto::server::{Event, ServerSession};
-use std::io::{Read, Write};
+use std::io::{IsTerminal as _, Read, Write};
 use std::rc::Rc;
 use std::time::Duration;
+use surface::legible;
 use surface::limits::{
     CLI_COMMAND_BYTES_MAX, CLI_CONNECTIONS_MAX, CLI_SHOWN_BYTES_MAX, CLI_UNAUTHENTICATED_SECONDS_MAX,
     CLI_WRITE_SECONDS_MAX,
@@ -199,7 +200,13 @@ pub async fn standard_input(manager: &Rc<Manager>) {
     let mut session = ServerSession::open(CLI_COMMAND_BYTES_MAX);
     let print = |response: &Response| {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(&response.encode()).and_then(|()| out.flush());
+        // A program gets the bytes as they are.
+        let bytes = if out.is_terminal() {
+            Response::new(response.status, legible::lines(response.body.as_bytes())).encode()
+        } else {
+            response.encode()
+        };
+        let _ = out.write_all(&bytes).and_then(|()| out.flush());
     };
     print(&session.greeting(&banner(&manager.identification, false)));
     let mut input = read_standard_input();

@@ -48,7 +48,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
             return 0;
         }
         Err((text, status)) => {
-            eprintln!("{}", text.trim_end());
+            eprintln!("{}", surface::legible::lines(text.trim_end().as_bytes()));
             return status;
         }
     };
@@ -235,5 +235,7 @@ fn listen_for_signals() -> Arc<AtomicBool> {
 fn print(text: &str) {
     // Whoever reads may have enough before the end.
     let mut output = std::io::stdout().lock();
+    // Logs and names of scripts hold what peers and programs said.
+    let text = surface::legible::lines(text.as_bytes());
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
