@@ -7,7 +7,9 @@ use super::neighbours::Difference;
 use chrono::DateTime;
 use shm::read::group::Reason as Begun;
 use std::fmt::Write as _;
+use std::io::Read as _;
 use surface::legible;
+use surface::limits::VCL_SOURCE_BYTES_MAX;
 use surface::reason::{BUILTIN_PIECES, DEPARTURES, Layer, NEVER, Reason};
 use surface::vcl::Generation;
 
@@ -284,8 +286,11 @@ fn source_of(place: &str, generation: Generation) -> Option<(String, usize)> {
     let number = number.parse().ok().filter(|number| *number > 0)?;
     let content = match file {
         "<builtin>" => vcl::builtin_of(generation).to_owned(),
-        path if path.starts_with('/') => {
-            let bytes = std::fs::read(path).ok()?;
+        // The log says which file: it may be anything, and never end.
+        path if path.starts_with('/') && std::fs::metadata(path).is_ok_and(|found| found.is_file()) => {
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(path).ok()?;
+            file.take(VCL_SOURCE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
         _ => return None,
@@ -394,6 +399,13 @@ mod tests {
         let other = [("at", "<builtin>:20"), ("in", "vcl_recv>vcl_req_method"), ("dialect", "4"), ("cookies", "_ga")];
         let said = said_of(decided(Reason::PassByVcl, &other));
         assert!(!said.contains("_ga"), "the method made it a pass: {said}");
+    }
+
+    #[test]
+    fn place_that_is_no_file_is_not_read() {
+        for place in ["/dev/zero:1", "/proc/self:1", "/nonexistent:1", "<builtin>:0", "relative.vcl:1", "/etc/passwd"] {
+            assert!(line_of(place, Generation::V4).is_none(), "{place}");
+        }
     }
 
     #[test]
