@@ -224,7 +224,7 @@ parameters! {
     request_memory_max: u64 = 4194304, Number, Bytes, "4M", Some("64k"), None, "bytes", COPAL, "Most memory that the headers, strings and scratch data of one request may take; past it that request alone fails with a 503.";
     requests_memory_max: u64 = 1073741824, Number, Bytes, "1G", Some("8M"), None, "bytes", COPAL, "Most memory that all requests and fetches in progress may hold together, outside the storages; past it new ones get a 503 while those in progress finish.";
     rush_exponent: u64 = 3, Number, Unsigned, "3", Some("2"), None, "requests per request", EXPERIMENTAL, "Waiting requests woken per completed one.";
-    send_timeout: f64 = 600.0, Float, Seconds, "600.000", Some("0.000"), None, "seconds", DELAYED, "Total send time limit of a response, from the start of its delivery; what the origin takes for the body counts too.";
+    send_timeout: f64 = 600.0, Float, Seconds, "600.000", Some("0.000"), None, "seconds", DELAYED, "Total send time limit of a response, counted from the start of its delivery.";
     shortlived: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", 0, "Lifetime below which objects go to Transient.";
     sigsegv_handler: bool = true, Bool, Bool, "on", None, None, "bool", MUST_RESTART | ACCEPTED_ONLY, "Panic on SEGV/BUS/ABRT.";
     syslog_cli_traffic: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Log CLI dialogue to syslog.";

@@ -1,0 +1,156 @@
+//! The file of a Unix-domain socket: made by binding, removed when its owner goes.
+//!
+//! A path may be somebody else's: a program that listens there, one that took the place while we served, a file that is no
+//! socket at all. None of these is removed, neither to bind nor at the end; only a socket that nobody answers gives way.
+//! Varnish 7.1 removes whatever is there, except for a folder.
+//! *Invariant:* what is removed at the end is what was made here. Its number cannot be another file's as long as the socket is
+//! open, so a [`SocketFile`] goes before its socket.
+
+use crate::arguments::listen::owner;
+use nix::unistd::chown;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file that a socket is bound to; removed when this is dropped, unless something else has come into its place.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    number: u64,
+}
+
+impl SocketFile {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn of(path: &Path) -> io::Result<SocketFile> {
+        let found = fs::symlink_metadata(path)?;
+        Ok(SocketFile { path: path.to_owned(), device: found.dev(), number: found.ino() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.number));
+        if is_ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Binds a socket, with owner, group and permission bits where these are given. A socket that a dead daemon left in its place is
+/// removed.
+///
+/// # Errors
+/// `AddrInUse` when somebody has the path, with what it is; else whatever the system reports.
+pub(crate) fn bind(
+    path: &Path,
+    user: Option<u32>,
+    group: Option<u32>,
+    mode: Option<u32>,
+) -> io::Result<(SocketFile, Socket)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let address = SockAddr::unix(path)?;
+    if let Err(error) = socket.bind(&address) {
+        if error.kind() != io::ErrorKind::AddrInUse {
+            return Err(error);
+        }
+        if let Some(whose) = occupant(path, &address) {
+            let text = format!("{}: {whose}", nix::errno::Errno::EADDRINUSE.desc());
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        fs::remove_file(path)?;
+        socket.bind(&address)?;
+    }
+    let file = SocketFile::of(path)?;
+    if user.is_some() || group.is_some() {
+        let (user, group) = owner(user, group);
+        chown(path, user, group)?;
+    }
+    if let Some(mode) = mode {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok((file, socket))
+}
+
+/// Who has the path; `None` when it is a socket that nobody answers, left by a daemon that died.
+fn occupant(path: &Path, address: &SockAddr) -> Option<&'static str> {
+    // Gone meanwhile is nobody's.
+    let kind = fs::symlink_metadata(path).ok()?.file_type();
+    if kind.is_socket() {
+        return is_answered(address).then_some("another program listens there");
+    }
+    // Nobody answers at these either: they are somebody's all the same.
+    Some(match (kind.is_symlink(), kind.is_dir()) {
+        (true, _) => "a symbolic link is there",
+        (_, true) => "a folder is there",
+        _ => "a file that is no socket is there",
+    })
+}
+
+/// Whether somebody has the socket open. That it takes no more connections just now is an answer, too.
+fn is_answered(address: &SockAddr) -> bool {
+    let Ok(probe) = Socket::new(Domain::UNIX, Type::STREAM, None) else { return true };
+    let _ = probe.set_nonblocking(true);
+    !probe.connect(address).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+    fn refused(path: &Path) -> String {
+        let error = bind(path, None, None, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        error.to_string()
+    }
+
+    #[test]
+    fn socket_left_behind_gives_way_and_nothing_else_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        drop(UnixListener::bind(path("left")).unwrap());
+        assert!(bind(&path("left"), None, None, None).is_ok());
+
+        let live = UnixListener::bind(path("live")).unwrap();
+        assert_eq!(refused(&path("live")), "Address already in use: another program listens there");
+        assert!(UnixStream::connect(path("live")).is_ok(), "its owner still has it");
+        drop(live);
+        let _other = UnixDatagram::bind(path("other")).unwrap();
+        assert_eq!(refused(&path("other")), "Address already in use: another program listens there");
+
+        fs::write(path("file"), "mine").unwrap();
+        assert_eq!(refused(&path("file")), "Address already in use: a file that is no socket is there");
+        assert_eq!(fs::read_to_string(path("file")).unwrap(), "mine");
+        fs::create_dir(path("folder")).unwrap();
+        assert_eq!(refused(&path("folder")), "Address already in use: a folder is there");
+        std::os::unix::fs::symlink(path("nowhere"), path("link")).unwrap();
+        assert_eq!(refused(&path("link")), "Address already in use: a symbolic link is there");
+        assert!(fs::symlink_metadata(path("link")).is_ok() && fs::symlink_metadata(path("nowhere")).is_err());
+    }
+
+    #[test]
+    fn file_is_removed_at_the_end_unless_another_has_come_into_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let (file, socket) = bind(&path, None, None, None).unwrap();
+        drop((file, socket));
+        assert!(!path.exists());
+
+        let (file, socket) = bind(&path, None, None, None).unwrap();
+        fs::remove_file(&path).unwrap();
+        let successor = UnixListener::bind(&path).unwrap();
+        drop((file, socket));
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(successor);
+    }
+}
