@@ -5,7 +5,7 @@
 //! can keep out who can.
 
 use crate::arguments::CliAddress;
-use crate::listeners;
+use crate::socket_file::{self, SocketFile};
 use cli_proto::response::Response;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,17 +31,7 @@ pub enum CliListener {
     /// An address.
     Tcp(std::net::TcpListener),
     /// A path, which is removed with the socket.
-    Unix(std::os::unix::net::UnixListener, SocketFile),
-}
-
-/// The file of a Unix-domain socket; removed when this is dropped.
-#[derive(Debug)]
-pub struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+    Unix(SocketFile, std::os::unix::net::UnixListener),
 }
 
 /// Opens every `-T` address; those of one argument that can't be had are left out as long as one can.
@@ -82,11 +72,10 @@ fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 }
 
 fn open_unix(path: &Path, administrators: Option<u32>) -> io::Result<CliListener> {
-    let socket = listeners::unix_socket(path, None, administrators, None)?;
-    let file = SocketFile(path.to_owned());
+    let (file, socket) = socket_file::bind(path, None, administrators, None)?;
     fs::set_permissions(path, fs::Permissions::from_mode(UNIX_MODE))?;
     socket.listen(BACKLOG)?;
-    Ok(CliListener::Unix(socket.into(), file))
+    Ok(CliListener::Unix(file, socket.into()))
 }
 
 impl CliListener {
@@ -97,7 +86,7 @@ impl CliListener {
             CliListener::Tcp(listener) => {
                 listener.local_addr().ok().map(|address| format!("{} {}", address.ip(), address.port()))
             }
-            CliListener::Unix(_, file) => Some(format!("{} -", file.0.display())),
+            CliListener::Unix(file, _) => Some(format!("{} -", file.path().display())),
         }
     }
 
@@ -108,7 +97,7 @@ impl CliListener {
     pub fn watch(self) -> io::Result<WatchedListener> {
         Ok(match self {
             CliListener::Tcp(listener) => WatchedListener::Tcp(TcpListener::from_std(listener)?),
-            CliListener::Unix(listener, file) => WatchedListener::Unix(UnixListener::from_std(listener)?, file),
+            CliListener::Unix(file, listener) => WatchedListener::Unix(file, UnixListener::from_std(listener)?),
         })
     }
 }
@@ -119,7 +108,7 @@ pub enum WatchedListener {
     /// An address.
     Tcp(TcpListener),
     /// A path.
-    Unix(UnixListener, #[allow(dead_code)] SocketFile),
+    Unix(SocketFile, UnixListener),
 }
 
 impl WatchedListener {
@@ -130,7 +119,9 @@ impl WatchedListener {
     pub async fn accept(&self) -> io::Result<CliStream> {
         Ok(match self {
             WatchedListener::Tcp(listener) => CliStream::Tcp(listener.accept().await?.0),
-            WatchedListener::Unix(listener, file) => CliStream::Unix(listener.accept().await?.0, file.0.clone()),
+            WatchedListener::Unix(file, listener) => {
+                CliStream::Unix(listener.accept().await?.0, file.path().to_owned())
+            }
         })
     }
 }

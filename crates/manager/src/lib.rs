@@ -32,6 +32,7 @@ mod recovery;
 mod report;
 mod rights;
 mod shortage;
+mod socket_file;
 mod start;
 mod state;
 mod systemd;

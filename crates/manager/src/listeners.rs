@@ -8,16 +8,14 @@
 //! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
 //! instead of waiting for a worker that an operator stopped.
 
-use crate::arguments::listen::{ListenAddress, ListenArgument, owner, parse};
+use crate::arguments::listen::{ListenAddress, ListenArgument, parse};
 use crate::arguments::{ArgumentError, reason};
+use crate::socket_file::{self, SocketFile};
 use crate::systemd::PassedSocket;
-use nix::unistd::chown;
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::fs;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,6 +34,8 @@ pub struct Listener {
     /// PROXY protocol expected.
     pub proxy: bool,
     place: Place,
+    /// Of a Unix-domain socket; goes before its socket.
+    file: Option<SocketFile>,
     sockets: Vec<Socket>,
 }
 
@@ -173,7 +173,14 @@ fn adopt(passed: PassedSocket) -> Listener {
         (None, Some(address)) => address.to_string(),
         (None, None) => passed.name.clone(),
     };
-    Listener { name: passed.name, endpoint, proxy: false, place: Place::Passed(path), sockets: vec![passed.socket] }
+    Listener {
+        name: passed.name,
+        endpoint,
+        proxy: false,
+        place: Place::Passed(path),
+        file: None,
+        sockets: vec![passed.socket],
+    }
 }
 
 fn open_until(deadline: Instant, argument: &ListenArgument, place: &Place, loops: usize) -> io::Result<Listener> {
@@ -198,17 +205,13 @@ fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Re
         kept = Some(probe);
     }
     drop(kept);
-    // Before there is a listener: one that goes takes its path with it, and a path that could not be had is somebody else's.
-    let sockets = match &place {
-        Place::Unix { path, user, group, mode } => vec![unix_socket(path, *user, *group, *mode)?],
-        Place::Tcp(_) | Place::Passed(_) => Vec::new(),
-    };
     let mut listener = Listener {
         name: argument.name.clone(),
         endpoint: argument.endpoint.clone(),
         proxy: argument.proxy,
         place,
-        sockets,
+        file: None,
+        sockets: Vec::new(),
     };
     listener.resize(loops)?;
     Ok(listener)
@@ -244,7 +247,11 @@ impl Listener {
         while self.sockets.len() < wanted {
             let socket = match &self.place {
                 Place::Tcp(address) => tcp_socket(*address, true)?,
-                Place::Unix { path, user, group, mode } => unix_socket(path, *user, *group, *mode)?,
+                Place::Unix { path, user, group, mode } => {
+                    let (file, socket) = socket_file::bind(path, *user, *group, *mode)?;
+                    self.file = Some(file);
+                    socket
+                }
                 Place::Passed(_) => return Err(io::ErrorKind::NotConnected.into()),
             };
             self.sockets.push(socket);
@@ -280,17 +287,12 @@ impl Listener {
         match self.place {
             Place::Tcp(_) => self.sockets.iter().for_each(|socket| drop(socket.shutdown(Shutdown::Read))),
             // A Unix-domain socket can't listen again: it is made anew at the next start.
-            Place::Unix { .. } => self.sockets.clear(),
+            Place::Unix { .. } => {
+                self.file = None;
+                self.sockets.clear();
+            }
             // Whoever opened it means it to take connections; they wait for the next worker.
             Place::Passed(_) => {}
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Place::Unix { path, .. } = &self.place {
-            let _ = fs::remove_file(path);
         }
     }
 }
@@ -307,43 +309,13 @@ fn tcp_socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Binds a Unix-domain socket; one that a dead daemon left in its place is removed.
-pub(crate) fn unix_socket(path: &Path, user: Option<u32>, group: Option<u32>, mode: Option<u32>) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    let address = SockAddr::unix(path)?;
-    if let Err(error) = socket.bind(&address) {
-        // A socket that nobody answers is left over from a daemon that died. Nobody answers at a file either: that one is
-        // somebody's, and stays.
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-        let abandoned = error.kind() == io::ErrorKind::AddrInUse && is_socket && is_abandoned(&address);
-        if !abandoned {
-            return Err(error);
-        }
-        fs::remove_file(path)?;
-        socket.bind(&address)?;
-    }
-    if user.is_some() || group.is_some() {
-        let (user, group) = owner(user, group);
-        chown(path, user, group)?;
-    }
-    if let Some(mode) = mode {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    }
-    Ok(socket)
-}
-
-fn is_abandoned(address: &SockAddr) -> bool {
-    let Ok(probe) = Socket::new(Domain::UNIX, Type::STREAM, None) else { return false };
-    let _ = probe.set_nonblocking(true);
-    probe.connect(address).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
 
     fn open_text(text: &str, loops: usize) -> Result<Vec<Listener>, ArgumentError> {
@@ -396,19 +368,6 @@ mod tests {
         listener.listen(10).unwrap();
         assert!(TcpStream::connect(addresses[0]).is_ok());
         assert_eq!(listener.sockets()[1].local_addr().unwrap().as_socket(), Some(addresses[0]));
-    }
-
-    #[test]
-    fn a_socket_left_behind_gives_way_and_a_file_of_another_kind_stays() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s");
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        assert!(unix_socket(&path, None, None, None).is_ok());
-        let file = directory.path().join("f");
-        fs::write(&file, "mine").unwrap();
-        let refused = unix_socket(&file, None, None, None).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
-        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     }
 
     #[test]

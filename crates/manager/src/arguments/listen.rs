@@ -5,6 +5,9 @@ use nix::unistd::{Gid, Group, Uid, User};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Longest path of a Unix-domain socket, in bytes. Source: unix(7).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
@@ -91,6 +94,11 @@ pub fn split_name<'a>(text: &'a str, what: &str) -> Result<(Option<String>, &'a 
 
 fn parse_address(text: &str) -> Result<ListenAddress, String> {
     if text.starts_with('/') {
+        if text.len() > SOCKET_PATH_BYTES_MAX {
+            return Err(format!(
+                "Got no socket(s) for {text}: the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes"
+            ));
+        }
         return Ok(ListenAddress::Unix { path: PathBuf::from(text), user: None, group: None, mode: None });
     }
     if text.contains('/') {
@@ -201,6 +209,8 @@ mod tests {
     #[test]
     fn mistakes_get_the_words_of_varnish() {
         refuses("foo/bar", "Unix domain socket addresses must be absolute paths in -a (foo/bar)");
+        let long = format!("/{}", "s".repeat(SOCKET_PATH_BYTES_MAX));
+        refuses(&long, &format!("Got no socket(s) for {long}: the path of a socket has at most 107 bytes"));
         refuses("@abs", "Got no socket(s) for @abs");
         refuses("", "Got no socket(s) for ");
         refuses("127.0.0.1:0,FOO", "Unknown protocol 'FOO'");
