@@ -5,6 +5,8 @@
 //! stand in one X-Forwarded-For or in two, which encodings an origin is asked for before 3.0, and the header in which the
 //! number of restarts goes to `vcl_backend_response`.
 
+mod directors;
+
 use crate::support::{OriginRequest, Response, World, run_with, serve_each};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -164,15 +166,22 @@ fn story_of(vcl: &str, requests: &[Asked], asks_for_encodings: bool) -> Vec<Stri
     result.take()
 }
 
+/// What becomes of an old text, and of which generation it was.
 #[track_caller]
-fn check_requests(text: &str, requests: &[Asked]) {
+fn migrated(text: &str) -> (surface::vcl::Generation, String) {
     let storages = ["s0".to_owned(), "Transient".to_owned()];
     let options = vcl::CompileOptions { storages: &storages, ..Default::default() };
     let source = vcl::SourceText { name: "old.vcl", text: text.as_bytes() };
     let migrated = vcl::migrate(&source, &options).unwrap_or_else(|error| panic!("{error}"));
     let new = String::from_utf8(migrated.text).unwrap();
     assert!(migrated.problem.is_none(), "{}\n{new}", migrated.problem.unwrap().text);
-    let asks_for_encodings = migrated.generation == surface::vcl::Generation::V3;
+    (migrated.generation, new)
+}
+
+#[track_caller]
+fn check_requests(text: &str, requests: &[Asked]) {
+    let (generation, new) = migrated(text);
+    let asks_for_encodings = generation == surface::vcl::Generation::V3;
     let was = story_of(text, requests, asks_for_encodings);
     let is = story_of(&new, requests, asks_for_encodings);
     for (number, (was, is)) in was.iter().zip(&is).enumerate() {

@@ -13,6 +13,7 @@
 mod declaration;
 mod edit;
 mod expression;
+mod failover;
 mod frame;
 mod kinds;
 mod names;
@@ -261,7 +262,8 @@ impl<'a> Migration<'a> {
                     if let Some(&(_, policy)) = policy {
                         let suffix = Writer::suffix_of(&row, director);
                         let tries = Writer::tries_of(&row, director);
-                        directors.insert(name.clone(), Director { policy, suffix, tries });
+                        let members = Writer::members_of(&row, director);
+                        directors.insert(name.clone(), Director { policy, suffix, tries, members });
                     }
                 }
                 _ => {}

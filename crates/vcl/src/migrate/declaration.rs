@@ -1,5 +1,6 @@
 //! Declarations: backends, probes, access lists, directors, imports.
 
+use super::failover::{DIRECTORS_DEEP_MAX, fallback_rest, fallback_rests};
 use super::kinds::NameOf;
 use super::tables::DURATION_FIELDS;
 use super::writer::Writer;
@@ -185,7 +186,7 @@ impl Writer<'_> {
             self.listed(director.keyword, note);
             let _ = writeln!(text, "# migrate: {note}");
         }
-        let mut init = format!("sub vcl_init {{\n    new {name} = {vmod}.{class}();\n");
+        let mut added = Vec::new();
         for (number, member) in director.members.iter().enumerate() {
             let mut weight = String::from("1");
             let mut backend = String::new();
@@ -223,20 +224,37 @@ impl Writer<'_> {
                 (true, "shard") => format!(", weight={weight}.0"),
                 (true, _) => format!(", {weight}.0"),
             };
-            let _ = writeln!(init, "    {name}.add_backend({backend}{weight});");
+            added.push(format!("add_backend({backend}{weight});"));
+        }
+        let known = self.directors.get(&old_name.to_ascii_lowercase());
+        let (retries, tries) =
+            known.map_or((0, 0), |known| (self.retries_of(known), self.tries_in(known, DIRECTORS_DEEP_MAX)));
+        let mut init = "sub vcl_init {\n".to_owned();
+        // What remains of a fallback director when its first members have failed.
+        let rests =
+            if policy == DirectorPolicy::Fallback { fallback_rests(director.members.len(), retries) } else { 0 };
+        for number in 0..=rests {
+            let name = fallback_rest(&name, number);
+            let _ = writeln!(init, "    new {name} = {vmod}.{class}();");
+            for member in added.iter().skip(number) {
+                let _ = writeln!(init, "    {name}.{member}");
+            }
         }
         if class == "shard" {
             let _ = writeln!(init, "    {name}.reconfigure();");
         }
-        if director.members.len() > 1 || director.fields.iter().any(|field| self.row.text(field.name) == "retries") {
-            let note = match policy {
-                DirectorPolicy::RoundRobin | DirectorPolicy::Random => {
-                    "a GET or HEAD that fails, in whatever way, is sent to another member by return (retry); what has a \
-                     body fails with the first"
-                }
-                _ => "a member that gives no connection is not followed by another any more: give the backends probes",
-            };
+        if retries > 0 {
+            let note = "a GET or HEAD that fails, in whatever way, is sent to another member by return (retry); what has a body \
+                        fails with the first";
             self.listed(director.keyword, note);
+            let _ = writeln!(text, "# migrate: {note}");
+            if retries + 1 < tries && policy != DirectorPolicy::Hash {
+                let note = format!(
+                    "at most {retries} times: for more, the parameter max_retries and a higher number in vcl_backend_error"
+                );
+                self.listed(director.keyword, &note);
+                let _ = writeln!(text, "# migrate: {note}");
+            }
         }
         text += &init;
         text.push('}');

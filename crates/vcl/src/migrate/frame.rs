@@ -3,6 +3,7 @@
 //! The first subroutines of each method are those of [`prologue`], so that the author's find the world as it was; those of the
 //! old built-in VCL come last, so that VCL 4.1's are never reached.
 
+use super::failover::Again;
 use super::statement::{RESTARTS_MAX, carrier};
 use super::tables::Defaults;
 use super::writer::Knowledge;
@@ -23,8 +24,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) late: Vec<(String, String)>,
     /// Whether the backend of a request is well.
     pub(super) healthy: String,
-    /// Directors that are asked for another member when one gives no connection, and how often.
-    pub(super) again: (Vec<String>, u32),
+    /// Directors that are asked for another member when one gives no connection.
+    pub(super) again: Vec<Again>,
 }
 
 /// The imports that the text needs and does not have.
@@ -235,7 +236,7 @@ fn before_fetch(known: &Knowledge, around: &Surroundings, hides: bool) -> String
 
 fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
     let mut body = String::new();
-    if around.again.1 > 0 {
+    if !around.again.is_empty() {
         body += "if (bereq.retries > 0) {\n    return (fetch);\n}\n";
     }
     let hidden = known.hidden();
@@ -283,16 +284,19 @@ fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
 
 fn backend_error(known: &Knowledge, around: &Surroundings) -> String {
     let mut body = String::new();
-    let (directors, retries) = &around.again;
-    if *retries > 0 {
-        let tests: Vec<String> = directors.iter().map(|value| format!("bereq.backend == {value}")).collect();
+    if !around.again.is_empty() {
         body += "# A director went on to another member when one gave no connection.\n";
-        let _ = writeln!(
-            body,
-            "if (bereq.retries < {retries} && (bereq.method == \"GET\" || bereq.method == \"HEAD\") && ({})) {{",
-            tests.join(" || ")
-        );
-        body += "    return (retry);\n}\n";
+        body += "if (bereq.method == \"GET\" || bereq.method == \"HEAD\") {\n";
+        let mut word = "if";
+        for again in &around.again {
+            let _ = writeln!(body, "    {word} (bereq.retries < {} && ({})) {{", again.retries, again.test);
+            if let Some(next) = &again.next {
+                let _ = writeln!(body, "        set bereq.backend = {next};");
+            }
+            body += "        return (retry);\n";
+            word = "} elseif";
+        }
+        body += "    }\n}\n";
     }
     if known.blacklists {
         body += "# What is stale was good enough while the backend is left alone.\n";

@@ -3,15 +3,13 @@
 use super::writer::Writer;
 use super::writer::{Context, Found};
 use crate::dialect::DirectorPolicy;
-use crate::tree::{At, Director, Expression, ExpressionKind, Field, FieldValue};
+use crate::tree::{At, Director, DirectorMember, Expression, ExpressionKind, Field, FieldValue};
 use std::fmt::Write as _;
 use surface::vcl::Var;
 use surface::vcl::legacy::Means;
 
 /// For how long an answer held that said nothing else.
 const TTL: &str = "60s";
-/// The parameter `max_retries`.
-const RETRIES_MAX: u32 = 4;
 /// The port of the backends of a list.
 const PORT: &str = "\"80\"";
 
@@ -101,6 +99,18 @@ impl Writer<'_> {
         said.unwrap_or(director.members.len() as u32)
     }
 
+    /// What the members of a director are called, in order; those that are described in it have no name.
+    pub(super) fn members_of(row: &super::edit::Row<'_>, director: &Director) -> Vec<String> {
+        let named = |member: &DirectorMember| {
+            let field = member.fields.iter().find(|field| row.text(field.name) == "backend")?;
+            match field.value {
+                FieldValue::Tokens(first, _) => Some(row.text(first).to_ascii_lowercase()),
+                FieldValue::Fields(_) => None,
+            }
+        };
+        director.members.iter().map(|member| named(member).unwrap_or_default()).collect()
+    }
+
     /// Whether a director looks names up.
     pub(super) fn looks_up(&self, name: &str) -> bool {
         self.directors.get(&name.to_ascii_lowercase()).is_some_and(|known| known.policy == DirectorPolicy::Dns)
@@ -162,20 +172,5 @@ impl Writer<'_> {
             true => format!("{std}.healthy({backend})"),
             false => format!("({}{std}.healthy({backend}))", tests.concat()),
         }
-    }
-
-    /// Round-robin and random directors, as expressions, and how often they are asked for another member.
-    pub(super) fn asked_again(&self) -> (Vec<String>, u32) {
-        let mut names: Vec<&String> = self
-            .directors
-            .iter()
-            .filter(|(_, director)| matches!(director.policy, DirectorPolicy::RoundRobin | DirectorPolicy::Random))
-            .filter(|(_, director)| director.tries > 1)
-            .map(|(name, _)| name)
-            .collect();
-        names.sort();
-        let tries = names.iter().filter_map(|name| self.directors.get(*name)).map(|director| director.tries).max();
-        let values = names.iter().filter_map(|name| self.backend_value(name, "bereq")).collect();
-        (values, tries.unwrap_or(1).saturating_sub(1).min(RETRIES_MAX))
     }
 }

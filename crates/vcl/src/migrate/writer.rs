@@ -95,13 +95,15 @@ impl Knowledge {
 }
 
 /// A director of the old text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Director {
     pub(super) policy: DirectorPolicy,
     /// The text of `.suffix`.
     pub(super) suffix: Option<At>,
     /// How often a member was chosen until one gave a connection.
     pub(super) tries: u32,
+    /// What its members are called; nothing for those that have no name.
+    pub(super) members: Vec<String>,
 }
 
 /// A variable, found.
@@ -361,6 +363,8 @@ impl<'a> Writer<'a> {
         Some(match director.policy {
             DirectorPolicy::Client => format!("{name}.backend(client.identity)"),
             DirectorPolicy::Dns => self.name_asked_for(&name, director.suffix, http),
+            // By what vcl_hash hashes, which is not known before.
+            DirectorPolicy::Hash => format!("{name}.backend(resolve = LAZY)"),
             _ => format!("{name}.backend()"),
         })
     }

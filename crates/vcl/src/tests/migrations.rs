@@ -122,7 +122,7 @@ sub vcl_recv { set req.backend = d; if (req.restarts > 0) { set req.backend = by
     let new = text_of(&migrated(&format!("{BACKEND}{text}")));
     for part in [
         "import directors;\n",
-        "# the big one\nbackend d_1 { .host = \"192.0.2.3\"; }\nsub vcl_init {\n    new d = directors.random();\n    d.add_backend(a, 2.0);\n    d.add_backend(d_1, 1.0);\n}",
+        "# the big one\nbackend d_1 { .host = \"192.0.2.3\"; }\n# migrate: a GET or HEAD that fails, in whatever way, is sent to another member by return (retry); what has a body fails with the first\nsub vcl_init {\n    new d = directors.random();\n    d.add_backend(a, 2.0);\n    d.add_backend(d_1, 1.0);\n}",
         "set req.backend_hint = d.backend(); if (req.restarts > 0) { set req.backend_hint = by.backend(client.identity); }",
     ] {
         assert!(new.contains(part), "{part}\n{new}");
@@ -193,7 +193,11 @@ sub vcl_fetch { return (hit_for_pass); }
 "#;
     let new = text_of(&migrated(&format!("{BACKEND}{text}")));
     for part in [
-        "    if (bereq.retries < 2 &&\n        (bereq.method == \"GET\" || bereq.method == \"HEAD\") &&\n        (bereq.backend == d.backend() || bereq.backend == r.backend())) {\n        return (retry);\n    }\n",
+        "        if (bereq.retries < 2 && (bereq.backend == d.backend())) {\n            return (retry);\n        }",
+        "(bereq.retries < 1 && (bereq.backend == f.backend())) {\n            set bereq.backend = f_from_2.backend();\n            return (retry);\n",
+        "(bereq.retries < 1 && (bereq.backend == r.backend())) {\n            return (retry);\n",
+        "    new f_from_2 = directors.fallback();\n    f_from_2.add_backend(other);\n}",
+        "# migrate: a GET or HEAD that fails, in whatever way,",
         "sub vcl_backend_fetch {\n    if (bereq.retries > 0) {\n        return (fetch);\n    }\n",
     ] {
         assert!(new.contains(part), "{part}\n{new}");
