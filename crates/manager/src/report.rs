@@ -69,7 +69,7 @@ impl LogFormat {
                 "{{\"time\": \"{}\", \"level\": \"{}\", \"message\": {}}}\n",
                 semantics::date::rfc3339(now),
                 level.name(),
-                legible::json(&json::string(text))
+                json::string(text)
             ),
         }
     }
