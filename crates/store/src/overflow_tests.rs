@@ -218,6 +218,32 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
 }
 
 #[test]
+fn what_slow_readers_keep_of_such_bodies_counts_until_it_is_given_back() {
+    let store = Store::in_memory(1 << 20).unwrap();
+    store.set_unsized_share(25);
+    let share = (1 << 20) / 4;
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let object = object_in(&store, None);
+        slow.push(object.reader().unwrap());
+        while block_on(object.append(&[1; 1000])).is_ok() {}
+        object.overflow(QUEUE_BYTES);
+        object.fail();
+    }
+    let held = store.held_bytes();
+    assert!(held < 2 * share + share / 2, "{held} bytes are held by those who do not read");
+    for reader in &mut slow {
+        let mut at = 0;
+        while let Some(chunk) = reader.chunk_at(at) {
+            at += chunk.len() as u64;
+        }
+    }
+    drop(slow);
+    assert_eq!(store.inner.growth_room(0), share);
+    store.inner.check();
+}
+
+#[test]
 fn threads_that_read_and_one_that_writes_agree() {
     let store = Store::in_memory(512 << 10).unwrap();
     store.set_unsized_share(25);

@@ -37,10 +37,22 @@ struct Readers {
     overflow: Option<Overflow>,
 }
 
+/// What of a body lies in the arena when it overflows.
+pub(crate) struct Stored {
+    /// Bytes of the body.
+    pub(crate) bytes: u64,
+    /// Those of them that lie in the record's own block.
+    pub(crate) in_record: u64,
+    /// What a body of unknown length is counted with, blocks and all.
+    pub(crate) unsized_bytes: Option<u64>,
+}
+
 /// A body that passes by.
 struct Overflow {
     /// Bytes of the body that were stored.
     stored_bytes: u64,
+    /// What a body of unknown length still counts with.
+    unsized_bytes: Option<u64>,
     /// Where the first extent begins that has not been given back.
     extent_from: u64,
     /// What came after, as far as a reader still needs it: where each piece begins, and the piece.
@@ -93,6 +105,11 @@ impl Readers {
                 memory.update(place.at(0), |head| head & !HAS_NEXT);
             }
             place.store.free(extent, record);
+            if let Some(counted) = &mut overflow.unsized_bytes {
+                let freed = geometry.byte(head.units()).min(*counted);
+                *counted -= freed;
+                place.store.shrink_unsized(freed);
+            }
             overflow.extent_from = end;
         }
         while let Some((from, piece)) = overflow.pieces.front() {
@@ -133,22 +150,27 @@ impl Readership {
         self.writable.notify_one();
     }
 
-    /// From now on the body passes by; `stored_bytes` of it are in the arena, those before `extent_from` in the record's own
-    /// block. Returns how many read.
-    pub(crate) fn overflow(&self, place: &Place, extent_from: u64, stored_bytes: u64, in_flight_bytes: usize) -> usize {
+    /// From now on the body passes by. Returns how many read.
+    pub(crate) fn overflow(&self, place: &Place, stored: Stored, in_flight_bytes: usize) -> usize {
         let mut readers = self.inner.lock();
         // Before anything is given back, so that a kill leaves nothing of it.
         place.set_bits(REMOVED | OVERFLOWED);
         readers.overflow = Some(Overflow {
-            stored_bytes,
-            extent_from,
+            stored_bytes: stored.bytes,
+            unsized_bytes: stored.unsized_bytes,
+            extent_from: stored.in_record,
             pieces: VecDeque::new(),
             queued_bytes: 0,
             in_flight_bytes: in_flight_bytes.max(1),
-            total_bytes: stored_bytes,
+            total_bytes: stored.bytes,
         });
         readers.give_back(place);
         readers.positions.values().map(|count| *count as usize).sum()
+    }
+
+    /// What a body of unknown length that has overflowed still counts with; once.
+    pub(crate) fn take_unsized(&self) -> Option<u64> {
+        self.inner.lock().overflow.as_mut()?.unsized_bytes.take()
     }
 
     /// Bytes of the body so far.

@@ -112,7 +112,8 @@ type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 /// are: pages of usual size must not be given up because a few large bodies are under way.
 const UNSIZED_FLOOR: u64 = 64;
 
-/// Bodies of unknown length under way, which nobody can judge by their length before room is made for them.
+/// Bodies of unknown length under way, which nobody can judge by their length before room is made for them. Those that pass by
+/// count as long as a slow reader keeps something of them here.
 #[derive(Default)]
 struct Unsized {
     /// What they may have of the limit: each, and more or less all together.
@@ -313,19 +314,19 @@ impl Inner {
         self.unsized_share_bytes() / UNSIZED_FLOOR
     }
 
-    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; and where several have
-    /// that together already, up to what would be a fair part of it.
+    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; where several have that
+    /// together already, up to what would be a fair part of it; and where they have twice that, not beyond the floor.
     pub(crate) fn growth_room(&self, held_bytes: u64) -> u64 {
         let share = self.unsized_share_bytes();
-        let count = self.unsized_bodies.count.load(Relaxed).max(1);
-        let fair = (share / count).max(self.unsized_floor_bytes()).saturating_sub(held_bytes);
-        let free = share.saturating_sub(self.unsized_bodies.bytes.load(Relaxed));
-        share.saturating_sub(held_bytes).min(free.max(fair))
+        let (count, total) = (self.unsized_bodies.count.load(Relaxed), self.unsized_bodies.bytes.load(Relaxed));
+        let fair = if total < 2 * share { share / count.max(1) } else { 0 };
+        let fair = fair.max(self.unsized_floor_bytes()).saturating_sub(held_bytes);
+        share.saturating_sub(held_bytes).min(share.saturating_sub(total).max(fair))
     }
 
-    /// A body of unknown length begins with a block of that size; 0 = it is none.
+    /// A body of unknown length begins with a block of that size.
     pub(crate) fn begin_unsized(&self, bytes: u64) {
-        self.unsized_bodies.count.fetch_add(u64::from(bytes > 0), Relaxed);
+        self.unsized_bodies.count.fetch_add(1, Relaxed);
         self.grow_unsized(bytes);
     }
 
@@ -333,10 +334,15 @@ impl Inner {
         self.unsized_bodies.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// A body of unknown length that had so much has ended, or passes by; 0 = it was none.
-    pub(crate) fn end_unsized(&self, bytes: u64) {
+    /// It has given so much back.
+    pub(crate) fn shrink_unsized(&self, bytes: u64) {
         self.unsized_bodies.bytes.fetch_sub(bytes, Relaxed);
-        self.unsized_bodies.count.fetch_sub(u64::from(bytes > 0), Relaxed);
+    }
+
+    /// It has ended with so much, or goes.
+    pub(crate) fn end_unsized(&self, bytes: u64) {
+        self.shrink_unsized(bytes);
+        self.unsized_bodies.count.fetch_sub(1, Relaxed);
     }
 
     /// What is left of the limit of Transient.

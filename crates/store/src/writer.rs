@@ -13,7 +13,7 @@ use crate::layout::{
     LENGTHS, LINK_BYTES, ORIGIN, OVERFLOWED, lengths, low, pair,
 };
 use crate::object::{Object, Place};
-use crate::readership::Readership;
+use crate::readership::{Readership, Stored};
 use crate::storage::{Demand, Inner, StoreFull};
 use crc32fast::Hasher;
 use parking_lot::Mutex;
@@ -83,8 +83,9 @@ struct Position {
     /// Whether more blocks may follow.
     growing: bool,
     body_bytes: u64,
-    /// What a body of unknown length has of the storage; 0 for others.
-    unsized_bytes: u64,
+    /// What a body of unknown length has of the storage while it is written; `None` for others, and once it has ended or
+    /// overflowed.
+    unsized_bytes: Option<u64>,
     checksum: Hasher,
     /// Set under the lock, so that no writer ever touches a block that was trimmed.
     ended: bool,
@@ -104,7 +105,9 @@ impl Streaming {
 
     /// A handle goes whose body nobody has ended.
     pub(crate) fn forget(&self, store: &Inner) {
-        store.end_unsized(std::mem::take(&mut self.position.lock().unsized_bytes));
+        if let Some(bytes) = self.position.lock().unsized_bytes.take().or_else(|| self.readership.take_unsized()) {
+            store.end_unsized(bytes);
+        }
     }
 
     pub(crate) fn new(place: &Place, opening: Opening, promised_bytes: Option<u64>) -> Streaming {
@@ -114,8 +117,10 @@ impl Streaming {
             Some(bytes) if !opening.growing => at + bytes,
             _ => block_end - LINK_BYTES,
         };
-        let unsized_bytes = if promised_bytes.is_none() { place.store.geometry.byte(opening.block.units) } else { 0 };
-        place.store.begin_unsized(unsized_bytes);
+        let unsized_bytes = promised_bytes.is_none().then(|| place.store.geometry.byte(opening.block.units));
+        if let Some(bytes) = unsized_bytes {
+            place.store.begin_unsized(bytes);
+        }
         Streaming {
             changed: Notify::new(),
             promised_bytes,
@@ -198,10 +203,11 @@ impl Object {
         }
         let store = &place.store;
         store.trim(position.block, position.at - store.geometry.byte(position.block), place.head());
-        store.end_unsized(std::mem::take(&mut position.unsized_bytes));
+        let unsized_bytes = position.unsized_bytes.take();
         let record_end = store.geometry.byte(place.record + place.head().units()) - LINK_BYTES;
         let in_record = if position.block == place.record { position.body_bytes } else { record_end - place.body_at() };
-        streaming.readership.overflow(place, in_record, position.body_bytes, in_flight_bytes)
+        let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes };
+        streaming.readership.overflow(place, stored, in_flight_bytes)
     }
 
     /// How many readers are counted; 0 for a body that is whole, which needs no count.
@@ -241,7 +247,9 @@ impl Object {
         let store = &place.store;
         let begin = store.geometry.byte(position.block);
         store.trim(position.block, position.at - begin, place.head());
-        store.end_unsized(std::mem::take(&mut position.unsized_bytes));
+        if let Some(bytes) = position.unsized_bytes.take() {
+            store.end_unsized(bytes);
+        }
         if how == COMPLETE {
             let flags = place.head().object_flags();
             let checksum = final_checksum(position.checksum.clone(), flags, position.body_bytes);
@@ -267,7 +275,7 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     let wanted = wanted.min(BLOCK_BYTES_MAX);
     let fair = if to_come.is_some() { wanted } else { wanted.min(FAIR_BYTES_MAX) };
     let least = overhead + now_bytes.min(PIECE_BYTES_MIN);
-    let room = if promised.is_none() { store.growth_room(position.unsized_bytes) } else { u64::MAX };
+    let room = position.unsized_bytes.map_or(u64::MAX, |held| store.growth_room(held));
     if room < least {
         return Err(AppendError::TooLarge);
     }
@@ -279,12 +287,12 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     let head = Head::new(0, KIND_EXTENT).with_object_flags(flags.object_flags());
     let demand = Demand { least_bytes: least, fair_bytes: fair, wanted_bytes: wanted };
     let block = store.allocate(demand, head).map_err(|_| {
-        let is_large = promised.is_none() && position.unsized_bytes >= store.unsized_floor_bytes();
+        let is_large = position.unsized_bytes.is_some_and(|held| held >= store.unsized_floor_bytes());
         if is_large { AppendError::TooLarge } else { AppendError::Full }
     })?;
-    if promised.is_none() {
+    if let Some(held) = &mut position.unsized_bytes {
         let bytes = store.geometry.byte(block.units);
-        position.unsized_bytes += bytes;
+        *held += bytes;
         store.grow_unsized(bytes);
     }
     // The link first, the bit that says it is there after; both before any byte in the new block is published.

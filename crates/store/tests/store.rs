@@ -355,6 +355,23 @@ fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
 }
 
 #[test]
+fn many_small_pieces_of_a_passing_body_are_bounded_too() {
+    let object = Object::passing(&attributes(1, None), b"pass", 64 << 10);
+    let appended = std::cell::Cell::new(0);
+    let mut write = std::pin::pin!(async {
+        loop {
+            object.append(b"x").await.unwrap();
+            appended.set(appended.get() + 1);
+        }
+    });
+    let waker = std::task::Waker::noop();
+    let polled: std::task::Poll<()> = write.as_mut().poll(&mut std::task::Context::from_waker(waker));
+    assert!(polled.is_pending());
+    let appended = appended.get();
+    assert!((500..2000).contains(&appended), "{appended} pieces of one byte are under way");
+}
+
+#[test]
 fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
     let object = Object::passing(&attributes(1, None), b"", 1 << 10);
     block_on(async {

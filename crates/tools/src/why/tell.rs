@@ -113,7 +113,12 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
         let _ = writeln!(text, "{indent}It waited {:.1} ms for another request's fetch.", seconds * 1000.0);
     }
     let is_lost = |after: &[Decision]| after.iter().any(|decision| decision.reason.row().layer == Layer::Origin);
+    // What came later says why it could not be kept after all.
+    let is_revised = |after: &[Decision]| after.iter().any(|decision| decision.reason.row().layer == Layer::Store);
     for (index, decision) in step.decisions.iter().enumerate() {
+        if decision.reason == Reason::Stored && is_revised(&step.decisions[index + 1..]) {
+            continue;
+        }
         if decision.reason == Reason::Stored && is_lost(&step.decisions[index + 1..]) {
             let _ = writeln!(text, "{indent}The response was being stored, and was dropped when its body failed.");
             continue;
