@@ -41,8 +41,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
         match argument.to_str() {
             Some("--once") => once = true,
             Some("--help" | "-h") => {
-                print!("{HELP}");
-                return 0;
+                return crate::print(HELP);
             }
             _ => {
                 let shown = surface::legible::line(argument.as_encoded_bytes());
