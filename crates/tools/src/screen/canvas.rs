@@ -88,9 +88,9 @@ pub(crate) mod tests {
             canvas.put(9, 0, "x", PLAIN);
             canvas.put(0, 7, "x", PLAIN);
             canvas.bar(9, REVERSED);
-            canvas.put(0, 1, "\x1b[2J\t界", PLAIN);
+            canvas.put(0, 1, "\x1b[2J\u{202e}\t界", PLAIN);
         });
-        assert_eq!(lines, ["    ab", ".[2J."]);
+        assert_eq!(lines, ["    ab", ".[2J.."]);
     }
 
     #[test]
