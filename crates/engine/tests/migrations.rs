@@ -6,6 +6,7 @@
 //! number of restarts goes to `vcl_backend_response`.
 
 mod directors;
+mod stories;
 
 use crate::support::{OriginRequest, Response, World, run_with, serve_each};
 use std::cell::RefCell;

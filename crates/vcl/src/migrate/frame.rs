@@ -320,7 +320,9 @@ fn backend_response(known: &Knowledge, around: &Surroundings) -> String {
     body += "    # 120 s and 10 s: the parameters default_ttl and default_grace.\n";
     let explicit = "beresp.http.Cache-Control ~ \"(?i)(^|[, ])(s-maxage|max-age)=\"";
     if around.defaults.every_status_lives {
-        body += "    if (beresp.ttl < 0s) {\n";
+        // No word of how long a response lives that its status makes uncacheable: what reads as its ttl is no guide.
+        let kept = [200, 203, 204, 300, 301, 304, 404, 410, 414].map(|status| format!("beresp.status == {status}"));
+        let _ = writeln!(body, "    if (beresp.ttl <= 0s && !({})) {{", kept.join(" || "));
         let _ = writeln!(body, "        if ({explicit}) {{");
         let _ = writeln!(
             body,
