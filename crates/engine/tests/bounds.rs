@@ -200,7 +200,7 @@ fn a_request_for_which_there_is_no_memory_is_refused_and_service_goes_on() {
             assert_eq!(client.get("/other", "").await.status(), 503);
             assert_eq!(world.count(Main::ReqRefused), refused + 2);
             world.expect_log("Error Out of memory for requests (parameter requests_memory_max)");
-            world.expect_log("Notice why memory-short");
+            world.expect_log("Witness why memory-short");
             // A plain hit is not.
             let plain = client.get("/bomb", "Accept-Encoding: gzip\r\n").await;
             assert!(plain.status() == 200 && plain.is_whole, "{}", world.story());

@@ -103,7 +103,7 @@ fn chunked_body_larger_than_the_storage_comes_whole_and_costs_nobody_anything() 
         expect_whole(&response, &body_of(LARGE_BYTES));
         assert_eq!(nuked(&world), 0);
         world.expect_log("Error Could not get storage for the whole body: passed on, not cached");
-        world.expect_log("Notice why not-stored-too-large");
+        world.expect_log("Witness why not-stored-too-large");
         // The next one is not tried to be stored again, and comes whole as well.
         let held = world.engine.cache.store().usage().c_bytes;
         let response = client.get("/large", "").await;
@@ -293,7 +293,7 @@ fn background_refresh_that_cannot_be_kept_stops_and_the_old_object_stays() {
         }
         assert_eq!(world.context.in_flight(), 0);
         assert_eq!(world.engine.cache.object_count(), 1);
-        world.expect_log("Notice why not-stored-too-large");
+        world.expect_log("Witness why not-stored-too-large");
     });
 }
 

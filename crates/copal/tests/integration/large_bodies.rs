@@ -101,7 +101,7 @@ fn chunked_body_larger_than_the_storage_reaches_everybody_whole_and_evicts_nobod
     assert!(daemon.counter("MAIN.cache_hitmiss") > 0);
     assert_eq!(daemon.counter("MAIN.n_lru_nuked"), 0);
     expect_pages(&daemon);
-    let log = daemon.applet("log", &["-d", "-g", "raw", "-i", "Notice"]);
+    let log = daemon.applet("log", &["-d", "-g", "raw", "-i", "Witness"]);
     assert!(String::from_utf8_lossy(&log.stdout).contains("why not-stored-too-large"));
 }
 
