@@ -199,6 +199,27 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_nobody_needs_gives_up_the_room_it_had_grown() {
+        let (pool, _, ring) = pool();
+        let sweep = |now: f64| pool.sweep(PoolLimits::parse("1,2,10"), &ring, now);
+        sweep(0.0);
+        let mut request = pool.take(&ring);
+        request.head = Vec::with_capacity(KEPT_BUFFER_BYTES_MAX);
+        request.received.reserve(KEPT_BUFFER_BYTES_MAX);
+        request.task.synthetic.reserve(2 * KEPT_BUFFER_BYTES_MAX);
+        pool.put(request);
+        let room = || {
+            let kept = pool.kept.borrow();
+            let (_, request) = kept.front().unwrap();
+            (request.head.capacity(), request.received.capacity(), request.task.synthetic.capacity())
+        };
+        sweep(9.0);
+        assert_eq!(room(), (KEPT_BUFFER_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, 0), "what is used again soon keeps its room");
+        sweep(10.0);
+        assert_eq!(room(), (0, FIRST_READ_BYTES, 0));
+    }
+
+    #[test]
     fn limits_that_make_no_sense_are_the_default() {
         for text in ["", "1,2", "a,b,c"] {
             assert_eq!(PoolLimits::parse(text), PoolLimits::default(), "{text}");
