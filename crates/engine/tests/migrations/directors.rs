@@ -139,6 +139,12 @@ fn a_director_of_directors_goes_on() {
     for up in ONE_IS_UP {
         check(&text, up);
     }
+    // However often the first of them is asked, the next one is.
+    let text = format!(
+        "{MEMBERS}director inner random {{ .retries = 9; {{ .backend = one; .weight = 1; }} }}
+         director d fallback {{ {{ .backend = inner; }} {{ .backend = two; }} {{ .backend = three; }} }}{PASSES}"
+    );
+    check(&text, ONE_IS_UP[2]);
 }
 
 #[test]

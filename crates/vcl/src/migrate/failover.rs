@@ -46,17 +46,19 @@ impl Writer<'_> {
             )],
             DirectorPolicy::Fallback => {
                 let rest = |number: usize| format!("{}.backend()", fallback_rest(&name, number));
+                let rests = fallback_rests(director.members.len(), retries);
                 let mut tries = 0;
                 let mut all = Vec::new();
                 for (number, member) in director.members.iter().enumerate().take(retries as usize + 1) {
                     let test = format!("bereq.backend == {}", rest(number));
                     tries += self.tries_for(member, DIRECTORS_DEEP_MAX);
-                    // A member that is a director goes on by itself first.
-                    let own = tries.saturating_sub(1).min(retries);
+                    // A member that is a director goes on by itself first, and leaves a try for each of those behind it.
+                    let behind = rests.saturating_sub(number) as u32;
+                    let own = tries.saturating_sub(1).min(retries.saturating_sub(behind));
                     if self.directors.contains_key(member) && own > 0 {
                         all.push(Again { test: test.clone(), next: None, retries: own });
                     }
-                    if number < fallback_rests(director.members.len(), retries) {
+                    if number < rests {
                         all.push(again(test, Some(rest(number + 1))));
                     }
                 }
