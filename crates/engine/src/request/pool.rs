@@ -165,6 +165,7 @@ impl RequestPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use surface::limits::KEPT_BUFFER_BYTES_MAX;
 
     fn pool() -> (RequestPool, Arc<PoolCounters>, LogRing) {
         let counters = Arc::new(PoolCounters::new());
