@@ -371,6 +371,14 @@ mod tests {
     }
 
     #[test]
+    fn a_response_that_proved_too_large_is_not_called_stored() {
+        let decision = |reason| Decision { reason, details: Vec::new() };
+        let steps = vec![fetch(vec![decision(Reason::Stored), decision(Reason::NotStoredTooLarge)])];
+        let said = plain(&Account { method: "GET".to_owned(), steps, ..Account::default() });
+        assert!(said.contains("too large for its share") && !said.contains("was stored."), "{said}");
+    }
+
+    #[test]
     fn a_marker_says_since_which_fetch_and_for_how_long() {
         let mut step = fetch(vec![Decision { reason: Reason::HitForMiss, details: Vec::new() }]);
         step.marker = Some((15, 119.501));
