@@ -5,6 +5,7 @@ mod support;
 mod bodies;
 mod bounds;
 mod collections;
+mod compatibility;
 mod delivery;
 mod fetches;
 mod hit_cost;

@@ -20,6 +20,9 @@ use surface::limits::{FAILURE_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, VCL_CALL_DEPTH_M
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 
+/// What a piece of `synthetic` that is unset adds to the body. Compat: Varnish, all versions.
+const UNSET_PIECE: &[u8] = b"(null)";
+
 /// What comes with an action.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ActionArguments {
@@ -460,9 +463,26 @@ impl Machine {
                 }
                 host.hash_end();
             }
-            Op::Synthetic => {
-                let text = self.take_whole(scratch)?;
-                host.synthetic(scratch.get(text), true);
+            Op::Synthetic(count) => {
+                whole(scratch)?;
+                let first = self.stack.len().checked_sub(usize::from(count)).ok_or_else(damaged)?;
+                if let [Value::Text(text) | Value::Blob(text)] = self.stack[first..]
+                    && text.is_set()
+                {
+                    host.synthetic(scratch.get(text), true);
+                } else {
+                    let start = scratch.begin();
+                    for value in &self.stack[first..] {
+                        match value {
+                            Value::Text(text) | Value::Blob(text) if text.is_set() => scratch.extend_text(*text),
+                            _ => scratch.extend(UNSET_PIECE),
+                        }
+                    }
+                    let joined = scratch.end(start);
+                    whole(scratch)?;
+                    host.synthetic(scratch.get(joined), true);
+                }
+                self.stack.truncate(first);
             }
             Op::Ban => {
                 let text = self.take_whole(scratch)?;

@@ -7,6 +7,7 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use std::collections::{HashMap, HashSet};
+use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
@@ -116,7 +117,9 @@ pub(crate) fn parse(
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
     let header = scratch.get(arguments.text(0));
-    if !header.is_empty() {
+    if header.is_empty() {
+        context.log(Tag::Debug, b"cookie: nothing to parse");
+    } else {
         let limit_bytes = context.task().room_bytes(scratch);
         context.task().cookies.parse(header, limit_bytes)?;
     }

@@ -212,7 +212,9 @@ impl Host for Fetch {
             },
             Var::BerespTime => Value::Time(self.responded),
             Var::BerespTtl => {
-                let left = self.verdict.ttl - self.age();
+                // What its status makes uncacheable has a ttl of -1, which reads as none at all. Compat: Varnish 7.1.
+                let ttl = if self.vcl.is_legacy() { self.verdict.ttl } else { self.verdict.ttl.max(0.0) };
+                let left = ttl - self.age();
                 Value::Duration(if self.mode == FetchMode::Pass { left.max(0.0) } else { left })
             }
             Var::BerespWas304 => Value::Bool(self.verdict.was_304),

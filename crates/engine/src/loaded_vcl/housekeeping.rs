@@ -153,10 +153,15 @@ impl Host for Housekeeping<'_> {
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
-        // Without a transaction only what VCL itself says is logged, not that its methods run; why one failed is for the
-        // operator who loads it.
-        if !matches!(tag, Tag::VCLCall | Tag::VCLReturn | Tag::VCLError) {
-            self.log.record(tag, payload);
+        // Without a transaction only what VCL itself says is logged, not that its methods run. Why vcl_init failed is for the
+        // operator who loads it; vcl_fini has nobody but the log to tell. Compat: Varnish 7.1, both records.
+        match tag {
+            Tag::VCLError if self.method == Method::Fini => {
+                self.log.record(tag, payload);
+                self.log.record(tag, b"VRT_fail() from vcl_fini{} has no effect");
+            }
+            Tag::VCLCall | Tag::VCLReturn | Tag::VCLError => {}
+            _ => self.log.record(tag, payload),
         }
     }
 

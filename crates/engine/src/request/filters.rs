@@ -170,6 +170,17 @@ impl Filters {
     }
 }
 
+/// The record of a body that was not what it was taken for. Compat: what follows the end of gzip is told in a Gzip record, with
+/// Varnish 7.1's words.
+pub(crate) fn log_failure(error: GzipError, log: &mut LogBuffer) {
+    match error {
+        GzipError::JunkAfterEnd => log.record(Tag::Gzip, b"G(un)zip error: 1 (junk after VGZ_END)"),
+        GzipError::Damaged(_) | GzipError::Truncated | GzipError::TestTruncated | GzipError::Compress => {
+            log.record(Tag::Error, error.text().as_bytes());
+        }
+    }
+}
+
 /// Length of the inflated body of a complete, small object: its last four bytes say so.
 fn plain_length(task: &Task) -> Option<u64> {
     let object = task.found.object.as_ref()?;

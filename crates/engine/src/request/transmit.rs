@@ -317,7 +317,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             let step = match filters.step(input) {
                 Ok(step) => step,
                 Err(error) => {
-                    self.request.log.record(Tag::Error, error.text().as_bytes());
+                    filters::log_failure(error, &mut self.request.log);
                     self.send_head().await?;
                     return Err(TransmitError::Filter);
                 }

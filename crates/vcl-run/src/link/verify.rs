@@ -355,10 +355,14 @@ impl Check<'_> {
                     take(stack, Type::String)?;
                 }
             }
-            Op::Synthetic => match stack.pop() {
-                Some(Type::String | Type::Blob) => {}
-                _ => return Err("no text for a body".into()),
-            },
+            Op::Synthetic(count) => {
+                for _ in 0..count {
+                    match stack.pop() {
+                        Some(Type::String | Type::Blob) => {}
+                        _ => return Err("no text for a body".into()),
+                    }
+                }
+            }
             Op::Call(sub) => {
                 below(sub, program.subs.len())?;
                 if !stack.is_empty() {

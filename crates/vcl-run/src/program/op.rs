@@ -215,8 +215,8 @@ pub enum Op {
     UnsetHeader(HttpObject, u32),
     /// Takes so many STRINGs and feeds the hash: the pieces of one `hash_data`.
     HashData(u16),
-    /// Takes a STRING or BLOB and makes it the body.
-    Synthetic,
+    /// Takes so many STRINGs (or one BLOB) and adds them to the body: the pieces of one `synthetic`.
+    Synthetic(u16),
     /// Takes a STRING and adds it as a ban.
     Ban,
     /// Runs a subroutine.

@@ -89,14 +89,25 @@ impl Emitter {
 
     /// Feeds the hash with the text on the stack; the pieces of a concatenation each by itself.
     pub(super) fn hash_data(&mut self) {
-        let pieces = match self.code.last() {
+        let pieces = self.take_apart();
+        self.op(Op::HashData(pieces));
+    }
+
+    /// Adds the text on the stack to the body; the pieces of a concatenation each by itself.
+    pub(super) fn synthetic(&mut self) {
+        let pieces = self.take_apart();
+        self.op(Op::Synthetic(pieces));
+    }
+
+    /// Leaves the pieces of the text on the stack there, if they were about to be joined. How many they are.
+    fn take_apart(&mut self) -> u16 {
+        match self.code.last() {
             Some(&Op::Join(count)) => {
                 self.code.pop();
                 count
             }
             _ => 1,
-        };
-        self.op(Op::HashData(pieces));
+        }
     }
 
     /// Leaves whether the text on the stack is set.

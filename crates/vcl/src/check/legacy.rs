@@ -90,7 +90,7 @@ impl Checker<'_> {
         }
         self.emitter.text(b"</p>\n  </body>\n</html>\n");
         self.emitter.op(Op::Join(joined + 1));
-        self.emitter.op(Op::Synthetic);
+        self.emitter.synthetic();
         self.emitter.op(Op::Return(Action::Deliver));
     }
 

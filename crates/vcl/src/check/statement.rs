@@ -92,7 +92,7 @@ impl Checker<'_> {
             Statement::Synthetic { keyword, value } => {
                 self.note_use(at::SYNTH | at::BACKEND_ERROR, *keyword, *keyword, UseKind::Action);
                 self.value(value, Type::Body)?;
-                self.emitter.op(Op::Synthetic);
+                self.emitter.synthetic();
                 Ok(())
             }
             Statement::Block(block) => {
