@@ -2,6 +2,7 @@
 
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
 use std::ffi::CString;
+use surface::option;
 
 /// User and group of nobody, on a system that has no name for them.
 const NOBODY: u32 = 65_534;
@@ -100,20 +101,20 @@ fn parse_unix(options: Option<&str>) -> Result<Jail, String> {
         return Err("Unix Jail: Must be root.".to_owned());
     }
     let mut wanted = Wanted::default();
-    for option in options.unwrap_or_default().split(',').filter(|option| !option.is_empty()) {
-        let unknown = || format!("Unix jail: unknown sub-argument '{option}'");
-        let (key, value) = option.split_once('=').ok_or_else(unknown)?;
+    for part in options.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
+        let unknown = || format!("Unix jail: unknown sub-argument '{part}'");
+        let (key, value) = part.split_once('=').ok_or_else(unknown)?;
         let user = || Account::named(value).ok_or_else(|| format!("Unix jail: {value} user not found."));
         let group = || {
             let found = Group::from_name(value).ok().flatten();
             found.ok_or_else(|| format!("Unix jail: {value} group not found."))
         };
         match key {
-            "user" => wanted.user = Some(user()?),
-            "workuser" => wanted.worker = Some(user()?),
+            option::JAIL_USER => wanted.user = Some(user()?),
+            option::JAIL_WORKER => wanted.worker = Some(user()?),
             // Nothing is compiled by a C compiler here.
-            "ccgroup" => drop(group()?),
-            "admingroup" => wanted.administrators = Some(group()?),
+            option::JAIL_COMPILERS => drop(group()?),
+            option::JAIL_ADMINISTRATORS => wanted.administrators = Some(group()?),
             _ => return Err(unknown()),
         }
     }
