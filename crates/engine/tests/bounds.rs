@@ -292,7 +292,7 @@ fn what_vcl_makes_for_an_error_page_is_bounded_on_the_side_of_the_origin_too() {
         |world| async move {
             let response = world.client().get("/", "").await;
             assert_eq!((response.status(), response.body.len() < 1000), (503, true), "{}", world.story());
-            world.expect_log("request needs more than request_memory_max (65536 bytes)");
+            world.expect_log("Out of request memory (parameter request_memory_max)");
         },
     );
 }

@@ -51,6 +51,8 @@ const QUIT_PATIENCE: Duration = Duration::from_millis(250);
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a worker that is told to hurry may take to say what it cuts.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether it can be told.
+const HURRIED_RETRY: Duration = Duration::from_millis(2);
 /// Longest line of a worker's output that is reported in one piece, in bytes.
 const SAID_BYTES_MAX: u64 = 8192;
 
@@ -576,6 +578,13 @@ pub async fn stop(manager: &Rc<Manager>) {
     // Whoever waits no longer is heard by the worker as well, which then says what it cuts.
     let hurried = async {
         manager.hurry.notified().await;
+        // Before it listens for the signal it would die of it, and say nothing.
+        let _ = tokio::time::timeout(HURRIED_PATIENCE, async {
+            while worker.link.step() != Step::Draining {
+                tokio::time::sleep(HURRIED_RETRY).await;
+            }
+        })
+        .await;
         signal(manager, &worker, Signal::SIGTERM);
         tokio::time::sleep(HURRIED_PATIENCE).await;
     };

@@ -33,7 +33,7 @@ impl Failures {
     /// A worker failed at that step; says what is to begin empty when that was once too often.
     pub fn count(&mut self, step: Step) -> Option<SetAside> {
         let set_aside = match step {
-            Step::Surroundings => return None,
+            Step::Surroundings | Step::Draining => return None,
             Step::Storage(place) => SetAside::Storage(place),
             Step::Bans | Step::Index => SetAside::All,
         };

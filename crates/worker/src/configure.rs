@@ -257,12 +257,14 @@ impl Worker {
     /// Accepts no more, lets what is in flight finish within a bound, and ends every VCL. Returns a line about what was cut;
     /// empty for nothing.
     ///
-    /// SIGTERM, which is deadly at any other time, is the manager's word that the time is over.
-    pub async fn stop(&self) -> String {
+    /// SIGTERM, which is deadly at any other time, is the manager's word that the time is over; `step` is told when it is heard
+    /// as that.
+    pub async fn stop(&self, step: &dyn Fn(Step)) -> String {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
         let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
         let limit = if under_test { drain.min(DRAIN_UNDER_TEST) } else { drain };
         let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+        step(Step::Draining);
         tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
         self.engine.draining.store(true, Ordering::Release);
         for one in &self.loops {

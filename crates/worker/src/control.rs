@@ -176,6 +176,8 @@ pub enum Step {
     Bans,
     /// It builds the index of what was found in all storages.
     Index,
+    /// It was told to stop, and hears SIGTERM as the word that the time for that is over.
+    Draining,
 }
 
 /// Whatever a worker says.

@@ -23,7 +23,7 @@ mod statistics;
 mod trimming;
 mod vcl_control;
 
-use control::{Reply, Request, Said};
+use control::{Reply, Request, Said, Step};
 use lifeline::Lifeline;
 use std::rc::Rc;
 use tokio::net::UnixStream;
@@ -88,7 +88,7 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
         };
         let is_stop = matches!(request, Request::Stop);
         log_command(&worker, "Rd", &describe(&request));
-        let reply = answer(&worker, request).await;
+        let reply = answer(&worker, request, &|step| drop(control::send_step(&steps, step))).await;
         log_command(&worker, "Wr", &format!("{} {} {}", reply.status, reply.body.len(), reply.body));
         control::send(&mut socket, &Said::Reply(reply)).await.map_err(|error| format!("control: {error}"))?;
         if is_stop {
@@ -121,7 +121,7 @@ fn describe(request: &Request) -> String {
     }
 }
 
-async fn answer(worker: &Rc<configure::Worker>, request: Request) -> Reply {
+async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(Step)) -> Reply {
     match request {
         Request::Configure(_) => Reply::status(300, "Already configured"),
         Request::Parameters(parameters) => {
@@ -137,6 +137,6 @@ async fn answer(worker: &Rc<configure::Worker>, request: Request) -> Reply {
         Request::Start => worker.start(),
         Request::Command { words, json } => command::run(worker, &words, json),
         Request::Ping => Reply::ok("PONG"),
-        Request::Stop => Reply::ok(worker.stop().await),
+        Request::Stop => Reply::ok(worker.stop(step).await),
     }
 }

@@ -53,7 +53,7 @@ pub static FEATURE_BITS: &[BitRow] = &[
     idle("http2", "HTTP/2"),
     acts("short_panic", "Panic texts without a backtrace"),
     acts("no_coredump", "No core dumps; felt by the next worker"),
-    idle("https_scheme", "Hosts of https:// targets: always so"),
+    idle("https_scheme", "Hosts of https URIs: always so"),
     acts("http_date_postel", "Read dates with a one-digit day"),
     idle("esi_ignore_https", "Include https:// as http://"),
     idle("esi_disable_xml_check", "ESI in what is not XML"),
