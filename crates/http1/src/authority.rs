@@ -48,6 +48,11 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 
 /// Whether these bytes are a host that is not empty, and perhaps a port.
 pub(crate) fn is_authority(bytes: &[u8]) -> bool {
+    // Almost all of them: a name, and no port.
+    let plain = bytes.iter().position(|&byte| !NAME[usize::from(byte)]).unwrap_or(bytes.len());
+    if plain == bytes.len() {
+        return plain > 0;
+    }
     let (is_named, rest) = match bytes {
         [b'[', literal @ ..] => match literal.iter().position(|&byte| byte == b']') {
             Some(end) => (is_literal(&literal[..end]), &literal[end + 1..]),

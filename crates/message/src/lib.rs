@@ -216,6 +216,7 @@ impl Message {
         self.reason = self.push(value);
     }
 
+    #[inline]
     fn borrow(&self, field: Field) -> HeaderLine<'_> {
         HeaderLine {
             line: field.line.of(&self.buffer),
@@ -258,6 +259,7 @@ impl Message {
         let fields = if self.may_have(name) { self.fields.as_slice() } else { &[] };
         fields
             .iter()
+            .filter(move |field| usize::from(field.name_len) == name.len())
             .map(|field| self.borrow(*field))
             .filter(move |header| header.is(name))
             .map(|header| header.value())

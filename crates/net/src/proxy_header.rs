@@ -61,7 +61,8 @@ fn version_1(bytes: &[u8]) -> Parsed {
     if bytes[..shared] != prefix[..shared] {
         return Parsed::Bad(String::new());
     }
-    let Some(end) = bytes.iter().take(PROXY_HEADER_1_BYTES_MAX).position(|byte| *byte == b'\n') else {
+    // One that is here is told what is wrong with it, however long; one that is not is not waited for.
+    let Some(end) = bytes.iter().take(PROXY_HEADER_2_BYTES_MAX).position(|byte| *byte == b'\n') else {
         return if bytes.len() >= PROXY_HEADER_1_BYTES_MAX { Parsed::Overflow } else { Parsed::Partial };
     };
     // The specification wants CR LF; a header that ends in a bare LF is somebody's mistake or trick.
@@ -69,7 +70,10 @@ fn version_1(bytes: &[u8]) -> Parsed {
     let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
     let fields: Vec<&str> = line.split(' ').collect();
     let header = |addresses| ProxyHeader { version: 1, addresses, ignored: None, local: false, elements: Vec::new() };
-    let complete = |addresses| Parsed::Complete { header: header(addresses), consumed: end + 1 };
+    let complete = |addresses| match end < PROXY_HEADER_1_BYTES_MAX {
+        true => Parsed::Complete { header: header(addresses), consumed: end + 1 },
+        false => Parsed::Overflow,
+    };
     if fields.len() >= 2 && fields[1] == "UNKNOWN" {
         return complete(None);
     }
@@ -291,6 +295,8 @@ mod tests {
         let long = [&b"PROXY TCP4 1.2.3.4 5.6.7.8 1 "[..], &[b' '; 100]].concat();
         assert_eq!(parse(&long), Parsed::Overflow);
         assert_eq!(parse(&long[..PROXY_HEADER_1_BYTES_MAX - 1]), Parsed::Partial);
+        assert_eq!(parse(&[&long[..], b"\r\n"].concat()), Parsed::Bad("PROXY1: Too many fields".into()));
+        assert_eq!(parse(&[b"PROXY UNKNOWN ", &[b'x'; 100][..], b"\r\n"].concat()), Parsed::Overflow);
         let announced = |length: u16| {
             let mut bytes = SIGNATURE_2.to_vec();
             bytes.extend([0x21, 0x11]);

@@ -254,6 +254,8 @@ impl Machine {
         }
     }
 
+    /// Part of [`Machine::go`]: as a function of its own it costs a hit 1,500 instructions more. What is long and rare lies in
+    /// functions of their own, so that it is.
     #[inline]
     fn step<H: Host + ?Sized>(
         &mut self,
@@ -463,27 +465,7 @@ impl Machine {
                 }
                 host.hash_end();
             }
-            Op::Synthetic(count) => {
-                whole(scratch)?;
-                let first = self.stack.len().checked_sub(usize::from(count)).ok_or_else(damaged)?;
-                if let [Value::Text(text) | Value::Blob(text)] = self.stack[first..]
-                    && text.is_set()
-                {
-                    host.synthetic(scratch.get(text), true);
-                } else {
-                    let start = scratch.begin();
-                    for value in &self.stack[first..] {
-                        match value {
-                            Value::Text(text) | Value::Blob(text) if text.is_set() => scratch.extend_text(*text),
-                            _ => scratch.extend(UNSET_PIECE),
-                        }
-                    }
-                    let joined = scratch.end(start);
-                    whole(scratch)?;
-                    host.synthetic(scratch.get(joined), true);
-                }
-                self.stack.truncate(first);
-            }
+            Op::Synthetic(count) => self.synthetic(count, host, scratch)?,
             Op::Ban => {
                 let text = self.take_whole(scratch)?;
                 match text.is_set() {
@@ -535,13 +517,7 @@ impl Machine {
                 whole(scratch)?;
                 return Err(Stop::Return(action, ActionArguments::default()));
             }
-            Op::ReturnStatus { action, reason } => {
-                let reason = if reason { self.take_whole(scratch)? } else { Text::UNSET };
-                line::check("reason", scratch.get(reason))?;
-                let Value::Int(status) = self.take()? else { return Err(damaged()) };
-                let status = Some(checked_status(action, status)?);
-                return Err(Stop::Return(action, ActionArguments { status, reason, ..ActionArguments::default() }));
-            }
+            Op::ReturnStatus { action, reason } => return Err(self.return_status(action, reason, scratch)),
             Op::ReturnPass => {
                 let Value::Duration(seconds) = self.take()? else { return Err(damaged()) };
                 host.pass_for(seconds);
@@ -553,8 +529,8 @@ impl Machine {
                 return Err(Stop::Return(Action::Vcl, ActionArguments { label, ..ActionArguments::default() }));
             }
             Op::ReturnFail => {
-                let text = scratch.get(self.take_text()?);
-                return Err(fail(String::from_utf8_lossy(&text[..text.len().min(FAILURE_BYTES_MAX)])));
+                let text = self.take_text()?;
+                return Err(failed_by_vcl(scratch.get(text)));
             }
             Op::Trace(point) => {
                 if self.is_traced
@@ -616,6 +592,47 @@ impl Machine {
         Ok(found.matched)
     }
 
+    /// Adds pieces to the body that is made. Out of the way of what runs on every request.
+    #[inline(never)]
+    fn synthetic<H: Host + ?Sized>(&mut self, count: u16, host: &mut H, scratch: &mut Scratch) -> Result<(), Stop> {
+        whole(scratch)?;
+        let first = self.stack.len().checked_sub(usize::from(count)).ok_or_else(damaged)?;
+        if let [Value::Text(text) | Value::Blob(text)] = self.stack[first..]
+            && text.is_set()
+        {
+            host.synthetic(scratch.get(text), true);
+        } else {
+            let start = scratch.begin();
+            for value in &self.stack[first..] {
+                match value {
+                    Value::Text(text) | Value::Blob(text) if text.is_set() => scratch.extend_text(*text),
+                    _ => scratch.extend(UNSET_PIECE),
+                }
+            }
+            let joined = scratch.end(start);
+            whole(scratch)?;
+            host.synthetic(scratch.get(joined), true);
+        }
+        self.stack.truncate(first);
+        Ok(())
+    }
+
+    /// `return (synth(…))` and the like, with what must not break a status line.
+    #[inline(never)]
+    fn return_status(&mut self, action: Action, has_reason: bool, scratch: &Scratch) -> Stop {
+        let mut arguments = || -> Result<ActionArguments, Stop> {
+            let reason = if has_reason { self.take_whole(scratch)? } else { Text::UNSET };
+            line::check("reason", scratch.get(reason))?;
+            let Value::Int(status) = self.take()? else { return Err(damaged()) };
+            let status = Some(checked_status(action, status)?);
+            Ok(ActionArguments { status, reason, ..ActionArguments::default() })
+        };
+        match arguments() {
+            Ok(arguments) => Stop::Return(action, arguments),
+            Err(stop) => stop,
+        }
+    }
+
     fn substitute(
         &mut self,
         regex: u32,
@@ -659,7 +676,17 @@ fn matches(program: &LinkedProgram, regex: u32, subject: &[u8]) -> Result<bool, 
 
 #[inline]
 fn whole(scratch: &Scratch) -> Result<(), Stop> {
-    if scratch.overflowed() { Err(Stop::Fail(Failure::out_of_memory())) } else { Ok(()) }
+    if scratch.overflowed() { Err(out_of_memory()) } else { Ok(()) }
+}
+
+#[cold]
+fn out_of_memory() -> Stop {
+    Stop::Fail(Failure::out_of_memory())
+}
+
+#[cold]
+fn failed_by_vcl(text: &[u8]) -> Stop {
+    fail(String::from_utf8_lossy(&text[..text.len().min(FAILURE_BYTES_MAX)]))
 }
 
 fn checked_status(action: Action, status: i64) -> Result<u16, Stop> {

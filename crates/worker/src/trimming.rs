@@ -59,10 +59,9 @@ mod tests {
         let trimming = Trimming::default();
         assert_eq!(times(&trimming, 100, 50, 50), 0, "a steady load");
         assert_eq!(times(&trimming, 100, 50, 45), 0, "a little less");
-        assert_eq!(times(&trimming, 100, 45, 3), 1, "a fall");
-        assert_eq!(times(&trimming, 100, 3, 0), 0, "and nothing more");
-        // A peak between two looks counts.
-        assert_eq!(times(&trimming, 1, 40, 0), 1);
+        assert_eq!(times(&trimming, 1, 45, 3), 1, "a fall");
+        assert_eq!(times(&trimming, 100, 3, 3), 0, "and nothing more");
+        assert_eq!(times(&trimming, 1, 40, 0), 1, "a peak between two looks counts");
     }
 
     #[test]
