@@ -380,8 +380,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 fn content_length(message: &message::Message) -> Option<u64> {
     let mut values = message.get_all("Content-Length");
     let value = values.next()?;
-    if values.next().is_some() || value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+    // So many digits fit into 64 bits.
+    if values.next().is_some() || !(1..=19).contains(&value.len()) {
         return None;
     }
-    std::str::from_utf8(value).ok()?.parse().ok()
+    value.iter().try_fold(0, |number: u64, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
 }
