@@ -24,7 +24,7 @@ use crate::fetch::Fetch;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Ledger, RequestMemory};
 use crate::request::{PoolCounters, RequestPool};
-use crate::session::Session;
+use crate::session::{Session, SessionFacts};
 use crate::storages::Storages;
 use crate::tally::{self, Counted};
 
@@ -225,7 +225,7 @@ impl Loop {
     #[must_use]
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
-        tally::set_size(&sessions, size_of::<Session>());
+        tally::set_size(&sessions, size_of::<Session>() + size_of::<SessionFacts>());
         tally::set_size(&fetches, size_of::<Fetch>());
         Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
     }

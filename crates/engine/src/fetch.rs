@@ -33,12 +33,12 @@ mod storage;
 mod vcl;
 mod why;
 
+use crate::caught::caught;
 use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
 use crate::request::Delivered;
 use crate::request_body::RequestBody;
-use crate::session::caught::caught;
 use crate::tally::Counted;
 use crate::vcl_context::Noted;
 use backend::Backend;

@@ -1,15 +1,20 @@
-//! The machines that live through a request: the client's side ([`session`], [`request`]) and the origin's side ([`fetch`]).
+//! The machines that live through a request: the client's side ([`request`]), whatever carries it ([`transport`], [`exchange`]),
+//! and the origin's side ([`fetch`]).
 //!
 //! Everything is generic over `AsyncRead + AsyncWrite`, dials through [`backend::Dial`] and takes its time from
 //! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
 //! no wall clock, no files here.
 //!
-//! Reading order: `context`, `storages`, `session`, `request` and its steps, `fetch` and its steps, `loaded_vcl`.
+//! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `request` and its steps, `fetch` and its steps,
+//! `loaded_vcl`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod caught;
 pub mod context;
+mod deadline;
+pub mod exchange;
 pub mod fetch;
 pub mod loaded_vcl;
 pub mod logged;
@@ -19,5 +24,6 @@ pub mod request_body;
 pub mod session;
 pub mod storages;
 pub mod tally;
+pub mod transport;
 mod turns;
 pub(crate) mod vcl_context;

@@ -13,7 +13,7 @@
 //! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, vcl_deliver runs for errors too
 //! (`legacy.rs`). One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
 //! one lies in [`Task`]. *Invariants:* only transitions of [`LEGAL`] happen; every step ends; a [`Request`] belongs to one
-//! session at a time and its buffers go back to the loop's pool when the session is idle.
+//! exchange at a time and goes back to the loop's pool after it.
 
 mod accept;
 mod await_object;
@@ -37,6 +37,7 @@ mod body;
 mod filters;
 mod host;
 mod pool;
+mod slot;
 mod source;
 mod task;
 mod vcl;
@@ -45,16 +46,19 @@ mod why;
 
 pub(crate) use body::ClientBody;
 pub use pool::{PoolCounters, PoolLimits, RequestPool};
-pub(crate) use task::{Delivered, Request, SessionTimeouts, Settings, Task};
+pub(crate) use slot::Buffers;
+pub use slot::RequestSlot;
+pub use task::Request;
+pub(crate) use task::{Delivered, SessionTimeouts, Settings, Task};
 pub(crate) use vcl::Ruling;
 
 use crate::context::Loop;
-use crate::session::{Connection, Session};
+use crate::exchange::Exchange;
+use crate::session::SessionView;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::parameter::debug;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Where a request is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -156,19 +160,19 @@ fn is_legal(from: Step, to: Step) -> bool {
 }
 
 /// A request being run: what its steps work with.
-pub(crate) struct Run<'a, S> {
+pub(crate) struct Run<'a> {
     /// The event loop's things.
     pub(crate) context: &'a Rc<Loop>,
-    /// The connection's facts.
-    pub(crate) session: &'a mut Session,
-    /// The connection itself.
-    pub(crate) connection: &'a mut Connection<S>,
+    /// What it sees of its session.
+    pub(crate) session: &'a mut SessionView,
+    /// Where it came from, and where its response goes.
+    pub(crate) exchange: &'a mut dyn Exchange,
     /// The request and its buffers.
     pub(crate) request: &'a mut Request,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
-    /// Runs a request whose head has been parsed to its end. Whether the session must close is in [`Task::close`].
+impl Run<'_> {
+    /// Runs a request whose head has been parsed to its end. Why the session must close after it is in `Life::close`.
     pub(crate) async fn run(&mut self) {
         let mut step = Step::Accept;
         while step != Step::Finish {

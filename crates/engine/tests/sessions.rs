@@ -1,7 +1,7 @@
 //! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
 
 use crate::support::{World, always, run, run_with, serve_each};
-use engine::session::{ProxiedSession, ProxyFacts};
+use engine::transport::{ProxiedSession, ProxyFacts};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -385,7 +385,7 @@ fn session_that_waits_holds_little_and_gives_its_buffers_back() {
     run(async |world| {
         world.origin(always("", "x"));
         let (_near, far) = tokio::io::duplex(64);
-        let future = engine::session::serve(std::rc::Rc::clone(&world.context), far, world.peer(), Vec::new());
+        let future = engine::transport::http1::serve(std::rc::Rc::clone(&world.context), far, world.peer(), Vec::new());
         let size = size_of_val(&future);
         assert!(size <= 3 << 10, "a session's future takes {size} bytes");
         let mut clients: Vec<_> = (0..20).map(|_| world.client()).collect();

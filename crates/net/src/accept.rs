@@ -7,7 +7,7 @@ use crate::descriptors::Complaints;
 use crate::options::{Connected, ConnectedSockets};
 use crate::proxy_header::{self, Parsed};
 use engine::context::{Listener, Loop, Peer};
-use engine::session::{ProxiedSession, ProxyFacts};
+use engine::transport::{ProxiedSession, ProxyFacts};
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -142,7 +142,7 @@ where
         if peer.listener.proxy {
             serve_proxied(context, stream, peer).await;
         } else {
-            engine::session::serve(context, stream, peer, Vec::new()).await;
+            engine::transport::http1::serve(context, stream, peer, Vec::new()).await;
         }
     });
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use store::BodyState;
 use surface::counter::Main;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     /// Orders the fetch: for a miss and a background fetch with the promise in the task. The ticket is kept for
     /// [`Run::await_object`], except of a background fetch, which nobody waits for. Where requests hold too much already
     /// there is none, and the answer is false: the promise is withdrawn, so that others don't wait for it.

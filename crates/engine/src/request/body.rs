@@ -1,20 +1,18 @@
 //! The client's request body: where it is, and reading it.
 
 use super::Run;
+use crate::exchange::{BodyAnnounced, BodyBroken};
 use crate::fetch::filters::{FilterError, Filters};
 use crate::logged::{self, REQ};
 use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
-use crate::session::duration;
 use crate::turns::Turns;
 use body::Flow;
-use http1::{BodyDecoder, BodyError, BodyLength};
+use std::future::poll_fn;
 use surface::close_reason::CloseReason;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
 
-/// Most bytes of a body read at once.
+/// Most bytes of a body that a transport gives at once.
 const READ_BYTES: usize = 16 << 10;
 
 /// Where the request body is.
@@ -23,12 +21,10 @@ pub(crate) enum ClientBody {
     /// There is none.
     #[default]
     None,
-    /// Still in the connection, as a whole or in part.
+    /// Still with the transport, as a whole or in part.
     Unread {
-        /// Content-Length; `None` = chunked.
+        /// Content-Length; `None` = it ends when it ends.
         length: Option<u64>,
-        /// Follows its framing.
-        decoder: BodyDecoder,
         /// Some of it has been read: what is left is no body that anybody could be sent.
         is_begun: bool,
     },
@@ -40,31 +36,27 @@ pub(crate) enum ClientBody {
     Failed,
 }
 
-impl ClientBody {
-    /// The body that a parsed request announces.
-    pub(crate) fn announced(length: BodyLength) -> ClientBody {
-        let declared = match length {
-            BodyLength::None | BodyLength::UntilClose | BodyLength::Length(0) => return ClientBody::None,
-            BodyLength::Length(bytes) => Some(bytes),
-            BodyLength::Chunked => None,
-        };
-        ClientBody::Unread { length: declared, decoder: BodyDecoder::new(length), is_begun: false }
+impl From<BodyAnnounced> for ClientBody {
+    fn from(announced: BodyAnnounced) -> ClientBody {
+        match announced {
+            BodyAnnounced::None => ClientBody::None,
+            BodyAnnounced::Length(bytes) => ClientBody::Unread { length: Some(bytes), is_begun: false },
+            BodyAnnounced::Unknown => ClientBody::Unread { length: None, is_begun: false },
+        }
     }
 }
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadFailure {
-    Framing(BodyError),
-    TimedOut,
+    Broken(BodyBroken),
     Filter(FilterError),
 }
 
 impl ReadFailure {
     fn text(self) -> &'static str {
         match self {
-            ReadFailure::Framing(error) => error.text(),
-            ReadFailure::TimedOut => "timeout",
+            ReadFailure::Broken(BodyBroken(text)) => text,
             ReadFailure::Filter(error) => error.text(),
         }
     }
@@ -87,7 +79,7 @@ impl Default for ReadSoFar {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     /// The body as a fetch takes it. One that is still in the connection is fed to it by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
         let task = &mut self.request.task;
@@ -206,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         if !matches!(task.life.body, ClientBody::Unread { .. }) || task.life.close.is_some() {
             return;
         }
-        if task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close")) {
+        if !self.exchange.must_drain(&task.response) {
             return;
         }
         Box::pin(self.drain_unread_body()).await;
@@ -216,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.begin_body().await;
         loop {
             match self.read_data().await {
-                Ok(Some(count)) => self.request.consume(count),
+                Ok(Some(count)) => self.exchange.consume_body(count),
                 Ok(None) => return self.body_is_read(ClientBody::Taken),
                 Err(failure) => return self.body_failed(failure),
             }
@@ -293,8 +285,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// The client is told to go on, if it waits for that.
     pub(super) async fn send_pending_continue(&mut self) {
-        if std::mem::take(&mut self.request.task.life.wants_continue) {
-            self.send_minimal(100).await;
+        if self.exchange.take_continue() {
+            self.send_bare(100).await;
         }
     }
 
@@ -324,8 +316,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     /// How the body came, before it is forgotten.
     fn log_received_body(&mut self) {
-        let ClientBody::Unread { length, .. } = &self.request.task.life.body else { return };
-        let name = if length.is_some() { "V1F_STRAIGHT" } else { "V1F_CHUNKED" };
+        if !matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
+            return;
+        }
+        let name = self.exchange.body_source();
         let task = &self.request.task;
         let (pieces, bytes) = (task.life.received_pieces, task.life.account.request_body);
         self.log().record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
@@ -342,46 +336,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 
     async fn read_piece(&mut self) -> Result<Option<Vec<u8>>, ReadFailure> {
         let Some(count) = self.read_data().await? else { return Ok(None) };
-        let piece = self.request.unread()[..count].to_vec();
-        self.request.consume(count);
+        let piece = self.exchange.body()[..count].to_vec();
+        self.exchange.consume_body(count);
         Ok(Some(piece))
     }
 
-    /// Finds the next body bytes: that many at the start of what is unread are data, for the caller to consume. `None` at
-    /// the end of the body. Cancel-safe.
+    /// Waits for the next bytes of the body: so many lie with the exchange, for the caller to consume. `None` at the end of
+    /// the body. Cancel-safe.
     async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
-        loop {
-            let request = &mut *self.request;
-            let ClientBody::Unread { decoder, is_begun, .. } = &mut request.task.life.body else { return Ok(None) };
-            if decoder.is_done() {
-                return Ok(None);
-            }
-            let step = decoder.step(&request.received[request.consumed..]).map_err(ReadFailure::Framing)?;
-            *is_begun |= step.skip > 0 || step.data > 0;
-            request.consume(step.skip);
-            if step.data > 0 {
-                request.task.life.account.request_body += step.data as u64;
-                request.task.life.received_pieces += 1;
-                return Ok(Some(step.data));
-            }
-            if step.done {
-                return Ok(None);
-            }
-            if step.skip > 0 {
-                continue;
-            }
-            request.compact();
-            let timeout = self.session.timeouts.idle.unwrap_or(request.task.settings.timeout_idle);
-            let due = Instant::now() + duration(timeout);
-            match self.connection.receive(&mut request.received, READ_BYTES, due).await {
-                Ok(_) => {}
-                Err(crate::session::ReceiveError::TimedOut) => return Err(ReadFailure::TimedOut),
-                Err(crate::session::ReceiveError::Closed) => {
-                    let ClientBody::Unread { decoder, .. } = &mut self.request.task.life.body else { return Ok(None) };
-                    let error = decoder.end_of_input().err().unwrap_or(BodyError::LengthShort);
-                    return Err(ReadFailure::Framing(error));
-                }
-            }
+        let idle = self.session.timeouts.idle.unwrap_or(self.request.task.settings.timeout_idle);
+        let life = &mut self.request.task.life;
+        let ClientBody::Unread { is_begun, .. } = &mut life.body else { return Ok(None) };
+        let read = poll_fn(|context| {
+            let polled = self.exchange.poll_body(context, idle);
+            *is_begun |= self.exchange.is_body_begun();
+            polled
+        });
+        let count = read.await.map_err(ReadFailure::Broken)?;
+        if count == 0 {
+            return Ok(None);
         }
+        life.account.request_body += count as u64;
+        life.received_pieces += 1;
+        Ok(Some(count))
     }
 }

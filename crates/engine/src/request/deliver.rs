@@ -12,9 +12,8 @@ use store::ObjectFlags;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 use surface::version;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn deliver(&mut self) -> Step {
         let is_error = self.request.task.answer.is_synthetic;
         if !is_error && !self.make_response() {

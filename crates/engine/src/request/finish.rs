@@ -6,7 +6,7 @@ use backend::Notes;
 use surface::counter::Main;
 use surface::tag::Tag;
 
-impl<S> Run<'_, S> {
+impl Run<'_> {
     pub(crate) fn finish(&mut self) {
         self.request.task.forget_lookup();
         self.leave_vcl();
@@ -29,20 +29,21 @@ impl<S> Run<'_, S> {
 
     fn account_for_request(&mut self) {
         let account = self.request.task.life.account;
+        let sent = self.exchange.sent();
         let counters = &self.context.counters;
         counters.add(Main::SReqHdrbytes, account.request_head);
         counters.add(Main::SReqBodybytes, account.request_body);
-        counters.add(Main::SRespHdrbytes, account.response_head);
-        counters.add(Main::SRespBodybytes, account.response_body);
+        counters.add(Main::SRespHdrbytes, sent.head_bytes);
+        counters.add(Main::SRespBodybytes, sent.body_bytes);
         self.log_numbers(
             Tag::ReqAcct,
             &[
                 account.request_head,
                 account.request_body,
                 account.request_head + account.request_body,
-                account.response_head,
-                account.response_body,
-                account.response_head + account.response_body,
+                sent.head_bytes,
+                sent.body_bytes,
+                sent.head_bytes + sent.body_bytes,
             ],
         );
     }

@@ -5,9 +5,8 @@
 use super::{Ruling, Run, Step};
 use sha2::Digest;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn hash(&mut self) -> Step {
         self.request.task.hasher.reset();
         match self.call_vcl(Method::Hash).await {

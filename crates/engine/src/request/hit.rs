@@ -7,9 +7,8 @@ use crate::fetch::FetchMode;
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn hit(&mut self) -> Step {
         let step = match self.call_vcl(Method::Hit).await {
             Ruling::Action(action, arguments) => match action {

@@ -13,7 +13,7 @@ use crate::fetch::filters;
 use crate::fetch::legacy::{PreparedRequest, cap, grace_shown, unsets_by_set};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ, MessageTags, OBJ, REQ, RESP};
-use crate::session::Session;
+use crate::session::SessionView;
 use crate::vcl_context::{self, Noted, StartLine, bytes, checked_status, not_empty, seconds};
 use backend::{ClientName, Notes, ResolveContext};
 use message::Message;
@@ -34,7 +34,7 @@ use vcl_run::value::{DirectorId, Scratch, Text, Value};
 /// The world of one client-side method.
 pub(crate) struct ClientHost<'a> {
     pub(crate) context: &'a Rc<Loop>,
-    pub(crate) session: &'a mut Session,
+    pub(crate) session: &'a mut SessionView,
     pub(crate) task: &'a mut Task,
     pub(crate) log: &'a mut LogBuffer,
     pub(crate) vcl: &'a LoadedVcl,
@@ -266,7 +266,7 @@ impl Host for ClientHost<'_> {
             Var::ReqRestarts => Value::Int(i64::try_from(self.task.life.restarts).unwrap_or(i64::MAX)),
             Var::ReqStorage => Value::Stevedore(self.task.choices.storage),
             Var::ReqTime | Var::ReqTopTime => Value::Time(self.task.life.received_at),
-            Var::ReqTransport => text(scratch, b"HTTP/1"),
+            Var::ReqTransport => text(scratch, self.task.life.protocol.as_bytes()),
             Var::ReqXid => number(scratch, u64::from(self.task.life.vxid)),
             Var::SessXid => number(scratch, u64::from(self.session.vxid)),
             Var::SessIdleSendTimeout => Value::Duration(timeouts.idle_send.unwrap_or(settings.idle_send_timeout)),

@@ -23,10 +23,9 @@ use surface::close_reason::CloseReason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Generation, Var};
 use surface::version;
-use tokio::io::{AsyncRead, AsyncWrite};
 use vcl_run::eval::ActionArguments;
 
-impl<S> Run<'_, S> {
+impl Run<'_> {
     /// The generation of the VCL that runs.
     pub(super) fn generation(&self) -> Generation {
         self.request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation)
@@ -147,7 +146,7 @@ impl<S> Run<'_, S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     /// Makes the request to the origin that vcl_miss or vcl_pass sees.
     pub(super) fn prepare_legacy_request(&mut self, mode: FetchMode) {
         let generation = self.generation();
@@ -203,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// vcl_deliver failed on an error: there is nothing left to show.
     pub(super) async fn give_up_error(&mut self) -> Step {
         self.request.task.life.close = Some(CloseReason::VclFailure);
-        self.send_minimal(500).await;
+        self.send_bare(500).await;
         Step::Finish
     }
 }

@@ -18,9 +18,8 @@ use surface::counter::Main;
 use surface::parameter::debug;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn lookup(&mut self) -> Step {
         let mut held: Option<Waiter> = None;
         loop {
@@ -90,12 +89,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     /// Waits for the turn of this request; `false` when its client has gone for good meanwhile.
     async fn wait(&mut self, waiter: &Waiter) -> bool {
         let mut turn = pin!(waiter.wait());
-        let mut broken = pin!(self.connection.broken(&mut self.request.received));
+        let mut has_heard = false;
         poll_fn(|context| {
             if turn.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);
             }
-            broken.as_mut().poll(context).map(|()| false)
+            if !has_heard {
+                match self.exchange.poll_hear(context) {
+                    Poll::Ready(false) => return Poll::Ready(false),
+                    // It sends ahead: from now on only its turn matters.
+                    Poll::Ready(true) => has_heard = true,
+                    Poll::Pending => {}
+                }
+            }
+            Poll::Pending
         })
         .await
     }
@@ -184,7 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
 }
 
 /// What lookup counts once VCL has agreed to a hit.
-impl<S> Run<'_, S> {
+impl Run<'_> {
     pub(super) fn count_hit(&self) {
         self.context.count(Main::CacheHit);
         if self.request.task.found.is_grace_hit {

@@ -7,9 +7,8 @@ use crate::fetch::FetchMode;
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn miss(&mut self) -> Step {
         self.prepare_legacy_request(FetchMode::Fetch);
         let step = match self.call_vcl(Method::Miss).await {

@@ -6,9 +6,8 @@ use super::{Ruling, Run, Step};
 use crate::fetch::FetchMode;
 use surface::counter::Main;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn pass(&mut self) -> Step {
         self.prepare_legacy_request(FetchMode::Pass);
         match self.call_vcl(Method::Pass).await {

@@ -8,11 +8,11 @@
 
 use super::task::{PipeAccount, PipeRequest};
 use super::{ClientBody, Ruling, Run, Step};
+use crate::deadline::duration;
 use crate::fetch::legacy::forwards_address;
 use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
 use crate::request_body::HeldBody;
-use crate::session::duration;
 use crate::vcl_context;
 use backend::director::trail::Trail;
 use backend::{Backend, ClientName, Connection as Origin, Notes, OpenRequest, ResolveContext};
@@ -39,7 +39,7 @@ const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 /// Bytes under way in each direction.
 const PIPE_BUFFER_BYTES: usize = 16 << 10;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn pipe(&mut self) -> Step {
         self.context.count(Main::SPipe);
         self.begin_pipe_request();
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         } else if forwards_address(generation) {
             logged::append(&mut log, BEREQ, &mut bereq, "X-Forwarded-For", &[self.session.client_address()]);
         }
-        if std::mem::take(&mut task.life.wants_continue) {
+        if self.exchange.take_continue() {
             logged::append(&mut log, BEREQ, &mut bereq, "Expect", &[b"100-continue"]);
         }
         task.found.pipe = Some(Box::new(PipeRequest {
@@ -268,15 +268,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
         write_request_head(&pipe.bereq, &mut head);
+        let unread = self.exchange.wire().map_or_else(Vec::new, |wire| wire.ahead);
         let mut account = PipeAccount {
             client_head: self.request.task.life.account.request_head,
             backend_head: head.len() as u64,
-            from_client: self.request.unread().len() as u64,
+            from_client: unread.len() as u64,
             to_client: 0,
         };
         // What was kept of the request goes before what came behind it. Compat: it is not among the bytes that are counted.
-        let unread = self.request.unread().to_vec();
-        self.request.consume(unread.len());
         let kept = match std::mem::replace(&mut self.request.task.life.body, ClientBody::Taken) {
             ClientBody::Cached(body) => Some(body),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
@@ -301,9 +300,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         pipe.log.timestamp("Bereq", now);
         self.log().flush();
         pipe.log.flush();
-        if is_sent {
-            let (from_client, to_client) =
-                copy_both_ways(self.connection.stream(), &mut origin.stream, ahead, limit, end).await;
+        if is_sent && let Some(wire) = self.exchange.wire() {
+            let (from_client, to_client) = copy_both_ways(wire.stream, &mut origin.stream, ahead, limit, end).await;
             account.from_client += from_client;
             account.to_client += to_client;
         }
@@ -474,11 +472,11 @@ async fn copy_both_ways<A, B>(
     end: Instant,
 ) -> (u64, u64)
 where
-    A: AsyncRead + AsyncWrite + Unpin,
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let (mut up, mut down) = (Direction::new(ahead), Direction::new(None));
-    let mut deadline = crate::session::Deadline::new();
+    let mut deadline = crate::deadline::Deadline::new();
     deadline.set(end.min(Instant::now() + limit));
     poll_fn(|context| {
         let mut has_moved = false;

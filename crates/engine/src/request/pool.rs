@@ -4,7 +4,7 @@
 //! surplus ones and those that were not needed for a while are given back by [`RequestPool::sweep`], and the room of those
 //! that stay shrinks. Counted as section MEMPOOL; the counters are shared with whoever publishes them.
 
-use super::task::{FIRST_READ_BYTES, Request};
+use super::slot::{FIRST_READ_BYTES, RequestSlot};
 use shm::counters::SharedCounters;
 use shm::log::LogRing;
 use std::cell::{Cell, RefCell};
@@ -54,7 +54,7 @@ impl PoolLimits {
 /// The requests kept by one event loop, the one used longest ago first, each with the time it came back.
 #[derive(Default)]
 pub struct RequestPool {
-    kept: RefCell<VecDeque<(f64, Box<Request>)>>,
+    kept: RefCell<VecDeque<(f64, Box<RequestSlot>)>>,
     limits: Cell<PoolLimits>,
     /// Time of the last sweep, seconds since 1970: precise enough for ages.
     now: Cell<f64>,
@@ -65,8 +65,8 @@ impl RequestPool {
     /// A pool that counts here.
     #[must_use]
     pub fn counting(counters: Arc<PoolCounters>) -> RequestPool {
-        counters.set(Mempool::SzWanted as usize, size_of::<Request>() as u64);
-        counters.set(Mempool::SzActual as usize, (size_of::<Request>() + FIRST_READ_BYTES) as u64);
+        counters.set(Mempool::SzWanted as usize, size_of::<RequestSlot>() as u64);
+        counters.set(Mempool::SzActual as usize, (size_of::<RequestSlot>() + FIRST_READ_BYTES) as u64);
         RequestPool { counters, ..RequestPool::default() }
     }
 
@@ -80,7 +80,7 @@ impl RequestPool {
     }
 
     /// A request with clean, empty buffers and room for a first read.
-    pub(crate) fn take(&self, ring: &LogRing) -> Box<Request> {
+    pub(crate) fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
         self.count(Mempool::Live);
         self.count(Mempool::Allocs);
         match self.kept.borrow_mut().pop_back() {
@@ -91,19 +91,19 @@ impl RequestPool {
             }
             None => {
                 self.count(Mempool::Randry);
-                Request::new(ring)
+                RequestSlot::new(ring)
             }
         }
     }
 
     /// Takes back a request that nobody used since it was taken.
-    pub(crate) fn put_unused(&self, request: Box<Request>) {
+    pub(crate) fn put_unused(&self, request: Box<RequestSlot>) {
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
         self.keep(request);
     }
 
-    fn keep(&self, request: Box<Request>) {
+    fn keep(&self, request: Box<RequestSlot>) {
         self.count(Mempool::Pool);
         self.kept.borrow_mut().push_back((self.now.get(), request));
     }
@@ -115,7 +115,7 @@ impl RequestPool {
         self.now.set(now);
         let wanted = limits.least.min(limits.most).min(self.len() + MADE_AT_ONCE_MAX);
         for _ in self.len()..wanted {
-            self.keep(Request::new(ring));
+            self.keep(RequestSlot::new(ring));
         }
         loop {
             let count = self.len();
@@ -138,15 +138,15 @@ impl RequestPool {
     }
 
     /// Takes back a request that is over.
-    pub(crate) fn put(&self, mut request: Box<Request>) {
+    pub(crate) fn put(&self, mut slot: Box<RequestSlot>) {
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
         if self.len() >= self.limits.get().most {
             self.count(Mempool::Surplus);
             return;
         }
-        request.retire();
-        self.keep(request);
+        slot.retire();
+        self.keep(slot);
     }
 
     /// How many are kept.
@@ -195,7 +195,7 @@ mod tests {
         let used: Vec<_> = (0..4).map(|_| pool.take(&ring)).collect();
         let get = |counter: Mempool| counters.get(counter as usize);
         assert_eq!((get(Mempool::Live), get(Mempool::Recycle), get(Mempool::Randry)), (4, 1, 3));
-        used.into_iter().for_each(|request| pool.put(request));
+        used.into_iter().for_each(|slot| pool.put(slot));
         assert_eq!((get(Mempool::Live), get(Mempool::Frees), get(Mempool::Surplus), get(Mempool::Pool)), (0, 4, 2, 2));
     }
 
@@ -204,15 +204,15 @@ mod tests {
         let (pool, _, ring) = pool();
         let sweep = |now: f64| pool.sweep(PoolLimits::parse("1,2,10"), &ring, now);
         sweep(0.0);
-        let mut request = pool.take(&ring);
-        request.head = Vec::with_capacity(KEPT_BUFFER_BYTES_MAX);
-        request.received.reserve(KEPT_BUFFER_BYTES_MAX);
-        request.task.synthetic.reserve(2 * KEPT_BUFFER_BYTES_MAX);
-        pool.put(request);
+        let mut slot = pool.take(&ring);
+        slot.buffers.head = Vec::with_capacity(KEPT_BUFFER_BYTES_MAX);
+        slot.buffers.received.reserve(KEPT_BUFFER_BYTES_MAX);
+        slot.request.task.synthetic.reserve(2 * KEPT_BUFFER_BYTES_MAX);
+        pool.put(slot);
         let room = || {
             let kept = pool.kept.borrow();
-            let (_, request) = kept.front().unwrap();
-            (request.head.capacity(), request.received.capacity(), request.task.synthetic.capacity())
+            let RequestSlot { buffers, request } = &*kept.front().unwrap().1;
+            (buffers.head.capacity(), buffers.received.capacity(), request.task.synthetic.capacity())
         };
         sweep(9.0);
         assert_eq!(room(), (KEPT_BUFFER_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, 0), "what is used again soon keeps its room");

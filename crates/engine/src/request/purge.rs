@@ -6,9 +6,8 @@ use super::{Ruling, Run, Step};
 use cache::Purge;
 use surface::counter::Main;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn purge(&mut self) -> Step {
         let now = self.context.clock.now();
         let count = self.context.engine.cache.purge(&self.request.task.life.digest, Purge::Hard, now);

@@ -9,10 +9,9 @@ use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 use vcl_run::eval::ActionArguments;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn receive(&mut self) -> Step {
         let request = &mut *self.request;
         request.log.record(Tag::ReqStart, self.session.start_record());
@@ -24,7 +23,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 self.why(Reason::BadRequest, b"");
                 self.context.count(Main::ClientReq400);
                 self.close(CloseReason::RxBad);
-                self.send_minimal(400).await;
+                self.send_bare(400).await;
                 return Step::Finish;
             }
         }
@@ -48,6 +47,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     async fn received(&mut self, action: Action, arguments: ActionArguments) -> Step {
+        let action = match action {
+            Action::Pipe if !self.exchange.has_wire() => self.pass_instead_of_pipe(),
+            action => action,
+        };
         match action {
             Action::Pass => self.why_vcl(Reason::PassByVcl),
             Action::Pipe => self.why_vcl(Reason::PipeByVcl),
@@ -99,6 +102,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         Step::Hash
     }
 
+    /// A connection that is shared with others cannot be given away. Compat: the words of Varnish 7.1.
+    fn pass_instead_of_pipe(&mut self) -> Action {
+        let protocol = self.exchange.protocol();
+        let text = format_args!("vcl_recv{{}} returns pipe for {protocol} request.  Doing pass.");
+        self.log().record_fmt(Tag::VCLError, text);
+        Action::Pass
+    }
+
     /// Appends the client's address to `X-Forwarded-For`.
     fn add_forwarded_for(&mut self) {
         const NAME: &str = "X-Forwarded-For";
@@ -133,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     fn switch_vcl(&mut self, arguments: ActionArguments) -> Step {
         let refusal = if self.request.task.life.restarts > 0 {
             "Illegal return(vcl): Not after restarts"
-        } else if self.session.is_under_label {
+        } else if self.request.task.life.is_under_label {
             "Illegal return(vcl): Only from active VCL"
         } else {
             match self.labelled_vcl(arguments) {
@@ -141,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                     self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
                     self.leave_vcl();
                     self.request.vcl = Some(vcl);
-                    self.session.is_under_label = true;
+                    self.request.task.life.is_under_label = true;
                     let task = &mut self.request.task;
                     task.request.copy_from(&task.original);
                     task.forget_choices();

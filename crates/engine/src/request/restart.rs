@@ -6,9 +6,8 @@ use super::{Run, Step};
 use shm::log::LogId;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) fn restart(&mut self) -> Step {
         if self.request.task.life.after_hash != Step::Restart {
             self.why_vcl(Reason::RestartByVcl);

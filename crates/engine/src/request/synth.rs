@@ -7,9 +7,8 @@ use crate::logged::{self, RESP};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::vcl::{Action, Generation, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn synth(&mut self) -> Step {
         self.context.count(Main::SSynth);
         self.begin_synthetic_response();
@@ -43,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             | Action::ObjStale
             | Action::Beresp => {
                 self.request.task.life.close = Some(CloseReason::VclFailure);
-                self.send_minimal(500).await;
+                self.send_bare(500).await;
                 return Step::Finish;
             }
         }
@@ -85,9 +84,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             Generation::V1 | Generation::V3 => {}
             Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
         }
-        if task.life.wants_continue {
-            // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
-            logged::append(log, RESP, &mut task.response, "Connection", &[b"close"]);
-        }
+        self.exchange.describe_synthetic(&mut task.response, log);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::ClientBody;
 use super::vmod_context::VmodWait;
+use crate::context::Loop;
 use crate::fetch::filters::Filters as BodyFilters;
 use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
@@ -14,7 +15,6 @@ use shm::log::{LogBuffer, LogRing};
 use std::sync::Arc;
 use store::{BodyReader, Object};
 use surface::close_reason::CloseReason;
-use surface::limits::KEPT_BUFFER_BYTES_MAX;
 use surface::parameter::Parameters;
 use surface::reason::Reason;
 use vcl_run::eval::Machine;
@@ -22,106 +22,64 @@ use vcl_run::value::{DirectorId, Scratch};
 
 use super::Step;
 
-/// Room for the first read of a connection, in bytes.
-pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
-
-/// A request with all its buffers: reused from request to request, never allocated on the path of a hit.
+/// A request with all that its steps need: reused from request to request, never allocated on the path of a hit.
 pub struct Request {
-    /// Bytes received of this request and what follows it.
-    pub(crate) received: Vec<u8>,
-    /// How many of them have been used.
-    pub(crate) consumed: usize,
     /// The log of the transaction.
     pub(crate) log: LogBuffer,
     /// The evaluator.
     pub(crate) machine: Machine,
     /// Strings of the running VCL.
     pub(crate) scratch: Scratch,
-    /// The response head as sent.
-    pub(crate) head: Vec<u8>,
     /// The VCL that runs now.
     pub(crate) vcl: Option<Arc<LoadedVcl>>,
     /// All the rest.
     pub(crate) task: Task,
 }
 
-impl AsMut<Vec<u8>> for Box<Request> {
-    fn as_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.received
-    }
-}
-
 impl Request {
-    pub(crate) fn new(ring: &LogRing) -> Box<Request> {
-        Box::new(Request {
-            received: Vec::with_capacity(FIRST_READ_BYTES),
-            consumed: 0,
+    pub(crate) fn new(ring: &LogRing) -> Request {
+        Request {
             log: LogBuffer::new(ring),
             machine: Machine::new(),
             scratch: Scratch::new(usize::MAX),
-            head: Vec::new(),
             vcl: None,
             task: Task::default(),
-        })
-    }
-
-    /// Received bytes that nobody has used yet.
-    pub(crate) fn unread(&self) -> &[u8] {
-        &self.received[self.consumed..]
-    }
-
-    /// Marks bytes as used.
-    pub(crate) fn consume(&mut self, count: usize) {
-        self.consumed = (self.consumed + count).min(self.received.len());
-    }
-
-    /// Makes room at the end by moving what is unread to the front.
-    pub(crate) fn compact(&mut self) {
-        if self.consumed == self.received.len() {
-            self.received.clear();
-        } else {
-            self.received.drain(..self.consumed);
         }
-        self.consumed = 0;
     }
 
-    /// Forgets all of the request that is over but what was received and not used: what follows it on the connection. Room
-    /// beyond [`KEPT_BUFFER_BYTES_MAX`] is given back. Every field is named here: one that is new does not compile until it is
-    /// reset too.
-    pub(crate) fn clear(&mut self) {
-        self.clear_to(KEPT_BUFFER_BYTES_MAX);
+    /// Its first bytes came, at that time (seconds since 1970): it lives under the parameters of this moment.
+    pub fn arrive(&mut self, context: &Loop, now: f64) {
+        self.task.life.started = now;
+        self.task.life.received_at = now;
+        self.task.settings = Settings::from(&**context.engine.parameters.load());
     }
 
-    /// As [`Request::clear`], with what was received.
-    pub(crate) fn retire(&mut self) {
-        self.retire_to(KEPT_BUFFER_BYTES_MAX);
+    /// The head came whole, with what it had received of it: so many bytes, at that time (seconds since 1970).
+    pub fn complete(&mut self, head_bytes: u64, now: f64) {
+        self.task.life.received_at = now;
+        self.task.life.account.request_head = head_bytes;
     }
 
-    /// As [`Request::retire`], giving back what is beyond so many bytes a buffer.
-    pub(crate) fn retire_to(&mut self, bytes: usize) {
-        self.consumed = self.received.len();
-        self.clear_to(bytes);
+    /// The head, for the transport to fill.
+    pub fn head(&mut self) -> &mut Message {
+        &mut self.task.request
     }
 
-    fn clear_to(&mut self, bytes: usize) {
-        self.compact();
-        let Request { received, consumed: _, log, machine, scratch, head, vcl, task } = self;
+    /// Forgets the request; buffers keep room up to so many bytes each. Every field is named here: one that is new does not
+    /// compile until it is reset too.
+    pub(crate) fn clear(&mut self, bytes: usize) {
+        let Request { log, machine, scratch, vcl, task } = self;
         // The log of a request that is over is complete: it has nothing in it.
         log.flush();
         machine.clear(bytes);
         scratch.clear(usize::MAX);
         *vcl = None;
         task.clear(bytes);
-        clear_buffer(head, bytes);
-        if received.is_empty() {
-            clear_buffer(received, bytes);
-        }
-        received.reserve(FIRST_READ_BYTES);
     }
 }
 
 /// Empties a buffer, and gives its room back if it is more than so many bytes.
-fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
+pub(super) fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
     buffer.clear();
     if buffer.capacity() > bytes {
         *buffer = Vec::new();
@@ -187,10 +145,6 @@ pub(crate) struct Account {
     pub(crate) request_head: u64,
     /// Request body received, without its framing.
     pub(crate) request_body: u64,
-    /// Response head sent.
-    pub(crate) response_head: u64,
-    /// Response body sent.
-    pub(crate) response_body: u64,
 }
 
 /// Bytes moved through a pipe, for `PipeAcct` and the counters.
@@ -311,6 +265,8 @@ pub(crate) struct Task {
 pub(crate) struct Life {
     /// Transaction id; changes with a restart.
     pub(crate) vxid: u32,
+    /// `req.transport`.
+    pub(crate) protocol: &'static str,
 
     /// When the first byte came, seconds since 1970.
     pub(crate) started: f64,
@@ -321,8 +277,8 @@ pub(crate) struct Life {
     /// `resp.time`; only set for a VCL that reads it.
     pub(crate) responded_at: f64,
 
-    /// The client waits for `100 Continue`.
-    pub(crate) wants_continue: bool,
+    /// `return(vcl(label))` has been taken.
+    pub(crate) is_under_label: bool,
     /// `std.late_100_continue`.
     pub(crate) late_continue: bool,
     /// The client's body.
@@ -405,8 +361,6 @@ pub(crate) struct Found {
     pub(crate) is_hitpass: bool,
     /// The response is for this client alone: nothing was looked up, or what was found said so.
     pub(crate) is_passed: bool,
-    /// Pieces of body handed to the connection, for `VdpAcct`.
-    pub(crate) sent_pieces: u64,
     /// What is delivered; [`Found::take_up`] sets it.
     pub(crate) object: Option<Delivered>,
     /// What `object_head` has of it.

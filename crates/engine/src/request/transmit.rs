@@ -1,36 +1,26 @@
-//! The response is sent: its length settled, its framing chosen, its bytes written from where they are.
+//! The response is sent: its length settled, its bytes handed to the exchange from where they are.
 //!
 //! Comes from: Deliver or Synth. Goes to: Finish, always; what goes wrong from here on closes the session.
-//! A hit of usual size is one vectored write of head and body. Source: RFC 9112 §6, §9.3.
+//! A hit of usual size is handed over as one piece, head and end with it.
 
 use super::filters::{self, Filters};
 use super::source::Source;
 use super::task::Delivered;
 use super::{Request, Run, Step};
+use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
-use crate::session::SendLimits;
 use crate::turns::Turns;
 use body::Flow;
-use http1::{LAST_CHUNK, chunk_header, write_response_head};
+use std::future::poll_fn;
 use store::{BodyReader, BodyState};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::parameter::debug;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Most bytes of one chunk or write: what one client takes at a time before others have their turn.
 const WRITE_BYTES_MAX: usize = 1 << 20;
-
-/// How the end of the body is told to the client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Framing {
-    /// By its length, or by closing.
-    Plain,
-    /// By an empty chunk.
-    Chunked,
-}
 
 /// Why the body did not get out whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,13 +35,14 @@ enum TransmitError {
     RangeShort,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) async fn transmit(&mut self) -> Step {
         self.drain_body().await;
         if let Some((mut filters, sends_body)) = self.settle_head() {
-            let framing = self.settle_connection(sends_body);
+            let task = &mut self.request.task;
+            self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);
             self.hold_delivery(&filters);
-            let result = self.send_response(&mut filters, framing, sends_body).await;
+            let result = self.send_response(&mut filters, sends_body).await;
             self.request.task.found.let_go();
             self.log_totals(&filters, sends_body);
             if let Err(error) = result {
@@ -62,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             self.log().record(Tag::Error, b"Failure to push processors");
             self.context.count(Main::ClientResp500);
             self.request.task.life.close = Some(CloseReason::Overload);
-            self.send_minimal(500).await;
+            self.send_bare(500).await;
         }
         self.timestamp("Resp");
         Step::Finish
@@ -89,8 +80,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         let request = &mut *self.request;
         filters.log_totals(&mut request.log);
         if sends_body && !request.log.is_masked(Tag::VdpAcct) {
-            let (pieces, bytes) = (request.task.found.sent_pieces, request.task.life.account.response_body);
-            request.log.record_fmt(Tag::VdpAcct, format_args!("V1B {pieces} {bytes}"));
+            let (sent, sink) = (self.exchange.sent(), self.exchange.body_sink());
+            request.log.record_fmt(Tag::VdpAcct, format_args!("{sink} {} {}", sent.pieces, sent.body_bytes));
         }
     }
 
@@ -150,31 +141,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         Some((filters, !has_no_body && length != Some(0)))
     }
 
-    /// Settles `Connection` and `Transfer-Encoding`.
-    fn settle_connection(&mut self, sends_body: bool) -> Framing {
-        let request = &mut *self.request;
-        let task = &mut request.task;
-        let log = &mut request.log;
-        let says_close = task.response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
-        match (task.life.close, says_close) {
-            (None, true) => task.life.close = Some(CloseReason::RespClose),
-            (Some(_), true) => {}
-            (Some(_), false) => logged::set(log, RESP, &mut task.response, "Connection", b"close"),
-            (None, false) if task.response.has("Connection") => {}
-            (None, false) => logged::append(log, RESP, &mut task.response, "Connection", &[b"keep-alive"]),
-        }
-        if !sends_body || task.response.has("Content-Length") {
-            return Framing::Plain;
-        }
-        if task.original.protocol() == b"HTTP/1.1" {
-            logged::append(log, RESP, &mut task.response, "Transfer-Encoding", &[b"chunked"]);
-            return Framing::Chunked;
-        }
-        // It weighs more than that an old client would have closed anyway.
-        task.life.close = Some(CloseReason::TxEof);
-        Framing::Plain
-    }
-
     /// How long sending may take, as parameters and VCL have it.
     pub(super) fn send_limits(&self) -> SendLimits {
         let settings = &self.request.task.settings;
@@ -186,46 +152,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
         }
     }
 
-    async fn send_response(
-        &mut self,
-        filters: &mut Filters,
-        framing: Framing,
-        sends_body: bool,
-    ) -> Result<(), TransmitError> {
-        self.connection.begin_sending(self.send_limits());
-        let request = &mut *self.request;
-        request.task.life.is_answered = true;
-        request.head.clear();
-        write_response_head(&request.task.response, &mut request.head);
-        request.task.life.account.response_head += request.head.len() as u64;
+    async fn send_response(&mut self, filters: &mut Filters, sends_body: bool) -> Result<(), TransmitError> {
+        let limits = self.send_limits();
+        self.request.task.life.is_answered = true;
+        self.exchange.begin(&self.request.task.response, limits);
         if !sends_body {
-            return self.write(0, [b"", b""]).await;
+            return self.send_head().await;
         }
         let debug_bits = self.request.task.settings.debug;
         if debug_bits & debug::PROCESSORS != 0 {
-            self.log().record(Tag::Debug, b"VDP_push(V1B)");
+            let sink = self.exchange.body_sink();
+            self.log().record_parts(Tag::Debug, &[b"VDP_push(", sink.as_bytes(), b")"]);
         }
         if debug_bits & debug::FLUSH_HEAD != 0 {
-            self.write(0, [b"", b""]).await?;
+            self.send_head().await?;
         }
         if !filters.is_empty() {
-            return Box::pin(self.send_filtered(filters, framing)).await;
+            return Box::pin(self.send_filtered(filters)).await;
         }
         let mut object = self.request.task.found.object.take();
         match &mut object {
             None => {
                 let body = std::mem::take(&mut self.request.task.synthetic);
-                let result = self.send_piece(&body, framing, true).await;
+                let result = self.send_piece(&body, true).await;
                 self.request.task.synthetic = body;
                 result
             }
-            Some(object) if object.is_passing() => Box::pin(self.send_passing(object, framing)).await,
-            Some(object) => self.send_stored(object, framing).await,
+            Some(object) if object.is_passing() => Box::pin(self.send_passing(object)).await,
+            Some(object) => self.send_stored(object).await,
         }
     }
 
     /// Sends a stored body from the arena.
-    async fn send_stored(&mut self, object: &mut Delivered, framing: Framing) -> Result<(), TransmitError> {
+    async fn send_stored(&mut self, object: &mut Delivered) -> Result<(), TransmitError> {
         let mut offset = 0;
         // Most bodies lie in one piece; a reader is for those that don't, and for those that are not whole yet.
         let mut reader: Option<BodyReader> = object.take_reader();
@@ -240,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 let chunk = &chunk[..chunk.len().min(WRITE_BYTES_MAX)];
                 offset += chunk.len() as u64;
                 let is_last = state == BodyState::Complete && offset == object.available_bytes();
-                self.send_piece(chunk, framing, is_last).await?;
+                self.send_piece(chunk, is_last).await?;
                 if is_last {
                     return Ok(());
                 }
@@ -250,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
                 continue;
             }
             match state {
-                BodyState::Complete => return self.send_end(framing).await,
+                BodyState::Complete => return self.send_end().await,
                 BodyState::Failed => {
                     self.send_head().await?;
                     return Err(TransmitError::Fetch);
@@ -264,21 +223,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     /// Sends a body that is not stored, piece by piece as it comes.
-    async fn send_passing(&mut self, object: &Delivered, framing: Framing) -> Result<(), TransmitError> {
+    async fn send_passing(&mut self, object: &Delivered) -> Result<(), TransmitError> {
         let mut taken = 0;
         loop {
             let state = object.state();
             if let Some(chunk) = object.take_chunk() {
                 taken += chunk.len() as u64;
                 let is_last = state == BodyState::Complete && taken == object.available_bytes();
-                self.send_piece(&chunk, framing, is_last).await?;
+                self.send_piece(&chunk, is_last).await?;
                 if is_last {
                     return Ok(());
                 }
                 continue;
             }
             match state {
-                BodyState::Complete => return self.send_end(framing).await,
+                BodyState::Complete => return self.send_end().await,
                 BodyState::Failed => {
                     self.send_head().await?;
                     return Err(TransmitError::Fetch);
@@ -292,7 +251,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
     }
 
     /// Sends a body through its filters: what one step of them yields has gone out before they take in more.
-    async fn send_filtered(&mut self, filters: &mut Filters, framing: Framing) -> Result<(), TransmitError> {
+    async fn send_filtered(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
         let synthetic = std::mem::take(&mut self.request.task.synthetic);
         let mut source = Source::new(self.request.task.found.object.take(), synthetic);
         let mut turns = Turns::default();
@@ -324,7 +283,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             };
             flow = step.flow;
             if !step.bytes.is_empty() {
-                self.send_piece(step.bytes, framing, false).await?;
+                self.send_piece(step.bytes, false).await?;
             }
             let taken = step.taken;
             source.consume(taken);
@@ -334,45 +293,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
             self.send_head().await?;
             return Err(TransmitError::RangeShort);
         }
-        self.send_end(framing).await
+        self.send_end().await
     }
 
     /// Sends a piece of body; the head goes along when it is still here, the end of the body with the last piece.
-    async fn send_piece(&mut self, piece: &[u8], framing: Framing, is_last: bool) -> Result<(), TransmitError> {
-        match framing {
-            Framing::Plain => self.write(piece.len(), [piece, b""]).await,
-            Framing::Chunked => {
-                chunk_header(piece.len(), &mut self.request.head);
-                let end: &[u8] = if is_last { b"\r\n0\r\n\r\n" } else { b"\r\n" };
-                self.write(piece.len(), [piece, end]).await
-            }
-        }
+    async fn send_piece(&mut self, piece: &[u8], is_last: bool) -> Result<(), TransmitError> {
+        self.send(piece, is_last).await.map_err(|SendError| TransmitError::Client)
     }
 
-    async fn send_end(&mut self, framing: Framing) -> Result<(), TransmitError> {
-        match framing {
-            Framing::Plain => self.send_head().await,
-            Framing::Chunked => self.write(0, [LAST_CHUNK, b""]).await,
-        }
+    async fn send_end(&mut self) -> Result<(), TransmitError> {
+        self.send_piece(b"", true).await
     }
 
     /// Sends the head now if it has not gone out with a piece of body.
     async fn send_head(&mut self) -> Result<(), TransmitError> {
-        if self.request.head.is_empty() { Ok(()) } else { self.write(0, [b"", b""]).await }
+        self.send_piece(b"", false).await
     }
 
-    /// Writes what is in the head buffer and the parts behind it; `body_bytes` of it count as body.
-    async fn write(&mut self, body_bytes: usize, parts: [&[u8]; 2]) -> Result<(), TransmitError> {
-        let total = self.request.head.len() + parts.iter().map(|part| part.len()).sum::<usize>();
-        let before = self.connection.sent_bytes;
-        let request = &mut *self.request;
-        let result = self.connection.send([&request.head, parts[0], parts[1]], &mut request.log).await;
-        let sent = self.connection.sent_bytes - before;
-        let missing = (total as u64).saturating_sub(sent);
-        self.request.task.found.sent_pieces += u64::from(body_bytes > 0);
-        self.request.task.life.account.response_body += (body_bytes as u64).saturating_sub(missing);
-        self.request.head.clear();
-        result.map_err(|_| TransmitError::Client)
+    /// Hands a piece to the exchange, and waits until it has gone out.
+    pub(super) async fn send(&mut self, piece: &[u8], is_last: bool) -> Result<(), SendError> {
+        let log = &mut self.request.log;
+        poll_fn(|context| self.exchange.poll_send(context, piece, is_last, log)).await
     }
 }
 

@@ -9,7 +9,6 @@ use surface::limits::REQUEST_BASE_BYTES;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
-use tokio::io::{AsyncRead, AsyncWrite};
 use vcl_run::eval::{ActionArguments, Outcome};
 use vcl_run::value::Value;
 
@@ -22,7 +21,7 @@ pub(crate) enum Ruling {
     Failed,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     /// Runs a method.
     pub(super) async fn call_vcl(&mut self, method: Method) -> Ruling {
         let mut outcome = self.start_vcl(method);

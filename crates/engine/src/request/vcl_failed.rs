@@ -5,9 +5,8 @@
 use super::{Run, Step};
 use surface::close_reason::CloseReason;
 use surface::reason::Reason;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Run<'_, S> {
+impl Run<'_> {
     pub(super) fn vcl_failed(&mut self) -> Step {
         self.why_vcl(Reason::VclFailed);
         let task = &mut self.request.task;

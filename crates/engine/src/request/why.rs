@@ -12,7 +12,7 @@ use store::{Object, ObjectFlags};
 use surface::limits::{WHY_COOKIES_MAX, WHY_TEXT_BYTES_MAX};
 use surface::reason::{MORE, NEVER, RECORD, Reason, TAG};
 
-impl<S> Run<'_, S> {
+impl Run<'_> {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
     pub(crate) fn why(&mut self, reason: Reason, details: &[u8]) {
         let task = &mut self.request.task;

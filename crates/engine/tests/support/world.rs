@@ -202,7 +202,7 @@ impl World {
 
     fn connect(&self, connection_bytes: usize, peer: Peer) -> Client {
         let (near, far) = tokio::io::duplex(connection_bytes);
-        tokio::task::spawn_local(engine::session::serve(Rc::clone(&self.context), far, peer, Vec::new()));
+        tokio::task::spawn_local(engine::transport::http1::serve(Rc::clone(&self.context), far, peer, Vec::new()));
         Client::new(near)
     }
 

@@ -4,10 +4,11 @@
 use super::*;
 use crate::fetch::{FetchMode, FetchTicket};
 use crate::logged::REQ;
-use crate::request::RequestPool;
+use crate::request::{Buffers, RequestPool, RequestSlot};
 use cache::{Cache, Lookup, LookupRequest};
 use shm::counters::MainCounters;
 use store::ObjectAttributes;
+use surface::limits::KEPT_BUFFER_BYTES_MAX;
 use surface::vcl::Generation;
 use vcl_run::value::Value;
 
@@ -43,11 +44,12 @@ fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
 fn foreign_life() -> Life {
     Life {
         vxid: 7,
+        protocol: "foreign",
         started: 7.0,
         received_at: 7.0,
         previous: 7.0,
         responded_at: 7.0,
-        wants_continue: true,
+        is_under_label: true,
         late_continue: true,
         body: ClientBody::Taken,
         is_head: true,
@@ -60,7 +62,7 @@ fn foreign_life() -> Life {
         close: Some(CloseReason::RxJunk),
         is_answered: true,
         held: Held::foreign(),
-        account: Account { request_head: 7, request_body: 7, response_head: 7, response_body: 7 },
+        account: Account { request_head: 7, request_body: 7 },
         pipe_account: Some(PipeAccount { client_head: 7, backend_head: 7, from_client: 7, to_client: 7 }),
         vmod_wait: Some(VmodWait::Value(Value::Int(7))),
     }
@@ -98,7 +100,6 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         is_hitmiss: true,
         is_hitpass: true,
         is_passed: true,
-        sent_pieces: 7,
         object: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
         busy: Some(busy),
@@ -121,11 +122,12 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
 fn assert_life_is_new(life: Life) {
     let Life {
         vxid,
+        protocol,
         started,
         received_at,
         previous,
         responded_at,
-        wants_continue,
+        is_under_label,
         late_continue,
         body,
         is_head,
@@ -143,8 +145,9 @@ fn assert_life_is_new(life: Life) {
         vmod_wait,
     } = life;
     assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
+    assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
-    assert_eq!([wants_continue, late_continue, is_head, is_answered], [false; 4]);
+    assert_eq!([is_under_label, late_continue, is_head, is_answered], [false; 4]);
     assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
     assert_eq!((digest, after_hash), ([0; 32], Step::Accept));
     assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
@@ -182,7 +185,6 @@ fn assert_found_is_new(found: Found) {
         is_hitmiss,
         is_hitpass,
         is_passed,
-        sent_pieces,
         object,
         object_head,
         busy,
@@ -192,7 +194,7 @@ fn assert_found_is_new(found: Found) {
         pipe,
         prepared,
     } = found;
-    assert_eq!((unused_seconds, sent_pieces, object_head), (0.0, 0, ObjectHead::Unread));
+    assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 5]);
     assert!(object.is_none() && busy.is_none() && stale.is_none() && ticket.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
@@ -233,13 +235,12 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     let ring = LogRing::in_memory(1 << 16);
     let cache = Cache::in_memory(4 << 20, 1.0).unwrap();
     let pool = RequestPool::default();
-    let mut request = pool.take(&ring);
-    request.received.extend_from_slice(b"foreign bytes");
-    request.consumed = 3;
+    let mut slot = pool.take(&ring);
+    let RequestSlot { buffers, request } = &mut *slot;
+    *buffers = Buffers { received: b"foreign bytes".to_vec(), consumed: 3, head: b"foreign".to_vec() };
     request.log.record(surface::tag::Tag::Error, b"foreign");
     request.scratch.set_limit(7);
     request.scratch.mark_overflowed();
-    request.head.extend_from_slice(b"foreign");
     let mut hasher = Sha256::new();
     hasher.update(b"foreign");
     let settings = Settings { request_memory_max: 7, feature: 7, ..Settings::default() };
@@ -258,8 +259,10 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
         hasher,
         vmod_state: vmods::TaskState::new(),
     };
-    pool.put(request);
-    let Request { received, consumed, log: _, machine, scratch, head, vcl, task } = *pool.take(&ring);
+    pool.put(slot);
+    let RequestSlot { buffers, request } = *pool.take(&ring);
+    let Buffers { received, consumed, head } = buffers;
+    let Request { log: _, machine, scratch, vcl, task } = request;
     assert_eq!(pool.len(), 0, "it was the same one");
     assert_eq!((received.len(), consumed, head.len()), (0, 0, 0));
     assert_eq!(ring.records().len(), 1, "a record that was left goes out under its own transaction");
@@ -272,20 +275,22 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
 fn room_beyond_what_is_kept_is_given_back() {
     let ring = LogRing::in_memory(1 << 16);
     let pool = RequestPool::default();
-    let mut request = pool.take(&ring);
+    let mut slot = pool.take(&ring);
+    let RequestSlot { buffers, request } = &mut *slot;
     let large = vec![b'x'; 4 * KEPT_BUFFER_BYTES_MAX];
     let task = &mut request.task;
-    for buffer in [&mut request.received, &mut request.head, &mut task.error_reason, &mut task.synthetic] {
+    for buffer in [&mut buffers.received, &mut buffers.head, &mut task.error_reason, &mut task.synthetic] {
         buffer.extend_from_slice(&large);
     }
     for message in [&mut task.request, &mut task.original, &mut task.response, &mut task.object_head] {
         message.set_target(&large);
     }
     let _ = request.scratch.put(&large);
-    pool.put(request);
-    let request = pool.take(&ring);
+    pool.put(slot);
+    let slot = pool.take(&ring);
+    let RequestSlot { buffers, request } = &*slot;
     let task = &request.task;
-    let rooms = [&request.received, &request.head, &task.error_reason, &task.synthetic];
+    let rooms = [&buffers.received, &buffers.head, &task.error_reason, &task.synthetic];
     assert!(rooms.iter().all(|buffer| buffer.capacity() <= KEPT_BUFFER_BYTES_MAX));
     let messages = [&task.request, &task.original, &task.response, &task.object_head];
     assert!(messages.iter().all(|message| message.room_bytes() <= 2 * KEPT_BUFFER_BYTES_MAX));

@@ -3,8 +3,10 @@
 //!
 //! The header itself is read and taken apart by whoever has the socket (`net::proxy_header`).
 
-use super::{Session, SessionEnd, duration, run, start_record};
+use super::http1;
 use crate::context::{Loop, Peer};
+use crate::deadline::duration;
+use crate::session::{Session, SessionEnd};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
@@ -34,23 +36,21 @@ impl ProxiedSession {
     /// Opens the session, in the log as well.
     #[must_use]
     pub fn open(context: &Loop, peer: Peer) -> ProxiedSession {
-        let session = Session::new(context, peer);
-        session.log_open(context, "PROXY");
-        ProxiedSession { session }
+        ProxiedSession { session: Session::open(context, peer, "PROXY") }
     }
 
     /// When the header must be there, and the first bytes of a request after it.
     #[must_use]
     pub fn header_due(&self, context: &Loop) -> Instant {
-        self.session.clock_read_at + duration(context.engine.parameters.load().timeout_idle)
+        self.session.view.clock_read_at + duration(context.engine.parameters.load().timeout_idle)
     }
 
     /// Ends a session without a usable header. `garbage` is the payload of its `ProxyGarbage` record; empty for none.
     pub fn refuse(self, context: &Loop, reason: CloseReason, garbage: &str) {
         if !garbage.is_empty() {
-            self.session.log(context, Tag::ProxyGarbage, format_args!("{garbage}"));
+            self.session.view.log(context, Tag::ProxyGarbage, format_args!("{garbage}"));
         }
-        self.session.log_close(context, SessionEnd::waiting(reason));
+        self.session.close(context, SessionEnd::waiting(reason));
     }
 
     /// Serves the session to its end, for the client that the header names. `preread` is what came behind it.
@@ -63,19 +63,21 @@ impl ProxiedSession {
     ) {
         let mut session = self.session;
         let version = facts.version;
+        let log = |tag, text: std::fmt::Arguments<'_>| session.view.log(&context, tag, text);
         match (facts.ignored, facts.addresses) {
-            (Some(text), _) => session.log(&context, Tag::ProxyGarbage, format_args!("{text}")),
+            (Some(text), _) => log(Tag::ProxyGarbage, format_args!("{text}")),
             (None, Some((client, server))) => {
                 let (from, to) = ((client.ip(), client.port()), (server.ip(), server.port()));
-                session.log(&context, Tag::Proxy, format_args!("{version} {} {} {} {}", from.0, from.1, to.0, to.1));
+                log(Tag::Proxy, format_args!("{version} {} {} {} {}", from.0, from.1, to.0, to.1));
             }
-            (None, None) => session.log(&context, Tag::Proxy, format_args!("{version} local local local local")),
+            (None, None) => log(Tag::Proxy, format_args!("{version} local local local local")),
         }
+        let mut peer = session.view.peer.clone();
         if let Some((client, server)) = facts.addresses {
-            (session.peer.client, session.peer.server) = (client, server);
-            (session.start_record, session.address_len) = start_record(&session.peer);
+            (peer.client, peer.server) = (client, server);
         }
-        session.peer.proxy_elements = facts.elements;
-        run(context, session, stream, preread).await;
+        peer.proxy_elements = facts.elements;
+        session.set_peer(peer);
+        http1::serve_session(context, session, stream, preread).await;
     }
 }

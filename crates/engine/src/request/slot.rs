@@ -1,0 +1,92 @@
+//! What the loop's pool hands out: a request, and buffers for the transport that carries it. They lie side by side, because the
+//! transport has the buffers for itself while the machine works on the request.
+
+use super::task::{Request, clear_buffer};
+use shm::log::LogRing;
+use surface::limits::KEPT_BUFFER_BYTES_MAX;
+
+/// Room for the first read of a connection, in bytes.
+pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
+
+/// Bytes on their way between a connection and a request.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// Bytes received of this request and what follows it.
+    pub(crate) received: Vec<u8>,
+    /// How many of them have been used.
+    pub(crate) consumed: usize,
+    /// What goes out before the next piece of body.
+    pub(crate) head: Vec<u8>,
+}
+
+impl Buffers {
+    /// Received bytes that nobody has used yet.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.received[self.consumed..]
+    }
+
+    /// Marks bytes as used.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.consumed = (self.consumed + count).min(self.received.len());
+    }
+
+    /// Makes room at the end by moving what is unread to the front.
+    pub(crate) fn compact(&mut self) {
+        if self.consumed == self.received.len() {
+            self.received.clear();
+        } else {
+            self.received.drain(..self.consumed);
+        }
+        self.consumed = 0;
+    }
+}
+
+/// A request and the buffers of its transport.
+pub struct RequestSlot {
+    pub(crate) buffers: Buffers,
+    /// The request.
+    pub request: Request,
+}
+
+impl AsMut<Vec<u8>> for Box<RequestSlot> {
+    fn as_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.buffers.received
+    }
+}
+
+impl RequestSlot {
+    pub(crate) fn new(ring: &LogRing) -> Box<RequestSlot> {
+        Box::new(RequestSlot {
+            buffers: Buffers { received: Vec::with_capacity(FIRST_READ_BYTES), consumed: 0, head: Vec::new() },
+            request: Request::new(ring),
+        })
+    }
+
+    /// Forgets all of the request that is over but what was received and not used: what follows it on the connection. Room
+    /// beyond [`KEPT_BUFFER_BYTES_MAX`] is given back.
+    pub(crate) fn clear(&mut self) {
+        self.clear_to(KEPT_BUFFER_BYTES_MAX);
+    }
+
+    /// As [`RequestSlot::clear`], with what was received.
+    pub(crate) fn retire(&mut self) {
+        self.retire_to(KEPT_BUFFER_BYTES_MAX);
+    }
+
+    /// As [`RequestSlot::retire`], giving back what is beyond so many bytes a buffer.
+    pub(crate) fn retire_to(&mut self, bytes: usize) {
+        self.buffers.consumed = self.buffers.received.len();
+        self.clear_to(bytes);
+    }
+
+    fn clear_to(&mut self, bytes: usize) {
+        self.buffers.compact();
+        let RequestSlot { buffers: Buffers { received, consumed: _, head }, request } = self;
+        request.clear(bytes);
+        clear_buffer(head, bytes);
+        if received.is_empty() {
+            clear_buffer(received, bytes);
+        }
+        received.reserve(FIRST_READ_BYTES);
+    }
+}

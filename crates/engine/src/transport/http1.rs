@@ -1,0 +1,246 @@
+//! HTTP/1: one request after the other on a connection, until somebody closes.
+//!
+//! ```text
+//! Idle ─bytes→ Head ─complete→ Exchange ─keep-alive→ Idle
+//!   └ nothing for timeout_idle, closed ┴ malformed, closed ┴ must close ─→ over
+//! ```
+//!
+//! A session that waits for its next request holds no buffers: the slot with the request that carries them is taken from the loop's pool when
+//! bytes arrive and given back when it is over. What a client sends ahead waits in the slot that it came in.
+//! Generic over the stream, which is all that is compiled per kind of socket. Source: RFC 9112. Next files:
+//! `http1/exchange.rs`, `http1/connection.rs`.
+
+mod connection;
+mod exchange;
+
+use crate::context::{Loop, Peer};
+use crate::deadline::duration;
+use crate::memory::MEMORY_SHORT;
+use crate::request::{RequestSlot, Settings};
+use crate::session::{Session, SessionEnd, SessionView};
+use ::http1::{HeadError, HeadLimits, HeadStatus, parse_request};
+use connection::{Connection, ReceiveError};
+use exchange::Http1Exchange;
+use shm::log::LogId;
+use std::rc::Rc;
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::limits::WHY_TEXT_BYTES_MAX;
+use surface::reason::{self, Reason};
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// How sessions and `req.transport` name it.
+const NAME: &str = "HTTP/1";
+
+/// Serves a connection to its end. `preread` are bytes already read from it.
+pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, stream: S, peer: Peer, preread: Vec<u8>) {
+    let session = Session::open(&context, peer, NAME);
+    serve_session(context, session, stream, preread).await;
+}
+
+/// The same for a session that is open already.
+pub(super) async fn serve_session<S: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<Loop>,
+    mut session: Session,
+    stream: S,
+    preread: Vec<u8>,
+) {
+    let mut connection = Connection::new(stream);
+    let end = exchanges(&context, &mut session.view, &mut connection, preread).await;
+    connection.shut_down().await;
+    session.close(&context, end);
+}
+
+/// Runs exchanges until the session must end.
+async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
+    context: &Rc<Loop>,
+    session: &mut SessionView,
+    connection: &mut Connection<S>,
+    preread: Vec<u8>,
+) -> SessionEnd {
+    let mut held: Option<Box<RequestSlot>> = None;
+    if !preread.is_empty() {
+        let mut slot = context.requests.take(&context.engine.ring);
+        slot.buffers.received.extend_from_slice(&preread);
+        held = Some(slot);
+    }
+    drop(preread);
+    loop {
+        let (mut slot, parsed) = match receive_head(context, session, connection, held.take()).await {
+            Ok(received) => received,
+            Err(reason) => return SessionEnd::waiting(reason),
+        };
+        let RequestSlot { buffers, request } = &mut *slot;
+        let mut exchange = Http1Exchange::new(connection, buffers, parsed, &request.task.settings);
+        let outcome = crate::exchange::run(context, session, &mut exchange, request).await;
+        if outcome.is_ruined {
+            return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
+        }
+        if let Some(reason) = outcome.close {
+            context.requests.put(slot);
+            return SessionEnd { reason, is_by_request: true };
+        }
+        if slot.buffers.unread().is_empty() {
+            context.requests.put(slot);
+        } else {
+            context.count(Main::SessReadahead);
+            slot.clear();
+            held = Some(slot);
+        }
+    }
+}
+
+/// Where a head ends, or what is wrong with it.
+type Parsed = Result<usize, HeadError>;
+
+/// Waits for a request head. `held` has bytes that were sent ahead.
+async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
+    context: &Rc<Loop>,
+    session: &mut SessionView,
+    connection: &mut Connection<S>,
+    held: Option<Box<RequestSlot>>,
+) -> Result<(Box<RequestSlot>, Parsed), CloseReason> {
+    let (timeout, linger) = {
+        let parameters = context.engine.parameters.load();
+        let timeouts = &session.timeouts;
+        (
+            duration(timeouts.idle.unwrap_or(parameters.timeout_idle)),
+            timeouts.linger.unwrap_or(parameters.timeout_linger),
+        )
+    };
+    // The clock was read a moment ago: at the end of the last response, or when the session began.
+    let waits_since = session.clock_read_at;
+    let due = waits_since + timeout;
+    let now;
+    let mut slot = match held {
+        Some(slot) => {
+            now = session.now(context);
+            slot
+        }
+        None => {
+            let ring = &context.engine.ring;
+            let mut has_waited = false;
+            let received = connection
+                .receive_first(
+                    due,
+                    || context.requests.take(ring),
+                    |slot| {
+                        has_waited = true;
+                        context.requests.put_unused(slot);
+                    },
+                )
+                .await;
+            now = session.now(context);
+            let waited = session.clock_read_at.saturating_duration_since(waits_since);
+            if has_waited && waited.as_secs_f64() > linger.max(0.0) {
+                context.count(Main::SessHerd);
+            }
+            received.map_err(|error| match error {
+                ReceiveError::Closed => CloseReason::RemClose,
+                ReceiveError::TimedOut => CloseReason::RxCloseIdle,
+            })?
+        }
+    };
+    let RequestSlot { buffers, request } = &mut *slot;
+    request.arrive(context, now);
+    let limits = head_limits(&request.task.settings);
+    let mut seen = 0;
+    loop {
+        // After an incomplete head only the end of a head makes another look worth while.
+        if seen == 0 || may_end_head(&buffers.received, seen) {
+            if buffers.received.starts_with(HTTP_2_PREFACE) {
+                return Err(give_up(context, slot, CloseReason::ReqHttp20));
+            }
+            match parse_request(&buffers.received, &limits, &mut request.task.request) {
+                Ok(HeadStatus::Complete { consumed }) => {
+                    buffers.consume(consumed);
+                    request.task.life.account.request_head = consumed as u64;
+                    return Ok((slot, Ok(consumed)));
+                }
+                Ok(HeadStatus::Partial) => {}
+                Err(HeadError::Overflow) => return Err(overflow(context, session, slot)),
+                Err(error) => return Ok((slot, Err(error))),
+            }
+        }
+        if buffers.received.len() >= limits.total_bytes {
+            return Err(overflow(context, session, slot));
+        }
+        // A head that comes bit by bit is counted before it is a request.
+        request.task.life.held.set_at_least(&context.memory, buffers.received.capacity());
+        if context.memory.is_full() {
+            context.count(Main::ReqRefused);
+            session.log(context, Tag::Error, format_args!("{MEMORY_SHORT}"));
+            return Err(give_up(context, slot, CloseReason::Overload));
+        }
+        seen = buffers.received.len();
+        let room = limits.total_bytes - seen;
+        match connection.receive(&mut buffers.received, room.min(READ_BYTES), due).await {
+            Ok(_) => request.task.life.received_at = session.now(context),
+            Err(error) => {
+                let is_blank = buffers.received.iter().all(u8::is_ascii_whitespace);
+                let reason = match error {
+                    ReceiveError::Closed => CloseReason::RemClose,
+                    ReceiveError::TimedOut if is_blank => CloseReason::RxCloseIdle,
+                    ReceiveError::TimedOut => CloseReason::RxTimeout,
+                };
+                return Err(give_up(context, slot, reason));
+            }
+        }
+    }
+}
+
+fn head_limits(settings: &Settings) -> HeadLimits {
+    HeadLimits {
+        total_bytes: settings.http_req_size,
+        line_bytes: settings.http_req_hdr_len,
+        headers_max: settings.http_max_hdr,
+    }
+}
+
+/// How a client begins that takes us for a server of HTTP/2.
+const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+
+/// Most bytes read at once while a head is incomplete.
+const READ_BYTES: usize = 4 << 10;
+
+/// Whether the bytes from `seen` on may hold the empty line that ends a head, or its refusal is due anyway.
+fn may_end_head(received: &[u8], seen: usize) -> bool {
+    let from = seen.saturating_sub(3);
+    let fresh = &received[from..];
+    fresh.windows(2).any(|pair| pair == b"\n\n") || fresh.windows(3).any(|three| three == b"\n\r\n")
+}
+
+/// Bytes that became no request still count as received.
+fn give_up(context: &Loop, slot: Box<RequestSlot>, reason: CloseReason) -> CloseReason {
+    context.counters.add(Main::SReqHdrbytes, slot.buffers.received.len() as u64);
+    context.requests.put(slot);
+    reason
+}
+
+/// What came is too large to be a request. The session notes why it ends, since there is no request to note it in.
+fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> CloseReason {
+    let settings = &slot.request.task.settings;
+    if settings.reasons {
+        let details = broken_limit(&HeadError::Overflow, &head_limits(settings)).unwrap_or_default();
+        let received = &slot.buffers.received;
+        let line = received.split(|byte| matches!(byte, b'\r' | b'\n')).find(|line| !line.is_empty());
+        let line = line.unwrap_or_default();
+        let line = &line[..line.len().min(WHY_TEXT_BYTES_MAX)];
+        let word = Reason::RequestTooLarge.row().word;
+        let payload = [format!("{}{word} {details} text=", reason::RECORD).as_bytes(), line].concat();
+        context.engine.ring.write(reason::TAG, LogId::client(session.vxid), &payload);
+    }
+    give_up(context, slot, CloseReason::RxOverflow)
+}
+
+/// The parameter that a head broke, as a detail of the reason.
+fn broken_limit(error: &HeadError, limits: &HeadLimits) -> Option<String> {
+    let (name, max) = match error {
+        HeadError::Overflow => ("http_req_size", limits.total_bytes),
+        HeadError::LineTooLong(_) => ("http_req_hdr_len", limits.line_bytes),
+        HeadError::TooManyHeaders(_) => ("http_max_hdr", limits.headers_max),
+        _ => return None,
+    };
+    Some(format!("limit={name} max={max}"))
+}

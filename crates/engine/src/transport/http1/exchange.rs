@@ -1,0 +1,341 @@
+//! One request of a connection and its response: framing, `Connection`, `Expect`.
+//!
+//! A hit of usual size is one vectored write of head and body, from where they lie. *Invariant:* what a client sends behind a
+//! body is never taken for a part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
+
+use super::connection::{Connection, ReceiveError};
+use super::{NAME, Parsed, broken_limit, head_limits};
+use crate::deadline::duration;
+use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
+use crate::logged::{self, REQ, RESP};
+use crate::request::{Buffers, Settings};
+use ::http1::{
+    BodyDecoder, BodyError, BodyLength, FramingError, HeadError, LAST_CHUNK, chunk_header, connection_options,
+    request_body_length, split_absolute_form, write_response_head,
+};
+use message::Message;
+use shm::log::LogBuffer;
+use std::task::{Context, Poll, ready};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::reason::Reason;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+/// Most bytes of a body read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// How the end of a response's body is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Framing {
+    /// By its length, or by closing.
+    Plain,
+    /// By an empty chunk.
+    Chunked,
+}
+
+/// The body of the request, as it comes.
+struct Incoming {
+    decoder: BodyDecoder,
+    is_chunked: bool,
+    is_begun: bool,
+    /// When the wait for more ends; `None` when nobody waits.
+    due: Option<Instant>,
+}
+
+/// A request that was received, and the connection it came on.
+pub(super) struct Http1Exchange<'a, S> {
+    connection: &'a mut Connection<S>,
+    buffers: &'a mut Buffers,
+    /// What is wrong with the head, if anything, and which limit it broke.
+    head_error: Option<(HeadError, Option<String>)>,
+    incoming: Option<Incoming>,
+    is_http11: bool,
+    owes_continue: bool,
+    framing: Framing,
+    /// A piece is being sent.
+    is_sending: bool,
+    /// The head that is being sent is a bare one, of which counts what went out.
+    is_bare: bool,
+    sent: Sent,
+}
+
+impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
+    pub(super) fn new(
+        connection: &'a mut Connection<S>,
+        buffers: &'a mut Buffers,
+        parsed: Parsed,
+        settings: &Settings,
+    ) -> Self {
+        let head_error = parsed.err().map(|error| {
+            let limit = broken_limit(&error, &head_limits(settings));
+            (error, limit)
+        });
+        Http1Exchange {
+            connection,
+            buffers,
+            head_error,
+            incoming: None,
+            is_http11: false,
+            owes_continue: false,
+            framing: Framing::Plain,
+            is_sending: false,
+            is_bare: false,
+            sent: Sent::default(),
+        }
+    }
+}
+
+/// `GET http://host/path` means the host of the target and its path, whatever `Host` says.
+fn apply_absolute_form(head: &mut Message, log: &mut LogBuffer) {
+    if head.target().first() == Some(&b'/') {
+        return;
+    }
+    let Ok(Some(form)) = split_absolute_form(head.method(), head.target()) else { return };
+    let (host, path) = (form.host.to_vec(), form.origin_form(head.method()));
+    logged::set(log, REQ, head, "Host", &host);
+    head.set_target(&path);
+}
+
+fn says_close(response: &Message) -> bool {
+    response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"))
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
+    fn protocol(&self) -> &'static str {
+        NAME
+    }
+
+    fn open(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed> {
+        if let Some((error, limit)) = self.head_error.take() {
+            return Err(Malformed { bogo_header: error.bogo_header(), limit });
+        }
+        let length = match request_body_length(head) {
+            Ok(length) => length,
+            // Refused as well, but with its own record after the headers: see Receive.
+            Err(FramingError::SeveralLengths) => BodyLength::None,
+            Err(_) => return Err(Malformed::default()),
+        };
+        self.is_http11 = head.protocol() == b"HTTP/1.1";
+        let announced = match length {
+            BodyLength::None | BodyLength::UntilClose | BodyLength::Length(0) => BodyAnnounced::None,
+            BodyLength::Length(bytes) => BodyAnnounced::Length(bytes),
+            BodyLength::Chunked => BodyAnnounced::Unknown,
+        };
+        if announced != BodyAnnounced::None {
+            let is_chunked = length == BodyLength::Chunked;
+            self.incoming =
+                Some(Incoming { decoder: BodyDecoder::new(length), is_chunked, is_begun: false, due: None });
+        }
+        apply_absolute_form(head, log);
+        Ok(announced)
+    }
+
+    fn garbage(&self) -> &[u8] {
+        &self.buffers.received
+    }
+
+    fn admit(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<Option<CloseReason>, Refusal> {
+        if let Some(expected) = head.get("Expect") {
+            if !expected.eq_ignore_ascii_case(b"100-continue") {
+                return Err(Refusal {
+                    status: 417,
+                    counter: Main::ClientReq417,
+                    reason: Reason::ExpectationUnknown,
+                    close: CloseReason::RxJunk,
+                });
+            }
+            // A client that has sent on without waiting needs no answer.
+            self.owes_continue = self.buffers.unread().is_empty() && self.is_http11;
+            logged::unset(log, REQ, head, "Expect");
+        }
+        match connection_options(head) {
+            Ok(options) if options.close => {
+                let is_http10 = head.protocol() == b"HTTP/1.0";
+                let is_asked = head.has("Connection");
+                Ok(Some(if is_http10 && !is_asked { CloseReason::ReqHttp10 } else { CloseReason::ReqClose }))
+            }
+            Ok(_) => Ok(None),
+            Err(_) => Err(Refusal {
+                status: 400,
+                counter: Main::ClientReq400,
+                reason: Reason::BadRequest,
+                close: CloseReason::RxBad,
+            }),
+        }
+    }
+
+    fn owes_continue(&self) -> bool {
+        self.owes_continue
+    }
+
+    fn take_continue(&mut self) -> bool {
+        std::mem::take(&mut self.owes_continue)
+    }
+
+    fn poll_body(&mut self, context: &mut Context<'_>, idle_seconds: f64) -> Poll<Result<usize, BodyBroken>> {
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(0)) };
+        loop {
+            if incoming.decoder.is_done() {
+                return Poll::Ready(Ok(0));
+            }
+            let step = match incoming.decoder.step(self.buffers.unread()) {
+                Ok(step) => step,
+                Err(error) => return Poll::Ready(Err(BodyBroken(error.text()))),
+            };
+            incoming.is_begun |= step.skip > 0 || step.data > 0;
+            self.buffers.consume(step.skip);
+            if step.data > 0 || step.done {
+                return Poll::Ready(Ok(step.data));
+            }
+            if step.skip > 0 {
+                continue;
+            }
+            self.buffers.compact();
+            self.buffers.received.reserve(READ_BYTES);
+            let due = *incoming.due.get_or_insert_with(|| Instant::now() + duration(idle_seconds));
+            let received = ready!(self.connection.poll_receive(context, &mut self.buffers.received, due));
+            incoming.due = None;
+            match received {
+                Ok(_) => {}
+                Err(ReceiveError::TimedOut) => return Poll::Ready(Err(BodyBroken("timeout"))),
+                Err(ReceiveError::Closed) => {
+                    let error = incoming.decoder.end_of_input().err().unwrap_or(BodyError::LengthShort);
+                    return Poll::Ready(Err(BodyBroken(error.text())));
+                }
+            }
+        }
+    }
+
+    fn body(&self) -> &[u8] {
+        self.buffers.unread()
+    }
+
+    fn consume_body(&mut self, count: usize) {
+        self.buffers.consume(count);
+    }
+
+    fn is_body_begun(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|incoming| incoming.is_begun)
+    }
+
+    fn must_drain(&self, response: &Message) -> bool {
+        !says_close(response)
+    }
+
+    fn body_source(&self) -> &'static str {
+        match &self.incoming {
+            Some(Incoming { is_chunked: true, .. }) => "V1F_CHUNKED",
+            Some(_) | None => "V1F_STRAIGHT",
+        }
+    }
+
+    fn describe_synthetic(&self, response: &mut Message, log: &mut LogBuffer) {
+        if self.owes_continue {
+            // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
+            logged::append(log, RESP, response, "Connection", &[b"close"]);
+        }
+    }
+
+    fn frame(&mut self, response: &mut Message, log: &mut LogBuffer, has_body: bool, close: &mut Option<CloseReason>) {
+        match (*close, says_close(response)) {
+            (None, true) => *close = Some(CloseReason::RespClose),
+            (Some(_), true) => {}
+            (Some(_), false) => logged::set(log, RESP, response, "Connection", b"close"),
+            (None, false) if response.has("Connection") => {}
+            (None, false) => logged::append(log, RESP, response, "Connection", &[b"keep-alive"]),
+        }
+        self.framing = Framing::Plain;
+        if !has_body || response.has("Content-Length") {
+            return;
+        }
+        if self.is_http11 {
+            logged::append(log, RESP, response, "Transfer-Encoding", &[b"chunked"]);
+            self.framing = Framing::Chunked;
+        } else {
+            // It weighs more than that an old client would have closed anyway.
+            *close = Some(CloseReason::TxEof);
+        }
+    }
+
+    fn begin(&mut self, response: &Message, limits: SendLimits) {
+        self.connection.begin_sending(limits);
+        self.is_bare = false;
+        let head = &mut self.buffers.head;
+        head.clear();
+        write_response_head(response, head);
+        self.sent.head_bytes += head.len() as u64;
+    }
+
+    fn begin_bare(&mut self, status: u16, limits: SendLimits) {
+        self.connection.begin_sending(limits);
+        self.is_bare = true;
+        self.framing = Framing::Plain;
+        let head = &mut self.buffers.head;
+        head.clear();
+        let phrase = semantics::reason::phrase(status);
+        head.extend_from_slice(b"HTTP/1.1 ");
+        head.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+        head.extend_from_slice(b" ");
+        head.extend_from_slice(phrase.as_bytes());
+        head.extend_from_slice(b"\r\n\r\n");
+    }
+
+    fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        piece: &[u8],
+        is_last: bool,
+        log: &mut LogBuffer,
+    ) -> Poll<Result<(), SendError>> {
+        let head = &mut self.buffers.head;
+        let end: &[u8] = match (self.framing, piece.is_empty(), is_last) {
+            (Framing::Plain, ..) | (Framing::Chunked, true, false) => b"",
+            (Framing::Chunked, true, true) => LAST_CHUNK,
+            (Framing::Chunked, false, true) => b"\r\n0\r\n\r\n",
+            (Framing::Chunked, false, false) => b"\r\n",
+        };
+        if !self.is_sending {
+            if self.framing == Framing::Chunked && !piece.is_empty() {
+                chunk_header(piece.len(), head);
+            }
+            if head.is_empty() && piece.is_empty() && end.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.is_sending = true;
+        }
+        let parts = [&head[..], piece, end];
+        let (sent, result) = ready!(self.connection.poll_send(context, &parts, log));
+        self.is_sending = false;
+        let missing = parts.iter().map(|part| part.len()).sum::<usize>().saturating_sub(sent);
+        if self.is_bare {
+            self.sent.head_bytes += head.len().saturating_sub(missing) as u64;
+        }
+        self.sent.pieces += u64::from(!piece.is_empty());
+        self.sent.body_bytes += piece.len().saturating_sub(missing) as u64;
+        head.clear();
+        Poll::Ready(result)
+    }
+
+    fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    fn body_sink(&self) -> &'static str {
+        "V1B"
+    }
+
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        self.connection.poll_hear(context, &mut self.buffers.received)
+    }
+
+    fn has_wire(&self) -> bool {
+        true
+    }
+
+    fn wire(&mut self) -> Option<Wire<'_>> {
+        let ahead = self.buffers.unread().to_vec();
+        self.buffers.consume(ahead.len());
+        Some(Wire { stream: self.connection.stream(), ahead })
+    }
+}
