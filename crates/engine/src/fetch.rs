@@ -30,37 +30,30 @@ mod retry;
 mod revalidate;
 mod send;
 mod storage;
+pub(crate) mod task;
 mod vcl;
 mod why;
 
 use crate::caught::caught;
 use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
-use crate::memory::Held;
 use crate::request::Delivered;
 use crate::request_body::RequestBody;
 use crate::tally::Counted;
-use crate::vcl_context::Noted;
-use backend::Backend;
-use backend::director::trail::Trail;
 use cache::Busy;
-use connection::OriginConnection;
-use http1::BodyLength;
 use legacy::{ClientRequest, PreparedRequest};
 use message::Message;
 pub(crate) use send::reason_of;
 use shm::log::{LogBuffer, LogId};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use surface::counter::Main;
-use surface::parameter::Parameters;
 use surface::tag::Tag;
-use surface::vcl::{Generation, Method};
+use task::FetchTask;
+use tokio::sync::oneshot;
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
-use vmods::{Finish, Pending, TaskState};
 
 /// What kind of fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,8 +88,6 @@ pub struct FetchOrder {
     pub prepared: Option<Box<PreparedRequest>>,
     /// In an old dialect: what vcl_fetch may touch of the client's request.
     pub client: Option<Box<ClientRequest>>,
-    /// The client's original method (before a miss made it GET).
-    pub is_head: bool,
     /// vxid of the ordering request, for Begin.
     pub parent_vxid: u32,
     /// vxid already drawn for this fetch (the request logged `Link bereq <vxid> …` with it).
@@ -157,7 +148,7 @@ pub struct FetchReport {
 /// The client's side of a running fetch.
 pub struct FetchTicket {
     /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there is none.
-    pub ready: tokio::sync::oneshot::Receiver<FetchReport>,
+    pub ready: oneshot::Receiver<FetchReport>,
 }
 
 /// Where a fetch is in its life.
@@ -204,178 +195,21 @@ fn is_legal(from: Step, to: Step) -> bool {
     LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
 }
 
-/// Bytes moved for a fetch, retries together, for `BereqAcct` and the counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Account {
-    request_head: u64,
-    request_body: u64,
-    response_head: u64,
-    response_body: u64,
-}
-
-/// What VCL and the headers say about the response; made anew for each response.
-#[derive(Clone, Debug, Default)]
-struct Verdict {
-    /// `beresp.do_esi`.
-    do_esi: bool,
-    /// `beresp.do_gzip`.
-    do_gzip: bool,
-    /// `beresp.do_gunzip`.
-    do_gunzip: bool,
-    /// `beresp.do_stream`.
-    do_stream: bool,
-    /// `beresp.filters` when VCL set it.
-    filters: Option<Vec<u8>>,
-    /// `beresp.storage_hint` when VCL set it.
-    storage_hint: Option<u32>,
-    /// When the response was made, seconds since 1970.
-    origin: f64,
-    /// Seconds from `origin`.
-    ttl: f64,
-    /// Seconds.
-    grace: f64,
-    /// Seconds.
-    keep: f64,
-    /// `beresp.was_304`.
-    was_304: bool,
-    /// `return (pass(duration))`.
-    is_hit_for_pass: bool,
-    /// `beresp.cacheable` of the old dialects.
-    is_cacheable: bool,
-    /// That the response is private is not to be remembered.
-    is_unremembered: bool,
-    /// `beresp.transit_buffer` when VCL set it, bytes.
-    transit_buffer: Option<u64>,
-    /// Where VCL set the ttl: the last place, and the one before it.
-    ttl_by: [Option<Noted>; 2],
-}
-
-/// A running fetch: what its steps and its VCL work on.
+/// A running fetch.
 pub(crate) struct Fetch {
     context: Rc<Loop>,
-    /// Taken once, so that a change in the middle confuses nothing.
-    parameters: Arc<Parameters>,
-    /// `http_gzip_support`, which the dialects before 3.0 do not know.
-    gzip_support: bool,
     log: LogBuffer,
     machine: Machine,
     scratch: Scratch,
-    vmod_state: TaskState,
-    /// What a VMOD waits for.
-    pending: Option<Pending>,
-    /// What is left to do of a VMOD call once the wait is over.
-    finish: Option<Finish>,
-    /// The method being run.
-    method: Method,
+    /// What its steps and its VCL work on.
+    task: FetchTask,
     _work: Work,
     _counted: Counted,
-
-    mode: FetchMode,
-    vxid: u32,
-    parent_vxid: u32,
-    session_vxid: u32,
-    digest: [u8; 32],
-    is_hit_for_miss: bool,
-    is_hit_for_pass: bool,
-    vcl: Arc<LoadedVcl>,
-    peer: Peer,
-    client_identity: Option<Vec<u8>>,
-    busy: Option<Busy>,
-    stale: Option<Arc<Object>>,
-    /// `obj_stale`, in vcl_backend_refresh.
-    stale_head: Message,
-    /// `bereq.trace` when VCL set it, at first `req.trace`.
-    trace: Option<bool>,
-    /// Where VCL is about to set something.
-    noted: Noted,
-    /// Where VCL made the response uncacheable.
-    uncacheable_by: Option<Noted>,
-    ready: Option<tokio::sync::oneshot::Sender<FetchReport>>,
-    /// What the ticket says if there is no object.
-    answer: FetchAnswer,
-    /// `req` of the old dialects, until the ticket is answered.
-    client: Option<Box<ClientRequest>>,
-
-    /// `bereq`.
-    bereq: Message,
-    /// `bereq` before VCL, for rollbacks.
-    bereq_original: Message,
-    /// `beresp`.
-    beresp: Message,
-    /// The client's body.
-    body: RequestBody,
-    /// Some of a streamed body was taken: it cannot be sent again.
-    is_body_begun: bool,
-    /// `bereq.filters` when VCL set it.
-    body_filters: Option<Vec<u8>>,
-    /// Those filters, once the headers have been changed for them.
-    body_stages: Option<filters::Filters>,
-    /// They have changed the headers.
-    is_unpacked: bool,
-    /// `bereq.backend`.
-    director: Option<DirectorId>,
-    /// `beresp.backend`, once resolved.
-    backend: Option<Arc<Backend>>,
-    /// Of an old dialect: the way through directors to it, which goes on when it gives no connection.
-    trail: Trail,
-    /// `Host` is that of the backend's definition.
-    has_backend_host: bool,
-    /// `beresp.backend.ip`.
-    backend_address: Option<SocketAddr>,
-    /// `bereq.connect_timeout`, seconds; 0 = unset.
-    connect_timeout: f64,
-    /// `bereq.first_byte_timeout`, seconds; 0 = unset.
-    first_byte_timeout: f64,
-    /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
-    between_bytes_timeout: f64,
-    /// `bereq.retries`.
-    retries: u64,
-    /// `bereq.uncacheable`, `beresp.uncacheable`: a latch.
-    uncacheable: bool,
-    /// `beresp.storage`; `None` = VCL wants none.
-    storage: Option<u32>,
-    verdict: Verdict,
-    /// `bereq.time`, seconds since 1970.
-    started: f64,
-    /// `beresp.time`, seconds since 1970.
-    responded: f64,
-    /// `now` of the running method.
-    vcl_now: f64,
-    /// Status for vcl_backend_error; 0 = the origin failed.
-    error_status: u16,
-    /// Reason for vcl_backend_error; empty = the standard one.
-    error_reason: Vec<u8>,
-    /// `beresp.body` of vcl_backend_error.
-    synthetic: Vec<u8>,
-
-    connection: Option<OriginConnection>,
-    /// The next connection must not be a reused one.
-    wants_fresh: bool,
-    /// Framing of the response body.
-    length: BodyLength,
-    object: Option<Arc<Object>>,
-    /// Whether the object goes into the index, rather than to one client only.
-    is_stored: bool,
-    /// The index remembers that the response is not to be shared.
-    is_marked: bool,
-    /// The response's Vary cannot be used.
-    is_vary_unusable: bool,
-    /// Body bytes of the object, after filters.
-    body_bytes: u64,
-    /// The response was made by vcl_backend_error.
-    is_synthetic: bool,
-    /// Pieces of body received, for `VfpAcct`.
-    received_pieces: u64,
-    account: Account,
-    /// Memory beyond the base.
-    held: Held,
-    /// How much of it is not the body's.
-    held_aside_bytes: usize,
 }
 
 /// Starts a fetch as a task of this loop (`tokio::task::spawn_local`).
 pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
-    let (sender, ready) = tokio::sync::oneshot::channel();
+    let (sender, ready) = oneshot::channel();
     let mut fetch = Box::new(Fetch::new(context, order, sender));
     tokio::task::spawn_local(async move {
         if let Err(panic) = caught(fetch.run()).await {
@@ -386,104 +220,30 @@ pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
 }
 
 impl Fetch {
-    fn new(context: &Rc<Loop>, order: FetchOrder, ready: tokio::sync::oneshot::Sender<FetchReport>) -> Fetch {
-        let parameters = context.engine.parameters.load_full();
-        let limit_bytes = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);
-        let now = context.clock.now();
-        let gzip_support = parameters.http_gzip_support && order.vcl.generation >= Generation::V3;
+    fn new(context: &Rc<Loop>, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> Fetch {
+        let task = FetchTask::new(context, order, ready);
+        let limit_bytes = usize::try_from(task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
         let mut fetch = Fetch {
             context: Rc::clone(context),
             log: LogBuffer::new(&context.engine.ring),
             machine: Machine::new(),
             scratch: Scratch::new(limit_bytes),
-            vmod_state: TaskState::default(),
-            pending: None,
-            finish: None,
-            method: Method::BackendFetch,
+            task,
             _work: context.work(),
             _counted: Counted::new(&context.fetches),
-            parameters,
-            gzip_support,
-            mode: order.mode,
-            vxid: order.vxid,
-            parent_vxid: order.parent_vxid,
-            session_vxid: order.session_vxid,
-            digest: order.digest,
-            is_hit_for_miss: order.is_hit_for_miss,
-            is_hit_for_pass: order.is_hit_for_pass,
-            director: order.director,
-            vcl: order.vcl,
-            peer: order.peer,
-            client_identity: order.client_identity,
-            busy: order.busy,
-            stale: order.stale,
-            stale_head: Message::new(),
-            trace: order.trace,
-            noted: Noted::default(),
-            uncacheable_by: None,
-            ready: Some(ready),
-            answer: FetchAnswer::Failed,
-            client: order.client,
-            bereq: Message::new(),
-            bereq_original: Message::new(),
-            beresp: Message::new(),
-            body: order.body,
-            is_body_begun: false,
-            body_filters: None,
-            body_stages: None,
-            is_unpacked: false,
-            backend: None,
-            trail: Trail::default(),
-            has_backend_host: false,
-            backend_address: None,
-            connect_timeout: 0.0,
-            first_byte_timeout: 0.0,
-            between_bytes_timeout: 0.0,
-            retries: 0,
-            uncacheable: order.mode == FetchMode::Pass,
-            storage: None,
-            verdict: Verdict::default(),
-            started: now,
-            responded: 0.0,
-            vcl_now: now,
-            error_status: 0,
-            error_reason: Vec::new(),
-            synthetic: Vec::new(),
-            connection: None,
-            wants_fresh: false,
-            length: BodyLength::None,
-            object: None,
-            is_stored: false,
-            is_marked: false,
-            is_vary_unusable: false,
-            body_bytes: 0,
-            is_synthetic: false,
-            received_pieces: 0,
-            account: Account::default(),
-            held: Held::default(),
-            held_aside_bytes: 0,
         };
         fetch.begin();
-        match order.prepared {
-            None => prepare::copy_request(&order.request, fetch.mode, &mut fetch.bereq),
-            Some(prepared) => {
-                fetch.bereq = prepared.bereq;
-                fetch.connect_timeout = prepared.connect_timeout;
-                fetch.first_byte_timeout = prepared.first_byte_timeout;
-                fetch.between_bytes_timeout = prepared.between_bytes_timeout;
-            }
-        }
-        if let Some(client) = &mut fetch.client {
-            fetch.vmod_state = std::mem::take(&mut client.vmod_state);
-        }
         fetch
     }
 
     /// Opens the transaction. The client's side counts the fetch.
     fn begin(&mut self) {
-        self.log.start(LogId::backend(self.vxid), self.started);
-        self.log.record_fmt(Tag::Begin, format_args!("bereq {} {}", self.parent_vxid, self.mode.word()));
-        self.log.record(Tag::VCLUse, self.vcl.name.as_bytes());
+        self.log.start(LogId::backend(self.task.life.vxid), self.task.life.started);
+        self.log.record_fmt(
+            Tag::Begin,
+            format_args!("bereq {} {}", self.task.order.parent_vxid, self.task.order.mode.word()),
+        );
+        self.log.record(Tag::VCLUse, self.task.order.vcl.name.as_bytes());
     }
 
     async fn run(&mut self) {
@@ -513,9 +273,9 @@ impl Fetch {
     /// Accounts, and the end of the transaction.
     fn end(&mut self) {
         let notes = backend::Notes::new();
-        self.vmod_state.leave(&self.vcl.directors, &notes);
+        self.task.vmod_state.leave(&self.task.order.vcl.directors, &notes);
         crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
-        let account = self.account;
+        let account = self.task.life.account;
         self.log.record_fmt(
             Tag::BereqAcct,
             format_args!(
@@ -536,7 +296,7 @@ impl Fetch {
         self.context.engine.panics.tell(text);
         self.log.record_parts(Tag::FetchError, &[b"Internal error: ", text.as_bytes()]);
         self.context.count(Main::FetchFailed);
-        self.connection = None;
+        self.task.attempt.connection = None;
         let _ = self.fail();
         self.end();
     }
@@ -561,21 +321,12 @@ impl Fetch {
 
     /// Answers the ticket, unless that has happened. False when nobody has it any more.
     fn report(&mut self, answer: FetchAnswer) -> bool {
-        let Some(ready) = self.ready.take() else { return true };
-        let mut client = self.client.take();
+        let Some(ready) = self.task.life.ready.take() else { return true };
+        let mut client = self.task.life.client.take();
         if let Some(client) = &mut client {
-            client.vmod_state = std::mem::take(&mut self.vmod_state);
+            client.vmod_state = std::mem::take(&mut self.task.vmod_state);
         }
         ready.send(FetchReport { answer, client }).is_ok()
-    }
-}
-
-impl Drop for Fetch {
-    /// A fetch that is dropped in the middle (the loop ends) leaves no object that looks as if more were to come.
-    fn drop(&mut self) {
-        if let Some(object) = self.object.take() {
-            object.fail();
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::connection::{BUFFER_BYTES_LONG, ReceiveError, limit, reason};
 use super::filters::{FilterError, Filters};
+use super::task::{FetchTask, Kept};
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
 use crate::memory::MEMORY_SHORT;
@@ -64,11 +65,11 @@ const EAGAIN: i32 = 11;
 
 impl Fetch {
     pub(super) async fn body(&mut self) -> Step {
-        let is_empty = matches!(self.length, BodyLength::None | BodyLength::Length(0));
-        if is_empty && self.bereq.method() != b"HEAD" && self.beresp.status() != 304 {
-            logged::unset(&mut self.log, BERESP, &mut self.beresp, "Content-Encoding");
+        let is_empty = matches!(self.task.attempt.length, BodyLength::None | BodyLength::Length(0));
+        if is_empty && self.task.bereq.method() != b"HEAD" && self.task.attempt.beresp.status() != 304 {
+            logged::unset(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Content-Encoding");
         }
-        if self.verdict.do_esi {
+        if self.task.attempt.verdict.do_esi {
             self.log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
         }
         let mut filters = match self.open_filters(is_empty) {
@@ -84,12 +85,12 @@ impl Fetch {
             self.close_connection(reason::EXHAUSTED);
             return Step::Error;
         }
-        let length = match self.length {
+        let length = match self.task.attempt.length {
             BodyLength::None => Some(0),
             BodyLength::Length(bytes) if !filters.change_length() => Some(bytes),
             BodyLength::Length(_) | BodyLength::Chunked | BodyLength::UntilClose => None,
         };
-        let wants_stream = self.verdict.do_stream && !is_empty;
+        let wants_stream = self.task.attempt.verdict.do_stream && !is_empty;
         let Some(object) = self.allocate(length, filters.object_flags(), wants_stream) else {
             self.close_connection(reason::EXHAUSTED);
             return Step::Error;
@@ -122,18 +123,18 @@ impl Fetch {
         if is_empty || self.log.is_masked(Tag::VfpAcct) {
             return;
         }
-        let name = match self.length {
+        let name = match self.task.attempt.length {
             BodyLength::None => return,
             BodyLength::Length(_) => "V1F_STRAIGHT",
             BodyLength::Chunked => "V1F_CHUNKED",
             BodyLength::UntilClose => "V1F_EOF",
         };
-        let (pieces, bytes) = (self.received_pieces, self.account.response_body);
+        let (pieces, bytes) = (self.task.attempt.received_pieces, self.task.life.account.response_body);
         self.log.record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
     }
 
     fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
-        let (number, name) = match self.length {
+        let (number, name) = match self.task.attempt.length {
             _ if is_empty => (0, "none"),
             BodyLength::None => (0, "none"),
             BodyLength::Chunked => (2, "chunked"),
@@ -146,43 +147,24 @@ impl Fetch {
 
     /// Opens the filters that VCL named, or those that follow from the response.
     fn open_filters(&mut self, is_empty: bool) -> Result<Filters, String> {
-        let list = match &self.verdict.filters {
+        let list = match &self.task.attempt.verdict.filters {
             _ if is_empty => Vec::new(),
             Some(list) => list.clone(),
-            None => self.default_filters(),
+            None => self.task.default_filters(),
         };
         self.log.record(Tag::Filters, &list);
-        let level = u32::try_from(self.parameters.gzip_level).unwrap_or(6).min(9);
-        let opened = Filters::open(&list, level, &mut self.log, BERESP, &mut self.beresp, &self.context.counters)?;
+        let level = u32::try_from(self.task.order.parameters.gzip_level).unwrap_or(6).min(9);
+        let opened =
+            Filters::open(&list, level, &mut self.log, BERESP, &mut self.task.attempt.beresp, &self.context.counters)?;
         Ok(opened)
-    }
-
-    /// The list that `beresp.filters` shows unless VCL set it: each name with a blank before it.
-    pub(super) fn default_filters(&self) -> Vec<u8> {
-        let encoding = self.beresp.get("Content-Encoding");
-        let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
-        let is_plain = encoding.is_none();
-        let supported = self.gzip_support;
-        let gunzips = supported && self.verdict.do_gunzip && is_gzipped;
-        let gzips = supported && self.verdict.do_gzip && is_plain;
-        let mut list = Vec::new();
-        if gunzips {
-            list.extend_from_slice(b" gunzip");
-        }
-        if gzips {
-            list.extend_from_slice(b" gzip");
-        }
-        if is_gzipped && !gunzips && self.vcl.generation >= Generation::V3 {
-            list.extend_from_slice(b" testgunzip");
-        }
-        list
     }
 
     async fn receive_body(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
         let between = limit(self.between_bytes_limit());
         let most = self.fragment_bytes();
-        let mut decoder = BodyDecoder::new(self.length);
-        let mut connection = self.connection.take().ok_or(BodyFailure::Framing(None, BodyError::LengthShort))?;
+        let mut decoder = BodyDecoder::new(self.task.attempt.length);
+        let mut connection =
+            self.task.attempt.connection.take().ok_or(BodyFailure::Framing(None, BodyError::LengthShort))?;
         let result = loop {
             if decoder.is_done() {
                 break Ok(());
@@ -226,7 +208,7 @@ impl Fetch {
             }
             connection.consume(step.skip + step.data);
         };
-        self.connection = Some(connection);
+        self.task.attempt.connection = Some(connection);
         result?;
         if filters.is_empty() { Ok(()) } else { self.store_filtered(object, None, filters).await }
     }
@@ -271,11 +253,11 @@ impl Fetch {
                 let stored = (object.available_bytes() - before) as usize;
                 self.overflow(object, error)?;
                 let under_way = self.in_flight_bytes();
-                self.held.add(&self.context.memory, under_way);
+                self.task.life.held.add(&self.context.memory, under_way);
                 object.append(&bytes[stored..]).await?;
             }
         }
-        self.body_bytes += bytes.len() as u64;
+        self.task.attempt.kept.body_bytes += bytes.len() as u64;
         Ok(())
     }
 
@@ -286,7 +268,10 @@ impl Fetch {
         let most = if memory.is_short() { most.min(PASS_IN_FLIGHT_BYTES_SHORT) } else { most };
         object.limit_in_flight(most);
         let under_way = object.under_way_bytes();
-        self.held.set(memory, self.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
+        self.task
+            .life
+            .held
+            .set(memory, self.task.life.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
     }
 
     /// Counts what is needed to receive the body.
@@ -301,8 +286,8 @@ impl Fetch {
             self.context.count(Main::ReqRefused);
             return Err(MEMORY_SHORT);
         }
-        self.held_aside_bytes = BUFFER_BYTES_LONG + filters.memory_bytes() + self.bytes_of_vcl();
-        self.held.set(&self.context.memory, self.held_aside_bytes);
+        self.task.life.held_aside_bytes = BUFFER_BYTES_LONG + filters.memory_bytes() + self.bytes_of_vcl();
+        self.task.life.held.set(&self.context.memory, self.task.life.held_aside_bytes);
         Ok(())
     }
 
@@ -310,7 +295,7 @@ impl Fetch {
     /// end. Nothing of it stays in the cache. A client that went away is no failure of the fetch.
     pub(super) fn body_failed(&mut self, failure: &BodyFailure, is_streamed: bool) -> Step {
         if let BodyFailure::Abandoned = failure {
-            if let Some(object) = &self.object {
+            if let Some(object) = &self.task.attempt.kept.object {
                 object.fail();
             }
             return Step::Commit;
@@ -319,11 +304,7 @@ impl Fetch {
             self.context.count(Main::FetchFailed);
             return Step::Fail;
         }
-        if let Some(object) = self.object.take() {
-            object.fail();
-        }
-        self.is_stored = false;
-        self.body_bytes = 0;
+        self.task.attempt.kept = Kept::default();
         Step::Error
     }
 
@@ -355,17 +336,40 @@ impl Fetch {
     }
 
     fn count_response_body(&mut self, bytes: u64) {
-        self.received_pieces += u64::from(bytes > 0);
-        self.account.response_body += bytes;
+        self.task.attempt.received_pieces += u64::from(bytes > 0);
+        self.task.life.account.response_body += bytes;
         self.count_backend(Vbe::BerespBodybytes, bytes);
     }
 
     /// What an object is beyond what filters did to it.
     pub(super) fn response_flags(&self) -> ObjectFlags {
-        if self.beresp.status() == 200 && semantics::revalidate::is_possible(&self.beresp) {
+        if self.task.attempt.beresp.status() == 200 && semantics::revalidate::is_possible(&self.task.attempt.beresp) {
             ObjectFlags::CAN_REVALIDATE
         } else {
             ObjectFlags::NONE
         }
+    }
+}
+
+impl FetchTask {
+    /// The list that `beresp.filters` shows unless VCL set it: each name with a blank before it.
+    pub(super) fn default_filters(&self) -> Vec<u8> {
+        let encoding = self.attempt.beresp.get("Content-Encoding");
+        let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
+        let is_plain = encoding.is_none();
+        let supported = self.order.gzip_support;
+        let gunzips = supported && self.attempt.verdict.do_gunzip && is_gzipped;
+        let gzips = supported && self.attempt.verdict.do_gzip && is_plain;
+        let mut list = Vec::new();
+        if gunzips {
+            list.extend_from_slice(b" gunzip");
+        }
+        if gzips {
+            list.extend_from_slice(b" gzip");
+        }
+        if is_gzipped && !gunzips && self.order.vcl.generation >= Generation::V3 {
+            list.extend_from_slice(b" testgunzip");
+        }
+        list
     }
 }

@@ -5,20 +5,20 @@ use surface::tag::Tag;
 
 impl Fetch {
     pub(super) fn commit(&mut self) -> Step {
-        if !self.is_synthetic {
+        if !self.task.attempt.is_synthetic {
             self.timestamp("BerespBody");
         }
-        self.log.record(Tag::Length, itoa::Buffer::new().format(self.body_bytes).as_bytes());
+        self.log.record(Tag::Length, itoa::Buffer::new().format(self.task.attempt.kept.body_bytes).as_bytes());
         self.publish();
-        if (self.is_stored || self.is_marked)
-            && (!self.is_synthetic || self.verdict.ttl > 0.0)
-            && let Some(stale) = self.stale.take()
+        if (self.task.attempt.kept.is_stored || self.task.attempt.kept.is_marked)
+            && (!self.task.attempt.is_synthetic || self.task.attempt.verdict.ttl > 0.0)
+            && let Some(stale) = self.task.life.stale.take()
         {
             self.context.engine.cache.remove(&stale);
         }
-        self.stale = None;
-        self.object = None;
-        self.busy = None;
+        self.task.life.stale = None;
+        self.task.attempt.kept.object = None;
+        self.task.life.busy = None;
         Step::Done
     }
 }

@@ -51,7 +51,7 @@ pub(super) enum ReceiveError {
 }
 
 /// A connection being used.
-pub(super) struct OriginConnection {
+pub(crate) struct OriginConnection {
     connection: Connection,
     buffer: Vec<u8>,
     start: usize,

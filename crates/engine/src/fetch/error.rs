@@ -4,7 +4,8 @@
 //! after the other; else it is for the one client only. VCL may give it a longer life.
 
 use super::body::BodyFailure;
-use super::{Fetch, Step, Verdict};
+use super::task::Verdict;
+use super::{Fetch, Step};
 use store::ObjectFlags;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -16,32 +17,32 @@ const AWAITED: (f64, f64, f64) = (1.0, 5.0, 5.0);
 
 impl Fetch {
     pub(super) async fn error(&mut self) -> Step {
-        if self.vcl.is_legacy() {
+        if self.task.order.vcl.is_legacy() {
             return self.legacy_error();
         }
-        if self.error_status == 0 {
+        if self.task.attempt.error_status == 0 {
             self.context.count(Main::FetchFailed);
         }
         let now = self.now();
         self.log.timestamp("Error", now);
-        let status = if self.error_status == 0 { 503 } else { self.error_status };
-        let reason = std::mem::take(&mut self.error_reason);
+        let status = if self.task.attempt.error_status == 0 { 503 } else { self.task.attempt.error_status };
+        let reason = std::mem::take(&mut self.task.attempt.error_reason);
         let reason = match reason.as_slice() {
-            b"" if self.error_status == 0 => b"Backend fetch failed".as_slice(),
+            b"" if self.task.attempt.error_status == 0 => b"Backend fetch failed".as_slice(),
             b"" => crate::vcl_context::standard_reason(status).as_bytes(),
             given => given,
         };
         self.make_response(status, reason);
-        self.responded = now;
-        let is_awaited = self.busy.as_ref().is_some_and(cache::Busy::has_waiters);
+        self.task.attempt.responded = now;
+        let is_awaited = self.task.life.busy.as_ref().is_some_and(cache::Busy::has_waiters);
         let (ttl, grace, keep) = if is_awaited { AWAITED } else { (0.0, 0.0, 0.0) };
-        self.verdict = Verdict { do_stream: true, origin: now, ttl, grace, keep, ..Verdict::default() };
-        self.synthetic.clear();
-        self.is_synthetic = true;
+        self.task.attempt.verdict = Verdict { do_stream: true, origin: now, ttl, grace, keep, ..Verdict::default() };
+        self.task.attempt.synthetic.clear();
+        self.task.attempt.is_synthetic = true;
         match self.run_vcl(Method::BackendError).await {
             Outcome::Return(Action::Deliver, _) => self.synthesise().await,
             Outcome::Return(Action::Retry, _) => {
-                if self.retries < self.parameters.max_retries {
+                if self.task.life.retries < self.task.order.parameters.max_retries {
                     return Step::Retry;
                 }
                 self.log.record(Tag::VCLError, b"Too many retries, failing");
@@ -73,11 +74,10 @@ impl Fetch {
 
     /// Stores what vcl_backend_error made.
     async fn synthesise(&mut self) -> Step {
-        let body = std::mem::take(&mut self.synthetic);
+        let body = std::mem::take(&mut self.task.attempt.synthetic);
         let Some(object) = self.allocate(Some(body.len() as u64), ObjectFlags::SYNTHETIC, true) else {
             return Step::Fail;
         };
-        self.body_bytes = 0;
         if object.is_passing() {
             // Its room is bounded: the client must read while we write.
             self.publish();

@@ -1,17 +1,20 @@
 //! Fail: there is no object, or half of one; everybody who waits for it is told.
 
+use super::task::Kept;
 use super::{Fetch, FetchAnswer, Step};
 
 impl Fetch {
     pub(super) fn fail(&mut self) -> Step {
-        if let Some(object) = self.object.take() {
+        let Kept { object, is_stored, .. } = &self.task.attempt.kept;
+        if let Some(object) = object {
             object.fail();
-            if self.is_stored {
-                self.context.engine.cache.remove(&object);
+            if *is_stored {
+                self.context.engine.cache.remove(object);
             }
         }
-        self.busy = None;
-        let answer = std::mem::replace(&mut self.answer, FetchAnswer::Failed);
+        self.task.attempt.kept = Kept::default();
+        self.task.life.busy = None;
+        let answer = std::mem::replace(&mut self.task.life.answer, FetchAnswer::Failed);
         // The client's side may be gone, too.
         let _ = self.report(answer);
         Step::Done

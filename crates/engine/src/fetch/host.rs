@@ -4,7 +4,8 @@
 //! response's origin and shown as seconds from now.
 
 use super::legacy::unsets_by_set;
-use super::{Fetch, FetchMode, Verdict};
+use super::task::Verdict;
+use super::{Fetch, FetchMode};
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ};
 use crate::vcl_context::{self as shared, Noted, StartLine};
 use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
@@ -27,46 +28,48 @@ use vmods::{
 impl Fetch {
     fn http(&self, http: HttpObject) -> Option<&Message> {
         match http {
-            HttpObject::Bereq => Some(&self.bereq),
-            HttpObject::Beresp if self.method != Method::BackendFetch => Some(&self.beresp),
-            HttpObject::Req | HttpObject::ReqTop => self.client.as_ref().map(|client| &client.message),
+            HttpObject::Bereq => Some(&self.task.bereq),
+            HttpObject::Beresp if self.task.running.method != Method::BackendFetch => Some(&self.task.attempt.beresp),
+            HttpObject::Req | HttpObject::ReqTop => self.task.life.client.as_ref().map(|client| &client.message),
             // The stale object, which nothing but vcl_backend_refresh can name.
-            HttpObject::Obj if self.method == Method::BackendRefresh => Some(&self.stale_head),
+            HttpObject::Obj if self.task.running.method == Method::BackendRefresh => {
+                Some(&self.task.attempt.stale_head)
+            }
             HttpObject::Beresp | HttpObject::Obj | HttpObject::Resp => None,
         }
     }
 
     fn http_mut(&mut self, http: HttpObject) -> Option<(&mut Message, MessageTags, &mut shm::log::LogBuffer)> {
         match http {
-            HttpObject::Bereq => Some((&mut self.bereq, BEREQ, &mut self.log)),
-            HttpObject::Beresp if self.method != Method::BackendFetch => {
-                Some((&mut self.beresp, BERESP, &mut self.log))
+            HttpObject::Bereq => Some((&mut self.task.bereq, BEREQ, &mut self.log)),
+            HttpObject::Beresp if self.task.running.method != Method::BackendFetch => {
+                Some((&mut self.task.attempt.beresp, BERESP, &mut self.log))
             }
-            HttpObject::Req => self.client.as_mut().map(|client| (&mut client.message, REQ, &mut self.log)),
+            HttpObject::Req => self.task.life.client.as_mut().map(|client| (&mut client.message, REQ, &mut self.log)),
             HttpObject::Beresp | HttpObject::ReqTop | HttpObject::Obj | HttpObject::Resp => None,
         }
     }
 
     /// The id of the backend in use.
     pub(super) fn used_backend(&self) -> Option<DirectorId> {
-        let used = self.backend.as_ref()?;
-        self.vcl.directors.id_of(used)
+        let used = self.task.route.backend.as_ref()?;
+        self.task.order.vcl.directors.id_of(used)
     }
 
     /// Seconds that the response has existed.
     fn age(&self) -> f64 {
-        self.vcl_now - self.verdict.origin
+        self.task.running.now - self.task.attempt.verdict.origin
     }
 
     /// Where VCL sets what it is setting; `None` when nobody will be told.
     pub(super) fn taken_note(&self) -> Option<Noted> {
-        self.parameters.tells_reasons().then(|| self.noted.clone())
+        self.task.order.parameters.tells_reasons().then(|| self.task.running.noted.clone())
     }
 
     /// The record of a lifetime set by VCL.
     fn log_lifetime(&mut self) {
-        let Verdict { origin, ttl, grace, keep, .. } = self.verdict;
-        let word = if self.uncacheable { "uncacheable" } else { "cacheable" };
+        let Verdict { origin, ttl, grace, keep, .. } = self.task.attempt.verdict;
+        let word = if self.task.life.uncacheable { "uncacheable" } else { "cacheable" };
         self.log.record_fmt(Tag::TTL, format_args!("VCL {ttl:.0} {grace:.0} {keep:.0} {origin:.0} {word}"));
     }
 
@@ -75,19 +78,19 @@ impl Fetch {
     /// # Errors
     /// When the list of filters is fixed already.
     fn filter_flag(&mut self, name: &str) -> Result<(), Failure> {
-        if self.verdict.filters.is_some() {
+        if self.task.attempt.verdict.filters.is_some() {
             return Err(Failure(format!("beresp.filters are already fixed, {name} is undefined")));
         }
         Ok(())
     }
 
     fn set_uncacheable(&mut self, value: bool) {
-        if self.uncacheable && !value {
+        if self.task.life.uncacheable && !value {
             self.log.record(Tag::VCLError, b"Ignoring attempt to reset beresp.uncacheable");
         }
-        if value && !self.uncacheable {
-            self.uncacheable = true;
-            self.uncacheable_by = self.taken_note();
+        if value && !self.task.life.uncacheable {
+            self.task.life.uncacheable = true;
+            self.task.life.uncacheable_by = self.taken_note();
         }
         self.log_lifetime();
     }
@@ -103,12 +106,12 @@ impl Fetch {
         };
         let bytes = match part {
             // The old dialects took what they were given.
-            StartLine::Reason if self.vcl.is_legacy() => shared::bytes(value, scratch),
+            StartLine::Reason if self.task.order.vcl.is_legacy() => shared::bytes(value, scratch),
             _ => shared::not_empty(value, what, scratch)?,
         };
         let logged = match what.starts_with("bereq") {
-            true => (&mut self.log, BEREQ, &mut self.bereq),
-            false => (&mut self.log, BERESP, &mut self.beresp),
+            true => (&mut self.log, BEREQ, &mut self.task.bereq),
+            false => (&mut self.log, BERESP, &mut self.task.attempt.beresp),
         };
         shared::set_start_line(logged, part, what, bytes)
     }
@@ -118,12 +121,12 @@ impl Fetch {
         let age = self.age();
         match var {
             Var::BerespTtl => {
-                self.verdict.ttl = (seconds + age).max(0.0);
-                self.verdict.ttl_by.swap(0, 1);
-                self.verdict.ttl_by[0] = self.taken_note();
+                self.task.attempt.verdict.ttl = (seconds + age).max(0.0);
+                self.task.attempt.verdict.ttl_by.swap(0, 1);
+                self.task.attempt.verdict.ttl_by[0] = self.taken_note();
             }
-            Var::BerespGrace => self.verdict.grace = seconds.max(0.0),
-            _ => self.verdict.keep = seconds.max(0.0),
+            Var::BerespGrace => self.task.attempt.verdict.grace = seconds.max(0.0),
+            _ => self.task.attempt.verdict.keep = seconds.max(0.0),
         }
         self.log_lifetime();
     }
@@ -133,12 +136,15 @@ impl Fetch {
         ResolveContext {
             now,
             random: &self.context.engine.random,
-            url: self.bereq.target(),
-            host: self.bereq.get("Host"),
-            client: ClientName { identity: self.client_identity.as_deref(), address: Some(self.peer.client.ip()) },
-            digest: Some(&self.digest),
-            is_for_cache: self.mode != FetchMode::Pass,
-            shard: Some(self.vmod_state.shard_parameters()),
+            url: self.task.bereq.target(),
+            host: self.task.bereq.get("Host"),
+            client: ClientName {
+                identity: self.task.choices.client_identity.as_deref(),
+                address: Some(self.task.order.peer.client.ip()),
+            },
+            digest: Some(&self.task.order.digest),
+            is_for_cache: self.task.order.mode != FetchMode::Pass,
+            shard: Some(self.task.vmod_state.shard_parameters()),
             notes,
         }
     }
@@ -146,11 +152,11 @@ impl Fetch {
 
 impl Host for Fetch {
     fn program(&self) -> &LinkedProgram {
-        &self.vcl.program
+        &self.task.order.vcl.program
     }
 
     fn now(&self) -> f64 {
-        self.vcl_now
+        self.task.running.now
     }
 
     fn clock(&self) -> f64 {
@@ -159,70 +165,80 @@ impl Host for Fetch {
 
     fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
         let engine = &self.context.engine;
-        if let Some(value) = shared::shared_variable(var, engine, &self.peer, self.client_identity.as_deref(), scratch)
-        {
+        if let Some(value) = shared::shared_variable(
+            var,
+            engine,
+            &self.task.order.peer,
+            self.task.choices.client_identity.as_deref(),
+            scratch,
+        ) {
             return Ok(value);
         }
         let text = |bytes: &[u8], scratch: &mut Scratch| Value::Text(scratch.put(bytes));
         Ok(match var {
             Var::Bereq => Value::Http(HttpObject::Bereq),
             Var::Beresp => Value::Http(HttpObject::Beresp),
-            Var::BereqBackend => Value::Backend(self.director),
-            Var::BereqBetweenBytesTimeout => Value::Duration(self.between_bytes_timeout),
-            Var::BereqConnectTimeout => Value::Duration(self.connect_timeout),
-            Var::BereqFirstByteTimeout => Value::Duration(self.first_byte_timeout),
-            Var::BereqHash => Value::Blob(scratch.put(&self.digest)),
-            Var::BereqIsBgfetch => Value::Bool(self.mode == FetchMode::Background),
-            Var::BereqIsHitmiss => Value::Bool(self.is_hit_for_miss),
-            Var::BereqIsHitpass => Value::Bool(self.is_hit_for_pass),
-            Var::BereqMethod => text(self.bereq.method(), scratch),
-            Var::BereqProto => text(self.bereq.protocol(), scratch),
-            Var::BereqRetries => Value::Int(i64::try_from(self.retries).unwrap_or(i64::MAX)),
-            Var::BereqTime => Value::Time(self.started),
-            Var::BereqUncacheable | Var::BerespUncacheable => Value::Bool(self.uncacheable),
-            Var::BereqUrl => text(self.bereq.target(), scratch),
-            Var::BereqXid => shared::number_text(scratch, format_args!("{}", self.vxid)),
+            Var::BereqBackend => Value::Backend(self.task.choices.director),
+            Var::BereqBetweenBytesTimeout => Value::Duration(self.task.choices.between_bytes_timeout),
+            Var::BereqConnectTimeout => Value::Duration(self.task.choices.connect_timeout),
+            Var::BereqFirstByteTimeout => Value::Duration(self.task.choices.first_byte_timeout),
+            Var::BereqHash => Value::Blob(scratch.put(&self.task.order.digest)),
+            Var::BereqIsBgfetch => Value::Bool(self.task.order.mode == FetchMode::Background),
+            Var::BereqIsHitmiss => Value::Bool(self.task.order.is_hit_for_miss),
+            Var::BereqIsHitpass => Value::Bool(self.task.order.is_hit_for_pass),
+            Var::BereqMethod => text(self.task.bereq.method(), scratch),
+            Var::BereqProto => text(self.task.bereq.protocol(), scratch),
+            Var::BereqRetries => Value::Int(i64::try_from(self.task.life.retries).unwrap_or(i64::MAX)),
+            Var::BereqTime => Value::Time(self.task.life.started),
+            Var::BereqUncacheable | Var::BerespUncacheable => Value::Bool(self.task.life.uncacheable),
+            Var::BereqUrl => text(self.task.bereq.target(), scratch),
+            Var::BereqXid => shared::number_text(scratch, format_args!("{}", self.task.life.vxid)),
             Var::BerespAge => Value::Duration(self.age()),
             Var::BerespBackend => Value::Backend(self.used_backend()),
-            Var::BerespBackendIp => Value::Ip(self.backend_address.map(|address| (address.ip(), address.port()))),
-            Var::BerespBackendName => {
-                Value::Text(self.backend.as_ref().map_or(Text::UNSET, |backend| scratch.put(backend.name().as_bytes())))
-            }
-            Var::BerespDoEsi => Value::Bool(self.verdict.do_esi),
-            Var::BerespDoGunzip => Value::Bool(self.verdict.do_gunzip),
-            Var::BerespDoGzip => Value::Bool(self.verdict.do_gzip),
-            Var::BerespDoStream => Value::Bool(self.verdict.do_stream),
-            Var::BerespFilters => match &self.verdict.filters {
+            Var::BerespBackendIp => Value::Ip(self.task.route.address.map(|address| (address.ip(), address.port()))),
+            Var::BerespBackendName => Value::Text(
+                self.task.route.backend.as_ref().map_or(Text::UNSET, |backend| scratch.put(backend.name().as_bytes())),
+            ),
+            Var::BerespDoEsi => Value::Bool(self.task.attempt.verdict.do_esi),
+            Var::BerespDoGunzip => Value::Bool(self.task.attempt.verdict.do_gunzip),
+            Var::BerespDoGzip => Value::Bool(self.task.attempt.verdict.do_gzip),
+            Var::BerespDoStream => Value::Bool(self.task.attempt.verdict.do_stream),
+            Var::BerespFilters => match &self.task.attempt.verdict.filters {
                 Some(list) => text(list, scratch),
-                None => text(&self.default_filters(), scratch),
+                None => text(&self.task.default_filters(), scratch),
             },
-            Var::BerespGrace => Value::Duration(self.verdict.grace),
-            Var::BerespKeep => Value::Duration(self.verdict.keep),
-            Var::BerespProto => text(self.beresp.protocol(), scratch),
-            Var::BerespReason => text(self.beresp.reason(), scratch),
-            Var::BerespStatus => Value::Int(i64::from(self.beresp.status())),
-            Var::BerespStorage => Value::Stevedore(self.storage),
+            Var::BerespGrace => Value::Duration(self.task.attempt.verdict.grace),
+            Var::BerespKeep => Value::Duration(self.task.attempt.verdict.keep),
+            Var::BerespProto => text(self.task.attempt.beresp.protocol(), scratch),
+            Var::BerespReason => text(self.task.attempt.beresp.reason(), scratch),
+            Var::BerespStatus => Value::Int(i64::from(self.task.attempt.beresp.status())),
+            Var::BerespStorage => Value::Stevedore(self.task.attempt.storage),
             // Of old it said what VCL had asked for, later what the response gets, in VCL's own words.
-            Var::BerespStorageHint if self.vcl.is_legacy() => {
-                text(shared::storage_name(engine, self.verdict.storage_hint).as_bytes(), scratch)
+            Var::BerespStorageHint if self.task.order.vcl.is_legacy() => {
+                text(shared::storage_name(engine, self.task.attempt.verdict.storage_hint).as_bytes(), scratch)
             }
-            Var::BerespStorageHint => match self.storage.and_then(|storage| engine.storages.name(storage)) {
+            Var::BerespStorageHint => match self.task.attempt.storage.and_then(|storage| engine.storages.name(storage))
+            {
                 Some(storage) => shared::number_text(scratch, format_args!("storage.{}", storage.name)),
                 None => Value::Text(Text::UNSET),
             },
-            Var::BerespTime => Value::Time(self.responded),
+            Var::BerespTime => Value::Time(self.task.attempt.responded),
             Var::BerespTtl => {
                 // What its status makes uncacheable has a ttl of -1, which reads as none at all. Compat: Varnish 7.1.
-                let ttl = if self.vcl.is_legacy() { self.verdict.ttl } else { self.verdict.ttl.max(0.0) };
+                let ttl = if self.task.order.vcl.is_legacy() {
+                    self.task.attempt.verdict.ttl
+                } else {
+                    self.task.attempt.verdict.ttl.max(0.0)
+                };
                 let left = ttl - self.age();
-                Value::Duration(if self.mode == FetchMode::Pass { left.max(0.0) } else { left })
+                Value::Duration(if self.task.order.mode == FetchMode::Pass { left.max(0.0) } else { left })
             }
-            Var::BerespWas304 => Value::Bool(self.verdict.was_304),
-            Var::BerespTransitBuffer => Value::Bytes(i64::try_from(self.transit_buffer()).unwrap_or(i64::MAX)),
-            Var::BereqFilters => text(self.body_filters.as_deref().unwrap_or_default(), scratch),
-            Var::BereqTrace => Value::Bool(shared::is_traced(&self.log, self.trace)),
-            Var::Now => Value::Time(self.vcl_now),
-            Var::SessXid => shared::number_text(scratch, format_args!("{}", self.session_vxid)),
+            Var::BerespWas304 => Value::Bool(self.task.attempt.verdict.was_304),
+            Var::BerespTransitBuffer => Value::Bytes(i64::try_from(self.task.transit_buffer()).unwrap_or(i64::MAX)),
+            Var::BereqFilters => text(self.task.choices.body_filters.as_deref().unwrap_or_default(), scratch),
+            Var::BereqTrace => Value::Bool(shared::is_traced(&self.log, self.task.choices.trace)),
+            Var::Now => Value::Time(self.task.running.now),
+            Var::SessXid => shared::number_text(scratch, format_args!("{}", self.task.order.session_vxid)),
             Var::Req => Value::Http(HttpObject::Req),
             Var::ObjStaleAge
             | Var::ObjStaleCanEsi
@@ -249,63 +265,63 @@ impl Host for Fetch {
                 self.set_start_line(var, value, scratch)?;
             }
             Var::BereqBackend => {
-                self.director = match value {
+                self.task.choices.director = match value {
                     Value::Backend(director) => director,
                     _ => None,
                 };
             }
-            Var::BereqBetweenBytesTimeout => self.between_bytes_timeout = shared::seconds(value).max(0.0),
-            Var::BereqConnectTimeout => self.connect_timeout = shared::seconds(value).max(0.0),
-            Var::BereqFirstByteTimeout => self.first_byte_timeout = shared::seconds(value).max(0.0),
+            Var::BereqBetweenBytesTimeout => self.task.choices.between_bytes_timeout = shared::seconds(value).max(0.0),
+            Var::BereqConnectTimeout => self.task.choices.connect_timeout = shared::seconds(value).max(0.0),
+            Var::BereqFirstByteTimeout => self.task.choices.first_byte_timeout = shared::seconds(value).max(0.0),
             Var::BerespBody => self.synthetic(shared::bytes(value, scratch), append),
             Var::BerespDoEsi => {
                 self.filter_flag("beresp.do_esi")?;
-                self.verdict.do_esi = flag;
+                self.task.attempt.verdict.do_esi = flag;
             }
             Var::BerespDoGunzip => {
                 self.filter_flag("beresp.do_gunzip")?;
-                self.verdict.do_gunzip = flag;
+                self.task.attempt.verdict.do_gunzip = flag;
             }
             Var::BerespDoGzip => {
                 self.filter_flag("beresp.do_gzip")?;
-                self.verdict.do_gzip = flag;
+                self.task.attempt.verdict.do_gzip = flag;
             }
-            Var::BerespDoStream => self.verdict.do_stream = flag,
-            Var::BerespFilters => self.verdict.filters = Some(shared::bytes(value, scratch).to_vec()),
+            Var::BerespDoStream => self.task.attempt.verdict.do_stream = flag,
+            Var::BerespFilters => self.task.attempt.verdict.filters = Some(shared::bytes(value, scratch).to_vec()),
             Var::BerespTtl | Var::BerespGrace | Var::BerespKeep => self.set_lifetime(var, value),
             Var::BerespStatus => {
                 let status = shared::checked_status("beresp.status", value)?;
-                self.beresp.set_status(status);
+                self.task.attempt.beresp.set_status(status);
                 self.log.record_fmt(BERESP.status, format_args!("{}", status % 1000));
                 // The old dialects left the reason as it was.
-                if !self.vcl.is_legacy() {
+                if !self.task.order.vcl.is_legacy() {
                     let reason = shared::standard_reason(status);
-                    self.beresp.set_reason(reason.as_bytes());
+                    self.task.attempt.beresp.set_reason(reason.as_bytes());
                     self.log.record(BERESP.reason, reason.as_bytes());
                 }
             }
             Var::BerespStorage => {
-                self.storage = match value {
+                self.task.attempt.storage = match value {
                     Value::Stevedore(storage) => storage,
                     _ => None,
                 };
             }
             Var::BerespStorageHint => {
                 let named = self.context.engine.storages.by_name(shared::bytes(value, scratch));
-                self.storage = named.or(self.storage);
-                self.verdict.storage_hint = named.or(self.verdict.storage_hint);
+                self.task.attempt.storage = named.or(self.task.attempt.storage);
+                self.task.attempt.verdict.storage_hint = named.or(self.task.attempt.verdict.storage_hint);
             }
             Var::BerespUncacheable => self.set_uncacheable(flag),
             Var::BerespTransitBuffer => {
                 let Value::Bytes(bytes) = value else { return Ok(()) };
-                self.verdict.transit_buffer = Some(u64::try_from(bytes).unwrap_or(0));
+                self.task.attempt.verdict.transit_buffer = Some(u64::try_from(bytes).unwrap_or(0));
             }
             Var::BereqFilters => {
                 let list = shared::bytes(value, scratch);
                 super::request_filters::check(list).map_err(|text| Failure(format!("bereq.filters: {text}")))?;
-                self.body_filters = Some(list.to_vec());
+                self.task.choices.body_filters = Some(list.to_vec());
             }
-            Var::BereqTrace => self.trace = Some(flag),
+            Var::BereqTrace => self.task.choices.trace = Some(flag),
             // Nothing else can be set here but what the old dialects have.
             var => self.write_of_client(var, value, scratch)?,
         }
@@ -314,11 +330,11 @@ impl Host for Fetch {
 
     fn unset(&mut self, var: Var) -> Result<(), Failure> {
         match var {
-            Var::BereqBody => self.drop_request_body(),
+            Var::BereqBody => self.task.drop_request_body(&mut self.log),
             // Without one of its own, a fetch has the timeout of the backend or the parameter.
-            Var::BereqBetweenBytesTimeout => self.between_bytes_timeout = 0.0,
-            Var::BereqConnectTimeout => self.connect_timeout = 0.0,
-            Var::BereqFirstByteTimeout => self.first_byte_timeout = 0.0,
+            Var::BereqBetweenBytesTimeout => self.task.choices.between_bytes_timeout = 0.0,
+            Var::BereqConnectTimeout => self.task.choices.connect_timeout = 0.0,
+            Var::BereqFirstByteTimeout => self.task.choices.first_byte_timeout = 0.0,
             _ => {}
         }
         Ok(())
@@ -334,20 +350,21 @@ impl Host for Fetch {
 
     fn variable_bytes(&self, var: Var) -> Option<&[u8]> {
         match var {
-            Var::BereqUrl => Some(self.bereq.target()),
-            Var::BereqMethod => Some(self.bereq.method()),
+            Var::BereqUrl => Some(self.task.bereq.target()),
+            Var::BereqMethod => Some(self.task.bereq.method()),
             _ => None,
         }
     }
 
     fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure> {
-        if !value.is_set() && unsets_by_set(self.vcl.generation) {
+        if !value.is_set() && unsets_by_set(self.task.order.vcl.generation) {
             self.unset_header(http, name);
             return Ok(());
         }
-        let validate = shared::validates_headers(&self.parameters);
-        let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
-        let held_bytes = self.bereq.memory_bytes() + self.beresp.memory_bytes() + scratch.used_bytes();
+        let validate = shared::validates_headers(&self.task.order.parameters);
+        let limit = usize::try_from(self.task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
+        let held_bytes =
+            self.task.bereq.memory_bytes() + self.task.attempt.beresp.memory_bytes() + scratch.used_bytes();
         if held_bytes + name.len() + value.len() > limit {
             return Err(Failure::out_of_memory());
         }
@@ -376,12 +393,13 @@ impl Host for Fetch {
     }
 
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
-        shared::director_name(&self.vcl, director)
+        shared::director_name(&self.task.order.vcl, director)
     }
 
     fn resolve_director(&mut self, director: DirectorId) -> Option<DirectorId> {
         let notes = Notes::new();
-        let resolved = self.vcl.directors.resolve_id(director, &self.resolve_at(self.vcl_now, &notes));
+        let resolved =
+            self.task.order.vcl.directors.resolve_id(director, &self.resolve_at(self.task.running.now, &notes));
         shared::log_notes(&self.context.engine, &mut self.log, &notes);
         resolved
     }
@@ -393,9 +411,9 @@ impl Host for Fetch {
 
     fn synthetic(&mut self, body: &[u8], append: bool) {
         if !append {
-            self.synthetic.clear();
+            self.task.attempt.synthetic.clear();
         }
-        self.synthetic.extend_from_slice(body);
+        self.task.attempt.synthetic.extend_from_slice(body);
     }
 
     fn ban(&mut self, expression: &[u8]) {
@@ -407,23 +425,23 @@ impl Host for Fetch {
     }
 
     fn note(&mut self, place: Place<'_>) {
-        self.noted.set(self.method, place);
+        self.task.running.noted.set(self.task.running.method, place);
     }
 
     fn is_traced(&self) -> bool {
-        shared::is_traced(&self.log, self.trace)
+        shared::is_traced(&self.log, self.task.choices.trace)
     }
 
     fn trace(&mut self, index: u32, point: Point) {
-        shared::trace(&mut self.log, &self.vcl.name, index, point);
+        shared::trace(&mut self.log, &self.task.order.vcl.name, index, point);
     }
 
     fn pass_for(&mut self, seconds: f64) {
-        self.verdict.ttl = seconds.max(0.0);
-        self.verdict.grace = 0.0;
-        self.verdict.keep = 0.0;
-        self.uncacheable = true;
-        let Verdict { origin, ttl, grace, keep, .. } = self.verdict;
+        self.task.attempt.verdict.ttl = seconds.max(0.0);
+        self.task.attempt.verdict.grace = 0.0;
+        self.task.attempt.verdict.keep = 0.0;
+        self.task.life.uncacheable = true;
+        let Verdict { origin, ttl, grace, keep, .. } = self.task.attempt.verdict;
         self.log.record_fmt(Tag::TTL, format_args!("HFP {ttl:.0} {grace:.0} {keep:.0} {origin:.0} uncacheable"));
     }
 
@@ -438,7 +456,7 @@ impl Host for Fetch {
     }
 
     fn resume(&mut self, scratch: &mut Scratch) -> Result<Value, Failure> {
-        match self.finish.take() {
+        match self.task.running.finish.take() {
             Some(finish) => finish(self, scratch),
             None => Err(Failure("A VMOD waited for nothing".to_owned())),
         }
@@ -447,15 +465,15 @@ impl Host for Fetch {
 
 impl VmodContext for Fetch {
     fn program(&self) -> &LinkedProgram {
-        &self.vcl.program
+        &self.task.order.vcl.program
     }
 
     fn method(&self) -> Method {
-        self.method
+        self.task.running.method
     }
 
     fn now(&self) -> f64 {
-        self.vcl_now
+        self.task.running.now
     }
 
     fn clock(&self) -> f64 {
@@ -467,11 +485,11 @@ impl VmodContext for Fetch {
     }
 
     fn directors(&self) -> &Directors {
-        &self.vcl.directors
+        &self.task.order.vcl.directors
     }
 
     fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
-        self.resolve_at(self.vcl_now, notes)
+        self.resolve_at(self.task.running.now, notes)
     }
 
     fn used_backend(&self) -> Option<DirectorId> {
@@ -479,7 +497,7 @@ impl VmodContext for Fetch {
     }
 
     fn instances(&self) -> &Instances {
-        &self.vcl.instances
+        &self.task.order.vcl.instances
     }
 
     fn shared(&self) -> &SharedState {
@@ -487,7 +505,7 @@ impl VmodContext for Fetch {
     }
 
     fn task(&mut self) -> &mut TaskState {
-        &mut self.vmod_state
+        &mut self.task.vmod_state
     }
 
     fn message(&mut self, http: HttpObject) -> Option<&Message> {
@@ -499,7 +517,7 @@ impl VmodContext for Fetch {
     }
 
     fn digest(&self) -> Option<[u8; 32]> {
-        Some(self.digest)
+        Some(self.task.order.digest)
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
@@ -515,11 +533,11 @@ impl VmodContext for Fetch {
     }
 
     fn message_bytes(&self) -> usize {
-        self.bereq.memory_bytes() + self.beresp.memory_bytes()
+        self.task.bereq.memory_bytes() + self.task.attempt.beresp.memory_bytes()
     }
 
     fn connection(&self) -> Option<Connection<'_>> {
-        Some(self.peer.connection())
+        Some(self.task.order.peer.connection())
     }
 
     fn timestamp(&mut self, label: &str) {
@@ -539,11 +557,11 @@ impl VmodContext for Fetch {
         match http {
             HttpObject::Bereq => {
                 // The request that this is the answer to is no more. Compat: so is the connection.
-                self.give_up_response();
-                self.verdict.filters = None;
-                self.bereq.copy_from(&self.bereq_original);
+                self.task.give_up_response(&self.context, &mut self.log);
+                self.task.attempt.verdict.filters = None;
+                self.task.bereq.copy_from(&self.task.bereq_original);
                 let mut number = itoa::Buffer::new();
-                self.bereq.set("X-Varnish", number.format(self.vxid).as_bytes());
+                self.task.bereq.set("X-Varnish", number.format(self.task.life.vxid).as_bytes());
                 Ok(())
             }
             HttpObject::Req => self.roll_client_back(),
@@ -586,6 +604,6 @@ impl VmodContext for Fetch {
     }
 
     fn wait(&mut self, pending: Pending) {
-        self.pending = Some(pending);
+        self.task.running.pending = Some(pending);
     }
 }

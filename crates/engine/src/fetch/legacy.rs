@@ -105,15 +105,15 @@ pub fn forwards_address(generation: Generation) -> bool {
 impl Fetch {
     /// Prepare, for a request that VCL has seen already.
     pub(super) fn legacy_prepare(&mut self) -> Step {
-        self.log.timestamp("Start", self.started);
-        logged::log_request(&mut self.log, BEREQ, &self.bereq);
-        self.bereq_original.copy_from(&self.bereq);
+        self.log.timestamp("Start", self.task.life.started);
+        logged::log_request(&mut self.log, BEREQ, &self.task.bereq);
+        self.task.bereq_original.copy_from(&self.task.bereq);
         Step::Send
     }
 
     /// Which rules of lifetimes the dialect relies on; `None` = those that the operator chose.
     pub(super) fn legacy_policy(&self) -> Option<HttpPolicy> {
-        match self.vcl.generation {
+        match self.task.order.vcl.generation {
             Generation::V1 | Generation::V20 | Generation::V21 => Some(HttpPolicy::Varnish2),
             Generation::V3 => Some(HttpPolicy::Varnish3),
             Generation::V4 => None,
@@ -123,15 +123,15 @@ impl Fetch {
     /// What the dialect makes of a response before vcl_fetch: it comes whole unless VCL wants it streamed, and its status
     /// says whether it is cacheable.
     pub(super) fn legacy_lifetime(&mut self) {
-        let status = self.beresp.status();
-        self.verdict.do_stream = false;
-        self.verdict.is_cacheable = is_cacheable_of_old(status)
-            && match self.vcl.generation {
-                Generation::V1 => self.verdict.ttl > 0.0,
-                Generation::V21 => self.mode != FetchMode::Pass,
+        let status = self.task.attempt.beresp.status();
+        self.task.attempt.verdict.do_stream = false;
+        self.task.attempt.verdict.is_cacheable = is_cacheable_of_old(status)
+            && match self.task.order.vcl.generation {
+                Generation::V1 => self.task.attempt.verdict.ttl > 0.0,
+                Generation::V21 => self.task.order.mode != FetchMode::Pass,
                 Generation::V20 | Generation::V3 | Generation::V4 => true,
             };
-        if let Some(client) = &mut self.client {
+        if let Some(client) = &mut self.task.life.client {
             client.response_status = status;
         }
     }
@@ -139,67 +139,75 @@ impl Fetch {
     /// vcl_fetch said deliver. Only 2.1 minds what it calls cacheable; before, `deliver` and `insert` meant the cache. What has
     /// no ttl has no grace either.
     pub(super) fn legacy_deliver(&mut self) {
-        if self.verdict.origin + self.verdict.ttl <= self.now() {
-            self.verdict.ttl = 0.0;
-            self.verdict.grace = 0.0;
-            self.verdict.keep = 0.0;
+        if self.task.attempt.verdict.origin + self.task.attempt.verdict.ttl <= self.now() {
+            self.task.attempt.verdict.ttl = 0.0;
+            self.task.attempt.verdict.grace = 0.0;
+            self.task.attempt.verdict.keep = 0.0;
         }
-        if self.vcl.generation == Generation::V21 && !self.verdict.is_cacheable {
-            self.uncacheable = true;
-            self.verdict.is_unremembered = true;
+        if self.task.order.vcl.generation == Generation::V21 && !self.task.attempt.verdict.is_cacheable {
+            self.task.life.uncacheable = true;
+            self.task.attempt.verdict.is_unremembered = true;
         }
     }
 
     /// vcl_fetch said pass, without a duration: remembered for as long as the response would have lived, in 2.x for
     /// `default_ttl` at least.
     pub(super) fn legacy_pass(&mut self) {
-        self.verdict.grace = 0.0;
-        self.verdict.keep = 0.0;
-        match self.vcl.generation {
+        self.task.attempt.verdict.grace = 0.0;
+        self.task.attempt.verdict.keep = 0.0;
+        match self.task.order.vcl.generation {
             Generation::V20 | Generation::V21 => {
-                let age = self.now() - self.verdict.origin;
-                self.verdict.ttl = self.verdict.ttl.max(self.parameters.default_ttl + age);
+                let age = self.now() - self.task.attempt.verdict.origin;
+                self.task.attempt.verdict.ttl =
+                    self.task.attempt.verdict.ttl.max(self.task.order.parameters.default_ttl + age);
             }
             Generation::V1 | Generation::V3 | Generation::V4 => {}
         }
-        self.verdict.is_unremembered = self.vcl.generation == Generation::V21 && !self.verdict.is_cacheable;
+        self.task.attempt.verdict.is_unremembered =
+            self.task.order.vcl.generation == Generation::V21 && !self.task.attempt.verdict.is_cacheable;
     }
 
     /// vcl_fetch said restart or error: it is the client's request that obeys, and there is no object.
     pub(super) fn order_client(&mut self, answer: FetchAnswer) -> Step {
-        self.give_up_response();
-        if self.vcl.is_legacy() {
-            self.answer = answer;
+        self.task.give_up_response(&self.context, &mut self.log);
+        if self.task.order.vcl.is_legacy() {
+            self.task.life.answer = answer;
         }
         Step::Fail
     }
 
     /// What `error` in vcl_fetch asks for; without a status it is the origin's.
     pub(super) fn synth_answer(&self, arguments: &ActionArguments) -> FetchAnswer {
-        let status = arguments.status.unwrap_or_else(|| self.beresp.status());
+        let status = arguments.status.unwrap_or_else(|| self.task.attempt.beresp.status());
         FetchAnswer::Synth { status, reason: self.scratch.get(arguments.reason).to_vec() }
     }
 
     /// There is no usable response: the client hears of it through vcl_error.
     pub(super) fn legacy_error(&mut self) -> Step {
-        if self.error_status == 0 {
+        if self.task.attempt.error_status == 0 {
             self.context.count(Main::FetchFailed);
         }
         self.timestamp("Error");
-        let status = if self.error_status == 0 { 503 } else { self.error_status };
-        if let Some(client) = &mut self.client {
+        let status = if self.task.attempt.error_status == 0 { 503 } else { self.task.attempt.error_status };
+        if let Some(client) = &mut self.task.life.client {
             client.response_status = status;
         }
-        self.answer = FetchAnswer::Synth { status, reason: std::mem::take(&mut self.error_reason) };
+        self.task.life.answer =
+            FetchAnswer::Synth { status, reason: std::mem::take(&mut self.task.attempt.error_reason) };
         Step::Fail
     }
 
     /// The error of a fetch whose backend is in trouble over this request. Directors have left it out; this is for one that
     /// was named itself.
     pub(super) fn refused_by_saint_mode(&self) -> Option<String> {
-        let backend = self.backend.as_ref().filter(|backend| self.vcl.is_legacy() && backend.is_healthy())?;
+        let backend = self
+            .task
+            .route
+            .backend
+            .as_ref()
+            .filter(|backend| self.task.order.vcl.is_legacy() && backend.is_healthy())?;
         let notes = Notes::new();
-        if self.vcl.directors.is_healthy_for(self.used_backend()?, &self.resolve_at(self.now(), &notes)) {
+        if self.task.order.vcl.directors.is_healthy_for(self.used_backend()?, &self.resolve_at(self.now(), &notes)) {
             return None;
         }
         backend.count(Vbe::Unhealthy, 1);
@@ -209,17 +217,17 @@ impl Fetch {
 
     /// `set beresp.saintmode`: the backend counts as sick for this request for so many seconds.
     fn set_saint_mode(&mut self, seconds: f64) {
-        if self.mode != FetchMode::Pass
+        if self.task.order.mode != FetchMode::Pass
             && seconds > 0.0
-            && let Some(backend) = &self.backend
+            && let Some(backend) = &self.task.route.backend
         {
-            backend.troubles().add(&self.digest, self.vcl_now + seconds, self.vcl_now);
+            backend.troubles().add(&self.task.order.digest, self.task.running.now + seconds, self.task.running.now);
         }
     }
 
     /// A variable of the client's request, as vcl_fetch reads it.
     pub(super) fn read_of_client(&self, var: Var, scratch: &mut Scratch) -> Value {
-        let Some(client) = &self.client else { return Value::Void };
+        let Some(client) = &self.task.life.client else { return Value::Void };
         let cap = |cap: Option<f64>| Value::Duration(cap.unwrap_or(-1.0));
         match var {
             Var::ReqMethod => Value::Text(scratch.put(client.message.method())),
@@ -229,22 +237,22 @@ impl Fetch {
             Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&client.message)),
             Var::ReqEsi => Value::Bool(client.is_esi_allowed),
             Var::ReqGrace => {
-                let default = self.parameters.default_grace;
-                Value::Duration(grace_shown(client.grace_cap, self.vcl.generation, default))
+                let default = self.task.order.parameters.default_grace;
+                Value::Duration(grace_shown(client.grace_cap, self.task.order.vcl.generation, default))
             }
             Var::ReqTtl => cap(client.ttl_cap),
-            Var::ReqHash => Value::Blob(scratch.put(&self.digest)),
+            Var::ReqHash => Value::Blob(scratch.put(&self.task.order.digest)),
             Var::ReqHashAlwaysMiss => Value::Bool(client.always_miss),
             Var::ReqHashIgnoreBusy => Value::Bool(client.ignore_busy),
-            Var::ReqIsHitmiss => Value::Bool(self.is_hit_for_miss),
-            Var::ReqIsHitpass => Value::Bool(self.is_hit_for_pass),
+            Var::ReqIsHitmiss => Value::Bool(self.task.order.is_hit_for_miss),
+            Var::ReqIsHitpass => Value::Bool(self.task.order.is_hit_for_pass),
             Var::ReqRestarts => Value::Int(i64::try_from(client.restarts).unwrap_or(i64::MAX)),
             Var::ReqTime => Value::Time(client.received_at),
             Var::ReqXid => shared::number_text(scratch, format_args!("{}", client.vxid)),
             Var::ReqEsiLevel | Var::ObjHits => Value::Int(0),
             Var::ObjLastuse => Value::Duration(0.0),
-            Var::ObjHash => shared::hexadecimal(&self.digest, scratch),
-            Var::Cacheable => Value::Bool(self.verdict.is_cacheable),
+            Var::ObjHash => shared::hexadecimal(&self.task.order.digest, scratch),
+            Var::Cacheable => Value::Bool(self.task.attempt.verdict.is_cacheable),
             // The compiler lets nothing else of a request or object be read in vcl_fetch.
             _ => Value::Void,
         }
@@ -255,13 +263,13 @@ impl Fetch {
     /// # Errors
     /// For a method, URL or protocol that would be empty.
     pub(super) fn write_of_client(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
-        let generation = self.vcl.generation;
+        let generation = self.task.order.vcl.generation;
         let flag = value == Value::Bool(true);
         match var {
             Var::Cacheable => {
-                self.verdict.is_cacheable = flag;
+                self.task.attempt.verdict.is_cacheable = flag;
                 if !flag {
-                    self.uncacheable_by = self.taken_note();
+                    self.task.life.uncacheable_by = self.taken_note();
                 }
                 return Ok(());
             }
@@ -271,7 +279,7 @@ impl Fetch {
             }
             _ => {}
         }
-        let Some(client) = &mut self.client else { return Ok(()) };
+        let Some(client) = &mut self.task.life.client else { return Ok(()) };
         match var {
             Var::ReqMethod => {
                 let bytes = shared::not_empty(value, "req.method", scratch)?;
@@ -295,7 +303,7 @@ impl Fetch {
             }
             Var::ClientIdentity => {
                 let identity = shared::bytes(value, scratch).to_vec();
-                self.client_identity = Some(identity.clone());
+                self.task.choices.client_identity = Some(identity.clone());
                 client.identity = Some(identity);
             }
             Var::ReqEsi => client.is_esi_allowed = flag,
@@ -314,7 +322,7 @@ impl Fetch {
     /// # Errors
     /// When VCL cannot touch that here.
     pub(super) fn roll_client_back(&mut self) -> Result<(), Failure> {
-        match &mut self.client {
+        match &mut self.task.life.client {
             Some(client) => {
                 client.message.copy_from(&client.original);
                 Ok(())

@@ -16,7 +16,7 @@ use surface::tag::Tag;
 impl Fetch {
     /// Whether the index remembers that the body of this response, of unknown length then, was too large to be kept.
     pub(super) fn is_marked_too_large(&self) -> bool {
-        self.stale.as_ref().is_some_and(|marker| marker.flags().has(ObjectFlags::TOO_LARGE))
+        self.task.life.stale.as_ref().is_some_and(|marker| marker.flags().has(ObjectFlags::TOO_LARGE))
     }
 
     /// Has an object that cannot be kept passed on to those who read it. `error` says why it cannot.
@@ -27,21 +27,21 @@ impl Fetch {
         if object.promised_bytes().is_some_and(|promised| object.available_bytes() >= promised) {
             return Err(error);
         }
-        let was_stored = std::mem::replace(&mut self.is_stored, false);
+        let was_stored = std::mem::replace(&mut self.task.attempt.kept.is_stored, false);
         // Whoever ordered it is a reader from now on, if it is not one already.
-        if was_stored && self.ready.is_some() {
+        if was_stored && self.task.life.ready.is_some() {
             self.deliver(object);
         } else {
             self.publish();
         }
-        let is_given_up = self.mode == FetchMode::Background && object.reader_count() == 0;
+        let is_given_up = self.task.order.mode == FetchMode::Background && object.reader_count() == 0;
         let marker = if was_stored && error == AppendError::TooLarge && !is_given_up {
             self.too_large_marker(object)
         } else {
             None
         };
-        self.is_marked |= marker.is_some();
-        if let Some(busy) = self.busy.take() {
+        self.task.attempt.kept.is_marked |= marker.is_some();
+        if let Some(busy) = self.task.life.busy.take() {
             busy.replace(marker.as_ref());
         }
         let readers = object.overflow(self.in_flight_bytes());
@@ -56,7 +56,7 @@ impl Fetch {
         let flags = ObjectFlags::HIT_FOR_MISS | ObjectFlags::TOO_LARGE;
         let mut attributes = self.attributes(flags, object.vary().to_vec());
         attributes.origin = self.now();
-        (attributes.ttl, attributes.grace, attributes.keep) = (self.parameters.uncacheable_ttl, 0.0, 0.0);
+        (attributes.ttl, attributes.grace, attributes.keep) = (self.task.order.parameters.uncacheable_ttl, 0.0, 0.0);
         self.make_marker(attributes)
     }
 }

@@ -4,10 +4,13 @@
 //! the conditions of a stale object that may be revalidated; a pass asks as the client did. A retry comes here again with
 //! the request as VCL left it. Next file: `send.rs`.
 
+use super::task::FetchTask;
 use super::{Fetch, FetchMode, Step};
 use crate::logged::{self, BEREQ};
+use crate::request_body::RequestBody;
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
+use shm::log::LogBuffer;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::reason::Reason;
@@ -28,19 +31,19 @@ pub(super) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Messa
 impl Fetch {
     /// Makes the request one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
-        if self.bereq.method() != b"GET" {
-            self.bereq.set_method(b"GET");
+        if self.task.bereq.method() != b"GET" {
+            self.task.bereq.set_method(b"GET");
             self.log.record(BEREQ.method, b"GET");
         }
-        if self.gzip_support {
-            logged::force(&mut self.log, BEREQ, &mut self.bereq, "Accept-Encoding", b"gzip");
+        if self.task.order.gzip_support {
+            logged::force(&mut self.log, BEREQ, &mut self.task.bereq, "Accept-Encoding", b"gzip");
         }
     }
 
     /// Origins are spoken to in HTTP/1.1, whatever the client speaks.
     fn ask_in_our_protocol(&mut self) {
-        if self.bereq.protocol() != b"HTTP/1.1" {
-            self.bereq.set_protocol(b"HTTP/1.1");
+        if self.task.bereq.protocol() != b"HTTP/1.1" {
+            self.task.bereq.set_protocol(b"HTTP/1.1");
             self.log.record(BEREQ.protocol, b"HTTP/1.1");
         }
     }
@@ -50,35 +53,41 @@ impl Fetch {
         let Some(stale) = self.revalidatable_stale() else { return };
         let mut stored = Message::new();
         if stored.decode(stale.head()).is_some() && semantics::revalidate::is_possible(&stored) {
-            let known = self.bereq.header_count();
-            semantics::revalidate::conditions(&stored, &mut self.bereq);
-            for header in self.bereq.headers().skip(known) {
+            let known = self.task.bereq.header_count();
+            semantics::revalidate::conditions(&stored, &mut self.task.bereq);
+            for header in self.task.bereq.headers().skip(known) {
                 self.log.record(BEREQ.header, header.line());
             }
         }
     }
 
     pub(super) async fn prepare(&mut self) -> Step {
-        if self.vcl.is_legacy() {
+        if self.task.order.vcl.is_legacy() {
             return self.legacy_prepare();
         }
-        let is_first = self.retries == 0;
-        let started = if is_first { self.started } else { self.now() };
+        let is_first = self.task.life.retries == 0;
+        let started = if is_first { self.task.life.started } else { self.now() };
         self.log.timestamp("Start", started);
-        logged::log_request(&mut self.log, BEREQ, &self.bereq);
+        logged::log_request(&mut self.log, BEREQ, &self.task.bereq);
         if is_first {
-            if self.mode != FetchMode::Pass {
+            if self.task.order.mode != FetchMode::Pass {
                 self.ask_for_cache();
             }
             self.ask_in_our_protocol();
-            if self.mode != FetchMode::Pass {
+            if self.task.order.mode != FetchMode::Pass {
                 self.ask_conditionally();
             }
         }
         let mut number = itoa::Buffer::new();
-        logged::set(&mut self.log, BEREQ, &mut self.bereq, "X-Varnish", number.format(self.vxid).as_bytes());
+        logged::set(
+            &mut self.log,
+            BEREQ,
+            &mut self.task.bereq,
+            "X-Varnish",
+            number.format(self.task.life.vxid).as_bytes(),
+        );
         if is_first {
-            self.bereq_original.copy_from(&self.bereq);
+            self.task.bereq_original.copy_from(&self.task.bereq);
         }
         match self.run_vcl(Method::BackendFetch).await {
             Outcome::Return(Action::Fetch, _) => Step::Send,
@@ -115,23 +124,30 @@ impl Fetch {
         }
     }
 
-    /// Drops the client's body (`unset bereq.body`).
-    pub(super) fn drop_request_body(&mut self) {
-        self.body = crate::request_body::RequestBody::None;
-        logged::unset(&mut self.log, BEREQ, &mut self.bereq, "Content-Length");
-        logged::unset(&mut self.log, BEREQ, &mut self.bereq, "Transfer-Encoding");
-    }
-
     /// The stale object, when it can still stand in for a 304.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
         // The old dialects never asked an origin about what they had.
-        self.stale.as_ref().filter(|stale| !self.vcl.is_legacy() && is_revalidatable(stale)).map(Arc::clone)
+        self.task
+            .life
+            .stale
+            .as_ref()
+            .filter(|stale| !self.task.order.vcl.is_legacy() && is_revalidatable(stale))
+            .map(Arc::clone)
     }
 
     /// Writes a `FetchError` record, and notes which kind of failure it is.
     pub(super) fn log_fetch_error(&mut self, reason: Reason, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
         self.why(reason, &format!("text={text}"));
+    }
+}
+
+impl FetchTask {
+    /// Drops the client's body (`unset bereq.body`).
+    pub(super) fn drop_request_body(&mut self, log: &mut LogBuffer) {
+        self.life.body = RequestBody::None;
+        logged::unset(log, BEREQ, &mut self.bereq, "Content-Length");
+        logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
     }
 }
 

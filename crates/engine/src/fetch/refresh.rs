@@ -26,18 +26,18 @@ impl Fetch {
     /// # Errors
     /// The step that comes next instead, when it stands for nothing or VCL will not have it.
     pub(super) async fn refresh(&mut self) -> Result<(), Step> {
-        if !self.vcl.program.program().refreshes {
+        if !self.task.order.vcl.program.program().refreshes {
             return if self.merge_not_modified() { Ok(()) } else { Err(self.not_conditional()) };
         }
         let Some(stale) = self.revalidatable_stale() else { return Err(self.not_conditional()) };
-        if self.stale_head.decode(stale.head()).is_none() {
+        if self.task.attempt.stale_head.decode(stale.head()).is_none() {
             return Err(self.not_conditional());
         }
         match self.run_vcl(Method::BackendRefresh).await {
             Outcome::Return(Action::Merge, _) => self.merge(&stale),
             Outcome::Return(Action::ObjStale, _) => {
-                self.beresp.copy_from(&self.stale_head);
-                logged::log_response(&mut self.log, BERESP, &self.beresp);
+                self.task.attempt.beresp.copy_from(&self.task.attempt.stale_head);
+                logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
             }
             Outcome::Return(Action::Beresp, _) => self.keep_new_head(),
             Outcome::Return(action, arguments) => {
@@ -50,7 +50,7 @@ impl Fetch {
                 return Err(Step::Fail);
             }
         }
-        self.verdict.was_304 = true;
+        self.task.attempt.verdict.was_304 = true;
         Ok(())
     }
 
@@ -64,14 +64,14 @@ impl Fetch {
 
     /// The headers of the 304, over those of the stale object.
     fn merge(&mut self, stale: &Arc<Object>) {
-        let stored = std::mem::replace(&mut self.stale_head, Message::new());
+        let stored = std::mem::replace(&mut self.task.attempt.stale_head, Message::new());
         self.merge_stored(stale, &stored);
-        self.stale_head = stored;
+        self.task.attempt.stale_head = stored;
     }
 
     /// The headers of the response as VCL left them, but for what describes the body.
     fn keep_new_head(&mut self) {
-        let (log, beresp, stored) = (&mut self.log, &mut self.beresp, &self.stale_head);
+        let (log, beresp, stored) = (&mut self.log, &mut self.task.attempt.beresp, &self.task.attempt.stale_head);
         let status = stored.status();
         logged::set_status_line(log, BERESP, beresp, stored.protocol(), status, stored.reason());
         for name in OF_BODY {
@@ -84,21 +84,21 @@ impl Fetch {
 
     /// A variable of `obj_stale`.
     pub(super) fn read_of_stale(&self, var: Var, scratch: &mut Scratch) -> Value {
-        let Some(stale) = &self.stale else { return Value::Void };
+        let Some(stale) = &self.task.life.stale else { return Value::Void };
         let flags = stale.flags();
         match var {
-            Var::ObjStaleAge => Value::Duration(self.vcl_now - stale.origin()),
+            Var::ObjStaleAge => Value::Duration(self.task.running.now - stale.origin()),
             Var::ObjStaleCanEsi => Value::Bool(flags.has(ObjectFlags::ESI)),
             Var::ObjStaleGrace => Value::Duration(stale.grace()),
             Var::ObjStaleHits => Value::Int(i64::from(stale.hits())),
             Var::ObjStaleIsValid => Value::Bool(!stale.is_removed()),
             Var::ObjStaleKeep => Value::Duration(stale.keep()),
-            Var::ObjStaleProto => Value::Text(scratch.put(self.stale_head.protocol())),
-            Var::ObjStaleReason => Value::Text(scratch.put(self.stale_head.reason())),
-            Var::ObjStaleStatus => Value::Int(i64::from(self.stale_head.status())),
+            Var::ObjStaleProto => Value::Text(scratch.put(self.task.attempt.stale_head.protocol())),
+            Var::ObjStaleReason => Value::Text(scratch.put(self.task.attempt.stale_head.reason())),
+            Var::ObjStaleStatus => Value::Int(i64::from(self.task.attempt.stale_head.status())),
             Var::ObjStaleStorage => Value::Stevedore(Some(self.context.engine.storages.of_object(stale))),
             Var::ObjStaleTime => Value::Time(stale.origin()),
-            Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - self.vcl_now),
+            Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - self.task.running.now),
             // A marker of what is not to be cached has nothing that an origin could be asked about.
             _ => Value::Bool(false),
         }

@@ -30,35 +30,35 @@ impl Fetch {
     /// # Errors
     /// The text for the log: a name is not known.
     pub(super) fn open_request_filters(&mut self) -> Result<(), String> {
-        if self.body_stages.is_some() || !self.body.is_present() {
+        if self.task.attempt.body_stages.is_some() || !self.task.life.body.is_present() {
             return Ok(());
         }
         self.restore_body_headers();
-        let Some(list) = &self.body_filters else { return Ok(()) };
-        let level = u32::try_from(self.parameters.gzip_level).unwrap_or(6).min(9);
-        let stages = Filters::open(list, level, &mut self.log, BEREQ, &mut self.bereq, &self.context.counters)?;
-        self.is_unpacked = !stages.is_empty();
-        self.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
-        self.body_stages = Some(stages);
+        let Some(list) = &self.task.choices.body_filters else { return Ok(()) };
+        let level = u32::try_from(self.task.order.parameters.gzip_level).unwrap_or(6).min(9);
+        let stages = Filters::open(list, level, &mut self.log, BEREQ, &mut self.task.bereq, &self.context.counters)?;
+        self.task.attempt.is_unpacked = !stages.is_empty();
+        self.task.life.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
+        self.task.attempt.body_stages = Some(stages);
         Ok(())
     }
 
     /// The headers say again what the body is before it goes through the filters: it is about to be sent once more.
     pub(super) fn restore_body_headers(&mut self) {
-        if std::mem::take(&mut self.is_unpacked) {
-            logged::set(&mut self.log, BEREQ, &mut self.bereq, "Content-Encoding", b"gzip");
+        if std::mem::take(&mut self.task.attempt.is_unpacked) {
+            logged::set(&mut self.log, BEREQ, &mut self.task.bereq, "Content-Encoding", b"gzip");
         }
-        self.body_stages = None;
+        self.task.attempt.body_stages = None;
     }
 
     /// The length to announce; `None` = the body is sent chunked, since filters change it.
     pub(super) fn announced_length(&self) -> Option<u64> {
-        let changes = self.body_stages.as_ref().is_some_and(Filters::change_length);
-        self.body.length().filter(|_| !changes)
+        let changes = self.task.attempt.body_stages.as_ref().is_some_and(Filters::change_length);
+        self.task.life.body.length().filter(|_| !changes)
     }
 
     /// Takes the filters for a body that goes out now; `None` when it goes as it is. The next time they are set up anew.
     pub(super) fn take_stages(&mut self) -> Option<Filters> {
-        self.body_stages.take_if(|stages| !stages.is_empty())
+        self.task.attempt.body_stages.take_if(|stages| !stages.is_empty())
     }
 }

@@ -5,7 +5,8 @@
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
 use super::connection::{ReceiveError, limit, reason};
-use super::{Fetch, FetchAnswer, FetchMode, Step, Verdict};
+use super::task::Verdict;
+use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::logged::{self, BERESP};
 use http1::{BodyLength, HeadError, HeadLimits, HeadStatus};
 use semantics::date::DateForms;
@@ -38,10 +39,10 @@ impl Fetch {
         if let Err(failure) = self.receive_head().await {
             return self.no_head(failure);
         }
-        self.responded = self.now();
-        self.wants_fresh = false;
-        self.log.timestamp("Beresp", self.responded);
-        logged::log_response(&mut self.log, BERESP, &self.beresp);
+        self.task.attempt.responded = self.now();
+        self.task.attempt.wants_fresh = false;
+        self.log.timestamp("Beresp", self.task.attempt.responded);
+        logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
         if !self.read_framing() {
             self.context.count(Main::FetchBad);
             self.close_connection(reason::BODY);
@@ -51,8 +52,8 @@ impl Fetch {
         }
         self.complete_head();
         self.work_out_lifetime();
-        if self.beresp.status() == 304
-            && self.mode != FetchMode::Pass
+        if self.task.attempt.beresp.status() == 304
+            && self.task.order.mode != FetchMode::Pass
             && let Err(step) = self.refresh().await
         {
             return step;
@@ -70,9 +71,9 @@ impl Fetch {
     async fn receive_head(&mut self) -> Result<(), NoHead> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let limits = HeadLimits {
-            total_bytes: size(self.parameters.http_resp_size),
-            line_bytes: size(self.parameters.http_resp_hdr_len),
-            headers_max: size(self.parameters.http_max_hdr),
+            total_bytes: size(self.task.order.parameters.http_resp_size),
+            line_bytes: size(self.task.order.parameters.http_resp_hdr_len),
+            headers_max: size(self.task.order.parameters.http_max_hdr),
         };
         self.context.count(Main::BackendReq);
         let first_deadline = Instant::now() + limit(self.first_byte_limit());
@@ -80,9 +81,9 @@ impl Fetch {
         let most = self.fragment_bytes();
         for _ in 0..=INTERIM_MAX {
             loop {
-                let Some(connection) = &mut self.connection else { return Err(NoHead::Ended) };
+                let Some(connection) = &mut self.task.attempt.connection else { return Err(NoHead::Ended) };
                 if !connection.received().is_empty() {
-                    match http1::parse_response(connection.received(), &limits, &mut self.beresp) {
+                    match http1::parse_response(connection.received(), &limits, &mut self.task.attempt.beresp) {
                         Ok(HeadStatus::Complete { consumed }) => {
                             connection.consume(consumed);
                             self.count_response_head(consumed as u64);
@@ -100,7 +101,7 @@ impl Fetch {
                     Err(ReceiveError::Timeout) => return Err(NoHead::Timeout(is_first)),
                 }
             }
-            if !matches!(self.beresp.status(), 100 | 102..=199) {
+            if !matches!(self.task.attempt.beresp.status(), 100 | 102..=199) {
                 return Ok(());
             }
             self.context.count(Main::Fetch1xx);
@@ -110,7 +111,7 @@ impl Fetch {
 
     /// Logs why there is no head, and says what comes next.
     fn no_head(&mut self, failure: NoHead) -> Step {
-        let received = self.connection.as_ref().map_or(0, |connection| connection.received().len() as u64);
+        let received = self.task.attempt.connection.as_ref().map_or(0, |connection| connection.received().len() as u64);
         self.count_response_head(received);
         let why = match failure {
             NoHead::Ended => {
@@ -121,7 +122,7 @@ impl Fetch {
                 reason::BAD
             }
             NoHead::Timeout(true) => {
-                let reused = self.connection.as_ref().is_some_and(|connection| connection.inner().reused);
+                let reused = self.task.attempt.connection.as_ref().is_some_and(|connection| connection.inner().reused);
                 let text = if reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
                 self.log_fetch_error(Reason::FirstByteTimeout, text);
                 reason::TIMEOUT
@@ -152,7 +153,7 @@ impl Fetch {
         if let Some(text) = error.bogo_header() {
             self.log.record(Tag::BogoHeader, text.as_bytes());
         }
-        if let Some(connection) = &self.connection {
+        if let Some(connection) = &self.task.attempt.connection {
             let garbage = connection.received();
             let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
             self.log.record(Tag::HttpGarbage, line.trim_ascii_end());
@@ -164,24 +165,26 @@ impl Fetch {
 
     /// Finds out where the body ends and whether the connection stays; false when the body has no certain end.
     fn read_framing(&mut self) -> bool {
-        let Ok(length) = http1::response_body_length(&self.beresp, self.bereq.method()) else { return false };
-        self.length = length;
-        let Some(connection) = &mut self.connection else { return false };
-        match http1::connection_options(&self.beresp) {
+        let Ok(length) = http1::response_body_length(&self.task.attempt.beresp, self.task.bereq.method()) else {
+            return false;
+        };
+        self.task.attempt.length = length;
+        let Some(connection) = &mut self.task.attempt.connection else { return false };
+        match http1::connection_options(&self.task.attempt.beresp) {
             Err(_) => connection.must_close(reason::BAD),
             Ok(options) if options.close => connection.must_close(reason::REQUESTED),
             Ok(_) => {}
         }
         // Now, for VCL may take the header away and yet not keep the origin from closing.
-        if length == BodyLength::UntilClose || http1::lists_close(&self.beresp) {
+        if length == BodyLength::UntilClose || http1::lists_close(&self.task.attempt.beresp) {
             connection.must_close(reason::REQUESTED);
         }
-        let asked = http1::connection_options(&self.bereq);
-        if asked.is_ok_and(|options| options.close) || http1::lists_close(&self.bereq) {
+        let asked = http1::connection_options(&self.task.bereq);
+        if asked.is_ok_and(|options| options.close) || http1::lists_close(&self.task.bereq) {
             connection.must_close(reason::REQUEST);
         }
-        self.context.count(match (length, self.beresp.status()) {
-            (BodyLength::None, _) if self.bereq.method() == b"HEAD" => Main::FetchHead,
+        self.context.count(match (length, self.task.attempt.beresp.status()) {
+            (BodyLength::None, _) if self.task.bereq.method() == b"HEAD" => Main::FetchHead,
             (BodyLength::None, 204) => Main::Fetch204,
             (BodyLength::None, 304) => Main::Fetch304,
             (BodyLength::None | BodyLength::Length(0), _) => Main::FetchNone,
@@ -194,40 +197,46 @@ impl Fetch {
 
     /// Adds what a response must have, and joins what is a list.
     fn complete_head(&mut self) {
-        if !self.beresp.has("Date") {
+        if !self.task.attempt.beresp.has("Date") {
             let mut date = [0; 29];
-            semantics::date::format(self.responded, &mut date);
-            logged::append(&mut self.log, BERESP, &mut self.beresp, "Date", &[&date]);
+            semantics::date::format(self.task.attempt.responded, &mut date);
+            logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Date", &[&date]);
         }
-        semantics::filter::collapse(&mut self.beresp, "Cache-Control");
-        semantics::filter::collapse(&mut self.beresp, "Vary");
+        semantics::filter::collapse(&mut self.task.attempt.beresp, "Cache-Control");
+        semantics::filter::collapse(&mut self.task.attempt.beresp, "Vary");
     }
 
     fn work_out_lifetime(&mut self) {
-        self.verdict = Verdict { do_stream: true, ..Verdict::default() };
-        let lifetime = if self.mode == FetchMode::Pass {
-            semantics::lifetime_of_pass(&self.beresp, self.responded)
+        self.task.attempt.verdict = Verdict { do_stream: true, ..Verdict::default() };
+        let lifetime = if self.task.order.mode == FetchMode::Pass {
+            semantics::lifetime_of_pass(&self.task.attempt.beresp, self.task.attempt.responded)
         } else {
             let defaults = LifetimeDefaults {
-                ttl: self.parameters.default_ttl,
-                grace: self.parameters.default_grace,
-                keep: self.parameters.default_keep,
-                clock_skew: self.parameters.clock_skew as f64,
-                dates: DateForms::of_features(self.parameters.feature),
+                ttl: self.task.order.parameters.default_ttl,
+                grace: self.task.order.parameters.default_grace,
+                keep: self.task.order.parameters.default_keep,
+                clock_skew: self.task.order.parameters.clock_skew as f64,
+                dates: DateForms::of_features(self.task.order.parameters.feature),
             };
-            let chosen = || HttpPolicy::from_name(&self.parameters.http_policy).unwrap_or_default();
+            let chosen = || HttpPolicy::from_name(&self.task.order.parameters.http_policy).unwrap_or_default();
             let policy = self.legacy_policy().unwrap_or_else(chosen);
-            let lifetime = semantics::lifetime(policy, self.beresp.status(), &self.beresp, self.responded, &defaults);
+            let lifetime = semantics::lifetime(
+                policy,
+                self.task.attempt.beresp.status(),
+                &self.task.attempt.beresp,
+                self.task.attempt.responded,
+                &defaults,
+            );
             let mut payload = Vec::with_capacity(96);
-            semantics::log_ttl_rfc(&lifetime, self.responded, !self.uncacheable, &mut payload);
+            semantics::log_ttl_rfc(&lifetime, self.task.attempt.responded, !self.task.life.uncacheable, &mut payload);
             self.log.record(Tag::TTL, &payload);
             lifetime
         };
-        self.verdict.origin = lifetime.origin;
-        self.verdict.ttl = lifetime.ttl;
-        self.verdict.grace = lifetime.grace;
-        self.verdict.keep = lifetime.keep;
-        if self.vcl.is_legacy() {
+        self.task.attempt.verdict.origin = lifetime.origin;
+        self.task.attempt.verdict.ttl = lifetime.ttl;
+        self.task.attempt.verdict.grace = lifetime.grace;
+        self.task.attempt.verdict.keep = lifetime.keep;
+        if self.task.order.vcl.is_legacy() {
             self.legacy_lifetime();
         }
     }
@@ -236,15 +245,15 @@ impl Fetch {
     pub(super) fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
         match action {
             Action::Deliver => {
-                if self.vcl.is_legacy() {
+                if self.task.order.vcl.is_legacy() {
                     self.legacy_deliver();
                 }
                 self.accept()
             }
             Action::Pass => {
-                self.uncacheable = true;
-                self.verdict.is_hit_for_pass = true;
-                if self.vcl.is_legacy() && arguments.duration.is_none() {
+                self.task.life.uncacheable = true;
+                self.task.attempt.verdict.is_hit_for_pass = true;
+                if self.task.order.vcl.is_legacy() && arguments.duration.is_none() {
                     self.legacy_pass();
                 }
                 self.accept()
@@ -255,13 +264,13 @@ impl Fetch {
                 self.order_client(answer)
             }
             Action::Retry => {
-                self.give_up_response();
+                self.task.give_up_response(&self.context, &mut self.log);
                 self.why_vcl(Reason::RetryByVcl);
-                if self.retries < self.parameters.max_retries {
+                if self.task.life.retries < self.task.order.parameters.max_retries {
                     return Step::Retry;
                 }
                 // Compat: vcl_backend_error finds the refused one counted.
-                self.retries += 1;
+                self.task.life.retries += 1;
                 self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
                 self.why(Reason::TooManyRetries, "");
                 Step::Error
@@ -292,23 +301,23 @@ impl Fetch {
     }
 
     fn accept(&mut self) -> Step {
-        if self.verdict.was_304 {
+        if self.task.attempt.verdict.was_304 {
             self.timestamp("Process");
             return Step::Revalidate;
         }
-        if self.connection.is_none() {
+        if self.task.attempt.connection.is_none() {
             // VCL has taken the request back, and then wants what came of it.
             self.timestamp("Process");
             self.log.record(Tag::FetchError, b"No backend connection (rollback?)");
             self.why_vcl(Reason::ErrorByVcl);
             return Step::Error;
         }
-        let length = match self.length {
+        let length = match self.task.attempt.length {
             BodyLength::Length(bytes) => Some(bytes),
             BodyLength::None | BodyLength::Chunked | BodyLength::UntilClose => None,
         };
-        if self.parameters.http_range_support
-            && let Err(text) = semantics::range::check_backend(&self.bereq, &self.beresp, length)
+        if self.task.order.parameters.http_range_support
+            && let Err(text) = semantics::range::check_backend(&self.task.bereq, &self.task.attempt.beresp, length)
         {
             self.log.record(Tag::Error, text.as_bytes());
             self.why(Reason::ResponseGarbled, &format!("text={text}"));
@@ -326,7 +335,7 @@ impl Fetch {
     }
 
     fn count_response_head(&mut self, bytes: u64) {
-        self.account.response_head += bytes;
+        self.task.life.account.response_head += bytes;
         self.count_backend(Vbe::BerespHdrbytes, bytes);
     }
 }

@@ -1,8 +1,9 @@
 //! Retry: the fetch begins anew under a vxid of its own, with the request as VCL left it.
 //!
-//! Only what VCL said about the last response is forgotten; a client's body that is gone cannot be sent again.
+//! All that the last attempt came to is forgotten; a client's body that is gone cannot be sent again.
 
-use super::{Fetch, Step, Verdict};
+use super::task::Attempt;
+use super::{Fetch, Step};
 use shm::log::LogId;
 use surface::tag::Tag;
 
@@ -12,25 +13,18 @@ impl Fetch {
             self.log.record(Tag::Error, b"Retry not possible, req.body not cached");
             return Step::Fail;
         }
-        self.retries += 1;
+        self.task.life.retries += 1;
         self.timestamp("Retry");
         let now = self.now();
-        let last = self.vxid;
-        self.vxid = self.context.engine.vxids.next();
-        self.log.record_fmt(Tag::Link, format_args!("bereq {} retry", self.vxid));
+        let last = self.task.life.vxid;
+        self.task.life.vxid = self.context.engine.vxids.next();
+        self.log.record_fmt(Tag::Link, format_args!("bereq {} retry", self.task.life.vxid));
         self.log.end();
-        self.log.start(LogId::backend(self.vxid), self.started);
+        self.log.start(LogId::backend(self.task.life.vxid), self.task.life.started);
         self.log.continue_at(now);
         self.log.record_fmt(Tag::Begin, format_args!("bereq {last} retry"));
-        self.verdict = Verdict::default();
         self.restore_body_headers();
-        self.error_status = 0;
-        self.error_reason.clear();
-        self.synthetic.clear();
-        self.is_synthetic = false;
-        self.received_pieces = 0;
-        self.wants_fresh = false;
-        self.beresp.clear();
+        self.task.attempt = Attempt::default();
         Step::Prepare
     }
 }

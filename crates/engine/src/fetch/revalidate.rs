@@ -22,19 +22,19 @@ impl Fetch {
     /// Makes a 304 the response that it stands for; false when it stands for nothing.
     pub(super) fn merge_not_modified(&mut self) -> bool {
         let Some(stale) = self.revalidatable_stale() else { return false };
-        let was_conditional = self.bereq.has("If-None-Match") || self.bereq.has("If-Modified-Since");
+        let was_conditional = self.task.bereq.has("If-None-Match") || self.task.bereq.has("If-Modified-Since");
         let mut stored = Message::new();
         if !was_conditional || stored.decode(stale.head()).is_none() {
             return false;
         }
         self.merge_stored(&stale, &stored);
-        self.verdict.was_304 = true;
+        self.task.attempt.verdict.was_304 = true;
         true
     }
 
     /// Puts the headers of the 304 over those that are stored.
     pub(super) fn merge_stored(&mut self, stale: &Object, stored: &Message) {
-        let (log, beresp) = (&mut self.log, &mut self.beresp);
+        let (log, beresp) = (&mut self.log, &mut self.task.attempt.beresp);
         if stale.flags().has(ObjectFlags::CHANGED_GZIP) {
             // The stored body is no longer byte for byte the one that the origin's tag names.
             weaken_etag(log, beresp);
@@ -66,7 +66,7 @@ impl Fetch {
         let flags =
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
         let length = Some(stale.available_bytes());
-        let is_streamed = self.verdict.do_stream;
+        let is_streamed = self.task.attempt.verdict.do_stream;
         let allocated = self.allocate(length, flags, is_streamed);
         self.release_connection();
         let Some(object) = allocated else { return Step::Error };

@@ -6,6 +6,7 @@
 //! comes doesn't either (`overflow.rs`). Only where VCL says that there is
 //! to be no storage the fetch fails. *Invariant:* a private response, its head included, is never in the index.
 
+use super::task::Kept;
 use super::{Fetch, FetchMode};
 use crate::logged::{self, BERESP};
 use message::Message;
@@ -23,7 +24,8 @@ impl Fetch {
     /// Chooses the storage for a response, until VCL does: the next in turn, every time that an origin is asked.
     pub(super) fn draw_storage(&mut self) {
         let storages = &self.context.engine.storages;
-        self.storage = Some(if self.uncacheable { storages.transient() } else { storages.next() });
+        self.task.attempt.storage =
+            Some(if self.task.life.uncacheable { storages.transient() } else { storages.next() });
     }
 
     /// Makes the object that the response becomes. `length` is that of the stored body, `is_streamed` says that clients
@@ -45,27 +47,27 @@ impl Fetch {
         };
         attributes.transient = storage == self.context.engine.storages.transient();
         let is_known_too_large = length.is_none() && self.is_marked_too_large();
-        let is_private = self.uncacheable || self.mode == FetchMode::Pass;
-        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
+        let is_private = self.task.life.uncacheable || self.task.order.mode == FetchMode::Pass;
+        let lives = self.task.attempt.verdict.lives_at(self.now());
         if is_private {
             attributes.flags |= ObjectFlags::PRIVATE;
         }
         self.log_storage(storage);
         let head = self.stored_head(length);
-        self.is_stored = !is_private && lives && self.busy.is_some() && !is_known_too_large;
+        let mut is_stored = !is_private && lives && self.task.life.busy.is_some() && !is_known_too_large;
         let mut is_full = false;
         let may_pass_by = is_streamed || length == Some(0) || is_known_too_large;
-        let object = if !self.is_stored && may_pass_by {
+        let object = if !is_stored && may_pass_by {
             Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
             self.context.engine.storages.store(storage).create(&attributes, &head).unwrap_or_else(|_| {
                 self.log.record(Tag::Error, b"Could not get storage: not cached");
-                self.is_stored = false;
+                is_stored = false;
                 is_full = true;
                 Object::passing(&attributes, &head, self.in_flight_bytes())
             })
         };
-        self.object = Some(Arc::clone(&object));
+        self.task.attempt.kept = Kept { object: Some(Arc::clone(&object)), is_stored, is_marked: false, body_bytes: 0 };
         if is_known_too_large && !is_private {
             self.why(Reason::NotStoredTooLarge, "");
         } else {
@@ -74,14 +76,9 @@ impl Fetch {
         Some(object)
     }
 
-    /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.
-    pub(super) fn transit_buffer(&self) -> u64 {
-        self.verdict.transit_buffer.unwrap_or(self.parameters.transit_buffer)
-    }
-
     /// How far the response of a pass may run ahead of its client.
     pub(super) fn in_flight_bytes(&self) -> usize {
-        match usize::try_from(self.transit_buffer()) {
+        match usize::try_from(self.task.transit_buffer()) {
             Ok(0) | Err(_) => PASS_IN_FLIGHT_BYTES_MAX,
             Ok(bytes) => bytes.min(PASS_IN_FLIGHT_BYTES_MAX),
         }
@@ -89,15 +86,15 @@ impl Fetch {
 
     /// The variant key. A Vary that cannot be used makes the response private.
     fn vary_key(&mut self) -> Vec<u8> {
-        match vary::encode(&self.beresp, &self.bereq, self.gzip_support) {
+        match vary::encode(&self.task.attempt.beresp, &self.task.bereq, self.task.order.gzip_support) {
             Ok(key) => key.unwrap_or_default(),
             Err(error) => {
                 if let Some(text) = error.text() {
                     self.log.record(Tag::Error, text.as_bytes());
                     self.log.record(Tag::Error, b"Illegal 'Vary' header from backend, making this a pass.");
                 }
-                self.uncacheable = true;
-                self.is_vary_unusable = true;
+                self.task.life.uncacheable = true;
+                self.task.life.is_vary_unusable = true;
                 Vec::new()
             }
         }
@@ -105,12 +102,12 @@ impl Fetch {
 
     pub(super) fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
         ObjectAttributes {
-            key: self.digest,
-            xid: self.vxid,
-            origin: self.verdict.origin,
-            ttl: self.verdict.ttl.max(0.0),
-            grace: self.verdict.grace.max(0.0),
-            keep: self.verdict.keep.max(0.0),
+            key: self.task.order.digest,
+            xid: self.task.life.vxid,
+            origin: self.task.attempt.verdict.origin,
+            ttl: self.task.attempt.verdict.ttl.max(0.0),
+            grace: self.task.attempt.verdict.grace.max(0.0),
+            keep: self.task.attempt.verdict.keep.max(0.0),
             flags,
             vary,
             body_bytes: None,
@@ -121,20 +118,20 @@ impl Fetch {
     /// Where the object goes: what is private or short-lived to Transient, whatever VCL chose for it. `None` when VCL
     /// wants no storage.
     fn storage_of_response(&self) -> Option<u32> {
-        let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
-        if self.uncacheable || lifetime < self.parameters.shortlived {
+        let lifetime = self.task.attempt.verdict.lifetime();
+        if self.task.life.uncacheable || lifetime < self.task.order.parameters.shortlived {
             return Some(self.context.engine.storages.transient());
         }
-        self.storage
+        self.task.attempt.storage
     }
 
     /// The `Storage` record and its counters.
     fn log_storage(&mut self, storage: u32) {
         let engine = &self.context.engine;
-        let lifetime = self.verdict.ttl + self.verdict.grace + self.verdict.keep;
-        if self.uncacheable {
+        let lifetime = self.task.attempt.verdict.lifetime();
+        if self.task.life.uncacheable {
             self.context.count(Main::BerespUncacheable);
-        } else if lifetime < self.parameters.shortlived {
+        } else if lifetime < self.task.order.parameters.shortlived {
             self.context.count(Main::BerespShortlived);
         }
         if let Some(storage) = engine.storages.name(storage) {
@@ -144,13 +141,13 @@ impl Fetch {
 
     /// The encoded head of the object. Whatever VCL wrote there, `Content-Length` says how long the body is, or nothing.
     fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
-        let class = if self.uncacheable { Class::StorePass } else { Class::InsertStored };
+        let class = if self.task.life.uncacheable { Class::StorePass } else { Class::InsertStored };
         let mut stored = Message::new();
-        stored.set_protocol(self.beresp.protocol());
-        stored.set_status(self.beresp.status());
-        stored.set_reason(self.beresp.reason());
-        copy_filtered(&self.beresp, &mut stored, class);
-        let describes_another = self.bereq.method() == b"HEAD" || self.beresp.status() == 304;
+        stored.set_protocol(self.task.attempt.beresp.protocol());
+        stored.set_status(self.task.attempt.beresp.status());
+        stored.set_reason(self.task.attempt.beresp.reason());
+        copy_filtered(&self.task.attempt.beresp, &mut stored, class);
+        let describes_another = self.task.bereq.method() == b"HEAD" || self.task.attempt.beresp.status() == 304;
         if !describes_another && let Some(value) = stored.get("Content-Length") {
             let mut number = itoa::Buffer::new();
             match length.map(|bytes| number.format(bytes)) {
@@ -171,18 +168,18 @@ impl Fetch {
     /// not be shared the index gets a marker, so that requests for it don't queue up. Happens once; the busy mark is kept
     /// to the end of the fetch where the index needs to know how that goes.
     pub(super) fn publish(&mut self) {
-        let Some(object) = self.object.clone() else { return };
-        if self.ready.is_none() {
+        let Some(object) = self.task.attempt.kept.object.clone() else { return };
+        if self.task.life.ready.is_none() {
             return;
         }
-        if self.is_stored {
-            if let Some(busy) = &self.busy {
+        if self.task.attempt.kept.is_stored {
+            if let Some(busy) = &self.task.life.busy {
                 busy.publish(&object);
             }
-        } else if let Some(busy) = self.busy.take()
+        } else if let Some(busy) = self.task.life.busy.take()
             && let Some(marker) = self.marker(&object)
         {
-            self.is_marked = true;
+            self.task.attempt.kept.is_marked = true;
             busy.publish(&marker);
         }
         self.deliver(&object);
@@ -190,13 +187,18 @@ impl Fetch {
 
     /// The object that remembers that a response is not to be shared; `None` when that need not be remembered.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
-        let is_remembered =
-            self.uncacheable && !self.verdict.is_unremembered && (!self.is_synthetic || self.verdict.ttl > 0.0);
-        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
+        let is_remembered = self.task.life.uncacheable
+            && !self.task.attempt.verdict.is_unremembered
+            && (!self.task.attempt.is_synthetic || self.task.attempt.verdict.ttl > 0.0);
+        let lives = self.task.attempt.verdict.lives_at(self.now());
         if !is_remembered || !lives {
             return None;
         }
-        let flag = if self.verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
+        let flag = if self.task.attempt.verdict.is_hit_for_pass {
+            ObjectFlags::HIT_FOR_PASS
+        } else {
+            ObjectFlags::HIT_FOR_MISS
+        };
         self.make_marker(self.attributes(flag, object.vary().to_vec()))
     }
 
@@ -206,9 +208,10 @@ impl Fetch {
         attributes.transient = true;
         let mut stored = Message::new();
         stored.set_protocol(b"HTTP/1.1");
-        stored.set_status(self.beresp.status());
+        stored.set_status(self.task.attempt.beresp.status());
         // A purge by tag forgets that the response was not to be shared, too.
-        for header in self.beresp.headers().filter(|header| TAG_HEADERS.iter().any(|name| header.is(name))) {
+        for header in self.task.attempt.beresp.headers().filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
+        {
             stored.append(header.name(), header.value());
         }
         let mut head = Vec::new();
@@ -221,11 +224,11 @@ impl Fetch {
 
     /// Gives the response a status line and the headers of an answer made here.
     pub(super) fn make_response(&mut self, status: u16, reason: &[u8]) {
-        self.beresp.clear();
-        logged::set_status_line(&mut self.log, BERESP, &mut self.beresp, b"HTTP/1.1", status, reason);
+        self.task.attempt.beresp.clear();
+        logged::set_status_line(&mut self.log, BERESP, &mut self.task.attempt.beresp, b"HTTP/1.1", status, reason);
         let mut date = [0; 29];
         semantics::date::format(self.context.clock.now(), &mut date);
-        logged::append(&mut self.log, BERESP, &mut self.beresp, "Date", &[&date]);
-        logged::append(&mut self.log, BERESP, &mut self.beresp, "Server", &[b"Varnish"]);
+        logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Date", &[&date]);
+        logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Server", &[b"Varnish"]);
     }
 }

@@ -14,23 +14,23 @@ impl Fetch {
     pub(super) async fn run_vcl(&mut self, method: Method) -> Outcome {
         let mut machine = std::mem::take(&mut self.machine);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let limit = usize::try_from(self.parameters.request_memory_max).unwrap_or(usize::MAX);
-        scratch.clear(limit.saturating_sub(self.vmod_state.taken_bytes()));
-        let program = Arc::clone(&self.vcl.program);
-        self.method = method;
+        let limit = usize::try_from(self.task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
+        scratch.clear(limit.saturating_sub(self.task.vmod_state.taken_bytes()));
+        let program = Arc::clone(&self.task.order.vcl.program);
+        self.task.running.method = method;
         // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.
-        self.vcl_now = self.log.previous();
+        self.task.running.now = self.log.previous();
         let mut outcome = machine.run(&program, method, self, &mut scratch);
         while outcome == Outcome::Wait {
-            if let Some(pending) = self.pending.take() {
-                self.finish = Some(pending.await);
+            if let Some(pending) = self.task.running.pending.take() {
+                self.task.running.finish = Some(pending.await);
             }
             outcome = machine.resume(&program, self, &mut scratch);
         }
         self.machine = machine;
         self.scratch = scratch;
-        self.held.set_at_least(&self.context.memory, self.bytes_of_vcl());
-        if self.synthetic.len() > limit && !matches!(outcome, Outcome::Failed(_)) {
+        self.task.life.held.set_at_least(&self.context.memory, self.bytes_of_vcl());
+        if self.task.attempt.synthetic.len() > limit && !matches!(outcome, Outcome::Failed(_)) {
             let failure = Failure::out_of_memory();
             self.log.record(Tag::Error, failure.0.as_bytes());
             outcome = Outcome::Failed(failure);
@@ -46,18 +46,20 @@ impl Fetch {
 
     /// What VCL has made of headers, strings and a body; 0 when the base is enough for it.
     pub(super) fn bytes_of_vcl(&self) -> usize {
-        let heads = self.bereq.memory_bytes() + self.bereq_original.memory_bytes() + self.beresp.memory_bytes();
-        let bytes = heads + self.scratch.used_bytes() + self.synthetic.len();
+        let heads = self.task.bereq.memory_bytes()
+            + self.task.bereq_original.memory_bytes()
+            + self.task.attempt.beresp.memory_bytes();
+        let bytes = heads + self.scratch.used_bytes() + self.task.attempt.synthetic.len();
         if bytes > REQUEST_BASE_BYTES { bytes } else { 0 }
     }
 
     /// Takes over what `return (error(status, reason))` said. Call it before another method runs.
     pub(super) fn note_error(&mut self, arguments: &ActionArguments) {
-        self.error_status = arguments.status.unwrap_or(503);
-        self.error_reason.clear();
+        self.task.attempt.error_status = arguments.status.unwrap_or(503);
+        self.task.attempt.error_reason.clear();
         match arguments.status {
-            Some(_) => self.error_reason.extend_from_slice(self.scratch.get(arguments.reason)),
-            None => self.error_reason.extend_from_slice(b"Backend fetch failed"),
+            Some(_) => self.task.attempt.error_reason.extend_from_slice(self.scratch.get(arguments.reason)),
+            None => self.task.attempt.error_reason.extend_from_slice(b"Backend fetch failed"),
         }
     }
 }

@@ -9,7 +9,7 @@ use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 impl Fetch {
     /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
     pub(super) fn why(&mut self, reason: Reason, details: &str) {
-        if self.parameters.tells_reasons() {
+        if self.task.order.parameters.tells_reasons() {
             let blank = if details.is_empty() { "" } else { " " };
             self.log.record_fmt(reason::TAG, format_args!("{RECORD}{}{blank}{details}", reason.row().word));
         }
@@ -17,8 +17,8 @@ impl Fetch {
 
     /// Notes what the method that ran last decided, and where it stands.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
-        if self.parameters.tells_reasons() {
-            let details = Decision::of(&self.machine, &self.vcl.program).to_string();
+        if self.task.order.parameters.tells_reasons() {
+            let details = Decision::of(&self.machine, &self.task.order.vcl.program).to_string();
             self.why(reason, &details);
         }
     }
@@ -26,10 +26,11 @@ impl Fetch {
     /// VCL made the response uncacheable: told where it was set, or where the action stands that did it. Of a response that
     /// the built-in VCL took for dead, who gave it its ttl is told besides.
     fn why_uncacheable(&mut self) {
-        let Some(noted) = self.uncacheable_by.as_ref().filter(|_| self.parameters.tells_reasons()) else {
+        let Some(noted) = self.task.life.uncacheable_by.as_ref().filter(|_| self.task.order.parameters.tells_reasons())
+        else {
             return self.why_vcl(Reason::NotStoredByVcl);
         };
-        let decision = Decision::noted(noted, &self.vcl.program);
+        let decision = Decision::noted(noted, &self.task.order.vcl.program);
         let mut details = decision.to_string();
         if decision.is_under(STALE_PIECE)
             && let Some(ttl) = self.set_ttl(1)
@@ -43,25 +44,25 @@ impl Fetch {
     /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time or the one before. The piece of the built-in VCL that
     /// marks what is uncacheable sets it, too.
     fn set_ttl(&self, before: usize) -> Option<String> {
-        let noted = self.verdict.ttl_by[before].as_ref()?;
-        Some(format!("ttl-at={}", Decision::noted(noted, &self.vcl.program).place()?))
+        let noted = self.task.attempt.verdict.ttl_by[before].as_ref()?;
+        Some(format!("ttl-at={}", Decision::noted(noted, &self.task.order.vcl.program).place()?))
     }
 
     /// Why the response is kept or not: told once it has been decided.
     pub(super) fn why_stored(&mut self, is_full: bool) {
-        let lives = self.verdict.origin + self.verdict.ttl + self.verdict.grace + self.verdict.keep > self.now();
-        let is_pass = self.mode == super::FetchMode::Pass;
-        match (is_full, self.is_stored) {
+        let lives = self.task.attempt.verdict.lives_at(self.now());
+        let is_pass = self.task.order.mode == super::FetchMode::Pass;
+        match (is_full, self.task.attempt.kept.is_stored) {
             (true, _) => self.why(Reason::NotStoredFull, ""),
             (false, true) => {
-                let seconds = self.verdict.ttl;
-                let reason = if self.is_synthetic { Reason::StoredError } else { Reason::Stored };
+                let seconds = self.task.attempt.verdict.ttl;
+                let reason = if self.task.attempt.is_synthetic { Reason::StoredError } else { Reason::Stored };
                 self.why(reason, &format!("seconds={seconds:.3}"));
             }
             (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
-            (false, false) if self.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
-            (false, false) if self.is_synthetic => self.why(Reason::NotStoredError, ""),
-            (false, false) if self.uncacheable => self.why_uncacheable(),
+            (false, false) if self.task.life.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
+            (false, false) if self.task.attempt.is_synthetic => self.why(Reason::NotStoredError, ""),
+            (false, false) if self.task.life.uncacheable => self.why_uncacheable(),
             (false, false) if !lives => {
                 let details = self.set_ttl(0).unwrap_or_default();
                 self.why(Reason::NotStoredDead, &details);

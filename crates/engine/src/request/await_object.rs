@@ -49,7 +49,6 @@ impl Run<'_> {
             request: copy,
             prepared,
             client,
-            is_head: task.life.is_head,
             parent_vxid: task.life.vxid,
             vxid,
             digest: task.life.digest,

@@ -1,0 +1,369 @@
+//! What a fetch is made of: everything that its steps and its VCL work on.
+//!
+//! Sorted by how long it lasts: what was ordered never changes; a life lasts over retries, as do VCL's choices for the request
+//! and the way to the origin; an attempt is over with its response. What ends is forgotten by putting a new one in its place,
+//! so that a field that is added is forgotten too. Next file: `retry.rs`.
+
+use super::connection::OriginConnection;
+use super::filters::Filters;
+use super::legacy::ClientRequest;
+use super::{FetchAnswer, FetchMode, FetchOrder, FetchReport, prepare};
+use crate::context::{Loop, Peer};
+use crate::loaded_vcl::LoadedVcl;
+use crate::memory::Held;
+use crate::request_body::RequestBody;
+use crate::vcl_context::Noted;
+use backend::Backend;
+use backend::director::trail::Trail;
+use cache::Busy;
+use http1::BodyLength;
+use message::Message;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use store::Object;
+use surface::parameter::Parameters;
+use surface::vcl::{Generation, Method};
+use tokio::sync::oneshot;
+use vcl_run::value::DirectorId;
+use vmods::{Finish, Pending, TaskState};
+
+/// The state of one fetch.
+pub(crate) struct FetchTask {
+    /// What the client's side wants.
+    pub(crate) order: Ordered,
+    /// The method being run.
+    pub(crate) running: Running,
+    /// What one try to get a response has come to.
+    pub(crate) attempt: Attempt,
+    /// The way to the origin; a try that repeats the last goes the same way.
+    pub(crate) route: Route,
+    /// What VCL chose for the request; it stays over retries.
+    pub(crate) choices: Choices,
+    /// From the order to the answer.
+    pub(crate) life: Life,
+
+    /// `bereq`.
+    pub(crate) bereq: Message,
+    /// `bereq` before VCL, for rollbacks.
+    pub(crate) bereq_original: Message,
+    /// What VMODs keep for the duration of the fetch.
+    pub(crate) vmod_state: TaskState,
+}
+
+/// What was ordered, and under which parameters. It never changes.
+pub(crate) struct Ordered {
+    /// Taken once, so that a change in the middle confuses nothing.
+    pub(crate) parameters: Arc<Parameters>,
+    /// `http_gzip_support`, which the dialects before 3.0 do not know.
+    pub(crate) gzip_support: bool,
+    /// What kind of fetch.
+    pub(crate) mode: FetchMode,
+    /// vxid of the ordering request.
+    pub(crate) parent_vxid: u32,
+    /// vxid of the session (`sess.xid`).
+    pub(crate) session_vxid: u32,
+    /// `bereq.hash`.
+    pub(crate) digest: [u8; 32],
+    /// `bereq.is_hitmiss`.
+    pub(crate) is_hit_for_miss: bool,
+    /// `bereq.is_hitpass`.
+    pub(crate) is_hit_for_pass: bool,
+    /// The VCL of the request.
+    pub(crate) vcl: Arc<LoadedVcl>,
+    /// Addresses of the client's connection.
+    pub(crate) peer: Peer,
+}
+
+/// The method being run, or the one that ran last.
+pub(crate) struct Running {
+    /// Which.
+    pub(crate) method: Method,
+    /// `now`, seconds since 1970.
+    pub(crate) now: f64,
+    /// Where VCL is about to set something.
+    pub(crate) noted: Noted,
+    /// What a VMOD waits for.
+    pub(crate) pending: Option<Pending>,
+    /// What is left to do of a VMOD call once the wait is over.
+    pub(crate) finish: Option<Finish>,
+}
+
+/// What lasts as long as the fetch.
+pub(crate) struct Life {
+    /// Transaction id; changes with a retry.
+    pub(crate) vxid: u32,
+    /// `bereq.time`, seconds since 1970.
+    pub(crate) started: f64,
+    /// `bereq.retries`.
+    pub(crate) retries: u64,
+    /// The promise to fetch.
+    pub(crate) busy: Option<Busy>,
+    /// An expired object that may be revalidated.
+    pub(crate) stale: Option<Arc<Object>>,
+    /// Whom to tell when the object can be delivered; `None` once that has happened.
+    pub(crate) ready: Option<oneshot::Sender<FetchReport>>,
+    /// What the ticket says if there is no object.
+    pub(crate) answer: FetchAnswer,
+    /// `req` of the old dialects, until the ticket is answered.
+    pub(crate) client: Option<Box<ClientRequest>>,
+    /// The client's body.
+    pub(crate) body: RequestBody,
+    /// Some of a streamed body was taken: it cannot be sent again.
+    pub(crate) is_body_begun: bool,
+    /// `bereq.uncacheable`, `beresp.uncacheable`: a latch.
+    pub(crate) uncacheable: bool,
+    /// Where VCL made the response uncacheable.
+    pub(crate) uncacheable_by: Option<Noted>,
+    /// The Vary of a response cannot be used.
+    pub(crate) is_vary_unusable: bool,
+    /// Bytes moved.
+    pub(crate) account: Account,
+    /// Memory beyond the base.
+    pub(crate) held: Held,
+    /// How much of it is not the body's.
+    pub(crate) held_aside_bytes: usize,
+}
+
+/// What VCL chose for the request; it stays over retries.
+#[derive(Default)]
+pub(crate) struct Choices {
+    /// `bereq.backend`; `None` = none, and the fetch fails.
+    pub(crate) director: Option<DirectorId>,
+    /// `client.identity` when VCL set it.
+    pub(crate) client_identity: Option<Vec<u8>>,
+    /// `bereq.trace` when VCL set it, at first `req.trace`.
+    pub(crate) trace: Option<bool>,
+    /// `bereq.connect_timeout`, seconds; 0 = unset.
+    pub(crate) connect_timeout: f64,
+    /// `bereq.first_byte_timeout`, seconds; 0 = unset.
+    pub(crate) first_byte_timeout: f64,
+    /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
+    pub(crate) between_bytes_timeout: f64,
+    /// `bereq.filters` when VCL set it.
+    pub(crate) body_filters: Option<Vec<u8>>,
+}
+
+/// The way to the origin.
+#[derive(Default)]
+pub(crate) struct Route {
+    /// `beresp.backend`, once resolved.
+    pub(crate) backend: Option<Arc<Backend>>,
+    /// Of an old dialect: the way through directors to it, which goes on when it gives no connection.
+    pub(crate) trail: Trail,
+    /// `Host` is that of the backend's definition.
+    pub(crate) has_backend_host: bool,
+    /// `beresp.backend.ip`.
+    pub(crate) address: Option<SocketAddr>,
+}
+
+/// What one try to get a response has come to.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    /// The connection, while the response is not whole.
+    pub(crate) connection: Option<OriginConnection>,
+    /// The next connection must not be a reused one.
+    pub(crate) wants_fresh: bool,
+    /// The filters of `bereq.filters`, once the headers have been changed for them.
+    pub(crate) body_stages: Option<Filters>,
+    /// They have changed the headers.
+    pub(crate) is_unpacked: bool,
+
+    /// `beresp`.
+    pub(crate) beresp: Message,
+    /// `beresp.time`, seconds since 1970.
+    pub(crate) responded: f64,
+    /// Framing of the response body.
+    pub(crate) length: BodyLength,
+    /// What VCL and the headers say about it.
+    pub(crate) verdict: Verdict,
+    /// `beresp.storage`; `None` = VCL wants none.
+    pub(crate) storage: Option<u32>,
+    /// `obj_stale`, in vcl_backend_refresh.
+    pub(crate) stale_head: Message,
+    /// Pieces of body received, for `VfpAcct`.
+    pub(crate) received_pieces: u64,
+    /// What becomes of it.
+    pub(crate) kept: Kept,
+
+    /// The response was made by vcl_backend_error.
+    pub(crate) is_synthetic: bool,
+    /// Status for vcl_backend_error; 0 = the origin failed.
+    pub(crate) error_status: u16,
+    /// Reason for vcl_backend_error; empty = the standard one.
+    pub(crate) error_reason: Vec<u8>,
+    /// `beresp.body` of vcl_backend_error.
+    pub(crate) synthetic: Vec<u8>,
+}
+
+/// What becomes of a response. An object that is let go of before it is whole has failed: nobody who reads it may wait for more.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// The object made of it.
+    pub(crate) object: Option<Arc<Object>>,
+    /// Whether it goes into the index, rather than to one client only.
+    pub(crate) is_stored: bool,
+    /// The index remembers that the response is not to be shared.
+    pub(crate) is_marked: bool,
+    /// Body bytes of the object, after filters.
+    pub(crate) body_bytes: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(object) = self.object.take() {
+            object.fail();
+        }
+    }
+}
+
+/// Bytes moved for a fetch, retries together, for `BereqAcct` and the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) request_head: u64,
+    pub(crate) request_body: u64,
+    pub(crate) response_head: u64,
+    pub(crate) response_body: u64,
+}
+
+/// What VCL and the headers say about the response; made anew for each response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Verdict {
+    /// `beresp.do_esi`.
+    pub(crate) do_esi: bool,
+    /// `beresp.do_gzip`.
+    pub(crate) do_gzip: bool,
+    /// `beresp.do_gunzip`.
+    pub(crate) do_gunzip: bool,
+    /// `beresp.do_stream`.
+    pub(crate) do_stream: bool,
+    /// `beresp.filters` when VCL set it.
+    pub(crate) filters: Option<Vec<u8>>,
+    /// `beresp.storage_hint` when VCL set it.
+    pub(crate) storage_hint: Option<u32>,
+    /// When the response was made, seconds since 1970.
+    pub(crate) origin: f64,
+    /// Seconds from `origin`.
+    pub(crate) ttl: f64,
+    /// Seconds.
+    pub(crate) grace: f64,
+    /// Seconds.
+    pub(crate) keep: f64,
+    /// `beresp.was_304`.
+    pub(crate) was_304: bool,
+    /// `return (pass(duration))`.
+    pub(crate) is_hit_for_pass: bool,
+    /// `beresp.cacheable` of the old dialects.
+    pub(crate) is_cacheable: bool,
+    /// That the response is private is not to be remembered.
+    pub(crate) is_unremembered: bool,
+    /// `beresp.transit_buffer` when VCL set it, bytes.
+    pub(crate) transit_buffer: Option<u64>,
+    /// Where VCL set the ttl: the last place, and the one before it.
+    pub(crate) ttl_by: [Option<Noted>; 2],
+}
+
+impl Verdict {
+    /// How long the object is of use, seconds.
+    pub(crate) fn lifetime(&self) -> f64 {
+        self.ttl + self.grace + self.keep
+    }
+
+    /// Whether the object is of use to anybody at that time, seconds since 1970.
+    pub(crate) fn lives_at(&self, now: f64) -> bool {
+        self.origin + self.ttl + self.grace + self.keep > now
+    }
+}
+
+impl FetchTask {
+    /// What an order begins with.
+    pub(super) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
+        let FetchOrder {
+            mode,
+            request,
+            prepared,
+            mut client,
+            parent_vxid,
+            vxid,
+            digest,
+            busy,
+            stale,
+            is_hit_for_miss,
+            is_hit_for_pass,
+            vcl,
+            director,
+            body,
+            peer,
+            client_identity,
+            session_vxid,
+            trace,
+        } = order;
+        let parameters = context.engine.parameters.load_full();
+        let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
+        let now = context.clock.now();
+        let mut choices = Choices { director, client_identity, trace, ..Choices::default() };
+        let mut bereq = Message::new();
+        match prepared {
+            None => prepare::copy_request(&request, mode, &mut bereq),
+            Some(prepared) => {
+                bereq = prepared.bereq;
+                choices.connect_timeout = prepared.connect_timeout;
+                choices.first_byte_timeout = prepared.first_byte_timeout;
+                choices.between_bytes_timeout = prepared.between_bytes_timeout;
+            }
+        }
+        let vmod_state = client.as_mut().map(|client| std::mem::take(&mut client.vmod_state)).unwrap_or_default();
+        FetchTask {
+            order: Ordered {
+                parameters,
+                gzip_support,
+                mode,
+                parent_vxid,
+                session_vxid,
+                digest,
+                is_hit_for_miss,
+                is_hit_for_pass,
+                vcl,
+                peer,
+            },
+            running: Running {
+                method: Method::BackendFetch,
+                now,
+                noted: Noted::default(),
+                pending: None,
+                finish: None,
+            },
+            attempt: Attempt::default(),
+            route: Route::default(),
+            choices,
+            life: Life {
+                vxid,
+                started: now,
+                retries: 0,
+                busy,
+                stale,
+                ready: Some(ready),
+                answer: FetchAnswer::Failed,
+                client,
+                body,
+                is_body_begun: false,
+                uncacheable: mode == FetchMode::Pass,
+                uncacheable_by: None,
+                is_vary_unusable: false,
+                account: Account::default(),
+                held: Held::default(),
+                held_aside_bytes: 0,
+            },
+            bereq,
+            bereq_original: Message::new(),
+            vmod_state,
+        }
+    }
+
+    /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.
+    pub(crate) fn transit_buffer(&self) -> u64 {
+        self.attempt.verdict.transit_buffer.unwrap_or(self.order.parameters.transit_buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

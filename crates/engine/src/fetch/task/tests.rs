@@ -1,0 +1,270 @@
+//! A retry finds nothing of the last attempt, and all the rest. Each structure is filled and looked at without `..`: a field that
+//! is new does not compile until somebody has said here what it is afterwards.
+
+use super::*;
+use crate::context::{Clock, Engine, Listener, PanicHook, VxidSource};
+use crate::fetch::{Fetch, Step};
+use crate::loaded_vcl::{VclState, VclTable};
+use crate::logged::BEREQ;
+use crate::memory::RequestMemory;
+use crate::storages::Storages;
+use arc_swap::ArcSwap;
+use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
+use cache::Cache;
+use shm::counters::MainCounters;
+use shm::log::{LogBuffer, LogRing};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use store::{BodyState, ObjectAttributes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// An origin that takes everything and says nothing.
+struct Silent;
+
+impl Stream for Silent {
+    fn ends(&self) -> Ends {
+        Ends { remote: Some("10.0.0.1:80".parse().unwrap()), local: None, fd: -1 }
+    }
+}
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Silent {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+struct DialSilent;
+
+impl Dial for DialSilent {
+    fn dial<'a>(&'a self, _: &'a DialTarget, _: Duration) -> Dialling<'a> {
+        Box::pin(async { Ok(Box::new(Silent) as Box<dyn Stream>) })
+    }
+}
+
+fn event_loop() -> Rc<Loop> {
+    let cache = Cache::in_memory(4 << 20, 1.0).unwrap();
+    let engine = Arc::new(Engine {
+        storages: Storages::of(cache.stores()),
+        cache,
+        parameters: ArcSwap::from_pointee(Parameters::default()),
+        ring: LogRing::in_memory(1 << 16),
+        vcl: ArcSwap::from_pointee(VclTable::default()),
+        vxids: VxidSource::new(),
+        identity: String::new(),
+        hostname: String::new(),
+        pipes: 0.into(),
+        draining: false.into(),
+        fragment_fetch_bytes: 0.into(),
+        random: TestableRandom::new(1),
+        vmod_state: vmods::SharedState::new(),
+        panics: PanicHook::default(),
+        memory: RequestMemory::default(),
+    });
+    let counters = Arc::new(MainCounters::new());
+    Rc::new(Loop::new(engine, counters, Rc::new(DialSilent), Clock::starting_at(1.0)))
+}
+
+fn message(text: &[u8]) -> Message {
+    let mut message = Message::new();
+    message.set_target(text);
+    message.append(b"Foreign", text);
+    message
+}
+
+fn order(context: &Loop) -> FetchOrder {
+    let text = b"vcl 4.1; backend default { .host = \"10.0.0.1\"; }";
+    let program = vcl::compile(&vcl::SourceText { name: "<test>", text }, &vcl::CompileOptions::default()).unwrap();
+    let vcl = LoadedVcl::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();
+    let address: SocketAddr = "192.0.2.7:4711".parse().unwrap();
+    FetchOrder {
+        mode: FetchMode::Pass,
+        request: message(b"/ordered"),
+        prepared: None,
+        client: None,
+        parent_vxid: 1,
+        vxid: 2,
+        digest: [7; 32],
+        busy: None,
+        stale: None,
+        is_hit_for_miss: true,
+        is_hit_for_pass: true,
+        director: vcl.directors.default_director(),
+        vcl,
+        body: RequestBody::None,
+        peer: Peer {
+            client: address,
+            server: address,
+            remote: address,
+            local: address,
+            listener: Rc::new(Listener { name: String::new(), endpoint: String::new(), path: None, proxy: false }),
+            descriptor: -1,
+            credentials: None,
+            proxy_elements: None,
+        },
+        client_identity: Some(b"somebody".to_vec()),
+        session_vxid: 3,
+        trace: Some(true),
+    }
+}
+
+fn foreign_verdict() -> Verdict {
+    Verdict {
+        do_esi: true,
+        do_gzip: true,
+        do_gunzip: true,
+        do_stream: true,
+        filters: Some(b"foreign".to_vec()),
+        storage_hint: Some(7),
+        origin: 7.0,
+        ttl: 7.0,
+        grace: 7.0,
+        keep: 7.0,
+        was_304: true,
+        is_hit_for_pass: true,
+        is_cacheable: true,
+        is_unremembered: true,
+        transit_buffer: Some(7),
+        ttl_by: [Some(Noted::default()), Some(Noted::default())],
+    }
+}
+
+fn foreign_attempt(connection: OriginConnection, object: Arc<Object>, ring: &LogRing) -> Attempt {
+    let (log, counters) = (&mut LogBuffer::new(ring), MainCounters::new());
+    Attempt {
+        connection: Some(connection),
+        wants_fresh: true,
+        body_stages: Filters::open(b"", 6, log, BEREQ, &mut Message::new(), &counters).ok(),
+        is_unpacked: true,
+        beresp: message(b"/foreign"),
+        responded: 7.0,
+        length: BodyLength::Chunked,
+        verdict: foreign_verdict(),
+        storage: Some(7),
+        stale_head: message(b"/foreign"),
+        received_pieces: 7,
+        kept: Kept { object: Some(object), is_stored: true, is_marked: true, body_bytes: 7 },
+        is_synthetic: true,
+        error_status: 777,
+        error_reason: b"foreign".to_vec(),
+        synthetic: b"foreign".to_vec(),
+    }
+}
+
+fn assert_verdict_is_new(verdict: &Verdict) {
+    let Verdict {
+        do_esi,
+        do_gzip,
+        do_gunzip,
+        do_stream,
+        filters,
+        storage_hint,
+        origin,
+        ttl,
+        grace,
+        keep,
+        was_304,
+        is_hit_for_pass,
+        is_cacheable,
+        is_unremembered,
+        transit_buffer,
+        ttl_by,
+    } = verdict;
+    assert_eq!([*do_esi, *do_gzip, *do_gunzip, *do_stream], [false; 4]);
+    assert_eq!([*was_304, *is_hit_for_pass, *is_cacheable, *is_unremembered], [false; 4]);
+    assert_eq!([*origin, *ttl, *grace, *keep], [0.0; 4]);
+    assert_eq!((filters, storage_hint, transit_buffer), (&None, &None, &None));
+    assert!(ttl_by.iter().all(Option::is_none));
+}
+
+fn assert_attempt_is_new(attempt: &Attempt) {
+    let Attempt {
+        connection,
+        wants_fresh,
+        body_stages,
+        is_unpacked,
+        beresp,
+        responded,
+        length,
+        verdict,
+        storage,
+        stale_head,
+        received_pieces,
+        kept,
+        is_synthetic,
+        error_status,
+        error_reason,
+        synthetic,
+    } = attempt;
+    assert!(connection.is_none() && body_stages.is_none());
+    assert_eq!([*wants_fresh, *is_unpacked, *is_synthetic], [false; 3]);
+    for message in [beresp, stale_head] {
+        assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
+    }
+    assert_eq!((*responded, *length, *storage), (0.0, BodyLength::None, None));
+    assert_verdict_is_new(verdict);
+    let Kept { object, is_stored, is_marked, body_bytes } = kept;
+    assert!(object.is_none() && !is_stored && !is_marked);
+    assert_eq!((*body_bytes, *received_pieces, *error_status), (0, 0, 0));
+    assert!(error_reason.is_empty() && synthetic.is_empty());
+}
+
+/// What VCL sees of the rest, before a retry and after it.
+fn assert_rest_stays(task: &FetchTask) {
+    let Choices {
+        director,
+        client_identity,
+        trace,
+        connect_timeout,
+        first_byte_timeout,
+        between_bytes_timeout,
+        body_filters,
+    } = &task.choices;
+    assert!(director.is_some() && client_identity.is_some() && body_filters.is_some());
+    assert_eq!((*trace, *connect_timeout), (Some(true), 5.0));
+    assert_eq!([*first_byte_timeout, *between_bytes_timeout], [6.0, 7.0]);
+    let Route { backend, trail: _, has_backend_host: _, address } = &task.route;
+    assert!(backend.is_some() && address.is_some());
+    let Life { uncacheable, uncacheable_by, is_vary_unusable, account, .. } = &task.life;
+    assert!(*uncacheable && uncacheable_by.is_some() && *is_vary_unusable);
+    assert!(account.request_head > 0);
+    assert!(task.bereq.has("Foreign") && task.bereq_original.has("Foreign"));
+}
+
+#[tokio::test]
+async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
+    let context = event_loop();
+    let mut fetch = Fetch::new(&context, order(&context), oneshot::channel().0);
+    assert_eq!(fetch.prepare().await, Step::Send);
+    assert_eq!(fetch.send().await, Step::Response);
+    let object = context.engine.storages.store(0).create(&ObjectAttributes::default(), b"").unwrap();
+    let connection = fetch.task.attempt.connection.take().unwrap();
+    fetch.task.attempt = foreign_attempt(connection, Arc::clone(&object), &context.engine.ring);
+    let choices = &mut fetch.task.choices;
+    (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
+    choices.body_filters = Some(b"gunzip".to_vec());
+    fetch.task.life.uncacheable_by = Some(Noted::default());
+    fetch.task.life.is_vary_unusable = true;
+    assert_rest_stays(&fetch.task);
+    assert_eq!(fetch.retry(), Step::Prepare);
+    assert_attempt_is_new(&fetch.task.attempt);
+    assert_rest_stays(&fetch.task);
+    assert_eq!((fetch.task.life.retries, fetch.task.life.vxid), (1, 1));
+    assert_eq!(object.state(), BodyState::Failed, "nobody waits for what was given up");
+}
