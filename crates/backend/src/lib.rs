@@ -11,8 +11,7 @@
 //! | [`open`] | from a backend to a connection, or the reason why not |
 //! | [`proxy_header`] | PROXY protocol headers for origins |
 //! | [`random`] | the generator that `debug.srandom` seeds |
-//! | [`director`] | round robin, fallback, random, hash, shard, least connections |
-//! | [`directors`] | all directors of one loaded VCL |
+//! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
 //! | [`trouble`] | saint mode: for which requests a backend counts as sick |
 //! | [`names`] | backends by name, which are looked up again and again |
 //! | [`listing`] | the text and JSON of `backend.list` |
@@ -26,7 +25,6 @@
 pub mod backend;
 pub mod dial;
 pub mod director;
-pub mod directors;
 pub mod health;
 pub mod listing;
 #[cfg(test)]
@@ -42,8 +40,10 @@ pub mod trouble;
 
 pub use backend::Backend;
 pub use dial::{Dial, DialTarget, Dialling, Ends, Stream};
-pub use director::{ClientName, DirectorKind, Note, Notes, ResolveContext};
-pub use directors::{Directors, NoBackend};
+pub use director::choice::{ClientName, Note, Notes, ResolveContext};
+pub use director::kind::DirectorKind;
+pub use director::table::Directors;
+pub use director::table::resolve::NoBackend;
 pub use names::Names;
 pub use open::{Connection, OpenError, OpenRequest, open};
 pub use pool::Pool;

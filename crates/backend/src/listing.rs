@@ -7,8 +7,8 @@ mod details;
 mod named;
 
 use crate::backend::Backend;
-use crate::director::DirectorKind;
-use crate::directors::Directors;
+use crate::director::kind::DirectorKind;
+use crate::director::table::Directors;
 use crate::health::{AdminHealth, health_word};
 use crate::names;
 use cli_proto::json::{self, JsonReply};

@@ -1,4 +1,4 @@
-//! saintmode: backends that are sick for single objects. The lists are in `backend::director::saint`; here are their VCL
+//! saintmode: backends that are sick for single objects. The lists are in `backend::director::kind::saint`; here are their VCL
 //! methods.
 //!
 //! Compat: vmod_saintmode of the varnish-modules collection, with both names of what was renamed. `status()` is whole JSON,
@@ -7,9 +7,8 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::directors::{create as create_director, director_of, log_notes, name_of};
-use backend::Notes;
-use backend::director::DirectorKind;
-use backend::director::saint::Saint;
+use backend::{DirectorKind, Notes};
+use backend::director::kind::saint::Saint;
 use std::fmt::Write;
 use surface::tag::Tag;
 use surface::vcl::Method;

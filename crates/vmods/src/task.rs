@@ -4,8 +4,8 @@ use crate::cookie::Cookies;
 use crate::debug::DebugState;
 use crate::re::Captures;
 use crate::var::Variables;
-use backend::director::shard::parameters::TaskParameters;
-use backend::director::shard::{Change, DEFAULT_REPLICAS};
+use backend::director::choice::shard_parameters::TaskParameters;
+use backend::director::kind::shard::{Change, DEFAULT_REPLICAS};
 use backend::{Directors, Notes};
 use vcl_run::value::{DirectorId, Scratch, Text};
 

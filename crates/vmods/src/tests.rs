@@ -1,8 +1,7 @@
 //! Calls through the one entry, on a context that stands for the engine.
 
 use super::*;
-use backend::director::{ClientName, DirectorKind, ResolveContext};
-use backend::{Directors, Notes, TestableRandom};
+use backend::{ClientName, DirectorKind, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,13 +1,17 @@
 //! Who is chosen, in what order and in what share.
 
+mod shard;
+
 use crate::backend::Backend;
-use crate::director::dynamic::{Dynamic, GENERATION_MAX};
-use crate::director::fallback::Fallback;
-use crate::director::hash::{Hash, HashKey, hash_text};
-use crate::director::random::Random;
-use crate::director::round_robin::RoundRobin;
-use crate::director::{ClientName, DirectorKind, Member, Notes, ResolveContext};
-use crate::directors::{Directors, MemberError, NoBackend};
+use crate::director::choice::{ClientName, Member, Notes, ResolveContext, hash_text};
+use crate::director::kind::DirectorKind;
+use crate::director::kind::dynamic::{Dynamic, GENERATION_MAX};
+use crate::director::kind::fallback::Fallback;
+use crate::director::kind::hash::{Hash, HashKey};
+use crate::director::kind::random::Random;
+use crate::director::kind::round_robin::RoundRobin;
+use crate::director::table::resolve::NoBackend;
+use crate::director::table::{Directors, MemberError};
 use crate::health::AdminHealth;
 use crate::memory::definition;
 use crate::random::TestableRandom;

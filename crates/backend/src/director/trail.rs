@@ -7,8 +7,10 @@
 //! *Limit:* [`DIRECTOR_TRIES_MAX`] steps a fetch. Compat: Varnish 2.0.6, 2.1.5 and 3.0.7.
 
 use crate::backend::Backend;
-use crate::director::{DirectorKind, ResolveContext};
-use crate::directors::{Directors, NoBackend};
+use crate::director::choice::ResolveContext;
+use crate::director::kind::DirectorKind;
+use crate::director::table::Directors;
+use crate::director::table::resolve::NoBackend;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use surface::limits::{DIRECTOR_DEPTH_MAX, DIRECTOR_TRIES_MAX};

@@ -1,7 +1,8 @@
 //! What `backend.list -p` adds to a row: the probe's window, or the members of a director.
 
-use crate::director::shard::{ListedMember, Shard};
-use crate::director::{DirectorKind, Member};
+use crate::director::choice::Member;
+use crate::director::kind::DirectorKind;
+use crate::director::kind::shard::{ListedMember, Shard};
 use crate::health::health_word;
 use crate::listing::{Item, cells, named};
 use crate::probe::window::{BITS, FLAGS, Window};

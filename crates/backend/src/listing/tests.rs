@@ -1,10 +1,10 @@
 //! The lists, compared with what a stock varnishd 7.1.1 printed for the same VCL.
 
 use super::*;
-use crate::director::fallback::Fallback;
-use crate::director::hash::Hash;
-use crate::director::random::Random;
-use crate::director::round_robin::RoundRobin;
+use crate::director::kind::fallback::Fallback;
+use crate::director::kind::hash::Hash;
+use crate::director::kind::random::Random;
+use crate::director::kind::round_robin::RoundRobin;
 use crate::director::tests::{empty_program, make};
 use crate::memory::{definition, probe};
 use vcl_run::program::InstanceDefinition;

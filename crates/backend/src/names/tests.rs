@@ -1,8 +1,10 @@
 //! Names that change their addresses, fail, are forgotten, and come back; with a resolver made of a table, in paused time.
 
+use crate::director::choice::{Notes, ResolveContext};
+use crate::director::kind::DirectorKind;
+use crate::director::table::Directors;
+use crate::director::table::resolve::NoBackend;
 use crate::director::tests::empty_program;
-use crate::director::{DirectorKind, Notes, ResolveContext};
-use crate::directors::{Directors, NoBackend};
 use crate::memory::MemoryDial;
 use crate::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
 use crate::names::run::{Surroundings, run};
@@ -176,7 +178,7 @@ impl Scene {
             digest: None,
             is_for_cache: false,
             shard: None,
-            client: crate::director::ClientName::default(),
+            client: crate::director::choice::ClientName::default(),
             notes,
         }
     }
@@ -495,9 +497,9 @@ fn directors_before_a_name_wait_for_it_too() {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.delay.set(1.0);
         let fallback = scene.directors.object_id(0);
-        let kind = DirectorKind::Fallback(crate::director::fallback::Fallback::new(false));
+        let kind = DirectorKind::Fallback(crate::director::kind::fallback::Fallback::new(false));
         assert!(scene.directors.create(fallback, kind));
-        let member = crate::director::Member { director: scene.domain("a"), weight: 1.0 };
+        let member = crate::director::choice::Member { director: scene.domain("a"), weight: 1.0 };
         scene.directors.add_member(fallback, member).unwrap();
         assert!(scene.resolve(fallback).is_err());
         scene.ready(fallback).await;

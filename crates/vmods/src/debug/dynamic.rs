@@ -22,7 +22,7 @@ pub(crate) fn create(
     if arguments.text(0).is_empty() || arguments.text(1).is_empty() {
         return Err(Failure("Missing dynamic backend address or port".to_owned()));
     }
-    create_director(context, instance, DirectorKind::Dynamic(backend::director::dynamic::Dynamic::new()))?;
+    create_director(context, instance, DirectorKind::Dynamic(backend::director::kind::dynamic::Dynamic::new()))?;
     replace(context, instance, arguments, scratch)
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn create_unix(
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
     checked_path(arguments, scratch)?;
-    create_director(context, instance, DirectorKind::Dynamic(backend::director::dynamic::Dynamic::new()))?;
+    create_director(context, instance, DirectorKind::Dynamic(backend::director::kind::dynamic::Dynamic::new()))?;
     replace_unix(context, instance, arguments, scratch)
 }
 

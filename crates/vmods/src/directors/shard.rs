@@ -1,4 +1,4 @@
-//! directors.shard: the methods of the director that hashes consistently. Rings and choices are in `backend::director::shard`.
+//! directors.shard: the methods of the director that hashes consistently. Rings and choices are in `backend::director::kind::shard`.
 //!
 //! Changes of members are kept in the task until `.reconfigure()`, or until the task ends. `.backend()` chooses at once, or
 //! with `resolve=LAZY` leaves its arguments in the task for the time when the director is used.
@@ -8,9 +8,9 @@ use super::{director_of, log_notes, name_of};
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
-use backend::director::DirectorKind;
-use backend::director::hash::hash_text;
-use backend::director::shard::{Change, Shard};
+use backend::DirectorKind;
+use backend::director::choice::hash_text;
+use backend::director::kind::shard::{Change, Shard};
 use backend::{Directors, Notes};
 use surface::tag::Tag;
 use surface::vcl::{Method, at};

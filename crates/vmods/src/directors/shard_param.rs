@@ -9,7 +9,7 @@ use crate::context::VmodContext;
 use crate::done;
 use crate::instances::Instances;
 use backend::Notes;
-use backend::director::shard::parameters::{By, ParameterSet, Parameters, Wanted, blob_key};
+use backend::director::choice::shard_parameters::{By, ParameterSet, Parameters, Wanted, blob_key};
 use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::Method;
@@ -162,7 +162,7 @@ pub(crate) fn get(
     done(match function {
         Function::ShardParamGetKey => {
             let notes = Notes::new();
-            let key = by.key(&context.resolve_context(&notes));
+            let key = context.resolve_context(&notes).shard_key(by);
             log_notes(context, &notes);
             Value::Int(i64::from(key))
         }

@@ -1,8 +1,7 @@
 //! Least connections: the healthy member with the fewest connections in use for its weight. Members that are level take
 //! turns. Of a member that is a director itself the connections of all its members count.
 
-use crate::director::{Member, Members, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Member, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -14,13 +13,13 @@ pub struct LeastConnections {
 }
 
 impl LeastConnections {
-    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+    pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         let start = self.turn.fetch_add(1, Relaxed);
-        let load = |member: &Member| f64::from(directors.connections(member.director)) / member.weight;
+        let load = |member: &Member| f64::from(candidates.connections(member.director)) / member.weight;
         (0..list.len())
             .map(|step| &list[start.wrapping_add(step) % list.len()])
-            .filter(|member| member.weight > 0.0 && directors.is_healthy_for(member.director, context))
+            .filter(|member| member.weight > 0.0 && candidates.is_healthy_for(member.director, context))
             .min_by(|one, other| load(one).total_cmp(&load(other)))
             .map(|member| member.director)
     }

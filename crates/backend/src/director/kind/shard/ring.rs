@@ -4,8 +4,7 @@
 //! moves the last one into its place, adding fills places that became free first, as in Varnish: the place of a host shows
 //! in debug records and in the order of `backend.list`.
 
-use crate::director::hash::hash_text;
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, hash_text};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use surface::limits::SHARD_POINTS_MAX;
@@ -74,8 +73,8 @@ impl Configuration {
     }
 }
 
-fn name_of<'a>(ident: Option<&'a str>, director: DirectorId, directors: &'a Directors) -> Cow<'a, str> {
-    ident.map_or_else(|| directors.name(director), Cow::Borrowed)
+fn name_of<'a>(ident: Option<&'a str>, director: DirectorId, candidates: &'a dyn Candidates) -> Cow<'a, str> {
+    ident.map_or_else(|| candidates.name(director), Cow::Borrowed)
 }
 
 /// Applies changes in order; of several clears the last counts, what came before it is forgotten.
@@ -83,7 +82,7 @@ pub(super) fn apply(
     hosts: &mut Vec<Host>,
     changes: &[Change],
     replicas: u32,
-    directors: &Directors,
+    candidates: &dyn Candidates,
     mut notice: impl FnMut(fmt::Arguments<'_>),
 ) {
     let start = changes.iter().rposition(|change| *change == Change::Clear).map_or(0, |place| place + 1);
@@ -98,13 +97,15 @@ pub(super) fn apply(
                 let ident = ident.as_deref().filter(|ident| !ident.is_empty());
                 let same = |host: &&Host| match (ident, host.ident.as_deref()) {
                     (None, None) => host.director == *director,
-                    (mine, theirs) => name_of(mine, *director, directors) == name_of(theirs, host.director, directors),
+                    (mine, theirs) => {
+                        name_of(mine, *director, candidates) == name_of(theirs, host.director, candidates)
+                    }
                 };
                 if let Some(host) = places.iter().flatten().find(same) {
                     let separator = if host.ident.is_some() { "/" } else { "" };
                     notice(format_args!(
                         "backend {}{separator}{} already exists - skipping",
-                        directors.name(host.director),
+                        candidates.name(host.director),
                         host.ident.as_deref().unwrap_or("")
                     ));
                     continue;
@@ -124,7 +125,7 @@ pub(super) fn apply(
                 let ident = ident.as_deref().filter(|ident| !ident.is_empty());
                 for place in &mut places {
                     let goes = place.as_ref().is_some_and(|host| match ident {
-                        Some(ident) => ident == name_of(host.ident.as_deref(), host.director, directors),
+                        Some(ident) => ident == name_of(host.ident.as_deref(), host.director, candidates),
                         None => *director == Some(host.director),
                     });
                     if goes {
@@ -151,7 +152,7 @@ pub(super) fn apply(
 ///
 /// # Errors
 /// How many there would be, when that is more than [`SHARD_POINTS_MAX`].
-pub(super) fn points(hosts: &[Host], directors: &Directors) -> Result<Vec<Point>, u64> {
+pub(super) fn points(hosts: &[Host], candidates: &dyn Candidates) -> Result<Vec<Point>, u64> {
     let count: u64 = hosts.iter().map(|host| u64::from(host.replicas)).sum();
     if count > SHARD_POINTS_MAX as u64 {
         return Err(count);
@@ -161,7 +162,7 @@ pub(super) fn points(hosts: &[Host], directors: &Directors) -> Result<Vec<Point>
     for (place, host) in hosts.iter().enumerate() {
         for replica in 0..host.replicas {
             text.clear();
-            let _ = write!(text, "{}{replica}", name_of(host.ident.as_deref(), host.director, directors));
+            let _ = write!(text, "{}{replica}", name_of(host.ident.as_deref(), host.director, candidates));
             points.push(Point { point: hash_text(text.as_bytes()), host: place as u32 });
         }
     }

@@ -4,8 +4,6 @@
 //! A [`ParameterSet`] belongs to the loaded VCL and changes in vcl_init only; what a backend task sets is kept in its
 //! [`TaskParameters`]. Key and kind of key are one value, so a layer gives both or neither.
 
-use crate::director::ResolveContext;
-use crate::director::hash::hash_text;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use vcl_run::value::DirectorId;
@@ -32,16 +30,6 @@ impl By {
             By::Url => "URL",
             By::Key(_) => "KEY",
             By::Blob(_) => "BLOB",
-        }
-    }
-
-    /// The key, for a task.
-    #[must_use]
-    pub fn key(self, context: &ResolveContext<'_>) -> u32 {
-        match (self, context.shard.and(context.digest)) {
-            (By::Key(key) | By::Blob(key), _) => key,
-            (By::Hash, Some(digest)) => u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]),
-            (By::Hash, None) | (By::Url, _) => hash_text(context.url),
         }
     }
 }

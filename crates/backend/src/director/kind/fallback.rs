@@ -1,7 +1,6 @@
 //! Fallback: the first healthy member. A sticky one stays with its choice until that is sick, then goes on from there.
 
-use crate::director::{Members, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -32,12 +31,12 @@ impl Fallback {
         self.current.load(Relaxed)
     }
 
-    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+    pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         let start = if self.sticky { self.current() } else { 0 };
         let place = (0..list.len())
             .map(|step| (start + step) % list.len())
-            .find(|place| directors.is_healthy_for(list[*place].director, context))?;
+            .find(|place| candidates.is_healthy_for(list[*place].director, context))?;
         self.current.store(place, Relaxed);
         Some(list[place].director)
     }

@@ -7,7 +7,7 @@
 //! on leaves the addresses as they were; `.max_connections` of the list counts.
 
 use crate::backend::Backend;
-use crate::director::{Member, ResolveContext};
+use crate::director::choice::{Member, ResolveContext};
 use crate::names::Names;
 use crate::names::domain::Domain;
 use crate::names::maker::Maker;
@@ -27,6 +27,7 @@ const FIRST_LOOKUP_SECONDS: f64 = 10.0;
 /// The director.
 #[derive(Debug)]
 pub struct Dns {
+    names: Arc<Names>,
     maker: Arc<Maker>,
     suffix: String,
     members: Arc<[Member]>,
@@ -35,7 +36,7 @@ pub struct Dns {
 impl Dns {
     /// The director of a block; `backends` are those of the program.
     pub(crate) fn new(
-        names: &Names,
+        names: &Arc<Names>,
         instance: u32,
         name: &str,
         block: &NamesBlock,
@@ -51,7 +52,7 @@ impl Dns {
             .collect();
         let members = fixed.iter().map(|fixed| Member { director: fixed.id, weight: 1.0 }).collect();
         names.make(instance, settings(name, block, fixed));
-        Some(Dns { maker: names.maker(instance)?, suffix: block.suffix.clone(), members })
+        Some(Dns { names: Arc::clone(names), maker: names.maker(instance)?, suffix: block.suffix.clone(), members })
     }
 
     pub(crate) fn members(&self) -> Arc<[Member]> {
@@ -59,10 +60,10 @@ impl Dns {
     }
 
     /// The name that this request asks for; `None` when it asks for none, or one too long to be looked up.
-    pub(crate) fn domain(&self, names: &Names, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
+    pub(crate) fn domain(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
         let host = context.host?.split(|byte| *byte == b':').next()?;
         let host = format!("{}{}", String::from_utf8_lossy(host), self.suffix).to_ascii_lowercase();
-        self.maker.domain(names, &host, None, None, context.now)
+        self.maker.domain(&self.names, &host, None, None, context.now)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Hash: a healthy member by the hash of a text, in proportion to its weight; the same text falls to the same member for
 //! as long as the set of healthy members is the same.
 
-use crate::director::{Members, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Members, ResolveContext, hash_text};
 use sha2::{Digest, Sha256};
 use vcl_run::value::DirectorId;
 
@@ -14,7 +13,7 @@ pub enum HashKey {
     Given,
     /// The request's hash, when the director is used: the `hash` directors of the old dialects.
     Digest,
-    /// The client's identity, or else its address, when the director is used: their `client` directors.
+    /// The client's identity, or else its address, when the director is used: their `client` candidates.
     Client,
 }
 
@@ -44,8 +43,12 @@ impl Hash {
 
     /// The member that what the director hashes by itself falls to. A client falls to the member that Varnish 2.1 and 3.0
     /// chose. Compat: v00028 of 3.0.
-    pub(crate) fn choose_when_used(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
-        self.members.choose_by_weight(directors, context, self.share(context)?)
+    pub(crate) fn choose_when_used(
+        &self,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+    ) -> Option<DirectorId> {
+        self.members.choose_by_weight(candidates, context, self.share(context)?)
     }
 
     /// Where in [0, 1) what the director hashes by itself falls; `None` when it hashes nothing by itself.
@@ -65,14 +68,7 @@ impl Hash {
 
     /// The member that the text falls to.
     #[must_use]
-    pub fn choose(&self, directors: &Directors, context: &ResolveContext<'_>, text: &[u8]) -> Option<DirectorId> {
-        self.members.choose_by_weight(directors, context, f64::from(hash_text(text)) / 4_294_967_296.0)
+    pub fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>, text: &[u8]) -> Option<DirectorId> {
+        self.members.choose_by_weight(candidates, context, f64::from(hash_text(text)) / 4_294_967_296.0)
     }
-}
-
-/// The 32 bits that the hash and shard directors make of a text: the end of its SHA-256 digest, little-endian.
-#[must_use]
-pub fn hash_text(text: &[u8]) -> u32 {
-    let digest = Sha256::digest(text);
-    u32::from_le_bytes([digest[28], digest[29], digest[30], digest[31]])
 }

@@ -1,10 +1,11 @@
 //! Rings with points known from Varnish 7.1.1, and who is chosen from them.
 
-use super::parameters::{By, ParameterSet, Parameters, TaskParameters, Wanted, blob_key};
-use super::{Change, Shard};
+use crate::director::choice::shard_parameters::{By, ParameterSet, Parameters, TaskParameters, Wanted, blob_key};
+use crate::director::choice::{ClientName, Notes, ResolveContext};
+use crate::director::kind::DirectorKind;
+use crate::director::kind::shard::{Change, Shard};
+use crate::director::table::Directors;
 use crate::director::tests::empty_program;
-use crate::director::{ClientName, DirectorKind, Notes, ResolveContext};
-use crate::directors::Directors;
 use crate::health::AdminHealth;
 use crate::memory::definition;
 use crate::random::TestableRandom;
@@ -288,9 +289,9 @@ fn keys_come_from_blobs_hashes_and_urls() {
         shard,
         notes: &notes,
     };
-    assert_eq!(By::Hash.key(&context(Some(&task))), 0x0909_0909);
-    assert_eq!(By::Hash.key(&context(None)), 0x55b8_5278, "on the client side the hash of the URL, here nothing");
-    assert_eq!(By::Url.key(&context(Some(&task))), 0x55b8_5278);
+    assert_eq!(context(Some(&task)).shard_key(By::Hash), 0x0909_0909);
+    assert_eq!(context(None).shard_key(By::Hash), 0x55b8_5278, "on the client side the hash of the URL, here nothing");
+    assert_eq!(context(Some(&task)).shard_key(By::Url), 0x55b8_5278);
 }
 
 #[test]

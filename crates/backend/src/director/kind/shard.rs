@@ -7,18 +7,16 @@
 //! ```
 //!
 //! A chooser works on the configuration it got; a reconfiguration makes a new one. What it has to say goes to
-//! [`crate::director::Notes`], since it knows no log. Next files: `shard/ring.rs`, `shard/choose.rs`, `shard/parameters.rs`.
+//! [`Notes`], since it knows no log. Next files: `shard/ring.rs`, `shard/choose.rs`.
 //! Compat: points, order and texts as in Varnish 7.1.1, except that a ring of just two points is searched like any other.
 
 mod choose;
-pub mod parameters;
 mod ring;
 
 pub use ring::Change;
 
-use crate::director::{Member, Notes, ResolveContext};
-use crate::directors::Directors;
-use parameters::{ParameterSet, Parameters, TaskParameters};
+use crate::director::choice::shard_parameters::{ParameterSet, Parameters, TaskParameters};
+use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
 use ring::Configuration;
 use shm::locks::ClassRwLock;
 use std::sync::Arc;
@@ -140,7 +138,7 @@ impl Shard {
     pub(crate) fn reconfigure(
         &self,
         own: DirectorId,
-        directors: &Directors,
+        candidates: &dyn Candidates,
         changes: &[Change],
         replicas: u32,
         notes: &Notes,
@@ -150,16 +148,16 @@ impl Shard {
         }
         let mut held = self.configuration.write();
         let mut hosts = held.hosts.clone();
-        ring::apply(&mut hosts, changes, replicas, directors, |text| notes.notice(&self.name, text));
+        ring::apply(&mut hosts, changes, replicas, candidates, |text| notes.notice(&self.name, text));
         hosts.retain(|host| {
-            let leads_back = directors.leads_to(host.director, own);
+            let leads_back = candidates.leads_to(host.director, own);
             if leads_back {
-                let name = directors.name(host.director);
+                let name = candidates.name(host.director);
                 notes.error(&self.name, format_args!("backend {name} leads back to it and cannot be added"));
             }
             !leads_back
         });
-        let points = match ring::points(&hosts, directors) {
+        let points = match ring::points(&hosts, candidates) {
             Ok(points) => points,
             Err(count) => {
                 notes.error(&self.name, format_args!(".reconfigure() {count} points are too many"));
@@ -219,12 +217,9 @@ impl Shard {
     pub(crate) fn resolve(
         &self,
         own: DirectorId,
-        directors: &Directors,
+        candidates: &dyn Candidates,
         context: &ResolveContext<'_>,
     ) -> Option<DirectorId> {
-        self.choose(directors, &self.parameters(own, context.shard), context)
+        self.choose(candidates, &self.parameters(own, context.shard), context)
     }
 }
-
-#[cfg(test)]
-mod tests;

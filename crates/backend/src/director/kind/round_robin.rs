@@ -1,7 +1,6 @@
 //! Round robin: the members in turn, the sick ones left out.
 
-use crate::director::{Members, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -13,11 +12,11 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
+    pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         for _ in 0..list.len() {
             let turn = self.next.fetch_add(1, Relaxed) % list.len();
-            if directors.is_healthy_for(list[turn].director, context) {
+            if candidates.is_healthy_for(list[turn].director, context) {
                 return Some(list[turn].director);
             }
         }

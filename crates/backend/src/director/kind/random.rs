@@ -1,7 +1,6 @@
 //! Random: a healthy member by chance, in proportion to its weight. Takes one value of the process's generator a choice.
 
-use crate::director::{Members, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Members, ResolveContext};
 use vcl_run::value::DirectorId;
 
 /// The director.
@@ -12,7 +11,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A director without members. `retries`: how often a fetch of an old dialect chooses, [`super::trail`]; `None` = as often
+    /// A director without members. `retries`: how often a fetch of an old dialect chooses, [`crate::director::trail`]; `None` = as often
     /// as there are members.
     #[must_use]
     pub fn with_retries(retries: Option<u32>) -> Random {
@@ -23,7 +22,7 @@ impl Random {
         self.retries.map(|retries| retries as usize)
     }
 
-    pub(crate) fn choose(&self, directors: &Directors, context: &ResolveContext<'_>) -> Option<DirectorId> {
-        self.members.choose_by_weight(directors, context, context.random.next_fraction())
+    pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        self.members.choose_by_weight(candidates, context, context.random.next_fraction())
     }
 }

@@ -3,11 +3,10 @@
 //! A choice may go to the next healthy host instead: while the chosen one ramps up after it became healthy, or, by chance,
 //! to keep the next one warm.
 
-use super::parameters::{Parameters, Wanted};
 use super::ring::Configuration;
 use super::{DEBUG_LOOKUP, DEBUG_RAMP, Shard};
-use crate::director::ResolveContext;
-use crate::directors::Directors;
+use crate::director::choice::shard_parameters::{Parameters, Wanted};
+use crate::director::choice::{Candidates, ResolveContext};
 use vcl_run::value::DirectorId;
 
 /// A host come by, and since when its health is what it is.
@@ -20,7 +19,7 @@ struct Seen {
 /// A walk around the ring.
 struct Walk<'a> {
     configuration: &'a Configuration,
-    directors: &'a Directors,
+    candidates: &'a dyn Candidates,
     context: &'a ResolveContext<'a>,
     place: usize,
     picked: Vec<bool>,
@@ -37,8 +36,8 @@ impl Walk<'_> {
             if !std::mem::replace(&mut self.picked[host], true) {
                 self.picked_count += 1;
                 let director = self.configuration.hosts[host].director;
-                let changed = self.directors.health(director).1;
-                let is_healthy = self.directors.is_healthy_for(director, self.context);
+                let changed = self.candidates.health(director).1;
+                let is_healthy = self.candidates.is_healthy_for(director, self.context);
                 let seen = Seen { host, changed };
                 if is_healthy || !healthy {
                     if skip == 0 {
@@ -65,7 +64,7 @@ impl Shard {
     #[must_use]
     pub fn choose(
         &self,
-        directors: &Directors,
+        candidates: &dyn Candidates,
         parameters: &Parameters,
         context: &ResolveContext<'_>,
     ) -> Option<DirectorId> {
@@ -74,15 +73,15 @@ impl Shard {
             context.notes.error(&self.name, format_args!("no backends"));
             return None;
         }
-        let key = parameters.by.map_or(0, |by| by.key(context));
-        let chosen = self.walk(&configuration, directors, parameters, key, context)?;
+        let key = parameters.by.map_or(0, |by| context.shard_key(by));
+        let chosen = self.walk(&configuration, candidates, parameters, key, context)?;
         configuration.hosts.get(chosen).map(|host| host.director)
     }
 
     fn walk(
         &self,
         configuration: &Configuration,
-        directors: &Directors,
+        candidates: &dyn Candidates,
         parameters: &Parameters,
         key: u32,
         context: &ResolveContext<'_>,
@@ -102,7 +101,7 @@ impl Shard {
         }
         let mut walk = Walk {
             configuration,
-            directors,
+            candidates,
             context,
             place,
             picked: vec![false; configuration.hosts.len()],

@@ -4,8 +4,7 @@
 //! has the backend's). With `threshold` objects on it the backend is sick for all; 0 turns the list off.
 //! Compat: vmod_saintmode of the varnish-modules collection; an object counts once however often it is listed.
 
-use crate::director::{Member, Notes, ResolveContext};
-use crate::directors::Directors;
+use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
 use crate::trouble::{Concern, Troubles};
 use std::sync::Arc;
 use surface::limits::BACKEND_TROUBLES_MAX;
@@ -59,10 +58,10 @@ impl Saint {
     pub(crate) fn choose(
         &self,
         own: DirectorId,
-        directors: &Directors,
+        candidates: &dyn Candidates,
         context: &ResolveContext<'_>,
     ) -> Option<DirectorId> {
-        directors.is_healthy_for(own, context).then_some(self.backend)
+        candidates.is_healthy_for(own, context).then_some(self.backend)
     }
 
     /// Whether the list speaks against a use for that object (`None` = any), `name` being the backend's. Says so in the

@@ -6,19 +6,23 @@
 //!
 //! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses. What makes chains longer than
 //! [`DIRECTOR_DEPTH_MAX`] is refused as well; should one come about from below, it resolves to nothing and is sick.
+//! Next files: `table/resolve.rs`, `table/health.rs`.
+
+pub mod health;
+pub mod resolve;
 
 use crate::backend::Backend;
-use crate::director::dns::Dns;
-use crate::director::dynamic::{Dynamic, GENERATION_MAX};
-use crate::director::shard::Change;
-use crate::director::{DirectorKind, Member, Notes, ResolveContext};
+use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
+use crate::director::kind::DirectorKind;
+use crate::director::kind::dns::Dns;
+use crate::director::kind::dynamic::{Dynamic, GENERATION_MAX};
+use crate::director::kind::shard::Change;
 use crate::health::Health;
 use crate::names::{self, Item, Names};
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
-use surface::limits::{DIRECTOR_DEPTH_MAX, SAINTMODE_THRESHOLD};
+use surface::limits::DIRECTOR_DEPTH_MAX;
 use surface::vcl::Generation;
 use vcl_run::program::{Endpoint, Program};
 use vcl_run::value::DirectorId;
@@ -30,32 +34,6 @@ struct Entry {
     kind: OnceLock<DirectorKind>,
 }
 
-/// Why a fetch has no backend.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NoBackend {
-    /// None was named.
-    None,
-    /// The director of that name had none to use.
-    Exhausted(String),
-}
-
-impl NoBackend {
-    /// The text of the `FetchError` record.
-    #[must_use]
-    pub fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl fmt::Display for NoBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoBackend::None => f.write_str("No backend"),
-            NoBackend::Exhausted(name) => write!(f, "Director {name} returned no backend"),
-        }
-    }
-}
-
 /// Why a member was not added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberError {
@@ -63,19 +41,6 @@ pub enum MemberError {
     Unknown,
     /// The member leads back to the director, or is itself a chain of more than [`DIRECTOR_DEPTH_MAX`] directors.
     Ring,
-}
-
-/// For what somebody wants to know whether a backend can be used.
-#[derive(Clone, Copy)]
-struct Purpose<'a> {
-    /// Seconds since 1970.
-    now: f64,
-    /// The digest that the backend itself must not be in trouble over (`beresp.saintmode`).
-    saint: Option<&'a [u8; 32]>,
-    /// The digest of the fetch, for saintmode directors.
-    digest: Option<&'a [u8; 32]>,
-    /// Where to say why not.
-    notes: Option<&'a Notes>,
 }
 
 /// The bits of an id that say which backend or object it is; those above say which generation of a backend made at run
@@ -92,25 +57,6 @@ pub struct Directors {
     default: Option<DirectorId>,
     generation: Generation,
     names: Arc<Names>,
-}
-
-/// The operator's view of a backend or director.
-pub enum OwnHealth<'a> {
-    /// Of one of the VCL's own.
-    Own(&'a Health),
-    /// Of one that is looked up.
-    Named(Item),
-}
-
-impl Deref for OwnHealth<'_> {
-    type Target = Health;
-
-    fn deref(&self) -> &Health {
-        match self {
-            OwnHealth::Own(health) => health,
-            OwnHealth::Named(item) => item.health(),
-        }
-    }
 }
 
 impl Directors {
@@ -341,11 +287,6 @@ impl Directors {
         }
     }
 
-    /// Whether a director is to be found from another, or is the same.
-    pub(crate) fn leads_to(&self, from: DirectorId, to: DirectorId) -> bool {
-        self.reaches(from, to, 0)
-    }
-
     /// Applies changes of members to a shard director and makes its ring anew; nothing happens when there are none.
     /// Returns false when it has no members then, or is no shard director.
     pub fn reconfigure_shard(&self, director: DirectorId, changes: &[Change], replicas: u32, notes: &Notes) -> bool {
@@ -382,195 +323,32 @@ impl Directors {
                 .director(from)
                 .is_some_and(|kind| kind.members().iter().any(|member| self.reaches(member.director, to, depth + 1)))
     }
-
-    /// Follows directors to the backend for this fetch.
-    ///
-    /// # Errors
-    /// When none was named or none is to be used.
-    pub fn resolve(&self, id: Option<DirectorId>, context: &ResolveContext<'_>) -> Result<Arc<Backend>, NoBackend> {
-        let named = id.filter(|id| self.exists(*id)).ok_or(NoBackend::None)?;
-        self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).into_owned()))
-    }
-
-    pub(crate) fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
-        let mut id = named;
-        for _ in 0..=DIRECTOR_DEPTH_MAX + 1 {
-            if let Some(backend) = self.any_backend(id) {
-                return Some(backend);
-            }
-            id = match self.names.get(id) {
-                None => self.director(id)?.choose(id, self, context)?,
-                Some(Item::Backend(backend)) => return Some(backend),
-                Some(Item::Domain(domain)) => return domain.choose(|backend| self.is_usable(backend, context)),
-                Some(Item::Service(service)) => {
-                    let domain = service.choose(context.random.next_fraction())?;
-                    return domain.choose(|backend| self.is_usable(backend, context));
-                }
-            };
-        }
-        None
-    }
-
-    /// The names that a director may lead to this request and whose first lookup is still to come: a fetch waits for each
-    /// ([`Item::ready`]) before it resolves the director. Empty where nothing is looked up.
-    #[must_use]
-    pub fn first_lookups(&self, id: DirectorId, context: &ResolveContext<'_>) -> Vec<Item> {
-        let mut unknown = Vec::new();
-        if self.names.has_makers() {
-            self.collect_new(id, context, 0, &mut unknown);
-        }
-        unknown
-    }
-
-    /// Every name that a director leads to and whose first lookup is still to come.
-    fn collect_new(&self, id: DirectorId, context: &ResolveContext<'_>, depth: usize, into: &mut Vec<Item>) {
-        if let Some(item) = self.names.get(id).filter(Item::is_new) {
-            into.push(item);
-            return;
-        }
-        match self.director(id).filter(|_| depth <= DIRECTOR_DEPTH_MAX) {
-            Some(DirectorKind::Dns(dns)) => {
-                let domain = dns.domain(&self.names, context).filter(|domain| domain.is_new());
-                into.extend(domain.map(Item::Domain));
-            }
-            Some(kind) => {
-                for member in kind.members().iter() {
-                    self.collect_new(member.director, context, depth + 1, into);
-                }
-            }
-            None => {}
-        }
-    }
-
-    /// Whether a backend that was looked up can be used for this request.
-    fn is_usable(&self, backend: &Backend, context: &ResolveContext<'_>) -> bool {
-        backend.is_healthy() && !is_troubled(backend, self.digest_of_saints(context), context.now)
-    }
-
-    /// The digest that backends must not be in trouble over, where the VCL has saint mode.
-    fn digest_of_saints<'a>(&self, context: &ResolveContext<'a>) -> Option<&'a [u8; 32]> {
-        context.digest.filter(|_| self.generation.is_legacy() && context.is_for_cache)
-    }
-
-    /// Follows directors to a backend, and names that by its id (`.resolve()` in VCL).
-    #[must_use]
-    pub fn resolve_id(&self, id: DirectorId, context: &ResolveContext<'_>) -> Option<DirectorId> {
-        self.id_of(&self.choose(id, context)?)
-    }
-
-    /// Whether a backend or director can be used; false for what does not exist.
-    #[must_use]
-    pub fn is_healthy(&self, id: DirectorId) -> bool {
-        self.state(id, None, 0).0
-    }
-
-    /// Whether a backend or director can be used for this request: saint mode counts, where the VCL has it.
-    #[must_use]
-    pub fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
-        let purpose = Purpose {
-            now: context.now,
-            saint: self.digest_of_saints(context),
-            digest: context.fetched_digest(),
-            notes: Some(context.notes),
-        };
-        self.state(id, Some(purpose), 0).0
-    }
-
-    /// Whether it can be used, and since when (seconds since 1970).
-    #[must_use]
-    pub fn health(&self, id: DirectorId) -> (bool, f64) {
-        self.state(id, None, 0)
-    }
-
-    /// The operator's view of a backend or director.
-    #[must_use]
-    pub fn own_health(&self, id: DirectorId) -> Option<OwnHealth<'_>> {
-        match (self.backend(id), self.entry(id)) {
-            (Some(backend), _) => Some(OwnHealth::Own(backend.health())),
-            (None, Some(entry)) => Some(OwnHealth::Own(&entry.health)),
-            (None, None) => self.names.get(id).map(OwnHealth::Named),
-        }
-    }
-
-    /// Whether it can be used and since when. Without a purpose no saint mode counts.
-    fn state(&self, id: DirectorId, purpose: Option<Purpose<'_>>, depth: usize) -> (bool, f64) {
-        if let Some(backend) = self.backend(id) {
-            let is_troubled = purpose.is_some_and(|purpose| is_troubled(backend, purpose.saint, purpose.now));
-            return (backend.is_healthy() && !is_troubled, backend.health().changed());
-        }
-        if let Some(item) = self.names.get(id) {
-            let (healthy, changed) = item.state();
-            return (item.health().overridden().unwrap_or(healthy), changed);
-        }
-        let Some((entry, kind)) = self.entry(id).zip(self.director(id)) else { return (false, 0.0) };
-        let (healthy, changed) = self.members_state(kind, entry.health.changed(), purpose, depth);
-        (entry.health.overridden().unwrap_or(healthy), changed)
-    }
-
-    /// Whether any member is healthy, and the latest change among the director and the members asked for that.
-    fn members_state(
-        &self,
-        kind: &DirectorKind,
-        own_change: f64,
-        purpose: Option<Purpose<'_>>,
-        depth: usize,
-    ) -> (bool, f64) {
-        match kind {
-            // Where a text falls is not known before it is given, nor which host will be asked for.
-            DirectorKind::Hash(hash) if !hash.hashes_by_itself() => return (true, own_change),
-            DirectorKind::Dns(_) | DirectorKind::Failing => return (true, own_change),
-            DirectorKind::Dynamic(dynamic) => {
-                return dynamic.backend().map_or((false, own_change), |backend| {
-                    (backend.is_healthy(), own_change.max(backend.health().changed()))
-                });
-            }
-            _ => {}
-        }
-        if let (DirectorKind::Saint(saint), Some(purpose)) = (kind, purpose)
-            && saint.speaks_against(purpose.digest, purpose.now, &self.name(saint.backend()), purpose.notes)
-        {
-            return (false, own_change);
-        }
-        if depth > DIRECTOR_DEPTH_MAX {
-            return (false, own_change);
-        }
-        let mut changed = own_change;
-        for member in kind.members().iter() {
-            let (healthy, since) = self.state(member.director, purpose, depth + 1);
-            changed = changed.max(since);
-            if healthy {
-                return (true, changed);
-            }
-        }
-        (false, changed)
-    }
-
-    /// As [`Directors::health`], without the operator's word about the director itself: what `backend.list` shows. `now`: seconds since
-    /// 1970.
-    #[must_use]
-    pub fn unforced_health(&self, id: DirectorId, now: f64) -> (bool, f64) {
-        if let Some(backend) = self.backend(id) {
-            return (backend.health().probed(), backend.health().changed());
-        }
-        match self.entry(id).zip(self.director(id)) {
-            Some((entry, kind)) => {
-                let purpose = Purpose { now, saint: None, digest: None, notes: None };
-                self.members_state(kind, entry.health.changed(), Some(purpose), 0)
-            }
-            None => self.names.get(id).map_or((false, 0.0), |item| item.unforced_state()),
-        }
-    }
-}
-
-/// Whether a backend is in trouble over a digest. What the operator calls healthy is no matter for saints.
-fn is_troubled(backend: &Backend, saint: Option<&[u8; 32]>, now: f64) -> bool {
-    saint.is_some()
-        && backend.health().overridden() != Some(true)
-        && backend.troubles().concern(saint, now, SAINTMODE_THRESHOLD).is_some()
 }
 
 impl fmt::Debug for Directors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Directors").field("vcl", &self.vcl_name).finish_non_exhaustive()
+    }
+}
+
+impl Candidates for Directors {
+    fn name(&self, id: DirectorId) -> Cow<'_, str> {
+        Directors::name(self, id)
+    }
+
+    fn health(&self, id: DirectorId) -> (bool, f64) {
+        Directors::health(self, id)
+    }
+
+    fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
+        Directors::is_healthy_for(self, id, context)
+    }
+
+    fn connections(&self, id: DirectorId) -> u32 {
+        Directors::connections(self, id)
+    }
+
+    fn leads_to(&self, from: DirectorId, to: DirectorId) -> bool {
+        self.reaches(from, to, 0)
     }
 }

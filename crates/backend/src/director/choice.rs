@@ -1,0 +1,14 @@
+//! What a director is given to choose with. Nothing here knows any kind of director.
+
+mod candidates;
+mod context;
+mod hash_text;
+mod members;
+mod notes;
+pub mod shard_parameters;
+
+pub use candidates::Candidates;
+pub use context::{ClientName, ResolveContext};
+pub use hash_text::hash_text;
+pub use members::{Member, Members};
+pub use notes::{Note, Notes};

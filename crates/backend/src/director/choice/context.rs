@@ -1,0 +1,57 @@
+//! What a choice may depend on: the request, the moment, and what its task has set.
+
+use super::hash_text::hash_text;
+use super::notes::Notes;
+use super::shard_parameters::{By, TaskParameters};
+use crate::random::TestableRandom;
+use std::net::IpAddr;
+
+/// Who asked: what the `client` directors of the old dialects choose by.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ClientName<'a> {
+    /// `client.identity`, where VCL has set it.
+    pub identity: Option<&'a [u8]>,
+    /// The client's address; `None` = there is no client.
+    pub address: Option<IpAddr>,
+}
+
+/// What a choice may depend on.
+#[derive(Clone, Copy)]
+pub struct ResolveContext<'a> {
+    /// Seconds since 1970.
+    pub now: f64,
+    /// The process's generator.
+    pub random: &'a TestableRandom,
+    /// The request's URL.
+    pub url: &'a [u8],
+    /// Its `Host`; `None` = it has none.
+    pub host: Option<&'a [u8]>,
+    /// The client.
+    pub client: ClientName<'a>,
+    /// The request's hash, once it is known.
+    pub digest: Option<&'a [u8; 32]>,
+    /// The response is wanted for the cache. In a VCL with saint mode, backends in trouble over the digest are sick then.
+    pub is_for_cache: bool,
+    /// What the task has set for shard directors; `None` on the client side, vcl_pipe excepted. Without it the request's
+    /// hash is no key for them.
+    pub shard: Option<&'a TaskParameters>,
+    /// Takes what directors have to say.
+    pub notes: &'a Notes,
+}
+
+impl ResolveContext<'_> {
+    /// The hash of the request that is being fetched; `None` on the client side.
+    pub(crate) fn fetched_digest(&self) -> Option<&[u8; 32]> {
+        self.digest.filter(|_| self.shard.is_some())
+    }
+
+    /// The key of a shard director for this request.
+    #[must_use]
+    pub fn shard_key(&self, by: By) -> u32 {
+        match (by, self.fetched_digest()) {
+            (By::Key(key) | By::Blob(key), _) => key,
+            (By::Hash, Some(digest)) => u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]),
+            (By::Hash, None) | (By::Url, _) => hash_text(self.url),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The hash of a text that the hash and shard directors share.
+
+use sha2::{Digest, Sha256};
+
+/// The 32 bits that the hash and shard directors make of a text: the end of its SHA-256 digest, little-endian.
+#[must_use]
+pub fn hash_text(text: &[u8]) -> u32 {
+    let digest = Sha256::digest(text);
+    u32::from_le_bytes([digest[28], digest[29], digest[30], digest[31]])
+}

@@ -1,0 +1,86 @@
+//! The members of a director, and the choice among them by weight, which several kinds share.
+
+use super::candidates::Candidates;
+use super::context::ResolveContext;
+use shm::locks::ClassRwLock;
+use std::sync::Arc;
+use surface::counter::LockClass;
+use vcl_run::value::DirectorId;
+
+/// A member of a director.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Member {
+    /// Which backend or director.
+    pub director: DirectorId,
+    /// Share of the load, for the kinds that weigh.
+    pub weight: f64,
+}
+
+/// The members of a director, in order of addition.
+#[derive(Debug)]
+pub struct Members(ClassRwLock<Arc<[Member]>>);
+
+impl Default for Members {
+    fn default() -> Self {
+        Members(ClassRwLock::new(LockClass::Director, Arc::from([])))
+    }
+}
+
+impl Members {
+    /// The members at this moment.
+    #[must_use]
+    pub fn list(&self) -> Arc<[Member]> {
+        Arc::clone(&self.0.read())
+    }
+
+    /// Adds a member at the end; the same one may be added twice.
+    pub fn add(&self, member: Member) {
+        let mut list = self.0.write();
+        *list = list.iter().copied().chain([member]).collect();
+    }
+
+    /// Removes the first entry of a member; returns where it stood.
+    pub fn remove(&self, director: DirectorId) -> Option<usize> {
+        let mut list = self.0.write();
+        let place = list.iter().position(|member| member.director == director)?;
+        *list = list.iter().enumerate().filter(|(index, _)| *index != place).map(|(_, member)| *member).collect();
+        Some(place)
+    }
+
+    /// The first healthy member behind which the weights of the healthy ones add up to more than `share` of their total.
+    /// `share` is in [0, 1).
+    pub(crate) fn choose_by_weight(
+        &self,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+        share: f64,
+    ) -> Option<DirectorId> {
+        let list = self.list();
+        let healthy = || list.iter().filter(|member| candidates.is_healthy_for(member.director, context));
+        at_share(healthy, share)
+    }
+
+    /// The same among all members, whatever their health.
+    pub(crate) fn choose_among_all(&self, share: f64) -> Option<DirectorId> {
+        let list = self.list();
+        at_share(|| list.iter(), share)
+    }
+}
+
+/// The first of some members behind which their weights add up to more than `share` of the total.
+fn at_share<'a, I: Iterator<Item = &'a Member>>(members: impl Fn() -> I, share: f64) -> Option<DirectorId> {
+    let total: f64 = members().map(|member| member.weight).sum();
+    let mut rest = share * total;
+    let mut chosen = None;
+    for member in members() {
+        if member.weight <= 0.0 {
+            continue;
+        }
+        chosen = Some(member.director);
+        rest -= member.weight;
+        if rest < 0.0 {
+            break;
+        }
+    }
+    chosen
+}

@@ -1,0 +1,104 @@
+//! From a director to the backend of one fetch, and which names must have been looked up before that.
+
+use crate::backend::Backend;
+use crate::director::choice::ResolveContext;
+use crate::director::kind::DirectorKind;
+use crate::director::table::Directors;
+use crate::names::Item;
+use std::fmt;
+use std::sync::Arc;
+use surface::limits::DIRECTOR_DEPTH_MAX;
+use vcl_run::value::DirectorId;
+
+/// Why a fetch has no backend.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoBackend {
+    /// None was named.
+    None,
+    /// The director of that name had none to use.
+    Exhausted(String),
+}
+
+impl NoBackend {
+    /// The text of the `FetchError` record.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for NoBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoBackend::None => f.write_str("No backend"),
+            NoBackend::Exhausted(name) => write!(f, "Director {name} returned no backend"),
+        }
+    }
+}
+
+impl Directors {
+    /// Follows directors to the backend for this fetch.
+    ///
+    /// # Errors
+    /// When none was named or none is to be used.
+    pub fn resolve(&self, id: Option<DirectorId>, context: &ResolveContext<'_>) -> Result<Arc<Backend>, NoBackend> {
+        let named = id.filter(|id| self.exists(*id)).ok_or(NoBackend::None)?;
+        self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).into_owned()))
+    }
+
+    pub(crate) fn choose(&self, named: DirectorId, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
+        let mut id = named;
+        for _ in 0..=DIRECTOR_DEPTH_MAX + 1 {
+            if let Some(backend) = self.any_backend(id) {
+                return Some(backend);
+            }
+            id = match self.names.get(id) {
+                None => self.director(id)?.choose(id, self, context)?,
+                Some(Item::Backend(backend)) => return Some(backend),
+                Some(Item::Domain(domain)) => return domain.choose(|backend| self.is_usable(backend, context)),
+                Some(Item::Service(service)) => {
+                    let domain = service.choose(context.random.next_fraction())?;
+                    return domain.choose(|backend| self.is_usable(backend, context));
+                }
+            };
+        }
+        None
+    }
+
+    /// The names that a director may lead to this request and whose first lookup is still to come: a fetch waits for each
+    /// ([`Item::ready`]) before it resolves the director. Empty where nothing is looked up.
+    #[must_use]
+    pub fn first_lookups(&self, id: DirectorId, context: &ResolveContext<'_>) -> Vec<Item> {
+        let mut unknown = Vec::new();
+        if self.names.has_makers() {
+            self.collect_new(id, context, 0, &mut unknown);
+        }
+        unknown
+    }
+
+    /// Every name that a director leads to and whose first lookup is still to come.
+    fn collect_new(&self, id: DirectorId, context: &ResolveContext<'_>, depth: usize, into: &mut Vec<Item>) {
+        if let Some(item) = self.names.get(id).filter(Item::is_new) {
+            into.push(item);
+            return;
+        }
+        match self.director(id).filter(|_| depth <= DIRECTOR_DEPTH_MAX) {
+            Some(DirectorKind::Dns(dns)) => {
+                let domain = dns.domain(context).filter(|domain| domain.is_new());
+                into.extend(domain.map(Item::Domain));
+            }
+            Some(kind) => {
+                for member in kind.members().iter() {
+                    self.collect_new(member.director, context, depth + 1, into);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Follows directors to a backend, and names that by its id (`.resolve()` in VCL).
+    #[must_use]
+    pub fn resolve_id(&self, id: DirectorId, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        self.id_of(&self.choose(id, context)?)
+    }
+}
