@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`mod@backend`] | one backend: definition, counters, health, limits |
 //! | [`health`] | what the operator and the probe say |
-//! | [`probe`] | the probe: its window, and the run loop |
+//! | [`probe`] | what the probe found so far: its window |
+//! | [`probing`] | the task that checks, again and again |
 //! | [`dial`] | the traits behind which `net` opens sockets |
 //! | [`pool`] | idle connections of one event loop |
 //! | [`pool_key`] | where they lead |
@@ -34,6 +35,7 @@ pub mod open;
 pub mod pool;
 pub mod pool_key;
 pub mod probe;
+pub mod probing;
 pub mod proxy_header;
 pub mod random;
 pub mod trouble;
@@ -47,6 +49,6 @@ pub use director::table::resolve::NoBackend;
 pub use names::Names;
 pub use open::{Connection, OpenError, OpenRequest, open};
 pub use pool::Pool;
-pub use probe::run_probe;
+pub use probing::run_probe;
 pub use random::TestableRandom;
 pub use trouble::Troubles;

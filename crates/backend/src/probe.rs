@@ -1,41 +1,27 @@
-//! Health probes: a request now and then, and a window of the last results that decides.
-//!
-//! [`window`] keeps the results as bit masks, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task
-//! that repeats it for as long as the VCL is warm. Dropping the task stops the probe; the window stays, and a later task
-//! goes on with it. Every check leaves a `Backend_health` record outside any transaction.
-//!
-//! The next check starts one interval after the start of the last, but never before that one is done.
-//! Compat: record and rules as observed in Varnish 7.1.1.
+//! What a backend knows of its probe: the definition, and the results of the checks so far. Nothing here runs; the task
+//! that checks is in `probing.rs`.
 
-pub mod check;
+pub mod outcome;
 pub mod window;
 
-use crate::backend::Backend;
-use crate::dial::Dial;
-use crate::health::health_word;
-use check::Outcome;
+use outcome::Outcome;
 use shm::locks::ClassMutex;
-use shm::log::{LogId, LogRing};
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use surface::counter::{LockClass, Vbe};
-use surface::tag::Tag;
-use tokio::time::Instant;
+use surface::counter::LockClass;
 use vcl_run::program::ProbeDefinition;
 use window::Window;
 
 /// The shortest interval and timeout, whatever the definition says.
-const DURATION_MIN: Duration = Duration::from_millis(1);
+pub(crate) const DURATION_MIN: Duration = Duration::from_millis(1);
 /// The longest.
-const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// The probe of one backend.
 pub struct ProbeState {
     definition: ProbeDefinition,
     window: ClassMutex<Window>,
-    announced: AtomicBool,
+    is_announced: AtomicBool,
 }
 
 impl ProbeState {
@@ -43,7 +29,11 @@ impl ProbeState {
     #[must_use]
     pub fn new(definition: ProbeDefinition) -> ProbeState {
         let window = Window::new(&definition);
-        ProbeState { definition, window: ClassMutex::new(LockClass::Probe, window), announced: AtomicBool::new(false) }
+        ProbeState {
+            definition,
+            window: ClassMutex::new(LockClass::Probe, window),
+            is_announced: AtomicBool::new(false),
+        }
     }
 
     /// The definition.
@@ -57,68 +47,22 @@ impl ProbeState {
     pub fn window(&self) -> Window {
         *self.window.lock()
     }
-}
 
-/// Runs the probe of a backend until dropped; returns at once when it has none. `clock` gives seconds since 1970,
-/// `prefer_v6` the parameter `prefer_ipv6`.
-pub async fn run_probe(
-    backend: Arc<Backend>,
-    dial: Rc<dyn Dial>,
-    clock: impl Fn() -> f64,
-    prefer_v6: impl Fn() -> bool,
-    ring: LogRing,
-) {
-    let Some(probe) = backend.probe() else { return };
-    if !probe.announced.swap(true, Relaxed) {
-        log(&backend, probe, true, "", &ring);
+    /// Takes a result in; the window with it.
+    pub(crate) fn note(&self, outcome: &Outcome) -> Window {
+        let mut window = self.window.lock();
+        window.note(outcome);
+        *window
     }
-    log(&backend, probe, false, "", &ring);
-    let interval = bounded(probe.definition.interval);
-    loop {
-        let start = Instant::now();
-        let outcome = check::check(&backend, &probe.definition, dial.as_ref(), prefer_v6()).await;
-        note(&backend, probe, &outcome, clock(), &ring);
-        tokio::time::sleep_until(start + interval).await;
+
+    /// Marks it as known to the log; true the first time.
+    pub(crate) fn announce(&self) -> bool {
+        !self.is_announced.swap(true, Relaxed)
     }
 }
 
 /// Seconds as a duration that a clock can be moved by.
-fn bounded(seconds: f64) -> Duration {
+pub(crate) fn bounded(seconds: f64) -> Duration {
     // Whatever is no duration at all is taken for too long a one.
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(DURATION_MAX).clamp(DURATION_MIN, DURATION_MAX)
 }
-
-/// Takes a result into the window, the counters, the backend's health and the log.
-fn note(backend: &Backend, probe: &ProbeState, outcome: &Outcome, now: f64, ring: &LogRing) {
-    let window = {
-        let mut window = probe.window.lock();
-        window.note(outcome);
-        *window
-    };
-    backend.counters().set(Vbe::Happy as usize, window.happy());
-    let is_news = backend.health().set_probed(window.is_healthy(), now);
-    log(backend, probe, is_news, &outcome.text, ring);
-}
-
-fn log(backend: &Backend, probe: &ProbeState, is_news: bool, text: &str, ring: &LogRing) {
-    let window = probe.window();
-    ring.write_fmt(
-        Tag::BackendHealth,
-        LogId::NONE,
-        format_args!(
-            "{} {} {} {} {} {} {} {:.6} {:.6} \"{text}\"",
-            backend.name(),
-            if is_news { "Went" } else { "Still" },
-            health_word(window.is_healthy()),
-            window.newest_flags(),
-            window.good(),
-            window.threshold(),
-            window.size(),
-            window.last_seconds(),
-            window.average_seconds(),
-        ),
-    );
-}
-
-#[cfg(test)]
-mod tests;

@@ -12,7 +12,7 @@ use crate::names::maker::{Changes, Maker};
 use crate::names::resolve::{Answer, Resolve, ResolveError, Resolving};
 use crate::names::service::Service;
 use crate::names::settings::Settings;
-use crate::probe::run_probe;
+use crate::probing::run_probe;
 use shm::log::{LogId, LogRing};
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 //!
 //! A backend is healthy while at least `threshold` of the last `window` checks were happy.
 
-use crate::probe::check::{Family, Outcome};
+use crate::probe::outcome::{Family, Outcome};
 use vcl_run::program::ProbeDefinition;
 
 /// Checks that a mask remembers.

@@ -3,10 +3,12 @@
 use super::*;
 use crate::dial::DialTarget;
 use crate::memory::{Answer, MemoryDial, definition, probe};
+use crate::probe::{DURATION_MAX, DURATION_MIN};
 use std::io::ErrorKind;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::LocalSet;
-use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, ViaDefinition};
 
 /// A running probe.
 struct Scene {

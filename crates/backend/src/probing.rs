@@ -1,0 +1,76 @@
+//! Health probes at work: a request now and then, and a window of the last results that decides.
+//!
+//! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task
+//! that repeats it for as long as the VCL is warm. Dropping the task stops the probe; the window stays, and a later task
+//! goes on with it. Every check leaves a `Backend_health` record outside any transaction.
+//!
+//! The next check starts one interval after the start of the last, but never before that one is done.
+//! Compat: record and rules as observed in Varnish 7.1.1.
+
+pub mod check;
+
+use crate::backend::Backend;
+use crate::dial::Dial;
+use crate::health::health_word;
+use crate::probe::outcome::Outcome;
+use crate::probe::{ProbeState, bounded};
+use shm::log::{LogId, LogRing};
+use std::rc::Rc;
+use std::sync::Arc;
+use surface::counter::Vbe;
+use surface::tag::Tag;
+use tokio::time::Instant;
+
+/// Runs the probe of a backend until dropped; returns at once when it has none. `clock` gives seconds since 1970,
+/// `prefer_v6` the parameter `prefer_ipv6`.
+pub async fn run_probe(
+    backend: Arc<Backend>,
+    dial: Rc<dyn Dial>,
+    clock: impl Fn() -> f64,
+    prefer_v6: impl Fn() -> bool,
+    ring: LogRing,
+) {
+    let Some(probe) = backend.probe() else { return };
+    if probe.announce() {
+        log(&backend, probe, true, "", &ring);
+    }
+    log(&backend, probe, false, "", &ring);
+    let interval = bounded(probe.definition().interval);
+    loop {
+        let start = Instant::now();
+        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), prefer_v6()).await;
+        note(&backend, probe, &outcome, clock(), &ring);
+        tokio::time::sleep_until(start + interval).await;
+    }
+}
+
+/// Takes a result into the window, the counters, the backend's health and the log.
+fn note(backend: &Backend, probe: &ProbeState, outcome: &Outcome, now: f64, ring: &LogRing) {
+    let window = probe.note(outcome);
+    backend.counters().set(Vbe::Happy as usize, window.happy());
+    let is_news = backend.health().set_probed(window.is_healthy(), now);
+    log(backend, probe, is_news, &outcome.text, ring);
+}
+
+fn log(backend: &Backend, probe: &ProbeState, is_news: bool, text: &str, ring: &LogRing) {
+    let window = probe.window();
+    ring.write_fmt(
+        Tag::BackendHealth,
+        LogId::NONE,
+        format_args!(
+            "{} {} {} {} {} {} {} {:.6} {:.6} \"{text}\"",
+            backend.name(),
+            if is_news { "Went" } else { "Still" },
+            health_word(window.is_healthy()),
+            window.newest_flags(),
+            window.good(),
+            window.threshold(),
+            window.size(),
+            window.last_seconds(),
+            window.average_seconds(),
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests;
