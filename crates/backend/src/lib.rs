@@ -14,7 +14,7 @@
 //! | [`random`] | the generator that `debug.srandom` seeds |
 //! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
 //! | [`trouble`] | saint mode: for which requests a backend counts as sick |
-//! | [`names`] | backends by name, which are looked up again and again |
+//! | [`dns_names`] | backends by name, which are looked up again and again |
 //! | [`listing`] | the text and JSON of `backend.list` |
 //!
 //! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
@@ -26,11 +26,11 @@
 pub mod backend;
 pub mod dial;
 pub mod director;
+pub mod dns_names;
 pub mod health;
 pub mod listing;
 #[cfg(test)]
 mod memory;
-pub mod names;
 pub mod open;
 pub mod pool;
 pub mod pool_key;
@@ -46,7 +46,7 @@ pub use director::choice::{ClientName, Note, Notes, ResolveContext};
 pub use director::kind::DirectorKind;
 pub use director::table::Directors;
 pub use director::table::resolve::NoBackend;
-pub use names::Names;
+pub use dns_names::DnsNames;
 pub use open::{Connection, OpenError, OpenRequest, open};
 pub use pool::Pool;
 pub use probing::run_probe;

@@ -9,8 +9,8 @@ mod named;
 use crate::backend::Backend;
 use crate::director::kind::DirectorKind;
 use crate::director::table::Directors;
+use crate::dns_names;
 use crate::health::{AdminHealth, health_word};
-use crate::names;
 use cli_proto::json::{self, JsonReply};
 use cli_proto::table;
 use std::borrow::Cow;
@@ -39,8 +39,8 @@ impl<'a> Item<'a> {
     }
 
     /// A name that is looked up; `None` for backends themselves.
-    fn named(&self) -> Option<names::Item> {
-        self.directors.names().get(self.id).filter(|item| item.backends().is_some())
+    fn named(&self) -> Option<dns_names::item::Item> {
+        self.directors.dns_names().get(self.id).filter(|item| item.backends().is_some())
     }
 
     fn director(&self) -> Option<&'a DirectorKind> {

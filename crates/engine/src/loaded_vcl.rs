@@ -240,7 +240,7 @@ impl LoadedVcl {
     }
 
     /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm. Names that are
-    /// looked up see to the probes of theirs ([`backend::names::run`]).
+    /// looked up see to the probes of theirs ([`backend::dns_names::run`]).
     #[must_use]
     pub fn probed_backends(&self) -> Vec<Arc<Backend>> {
         self.own_backends().filter(|backend| backend.probe().is_some()).collect()
@@ -256,7 +256,7 @@ impl LoadedVcl {
     /// Its backends, those made at run time and those of names that are looked up included.
     #[must_use]
     pub fn all_backends(&self) -> Vec<Arc<Backend>> {
-        self.own_backends().chain(self.directors.names().backends()).collect()
+        self.own_backends().chain(self.directors.dns_names().backends()).collect()
     }
 }
 

@@ -5,7 +5,7 @@
 //! every lookup so that changes count. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once, the blocked threads of lookups that
 //! nobody waits for any more included.
 
-use backend::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
+use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
 use hickory_resolver::lookup::Lookup;

@@ -1,4 +1,4 @@
-//! dynamic: backends by name. The names and their lookups are in `backend::names`; here are the VCL methods.
+//! dynamic: backends by name. The names and their lookups are in `backend::dns_names`; here are the VCL methods.
 //!
 //! A name is looked up in the background from the first call on. On the backend side `.backend()` waits for the first
 //! lookup, so that what follows it in VCL sees the backends; on the client's side it does not: a fetch waits when it
@@ -12,9 +12,9 @@ use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
 use crate::directors::name_of;
 use crate::done;
-use backend::names::maker::Maker;
-use backend::names::resolve::Source;
-use backend::names::settings::{Settings, Speaker, TtlFrom, Via};
+use backend::dns_names::maker::Maker;
+use backend::dns_names::resolve::Source;
+use backend::dns_names::settings::{MakerSettings, Speaker, TtlFrom, Via};
 use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
@@ -49,7 +49,7 @@ pub(crate) fn create(
     let fault = |text: &str| Failure(format!("dynamic.director(): {text}"));
     let settings = settings(context, instance, arguments, scratch).map_err(|text| fault(&text))?;
     match instance {
-        Some(instance) if context.directors().names().make(instance, settings) => done(Value::Void),
+        Some(instance) if context.directors().dns_names().make(instance, settings) => done(Value::Void),
         _ => Err(fault("cannot be made twice")),
     }
 }
@@ -59,7 +59,7 @@ fn settings(
     instance: Option<u32>,
     arguments: Arguments<'_>,
     scratch: &Scratch,
-) -> Result<Settings, String> {
+) -> Result<MakerSettings, String> {
     let port = text_at(arguments, 0, scratch).filter(|port| !port.is_empty()).ok_or("port may not be empty")?;
     let positive = |place, name: &str| match arguments.real(place) {
         seconds if seconds > 0.0 => Ok(seconds),
@@ -97,7 +97,7 @@ fn settings(
         _ => None,
     };
     let share = scratch.get(arguments.text(2));
-    Ok(Settings {
+    Ok(MakerSettings {
         name: name_of(context, instance),
         port,
         host_header: text_at(arguments, 1, scratch).filter(|header| !header.is_empty()),
@@ -133,7 +133,7 @@ fn settings(
 
 /// The object, by the number of its instance.
 fn maker_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<Arc<Maker>> {
-    context.directors().names().maker(instance?)
+    context.directors().dns_names().maker(instance?)
 }
 
 /// Whether the call waits for a first lookup: on the backend side and in vcl_pipe, where a fetch follows.
@@ -202,8 +202,8 @@ pub(crate) fn backend(
     for (what, text) in [("host", Some(&host)), ("port", port.as_ref()), ("authority", authority.as_ref())] {
         line::check_word(&format!("{what} for dynamic"), text.map_or(b"", |text| text.as_bytes()))?;
     }
-    let names = Arc::clone(context.directors().names());
-    let Some(domain) = maker.domain(&names, &host, port.as_deref(), authority.as_deref(), context.now()) else {
+    let names = Arc::clone(context.directors().dns_names());
+    let Some(domain) = names.domain(&maker, &host, port.as_deref(), authority.as_deref(), context.now()) else {
         context.log(Tag::VCLError, b"dynamic: host or port is too long to be looked up");
         return done(Value::Backend(None));
     };
@@ -224,8 +224,8 @@ pub(crate) fn service(
     }
     let name = text_at(arguments, 0, scratch).unwrap_or_default();
     line::check_word("service for dynamic", name.as_bytes())?;
-    let names = Arc::clone(context.directors().names());
-    let Some(service) = maker.service(&names, &name, context.now()) else {
+    let names = Arc::clone(context.directors().dns_names());
+    let Some(service) = names.service(&maker, &name, context.now()) else {
         context.log(Tag::VCLError, b"dynamic: service is empty or too long to be looked up");
         return done(Value::Backend(None));
     };

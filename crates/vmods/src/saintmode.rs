@@ -7,8 +7,8 @@
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::directors::{create as create_director, director_of, log_notes, name_of};
-use backend::{DirectorKind, Notes};
 use backend::director::kind::saint::Saint;
+use backend::{DirectorKind, Notes};
 use std::fmt::Write;
 use surface::tag::Tag;
 use surface::vcl::Method;

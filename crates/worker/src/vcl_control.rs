@@ -7,8 +7,8 @@ use crate::configure::Worker;
 use crate::control::{Reply, VclState};
 use crate::statistics::Statistics;
 use backend::Backend;
-use backend::names::resolve::Resolve;
-use backend::names::run::Surroundings;
+use backend::dns_names::resolve::Resolve;
+use backend::dns_names::run::Surroundings;
 use engine::context::{Clock, Engine};
 use engine::loaded_vcl::{self, LoadedVcl, Temperature, VclTable};
 use std::fmt::Write as _;
@@ -131,15 +131,15 @@ fn follow_lookups(worker: &Worker, vcl: &LoadedVcl, is_warm: bool) {
         if let Some(running) = lookups.remove(&vcl.name) {
             running.abort();
         }
-    } else if !lookups.contains_key(&vcl.name) && vcl.directors.names().has_makers() {
+    } else if !lookups.contains_key(&vcl.name) && vcl.directors.dns_names().has_makers() {
         let around = Lookups {
             vcl: vcl.name.clone(),
             clock: worker.own.clock.clone(),
             engine: Arc::clone(&worker.engine),
             statistics: Rc::clone(&worker.statistics),
         };
-        let running = tokio::task::spawn_local(backend::names::run::run(
-            Arc::clone(vcl.directors.names()),
+        let running = tokio::task::spawn_local(backend::dns_names::run::run(
+            Arc::clone(vcl.directors.dns_names()),
             Rc::clone(&worker.resolver) as Rc<dyn Resolve>,
             Rc::clone(&worker.own.dial),
             Rc::new(around),

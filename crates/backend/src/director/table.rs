@@ -1,5 +1,5 @@
 //! Every backend and director of one loaded VCL, by [`DirectorId`]: the static backends first, in order of definition,
-//! then the director objects in order of `new`; ids with the highest bit are those of [`Names`].
+//! then the director objects in order of `new`; ids with the highest bit are those of [`DnsNames`].
 //!
 //! Made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on shared by all event loops. Only
 //! members, health and the state of choosing change, each behind its own atomic or short lock.
@@ -17,8 +17,10 @@ use crate::director::kind::DirectorKind;
 use crate::director::kind::dns::Dns;
 use crate::director::kind::dynamic::{Dynamic, GENERATION_MAX};
 use crate::director::kind::shard::Change;
+use crate::dns_names::DnsNames;
+use crate::dns_names::item::Item;
+use crate::dns_names::table::FIRST_ID;
 use crate::health::Health;
-use crate::names::{self, Item, Names};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -47,7 +49,7 @@ pub enum MemberError {
 /// time ([`Dynamic`]), and are zero for all others.
 const GENERATION_SHIFT: u32 = 20;
 const INDEX_MASK: u32 = (1 << GENERATION_SHIFT) - 1;
-const _: () = assert!(GENERATION_MAX < names::FIRST_ID >> GENERATION_SHIFT);
+const _: () = assert!(GENERATION_MAX < FIRST_ID >> GENERATION_SHIFT);
 
 /// The backends and directors of one loaded VCL.
 pub struct Directors {
@@ -56,7 +58,7 @@ pub struct Directors {
     entries: Vec<Entry>,
     default: Option<DirectorId>,
     generation: Generation,
-    names: Arc<Names>,
+    names: Arc<DnsNames>,
 }
 
 impl Directors {
@@ -87,7 +89,7 @@ impl Directors {
             entries,
             default: program.default_backend.map(DirectorId),
             generation: program.generation(),
-            names: Arc::new(Names::new(vcl)),
+            names: Arc::new(DnsNames::new(vcl)),
         };
         for block in &program.blocks {
             let definition = program.instances.get(block.instance as usize);
@@ -125,7 +127,7 @@ impl Directors {
 
     /// Hosts that are looked up, and the backends that they are at the time.
     #[must_use]
-    pub fn names(&self) -> &Arc<Names> {
+    pub fn dns_names(&self) -> &Arc<DnsNames> {
         &self.names
     }
 
@@ -202,7 +204,7 @@ impl Directors {
     }
 
     fn entry(&self, id: DirectorId) -> Option<&Entry> {
-        if id.0 >= names::FIRST_ID {
+        if id.0 >= FIRST_ID {
             return None;
         }
         self.entries.get(((id.0 & INDEX_MASK) as usize).checked_sub(self.backends.len())?)

@@ -2,9 +2,9 @@
 //! with. Compat: the elements that libvmod-dynamic shows.
 
 use crate::backend::Backend;
+use crate::dns_names;
 use crate::health::health_word;
 use crate::listing::cells;
-use crate::names;
 use cli_proto::json;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) fn text(backends: &[Arc<Backend>], rows: &mut Vec<Vec<String>>) {
 }
 
 /// The elements of `probe_details`.
-pub(super) fn json(item: &names::Item, out: &mut String) {
+pub(super) fn json(item: &dns_names::item::Item, out: &mut String) {
     let Some((settings, backends)) = item.settings().zip(item.backends()) else { return };
     let text = |text: Option<&str>| json::string(text.unwrap_or(""));
     let seconds = |seconds: Option<f64>| format!("{:.2}", seconds.unwrap_or(-1.0));

@@ -1,8 +1,8 @@
 //! Names that are looked up in a table, by the background that the worker runs for a VCL.
 
 use super::World;
-use backend::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
-use backend::names::run::Surroundings;
+use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
+use backend::dns_names::run::Surroundings;
 use engine::context::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -68,8 +68,8 @@ impl Surroundings for Around {
 pub fn look_up(world: &World) -> Rc<Table> {
     let table = Rc::new(Table::default());
     let active = world.engine.vcl.load().active.clone().unwrap();
-    tokio::task::spawn_local(backend::names::run::run(
-        Arc::clone(active.directors.names()),
+    tokio::task::spawn_local(backend::dns_names::run::run(
+        Arc::clone(active.directors.dns_names()),
         Rc::clone(&table) as Rc<dyn Resolve>,
         Rc::clone(&world.context.dial),
         Rc::new(Around(world.context.clock.clone())),

@@ -1,8 +1,8 @@
 //! dynamic: what objects are made of, and what is refused.
 
 use super::*;
-use backend::names::resolve::Source;
-use backend::names::settings::TtlFrom;
+use backend::dns_names::resolve::Source;
+use backend::dns_names::settings::TtlFrom;
 
 const OBJECTS: &[(&str, &str)] = &[("dynamic", "director"), ("dynamic", "resolver")];
 
@@ -47,7 +47,7 @@ fn make(change: impl FnOnce(&mut Engine, &mut Vec<Value>)) -> Result<Engine, Str
 #[test]
 fn what_is_left_out_is_as_documented() {
     let engine = make(|_, _| {}).unwrap_or_else(|text| panic!("{text}"));
-    let maker = engine.directors.names().maker(0).unwrap();
+    let maker = engine.directors.dns_names().maker(0).unwrap();
     let settings = maker.settings();
     assert_eq!((settings.name.as_str(), settings.port.as_str()), ("a_director", "http"));
     assert_eq!((settings.ttl, settings.retry_after, settings.keep), (3600.0, 30.0, 3));
@@ -91,7 +91,7 @@ fn a_resolver_asks_dns_and_its_size_counts() {
         arguments[16] = Value::Backend(Some(DirectorId(0)));
     });
     let engine = engine.unwrap_or_else(|text| panic!("{text}"));
-    let maker = engine.directors.names().maker(0).unwrap();
+    let maker = engine.directors.dns_names().maker(0).unwrap();
     let settings = maker.settings();
     assert_eq!((settings.source, settings.parallel), (Source::Dns, Some(4)));
     assert_eq!((settings.ttl_from, settings.is_shared_by_host), (TtlFrom::Minimum, true), "by way of another: by host");
@@ -140,7 +140,7 @@ fn settings_of_a_resolver_count_or_say_what_cannot_be_had() {
         arguments[13] = blob;
     });
     let engine = engine.unwrap_or_else(|text| panic!("{text}"));
-    let maker = engine.directors.names().maker(0).unwrap();
+    let maker = engine.directors.dns_names().maker(0).unwrap();
     assert_eq!((maker.settings().parallel, maker.settings().lookup_timeout), (Some(5), Some(2.5)));
 }
 

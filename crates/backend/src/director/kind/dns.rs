@@ -1,17 +1,17 @@
 //! Dns: the host that is asked for is looked up, and the backend at one of its addresses used. Of Varnish 2.1 and 3.0.
 //!
 //! Only addresses in the block's list, or of its members, are used; those of one host in turn, the sick ones left out. The
-//! names are looked up by [`crate::names`] like all others: again and again while anybody asks for them, not while a
+//! names are looked up by [`crate::dns_names`] like all others: again and again while anybody asks for them, not while a
 //! request waits. Only the first lookup of a name is waited for.
 //! Compat: Varnish 3.0.7. What is different: an answer is renewed before it is needed, not when; a lookup that fails later
 //! on leaves the addresses as they were; `.max_connections` of the list counts.
 
 use crate::backend::Backend;
 use crate::director::choice::{Member, ResolveContext};
-use crate::names::Names;
-use crate::names::domain::Domain;
-use crate::names::maker::Maker;
-use crate::names::settings::{Fixed, Settings, Speaker};
+use crate::dns_names::DnsNames;
+use crate::dns_names::domain::Domain;
+use crate::dns_names::maker::Maker;
+use crate::dns_names::settings::{Fixed, MakerSettings, Speaker};
 use std::sync::Arc;
 use vcl_run::acl::AclIndex;
 use vcl_run::program::{AclDefinition, NamesBlock};
@@ -27,7 +27,7 @@ const FIRST_LOOKUP_SECONDS: f64 = 10.0;
 /// The director.
 #[derive(Debug)]
 pub struct Dns {
-    names: Arc<Names>,
+    names: Arc<DnsNames>,
     maker: Arc<Maker>,
     suffix: String,
     members: Arc<[Member]>,
@@ -36,7 +36,7 @@ pub struct Dns {
 impl Dns {
     /// The director of a block; `backends` are those of the program.
     pub(crate) fn new(
-        names: &Arc<Names>,
+        names: &Arc<DnsNames>,
         instance: u32,
         name: &str,
         block: &NamesBlock,
@@ -63,14 +63,14 @@ impl Dns {
     pub(crate) fn domain(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
         let host = context.host?.split(|byte| *byte == b':').next()?;
         let host = format!("{}{}", String::from_utf8_lossy(host), self.suffix).to_ascii_lowercase();
-        self.maker.domain(&self.names, &host, None, None, context.now)
+        self.names.domain(&self.maker, &host, None, None, context.now)
     }
 }
 
-fn settings(name: &str, block: &NamesBlock, fixed: Vec<Fixed>) -> Settings {
+fn settings(name: &str, block: &NamesBlock, fixed: Vec<Fixed>) -> MakerSettings {
     let common = &block.common;
     let list = AclDefinition { name: name.to_owned(), log: false, entries: block.list.clone() };
-    Settings {
+    MakerSettings {
         port: if common.port.is_empty() { PORT.to_owned() } else { common.port.clone() },
         host_header: Some(common.host_header.clone()).filter(|header| !header.is_empty()),
         allowed: Some(Arc::new(AclIndex::new(&list))),
@@ -84,6 +84,6 @@ fn settings(name: &str, block: &NamesBlock, fixed: Vec<Fixed>) -> Settings {
         retry_after: block.ttl,
         speaker: Speaker::Block,
         fixed,
-        ..Settings::of(name)
+        ..MakerSettings::of(name)
     }
 }

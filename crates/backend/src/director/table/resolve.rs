@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::director::choice::ResolveContext;
 use crate::director::kind::DirectorKind;
 use crate::director::table::Directors;
-use crate::names::Item;
+use crate::dns_names::item::Item;
 use std::fmt;
 use std::sync::Arc;
 use surface::limits::DIRECTOR_DEPTH_MAX;

@@ -1,4 +1,4 @@
-//! The background of [`Names`]: looks names up, again and again, forgets those nobody uses, and has probes run and
+//! The background of [`DnsNames`]: looks names up, again and again, forgets those nobody uses, and has probes run and
 //! counters shown for the backends that come and go.
 //!
 //! One task a name, and one over them that starts and ends them; all on one event loop, all ended by dropping the future of
@@ -6,12 +6,12 @@
 
 use crate::backend::Backend;
 use crate::dial::Dial;
-use crate::names::Names;
-use crate::names::domain::{Domain, Life};
-use crate::names::maker::{Changes, Maker};
-use crate::names::resolve::{Answer, Resolve, ResolveError, Resolving};
-use crate::names::service::Service;
-use crate::names::settings::Settings;
+use crate::dns_names::DnsNames;
+use crate::dns_names::domain::{Domain, Life};
+use crate::dns_names::maker::{Changes, Maker};
+use crate::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving};
+use crate::dns_names::service::Service;
+use crate::dns_names::settings::MakerSettings;
 use crate::probing::run_probe;
 use shm::log::{LogId, LogRing};
 use std::collections::{BTreeMap, HashSet};
@@ -45,7 +45,7 @@ pub trait Surroundings {
 
 /// Everything that lookups need.
 struct Background {
-    names: Arc<Names>,
+    names: Arc<DnsNames>,
     resolver: Rc<dyn Resolve>,
     dial: Rc<dyn Dial>,
     around: Rc<dyn Surroundings>,
@@ -54,7 +54,7 @@ struct Background {
 
 /// Looks the names of a VCL up until dropped.
 pub async fn run(
-    names: Arc<Names>,
+    names: Arc<DnsNames>,
     resolver: Rc<dyn Resolve>,
     dial: Rc<dyn Dial>,
     around: Rc<dyn Surroundings>,
@@ -80,7 +80,7 @@ pub async fn run(
         let pause = background.forget_unused();
         shown.follow();
         tokio::select! {
-            () = background.names.work.notified() => {}
+            () = background.names.work().notified() => {}
             Some(done) = lookups.join_next(), if !lookups.is_empty() => {
                 if let Ok(id) = done {
                     running.remove(&id);
@@ -145,7 +145,7 @@ impl Background {
     fn forget_unused(&self) -> Duration {
         let now = self.around.now();
         let mut next = EXPIRY_INTERVAL_MAX;
-        let is_over = |life: &Life, settings: &Settings, next: &mut f64| {
+        let is_over = |life: &Life, settings: &MakerSettings, next: &mut f64| {
             let left = life.last_used() + settings.domain_usage_timeout - now;
             *next = next.min(left);
             left <= 0.0
@@ -154,7 +154,7 @@ impl Background {
             for service in maker.services() {
                 if is_over(&service.life, maker.settings(), &mut next) {
                     self.log_of(maker.settings(), Tag::VCLLog, &service.service, "timeout");
-                    maker.give_up_service(&self.names, &service);
+                    maker.give_up_service(self.names.table(), &service);
                     continue;
                 }
                 // Its targets are used through it.
@@ -165,7 +165,7 @@ impl Background {
             for domain in maker.domains() {
                 if is_over(&domain.life, maker.settings(), &mut next) {
                     self.log(&domain, Tag::VCLLog, "timeout");
-                    let changes = maker.give_up(&self.names, &domain);
+                    let changes = maker.give_up(self.names.table(), &domain);
                     self.log_changes(&maker, &domain, &changes);
                     self.log(&domain, Tag::VCLLog, "deleted");
                 }
@@ -174,7 +174,7 @@ impl Background {
         Duration::from_secs_f64(next.clamp(EXPIRY_INTERVAL_MIN, EXPIRY_INTERVAL_MAX))
     }
 
-    fn log_of(&self, settings: &Settings, tag: Tag, name: &str, text: &str) {
+    fn log_of(&self, settings: &MakerSettings, tag: Tag, name: &str, text: &str) {
         let (speaker, vcl, object) = (settings.speaker.name(), self.names.vcl_name(), &settings.name);
         self.ring.write_fmt(tag, LogId::NONE, format_args!("{speaker}: {vcl} {object} {name} {text}"));
     }
@@ -196,7 +196,7 @@ impl Background {
     }
 
     /// The record of one stage of a lookup: the moment, and the seconds since the lookup and the stage before began.
-    fn timestamp(&self, of: (&Settings, &str), event: &str, now: f64, since_start: f64, since_last: f64) {
+    fn timestamp(&self, of: (&MakerSettings, &str), event: &str, now: f64, since_start: f64, since_last: f64) {
         let (speaker, name, vcl) = (of.0.speaker.name(), of.1, self.names.vcl_name());
         self.ring.write_fmt(
             Tag::Timestamp,
@@ -206,7 +206,7 @@ impl Background {
     }
 
     /// Logs a lookup that failed.
-    fn log_failure(&self, settings: &Settings, name: &str, error: &ResolveError) {
+    fn log_failure(&self, settings: &MakerSettings, name: &str, error: &ResolveError) {
         let text = format!("{} {} ({})", settings.source.name(), error.code, error.text);
         self.log_of(settings, Tag::Error, name, &text);
     }
@@ -221,7 +221,7 @@ async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
 }
 
 /// A lookup that takes no longer than the object allows.
-async fn bounded<T>(settings: &Settings, lookup: Resolving<'_, T>) -> Result<Answer<T>, ResolveError> {
+async fn bounded<T>(settings: &MakerSettings, lookup: Resolving<'_, T>) -> Result<Answer<T>, ResolveError> {
     let Some(seconds) = settings.lookup_timeout else { return lookup.await };
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     let timeout = |_| Err(ResolveError { code: EAI_AGAIN, text: "Timeout".to_owned() });
@@ -246,7 +246,7 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
         background.timestamp((&settings, domain.name()), "Results", start + lasted, lasted, lasted);
         let interval = match answer {
             Ok(answer) => {
-                let changes = maker.update(&background.names, &domain, &answer.list);
+                let changes = maker.update(background.names.table(), &domain, &answer.list);
                 background.log_changes(&maker, &domain, &changes);
                 background.timestamp(
                     (&settings, domain.name()),
@@ -263,13 +263,13 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
             }
         };
         domain.life.looked_up();
-        background.names.work.notify_one();
+        background.names.work().notify_one();
         if pause(&domain.life, Instant::now(), interval).await {
             break;
         }
     }
     background.timestamp((&settings, domain.name()), "Done", background.around.now(), 0.0, 0.0);
-    background.names.work.notify_one();
+    background.names.work().notify_one();
     domain.id()
 }
 
@@ -290,7 +290,7 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
         background.timestamp((&settings, service.name()), "Results", start + lasted, lasted, lasted);
         let interval = match answer {
             Ok(answer) => {
-                maker.set_targets(&background.names, &service, &answer.list);
+                background.names.set_targets(&maker, &service, &answer.list);
                 background.timestamp(
                     (&settings, service.name()),
                     "Update",
@@ -306,7 +306,7 @@ async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Ar
             }
         };
         service.life.looked_up();
-        background.names.work.notify_one();
+        background.names.work().notify_one();
         if pause(&service.life, Instant::now(), interval).await {
             break;
         }

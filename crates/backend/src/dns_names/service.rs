@@ -1,9 +1,9 @@
 //! A service: a name of SRV records, and the domains of their targets. Chooses the lowest priority that is healthy, and
 //! among its targets by weight. Without a healthy one the last target of the lowest priority is taken.
 
+use crate::dns_names::domain::{Domain, Life, Stage};
+use crate::dns_names::settings::MakerSettings;
 use crate::health::Health;
-use crate::names::domain::{Domain, Life, Stage};
-use crate::names::settings::Settings;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use vcl_run::value::DirectorId;
@@ -22,7 +22,7 @@ pub struct Service {
     id: DirectorId,
     name: String,
     pub(crate) service: String,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<MakerSettings>,
     health: Health,
     pub(crate) life: Life,
     /// By priority.
@@ -30,7 +30,7 @@ pub struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(id: DirectorId, settings: &Arc<Settings>, service: &str, now: f64) -> Service {
+    pub(crate) fn new(id: DirectorId, settings: &Arc<MakerSettings>, service: &str, now: f64) -> Service {
         Service {
             id,
             name: format!("{}({service})", settings.name),
@@ -56,7 +56,7 @@ impl Service {
 
     /// What its object was made with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 

@@ -1,7 +1,7 @@
 //! What a `dynamic.director` object, or the `dns` director of an old dialect, was made with.
 
 use crate::backend::Backend;
-use crate::names::resolve::Source;
+use crate::dns_names::resolve::Source;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use vcl_run::acl::AclIndex;
@@ -100,7 +100,7 @@ impl Fixed {
 
 /// What a `dynamic.director` object was made with. Times in seconds.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct MakerSettings {
     /// VCL name of the object.
     pub name: String,
     /// Port unless `.backend()` names one: a number or the name of a service.
@@ -151,11 +151,11 @@ pub struct Settings {
     pub fixed: Vec<Fixed>,
 }
 
-impl Settings {
+impl MakerSettings {
     /// What an object of that name is made with that says nothing else.
     #[must_use]
-    pub fn of(name: &str) -> Settings {
-        Settings {
+    pub fn of(name: &str) -> MakerSettings {
+        MakerSettings {
             name: name.to_owned(),
             port: "http".to_owned(),
             host_header: None,

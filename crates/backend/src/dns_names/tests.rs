@@ -5,11 +5,13 @@ use crate::director::kind::DirectorKind;
 use crate::director::table::Directors;
 use crate::director::table::resolve::NoBackend;
 use crate::director::tests::empty_program;
+use crate::dns_names::DnsNames;
+use crate::dns_names::item::Item;
+use crate::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
+use crate::dns_names::run::{Surroundings, run};
+use crate::dns_names::settings::{MakerSettings, TtlFrom, Via};
+use crate::dns_names::table::FIRST_ID;
 use crate::memory::MemoryDial;
-use crate::names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
-use crate::names::run::{Surroundings, run};
-use crate::names::settings::{Settings, TtlFrom, Via};
-use crate::names::{FIRST_ID, Item, Names};
 use crate::random::TestableRandom;
 use crate::{Backend, listing};
 use shm::log::{LogConfiguration, LogRing};
@@ -108,12 +110,12 @@ struct Scene {
     running: RefCell<Option<tokio::task::JoinHandle<()>>>,
 }
 
-fn settings() -> Settings {
-    Settings { ttl: 60.0, ..Settings::of("d") }
+fn settings() -> MakerSettings {
+    MakerSettings { ttl: 60.0, ..MakerSettings::of("d") }
 }
 
 impl Scene {
-    fn new(settings: Settings) -> Rc<Scene> {
+    fn new(settings: MakerSettings) -> Rc<Scene> {
         let ring = LogRing::in_memory(4 << 20);
         let parameters = Parameters { vsl_mask: [0; 32], ..Parameters::default() };
         ring.configure(&LogConfiguration::from(&parameters));
@@ -125,7 +127,7 @@ impl Scene {
             director: Some(0),
         }];
         let directors = Directors::new("vcl1", &program, 1000.0);
-        assert!(directors.names().make(0, settings));
+        assert!(directors.dns_names().make(0, settings));
         let scene = Rc::new(Scene {
             directors,
             table: Rc::default(),
@@ -153,13 +155,13 @@ impl Scene {
         self.running.borrow_mut().take().unwrap().abort();
     }
 
-    fn names(&self) -> &Arc<Names> {
-        self.directors.names()
+    fn names(&self) -> &Arc<DnsNames> {
+        self.directors.dns_names()
     }
 
     fn domain(&self, host: &str) -> DirectorId {
         let maker = self.names().maker(0).unwrap();
-        maker.domain(self.names(), host, None, None, self.around.now()).unwrap().id()
+        self.names().domain(&maker, host, None, None, self.around.now()).unwrap().id()
     }
 
     async fn ready(&self, id: DirectorId) {
@@ -210,7 +212,7 @@ impl Scene {
     }
 }
 
-fn tell<F: Future<Output = ()>>(settings: Settings, story: impl FnOnce(Rc<Scene>) -> F) {
+fn tell<F: Future<Output = ()>>(settings: MakerSettings, story: impl FnOnce(Rc<Scene>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     LocalSet::new().block_on(&runtime, async { story(Scene::new(settings)).await });
 }
@@ -264,7 +266,7 @@ fn addresses_come_and_go_and_keep_their_backends_meanwhile() {
 
 #[test]
 fn an_address_that_is_not_in_the_answer_is_kept_for_a_few_lookups_but_not_used() {
-    tell(Settings { keep: 2, ..settings() }, async |scene| {
+    tell(MakerSettings { keep: 2, ..settings() }, async |scene| {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
         scene.ready(id).await;
@@ -327,7 +329,7 @@ fn names_share_backends_unless_told_otherwise() {
     for (is_shared_by_host, expected) in
         [(false, vec!["d(192.0.2.1:http)"]), (true, vec!["d(a.192.0.2.1:http)", "d(b.192.0.2.1:http)"])]
     {
-        tell(Settings { is_shared_by_host, ..settings() }, async |scene| {
+        tell(MakerSettings { is_shared_by_host, ..settings() }, async |scene| {
             for host in ["a", "b"] {
                 scene.table.set(host, &["192.0.2.1:80", "192.0.2.1:80"]);
                 let id = scene.domain(host);
@@ -356,11 +358,11 @@ fn the_time_to_live_is_whose_it_shall_be() {
         (TtlFrom::Maximum, Some(5.0), 60.0),
         (TtlFrom::Maximum, Some(500.0), 500.0),
     ] {
-        let settings = Settings { ttl_from, ..settings() };
+        let settings = MakerSettings { ttl_from, ..settings() };
         assert_eq!(settings.interval(answered), expected, "{ttl_from:?} {answered:?}");
         assert_eq!(TtlFrom::parse(ttl_from.word().as_bytes()), ttl_from);
     }
-    let odd = Settings { ttl: f64::NAN, retry_after: -1.0, ..settings() };
+    let odd = MakerSettings { ttl: f64::NAN, retry_after: -1.0, ..settings() };
     assert!(odd.interval(None) > 1e6 && odd.retry_interval() == 0.1);
 }
 
@@ -369,7 +371,7 @@ fn only_allowed_addresses_become_backends() {
     let entry = AclEntry { address: [192, 0, 2, 0].into(), bits: 24, negated: false, text: String::new() };
     let acl = AclDefinition { name: "local".to_owned(), log: false, entries: vec![entry] };
     let allowed = Some(Arc::new(vcl_run::acl::AclIndex::new(&acl)));
-    tell(Settings { allowed, ..settings() }, async |scene| {
+    tell(MakerSettings { allowed, ..settings() }, async |scene| {
         scene.table.set("a", &["198.51.100.1:80", "192.0.2.1:80"]);
         let id = scene.domain("a");
         scene.ready(id).await;
@@ -380,7 +382,7 @@ fn only_allowed_addresses_become_backends() {
 
 #[test]
 fn a_name_that_nobody_uses_is_forgotten_and_its_id_is_never_another_name() {
-    tell(Settings { domain_usage_timeout: 100.0, ..settings() }, async |scene| {
+    tell(MakerSettings { domain_usage_timeout: 100.0, ..settings() }, async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.set("b", &["192.0.2.2:80"]);
         let (a, b) = (scene.domain("a"), scene.domain("b"));
@@ -411,7 +413,7 @@ fn of_too_many_names_the_one_unused_for_longest_makes_room() {
         let maker = scene.names().maker(0).unwrap();
         let made = |number: usize| {
             let host = format!("h{number}");
-            maker.domain(scene.names(), &host, None, None, 1000.0 + number as f64).unwrap().id()
+            scene.names().domain(&maker, &host, None, None, 1000.0 + number as f64).unwrap().id()
         };
         scene.table.set("h1", &["192.0.2.1:80"]);
         let first = made(0);
@@ -428,8 +430,8 @@ fn of_too_many_names_the_one_unused_for_longest_makes_room() {
         assert!(!scene.directors.exists(second));
         assert_eq!(scene.names().backends().len(), 0, "its backends go with it");
         let long = "x".repeat(DYNAMIC_NAME_BYTES_MAX + 1);
-        assert!(maker.domain(scene.names(), &long, None, None, 0.0).is_none());
-        assert!(maker.domain(scene.names(), "", None, None, 0.0).is_none());
+        assert!(scene.names().domain(&maker, &long, None, None, 0.0).is_none());
+        assert!(scene.names().domain(&maker, "", None, None, 0.0).is_none());
     });
 }
 
@@ -448,7 +450,7 @@ fn an_answer_counts_up_to_a_limit() {
 
 #[test]
 fn a_resolver_asks_for_as_many_names_at_once_as_it_was_told() {
-    tell(Settings { source: Source::Dns, parallel: Some(2), ..settings() }, async |scene| {
+    tell(MakerSettings { source: Source::Dns, parallel: Some(2), ..settings() }, async |scene| {
         scene.table.delay.set(1.0);
         let ids: Vec<DirectorId> = (0..6).map(|number| scene.domain(&format!("h{number}"))).collect();
         for id in ids {
@@ -460,7 +462,7 @@ fn a_resolver_asks_for_as_many_names_at_once_as_it_was_told() {
 
 #[test]
 fn a_lookup_takes_no_longer_than_the_object_allows() {
-    tell(Settings { source: Source::Dns, lookup_timeout: Some(0.5), ..settings() }, async |scene| {
+    tell(MakerSettings { source: Source::Dns, lookup_timeout: Some(0.5), ..settings() }, async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.delay.set(20.0);
         let start = tokio::time::Instant::now();
@@ -553,7 +555,7 @@ fn a_connection_by_way_of_another_backend_says_where_to() {
     let there: SocketAddr = "198.51.100.9:8443".parse().unwrap();
     let endpoint = Endpoint::Ip { v4: Some(there), v6: None };
     let via = Some(Via { name: "tls".to_owned(), endpoint: endpoint.clone() });
-    tell(Settings { via, ..settings() }, async |scene| {
+    tell(MakerSettings { via, ..settings() }, async |scene| {
         scene.table.set("www.example", &["192.0.2.1:443"]);
         let id = scene.domain("www.example");
         scene.ready(id).await;
@@ -571,7 +573,7 @@ fn target(priority: u16, weight: u16, port: u16, host: &str) -> Target {
 
 #[test]
 fn a_service_leads_to_its_targets_by_priority_and_weight() {
-    tell(Settings { source: Source::Dns, ..settings() }, async |scene| {
+    tell(MakerSettings { source: Source::Dns, ..settings() }, async |scene| {
         scene.table.set("one", &["192.0.2.1:81"]);
         scene.table.set("two", &["192.0.2.2:82"]);
         scene.table.set("spare", &["192.0.2.3:83"]);
@@ -580,7 +582,7 @@ fn a_service_leads_to_its_targets_by_priority_and_weight() {
             vec![target(20, 1, 83, "spare"), target(10, 30, 81, "one"), target(10, 10, 82, "two")],
         );
         let maker = scene.names().maker(0).unwrap();
-        let id = maker.service(scene.names(), "_web._tcp.example", 1000.0).unwrap().id();
+        let id = scene.names().service(&maker, "_web._tcp.example", 1000.0).unwrap().id();
         scene.ready(id).await;
         let choices = scene.choices(id, 4000);
         let count = |name: &str| choices.iter().filter(|choice| *choice == name).count();

@@ -5,8 +5,8 @@
 //! ```
 
 use crate::backend::Backend;
+use crate::dns_names::settings::{MakerSettings, Speaker};
 use crate::health::Health;
-use crate::names::settings::{Settings, Speaker};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,7 +38,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn new(settings: &Settings, now: f64) -> Life {
+    pub(crate) fn new(settings: &MakerSettings, now: f64) -> Life {
         let seconds = settings.first_lookup_timeout.clamp(0.0, FIRST_LOOKUP_SECONDS_MAX);
         Life {
             stage: watch::Sender::new(Stage::New),
@@ -113,7 +113,7 @@ pub struct Domain {
     pub(crate) port: String,
     /// The name in the PROXY header for `via`; empty = none.
     pub(crate) authority: String,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<MakerSettings>,
     health: Health,
     pub(crate) life: Life,
     state: Mutex<State>,
@@ -122,7 +122,7 @@ pub struct Domain {
 impl Domain {
     pub(crate) fn new(
         id: DirectorId,
-        settings: &Arc<Settings>,
+        settings: &Arc<MakerSettings>,
         host: &str,
         port: &str,
         authority: &str,
@@ -155,7 +155,7 @@ impl Domain {
 
     /// What its object was made with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 

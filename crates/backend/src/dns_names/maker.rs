@@ -1,11 +1,11 @@
 //! One `dynamic.director` object: makes domains, services and backends, and takes in what lookups find.
 
 use crate::backend::Backend;
-use crate::names::domain::{Domain, Reference, Stage};
-use crate::names::resolve::Target;
-use crate::names::service::{Service, ServiceTarget};
-use crate::names::settings::Settings;
-use crate::names::{Item, Names};
+use crate::dns_names::domain::{Domain, Reference, Stage};
+use crate::dns_names::item::Item;
+use crate::dns_names::service::Service;
+use crate::dns_names::settings::MakerSettings;
+use crate::dns_names::table::Table;
 use crate::proxy_header;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -16,6 +16,9 @@ use surface::limits::{DYNAMIC_ADDRESSES_MAX, DYNAMIC_NAME_BYTES_MAX};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use vcl_run::program::Endpoint;
 use vcl_run::value::DirectorId;
+
+/// What tells domains of an object apart: host, port and authority.
+pub(crate) type DomainKey = (String, String, String);
 
 /// What tells backends of an object apart: the host when they are not shared among hosts, the address, and the name in
 /// the PROXY header.
@@ -31,10 +34,28 @@ struct Made {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By host, port and authority.
-    domains: BTreeMap<(String, String, String), Arc<Domain>>,
+    domains: BTreeMap<DomainKey, Arc<Domain>>,
     services: BTreeMap<String, Arc<Service>>,
     backends: BTreeMap<BackendKey, Made>,
+}
+
+impl State {
+    fn known_domain(&self, key: &DomainKey, now: f64) -> Option<Arc<Domain>> {
+        let domain = self.domains.get(key)?;
+        domain.life.use_at(now);
+        Some(Arc::clone(domain))
+    }
+
+    fn known_service(&self, name: &str, now: f64) -> Option<Arc<Service>> {
+        let service = self.services.get(name)?;
+        service.life.use_at(now);
+        Some(Arc::clone(service))
+    }
+}
+
+/// Whether a name is neither empty nor too long to be looked up.
+pub(crate) fn is_bounded(name: &str) -> bool {
+    (1..=DYNAMIC_NAME_BYTES_MAX).contains(&name.len())
 }
 
 /// What a lookup changed.
@@ -49,7 +70,7 @@ pub(crate) struct Changes {
 /// One `dynamic.director` object.
 #[derive(Debug)]
 pub struct Maker {
-    settings: Arc<Settings>,
+    settings: Arc<MakerSettings>,
     is_debugged: AtomicBool,
     state: Mutex<State>,
     /// Turns to look something up, when there are not as many as one likes.
@@ -57,7 +78,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    pub(crate) fn new(settings: Settings) -> Maker {
+    pub(crate) fn new(settings: MakerSettings) -> Maker {
         Maker {
             turns: settings.parallel.map(|turns| Semaphore::new(turns.clamp(1, Semaphore::MAX_PERMITS))),
             settings: Arc::new(settings),
@@ -72,13 +93,13 @@ impl Maker {
     }
 
     /// Whether it made that domain.
-    pub(crate) fn owns(&self, settings: &Arc<Settings>) -> bool {
+    pub(crate) fn owns(&self, settings: &Arc<MakerSettings>) -> bool {
         Arc::ptr_eq(&self.settings, settings)
     }
 
     /// What it was made with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 
@@ -91,19 +112,9 @@ impl Maker {
         self.is_debugged.load(Relaxed)
     }
 
-    /// The domain of a host, made if there is none; `port` and `authority` unless given are the object's. `None` for a
-    /// host or port that is empty or too long. `now`: seconds since 1970.
-    #[must_use]
-    pub fn domain(
-        &self,
-        names: &Names,
-        host: &str,
-        port: Option<&str>,
-        authority: Option<&str>,
-        now: f64,
-    ) -> Option<Arc<Domain>> {
+    /// What tells a domain from others of this object; `None` for a host or port that is empty or too long.
+    pub(crate) fn wanted_domain(&self, host: &str, port: Option<&str>, authority: Option<&str>) -> Option<DomainKey> {
         let port = port.unwrap_or(&self.settings.port);
-        let is_bounded = |name: &str| (1..=DYNAMIC_NAME_BYTES_MAX).contains(&name.len());
         if !is_bounded(host) || !is_bounded(port) {
             return None;
         }
@@ -114,51 +125,49 @@ impl Maker {
                 .or(self.settings.host_header.as_deref())
                 .unwrap_or(host),
         };
-        let key = (host.to_owned(), port.to_owned(), authority.to_owned());
-        if let Some(domain) = self.state.lock().domains.get(&key) {
-            domain.life.use_at(now);
-            return Some(Arc::clone(domain));
-        }
-        names.make_room();
+        Some((host.to_owned(), port.to_owned(), authority.to_owned()))
+    }
+
+    /// A domain that there is, used at that time.
+    pub(crate) fn known_domain(&self, key: &DomainKey, now: f64) -> Option<Arc<Domain>> {
+        self.state.lock().known_domain(key, now)
+    }
+
+    /// Makes a domain, unless somebody else has made it meanwhile. `None` when there are no more ids.
+    pub(crate) fn make_domain(&self, table: &Table, key: DomainKey, now: f64) -> Option<Arc<Domain>> {
         let mut state = self.state.lock();
-        // Somebody else may have made it meanwhile.
-        if let Some(domain) = state.domains.get(&key) {
-            domain.life.use_at(now);
-            return Some(Arc::clone(domain));
+        if let Some(domain) = state.known_domain(&key, now) {
+            return Some(domain);
         }
-        let domain = names.add(|id| {
+        let domain = table.add(|id| {
+            let (host, port, authority) = &key;
             let domain = Arc::new(Domain::new(id, &self.settings, host, port, authority, now));
             (Arc::clone(&domain), Item::Domain(domain))
         })?;
         state.domains.insert(key, Arc::clone(&domain));
         drop(state);
-        names.work.notify_one();
+        table.work.notify_one();
         Some(domain)
     }
 
-    /// The service of that name, made if there is none. `None` for a name that is empty or too long.
-    #[must_use]
-    pub fn service(&self, names: &Names, name: &str, now: f64) -> Option<Arc<Service>> {
-        if !(1..=DYNAMIC_NAME_BYTES_MAX).contains(&name.len()) {
-            return None;
-        }
-        if let Some(service) = self.state.lock().services.get(name) {
-            service.life.use_at(now);
-            return Some(Arc::clone(service));
-        }
-        names.make_room();
+    /// A service that there is, used at that time.
+    pub(crate) fn known_service(&self, name: &str, now: f64) -> Option<Arc<Service>> {
+        self.state.lock().known_service(name, now)
+    }
+
+    /// Makes a service, unless somebody else has made it meanwhile. `None` when there are no more ids.
+    pub(crate) fn make_service(&self, table: &Table, name: &str, now: f64) -> Option<Arc<Service>> {
         let mut state = self.state.lock();
-        if let Some(service) = state.services.get(name) {
-            service.life.use_at(now);
-            return Some(Arc::clone(service));
+        if let Some(service) = state.known_service(name, now) {
+            return Some(service);
         }
-        let service = names.add(|id| {
+        let service = table.add(|id| {
             let service = Arc::new(Service::new(id, &self.settings, name, now));
             (Arc::clone(&service), Item::Service(service))
         })?;
         state.services.insert(name.to_owned(), Arc::clone(&service));
         drop(state);
-        names.work.notify_one();
+        table.work.notify_one();
         Some(service)
     }
 
@@ -171,15 +180,15 @@ impl Maker {
     }
 
     /// Gives a service up; the domains of its targets are on their own.
-    pub(crate) fn give_up_service(&self, names: &Names, service: &Arc<Service>) {
+    pub(crate) fn give_up_service(&self, table: &Table, service: &Arc<Service>) {
         let mut state = self.state.lock();
         service.life.give_up();
-        names.remove(service.id());
+        table.remove(service.id());
         state.services.retain(|_, other| !Arc::ptr_eq(other, service));
     }
 
     /// Takes in the addresses of a domain: new ones get backends, those that are gone for too long lose them.
-    pub(crate) fn update(&self, names: &Names, domain: &Arc<Domain>, addresses: &[SocketAddr]) -> Changes {
+    pub(crate) fn update(&self, table: &Table, domain: &Arc<Domain>, addresses: &[SocketAddr]) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();
         domain.with_references(|references| {
@@ -195,7 +204,7 @@ impl Maker {
                     changes.refused.push(*address);
                     continue;
                 }
-                let Some(id) = self.backend_at(names, &mut state, domain, *address, &mut changes) else { continue };
+                let Some(id) = self.backend_at(table, &mut state, domain, *address, &mut changes) else { continue };
                 match references.iter_mut().find(|reference| reference.id == id) {
                     Some(reference) => reference.missing = 0,
                     None => self.refer(&mut state, references, id, &mut changes),
@@ -204,7 +213,7 @@ impl Maker {
             references.retain(|reference| {
                 let is_kept = reference.missing <= self.settings.keep;
                 if !is_kept {
-                    self.release_one(names, &mut state, reference, &mut changes);
+                    self.release_one(table, &mut state, reference, &mut changes);
                 }
                 is_kept
             });
@@ -228,14 +237,14 @@ impl Maker {
     }
 
     /// Gives a domain up, and all its backends.
-    pub(crate) fn give_up(&self, names: &Names, domain: &Arc<Domain>) -> Changes {
+    pub(crate) fn give_up(&self, table: &Table, domain: &Arc<Domain>) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();
         domain.life.give_up();
-        names.remove(domain.id());
+        table.remove(domain.id());
         state.domains.retain(|_, other| !Arc::ptr_eq(other, domain));
         for reference in domain.with_references(std::mem::take) {
-            self.release_one(names, &mut state, &reference, &mut changes);
+            self.release_one(table, &mut state, &reference, &mut changes);
         }
         changes
     }
@@ -243,7 +252,7 @@ impl Maker {
     /// The backend at an address, made if there is none.
     fn backend_at(
         &self,
-        names: &Names,
+        table: &Table,
         state: &mut State,
         domain: &Domain,
         address: SocketAddr,
@@ -272,8 +281,8 @@ impl Maker {
             let authority = domain.authority.as_bytes();
             proxy_header::write_version_2(address, address, authority, &mut definition.preamble);
         }
-        let made = names.add(|id| {
-            let backend = Backend::new(names.vcl_name(), definition, settings.probe.as_ref(), domain.last_used());
+        let made = table.add(|id| {
+            let backend = Backend::new(table.vcl_name(), definition, settings.probe.as_ref(), domain.last_used());
             (Made { id, backend: Arc::clone(&backend), references: 0 }, Item::Backend(backend))
         })?;
         changes.events.push(format!("add-backend {}", made.backend.name()));
@@ -289,7 +298,7 @@ impl Maker {
         references.push(Reference { id, backend: Arc::clone(&made.backend), missing: 0 });
     }
 
-    fn release_one(&self, names: &Names, state: &mut State, reference: &Reference, changes: &mut Changes) {
+    fn release_one(&self, table: &Table, state: &mut State, reference: &Reference, changes: &mut Changes) {
         let mut is_unused = false;
         if let Some(made) = state.backends.values_mut().find(|made| made.id == reference.id) {
             made.references = made.references.saturating_sub(1);
@@ -299,20 +308,8 @@ impl Maker {
         }
         if is_unused {
             state.backends.retain(|_, made| made.id != reference.id);
-            names.remove(reference.id);
+            table.remove(reference.id);
             changes.events.push(format!("delete-backend {}", reference.backend.name()));
         }
-    }
-
-    /// Takes in the targets of a service: each gets its domain, which is used as the service is.
-    pub(crate) fn set_targets(&self, names: &Names, service: &Service, found: &[Target]) {
-        let mut targets = Vec::new();
-        for target in found.iter().take(DYNAMIC_ADDRESSES_MAX) {
-            let port = target.port.to_string();
-            if let Some(domain) = self.domain(names, &target.host, Some(&port), None, service.last_used()) {
-                targets.push(ServiceTarget { domain, priority: target.priority, weight: target.weight });
-            }
-        }
-        service.set_targets(targets);
     }
 }

@@ -1,0 +1,189 @@
+//! Backends by name: a host that is looked up again and again, and the backends that its addresses are at the time.
+//!
+//! ```text
+//! Maker (one `dynamic.director` object) ─┬▶ Domain (host:port) ─▶ backends, one an address
+//!                                        └▶ Service (SRV name) ─▶ domains, by priority and weight
+//! ```
+//!
+//! [`DnsNames`] is the table of a loaded VCL: it gives domains, services and backends ids beyond those of the VCL's own, and
+//! never gives an id twice, so that one that a request holds leads to what it was or to nothing. VCL makes domains and
+//! services on any event loop; [`run`] looks them up, in one task of the main thread while the VCL is warm, and forgets
+//! those that nobody asks for. Who wants a domain before its first lookup is done waits ([`Domain::ready`]).
+//!
+//! *Locks*: a maker's state → a domain's state → the table, each for a few instructions.
+//! *Limits*: [`DYNAMIC_DOMAINS_MAX`] domains and services a VCL (the one unused for longest makes room),
+//! [`DYNAMIC_ADDRESSES_MAX`] addresses a domain. Reading order: `resolve`, `settings`, `domain`, `service`, `item`,
+//! `table`, `maker`, `run`.
+//! Compat: libvmod-dynamic.
+
+pub mod domain;
+pub mod item;
+pub mod maker;
+pub mod resolve;
+pub mod run;
+pub mod service;
+pub mod settings;
+pub(crate) mod table;
+
+use crate::backend::Backend;
+use domain::Domain;
+use item::Item;
+use maker::Maker;
+use parking_lot::RwLock;
+use resolve::Target;
+use service::{Service, ServiceTarget};
+use settings::MakerSettings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use surface::limits::{DYNAMIC_ADDRESSES_MAX, DYNAMIC_DOMAINS_MAX};
+use table::Table;
+use tokio::sync::Notify;
+use vcl_run::value::DirectorId;
+
+/// Everything dynamic of one loaded VCL.
+#[derive(Debug)]
+pub struct DnsNames {
+    table: Table,
+    /// By number of the instance.
+    makers: RwLock<BTreeMap<u32, Arc<Maker>>>,
+}
+
+impl DnsNames {
+    /// An empty table of the VCL of that name.
+    #[must_use]
+    pub fn new(vcl: &str) -> DnsNames {
+        DnsNames { table: Table::new(vcl), makers: RwLock::default() }
+    }
+
+    /// Name of the VCL.
+    #[must_use]
+    pub fn vcl_name(&self) -> &str {
+        self.table.vcl_name()
+    }
+
+    /// Ids to what they stand for, for those who change a maker.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Something is to be done by [`run`].
+    pub(crate) fn work(&self) -> &Notify {
+        &self.table.work
+    }
+
+    /// Makes the object of that instance; false when it was made before.
+    pub fn make(&self, instance: u32, settings: MakerSettings) -> bool {
+        let mut makers = self.makers.write();
+        let is_new = !makers.contains_key(&instance);
+        if is_new {
+            makers.insert(instance, Arc::new(Maker::new(settings)));
+        }
+        is_new
+    }
+
+    /// The object of that instance.
+    #[must_use]
+    pub fn maker(&self, instance: u32) -> Option<Arc<Maker>> {
+        self.makers.read().get(&instance).map(Arc::clone)
+    }
+
+    /// All objects.
+    #[must_use]
+    pub fn makers(&self) -> Vec<Arc<Maker>> {
+        self.makers.read().values().map(Arc::clone).collect()
+    }
+
+    /// Whether the VCL has any such object, so that [`run`] has something to do.
+    #[must_use]
+    pub fn has_makers(&self) -> bool {
+        !self.makers.read().is_empty()
+    }
+
+    /// What an id stands for.
+    #[must_use]
+    pub fn get(&self, id: DirectorId) -> Option<Item> {
+        self.table.get(id)
+    }
+
+    /// All ids in order.
+    #[must_use]
+    pub fn ids(&self) -> Vec<DirectorId> {
+        self.table.ids()
+    }
+
+    /// The id of a backend.
+    #[must_use]
+    pub fn id_of(&self, wanted: &Arc<Backend>) -> Option<DirectorId> {
+        self.table.id_of(wanted)
+    }
+
+    /// All backends that there are.
+    #[must_use]
+    pub fn backends(&self) -> Vec<Arc<Backend>> {
+        self.table.backends()
+    }
+
+    /// The domain of a host, made by `maker` if there is none; `port` and `authority` unless given are the maker's. `None`
+    /// for a host or port that is empty or too long. `now`: seconds since 1970.
+    #[must_use]
+    pub fn domain(
+        &self,
+        maker: &Maker,
+        host: &str,
+        port: Option<&str>,
+        authority: Option<&str>,
+        now: f64,
+    ) -> Option<Arc<Domain>> {
+        let wanted = maker.wanted_domain(host, port, authority)?;
+        if let Some(domain) = maker.known_domain(&wanted, now) {
+            return Some(domain);
+        }
+        self.make_room();
+        maker.make_domain(&self.table, wanted, now)
+    }
+
+    /// The service of that name, made by `maker` if there is none. `None` for a name that is empty or too long.
+    #[must_use]
+    pub fn service(&self, maker: &Maker, name: &str, now: f64) -> Option<Arc<Service>> {
+        if !maker::is_bounded(name) {
+            return None;
+        }
+        if let Some(service) = maker.known_service(name, now) {
+            return Some(service);
+        }
+        self.make_room();
+        maker.make_service(&self.table, name, now)
+    }
+
+    /// Takes in the targets of a service: each gets its domain, which is used as the service is.
+    pub(crate) fn set_targets(&self, maker: &Maker, service: &Service, found: &[Target]) {
+        let mut targets = Vec::new();
+        for target in found.iter().take(DYNAMIC_ADDRESSES_MAX) {
+            let port = target.port.to_string();
+            if let Some(domain) = self.domain(maker, &target.host, Some(&port), None, service.last_used()) {
+                targets.push(ServiceTarget { domain, priority: target.priority, weight: target.weight });
+            }
+        }
+        service.set_targets(targets);
+    }
+
+    /// Makes room for one more name, when there are too many, by giving up the one that was unused for longest.
+    fn make_room(&self) {
+        match self.table.longest_unused(DYNAMIC_DOMAINS_MAX) {
+            Some(Item::Domain(domain)) => {
+                if let Some(maker) = self.makers().iter().find(|maker| maker.owns(&domain.settings)) {
+                    maker.give_up(&self.table, &domain);
+                }
+            }
+            Some(Item::Service(service)) => {
+                if let Some(maker) = self.makers().iter().find(|maker| maker.owns(&service.settings)) {
+                    maker.give_up_service(&self.table, &service);
+                }
+            }
+            Some(Item::Backend(_)) | None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! What an id of a name or of its backends stands for.
+
+use crate::backend::Backend;
+use crate::dns_names::domain::Domain;
+use crate::dns_names::service::Service;
+use crate::dns_names::settings::MakerSettings;
+use crate::health::Health;
+use std::sync::Arc;
+
+/// What an id of the table stands for.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// An address of a domain.
+    Backend(Arc<Backend>),
+    /// A host and port.
+    Domain(Arc<Domain>),
+    /// A name of SRV records.
+    Service(Arc<Service>),
+}
+
+impl Item {
+    /// The VCL name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Item::Backend(backend) => backend.name(),
+            Item::Domain(domain) => domain.name(),
+            Item::Service(service) => service.name(),
+        }
+    }
+
+    /// Whether its first lookup is still to come.
+    pub(crate) fn is_new(&self) -> bool {
+        match self {
+            Item::Backend(_) => false,
+            Item::Domain(domain) => domain.is_new(),
+            Item::Service(service) => service.is_new(),
+        }
+    }
+
+    /// The backends that it stands for; `None` for a backend itself.
+    pub(crate) fn backends(&self) -> Option<Vec<Arc<Backend>>> {
+        match self {
+            Item::Backend(_) => None,
+            Item::Domain(domain) => Some(domain.backends()),
+            Item::Service(service) => Some(service.domains().iter().flat_map(|domain| domain.backends()).collect()),
+        }
+    }
+
+    /// What the object that made a name was made with; `None` for a backend.
+    pub(crate) fn settings(&self) -> Option<&MakerSettings> {
+        match self {
+            Item::Backend(_) => None,
+            Item::Domain(domain) => Some(domain.settings()),
+            Item::Service(service) => Some(service.settings()),
+        }
+    }
+
+    /// Waits for the first lookup, `first_lookup_timeout` at most.
+    pub async fn ready(&self) {
+        match self {
+            Item::Backend(_) => {}
+            Item::Domain(domain) => domain.ready().await,
+            Item::Service(service) => service.ready().await,
+        }
+    }
+
+    /// As [`Item::state`], without the operator's word about a backend itself.
+    pub(crate) fn unforced_state(&self) -> (bool, f64) {
+        match self {
+            Item::Backend(backend) => (backend.health().probed(), backend.health().changed()),
+            Item::Domain(_) | Item::Service(_) => self.state(),
+        }
+    }
+
+    /// Whether it can be used, and since when, the operator's word about names left out.
+    pub(crate) fn state(&self) -> (bool, f64) {
+        match self {
+            Item::Backend(backend) => (backend.is_healthy(), backend.health().changed()),
+            Item::Domain(domain) => domain.state(),
+            Item::Service(service) => service.state(),
+        }
+    }
+
+    /// The operator's view.
+    pub(crate) fn health(&self) -> &Health {
+        match self {
+            Item::Backend(backend) => backend.health(),
+            Item::Domain(domain) => domain.health(),
+            Item::Service(service) => service.health(),
+        }
+    }
+}
