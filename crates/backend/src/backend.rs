@@ -8,7 +8,7 @@ use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
 use crate::proxy_header;
-use crate::trouble::Troubles;
+use crate::saint_mode::TroubleList;
 use shm::counters::SharedCounters;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,7 +40,7 @@ pub struct Backend {
     freed: Notify,
     /// Until when connects are not tried, seconds since 1970 as bits.
     held_until: AtomicU64,
-    troubles: Troubles,
+    troubles: TroubleList,
 }
 
 impl Backend {
@@ -65,7 +65,7 @@ impl Backend {
             waiting: AtomicU32::new(0),
             freed: Notify::new(),
             held_until: AtomicU64::new(0f64.to_bits()),
-            troubles: Troubles::default(),
+            troubles: TroubleList::default(),
             definition,
         })
     }
@@ -114,7 +114,7 @@ impl Backend {
 
     /// The requests that it counts as sick for, for those who heed saint mode.
     #[must_use]
-    pub fn troubles(&self) -> &Troubles {
+    pub fn troubles(&self) -> &TroubleList {
         &self.troubles
     }
 

@@ -13,7 +13,7 @@
 //! | [`proxy_header`] | PROXY protocol headers for origins |
 //! | [`random`] | the generator that `debug.srandom` seeds |
 //! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
-//! | [`trouble`] | saint mode: for which requests a backend counts as sick |
+//! | [`saint_mode`] | saint mode: for which requests a backend counts as sick |
 //! | [`dns_names`] | backends by name, which are looked up again and again |
 //! | [`listing`] | the text and JSON of `backend.list` |
 //!
@@ -38,7 +38,7 @@ pub mod probe;
 pub mod probing;
 pub mod proxy_header;
 pub mod random;
-pub mod trouble;
+pub mod saint_mode;
 
 pub use backend::Backend;
 pub use dial::{Dial, DialTarget, Dialling, Ends, Stream};
@@ -51,4 +51,4 @@ pub use open::{Connection, OpenError, OpenRequest, open};
 pub use pool::Pool;
 pub use probing::run_probe;
 pub use random::TestableRandom;
-pub use trouble::Troubles;
+pub use saint_mode::TroubleList;

@@ -3,8 +3,8 @@
 //! States: *greeting* → *challenged* → *ready*, or *greeting* → *ready* when no secret is asked for.
 
 use crate::auth::{self, CHALLENGE_BYTES, Challenge};
+use crate::command_line;
 use crate::response::{FrameError, Response, ResponseReader, status};
-use crate::words;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub fn answer_line(challenge: &Challenge, secret: &[u8]) -> String {
 /// The line for a command given as words.
 #[must_use]
 pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
-    let quoted: Vec<String> = command.iter().map(|word| words::quote(word.as_ref())).collect();
+    let quoted: Vec<String> = command.iter().map(|word| command_line::quote(word.as_ref())).collect();
     quoted.join(" ") + "\n"
 }
 
@@ -100,7 +100,7 @@ pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
 #[must_use]
 pub fn typed_line<W: AsRef<str>>(arguments: &[W]) -> String {
     let as_typed = |argument: &str| {
-        if argument.contains(['\n', '\r']) { words::quote(argument) } else { argument.to_owned() }
+        if argument.contains(['\n', '\r']) { command_line::quote(argument) } else { argument.to_owned() }
     };
     let typed: Vec<String> = arguments.iter().map(|argument| as_typed(argument.as_ref())).collect();
     typed.join(" ") + "\n"

@@ -13,12 +13,12 @@
 
 pub mod auth;
 pub mod client;
+pub mod command_line;
 pub mod json;
 pub mod request;
 pub mod response;
 pub mod server;
 pub mod table;
-pub mod words;
 
 /// Runs every parser of this crate over arbitrary bytes: the entry of the fuzz target.
 ///
@@ -26,9 +26,9 @@ pub mod words;
 /// When what is read depends on the pieces in which it arrives, when words that were quoted or a reply that was written are read
 /// otherwise, or when a stranger's command is heard.
 pub fn exercise(bytes: &[u8]) {
-    if let Ok(words) = words::split(bytes) {
-        let quoted: Vec<String> = words.iter().map(|word| words::quote(word)).collect();
-        assert_eq!(words::split(quoted.join(" ").as_bytes()), Ok(words));
+    if let Ok(words) = command_line::split(bytes) {
+        let quoted: Vec<String> = words.iter().map(|word| command_line::quote(word)).collect();
+        assert_eq!(command_line::split(quoted.join(" ").as_bytes()), Ok(words));
     }
     let limit = bytes.first().map_or(1 << 16, |&first| usize::from(first) * 4);
     let whole = requests(bytes, bytes.len().max(1), limit);

@@ -6,7 +6,7 @@
 //!
 //! States: *line* → (`<< token`) → *document* → *line*.
 
-use crate::words::{self, SyntaxError};
+use crate::command_line::{self, SyntaxError};
 use surface::cli::CARRYING_VCL;
 use surface::limits::{CLI_LINE_BYTES_MAX, CLI_SHOWN_BYTES_MAX, KEPT_BUFFER_BYTES_MAX};
 
@@ -106,7 +106,7 @@ impl RequestReader {
                 // No verb is longer, and a word of megabytes is not searched for its end with each piece of it.
                 let line = &line[..line.len().min(VERB_BYTES_MAX)];
                 let line = line.strip_prefix(b"-").unwrap_or(line).trim_ascii_start();
-                let end = line.iter().position(|byte| words::is_space(*byte)).unwrap_or(line.len());
+                let end = line.iter().position(|byte| command_line::is_space(*byte)).unwrap_or(line.len());
                 CARRYING_VCL.iter().any(|verb| verb.as_bytes() == &line[..end])
             }
         };
@@ -121,7 +121,8 @@ impl RequestReader {
                 return None;
             }
             if self.document.is_none() {
-                self.start += self.buffer[self.start..].iter().take_while(|byte| words::is_space(**byte)).count();
+                self.start +=
+                    self.buffer[self.start..].iter().take_while(|byte| command_line::is_space(**byte)).count();
                 self.searched = self.searched.max(self.start);
             }
             let bytes_max = self.command_bytes_max();
@@ -186,7 +187,7 @@ impl RequestReader {
             Some((b'-', rest)) => (true, rest),
             _ => (false, &line[..]),
         };
-        let received = match words::split_octets(text) {
+        let received = match command_line::split_octets(text) {
             Ok(words) => words,
             Err(error) => return Some(Request::Malformed(error)),
         };

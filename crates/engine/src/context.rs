@@ -23,10 +23,10 @@ use vmods::{NoSockets, SocketOptions};
 use crate::fetch::Fetch;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Ledger, RequestMemory};
+use crate::mempool_counts::{self, Counted};
 use crate::request::{PoolCounters, RequestPool};
 use crate::session::{Session, SessionFacts};
 use crate::storages::Storages;
-use crate::tally::{self, Counted};
 
 /// Wall-clock time that follows tokio's (pausable) clock.
 #[derive(Clone, Debug)]
@@ -225,8 +225,8 @@ impl Loop {
     #[must_use]
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
-        tally::set_size(&sessions, size_of::<Session>() + size_of::<SessionFacts>());
-        tally::set_size(&fetches, size_of::<Fetch>());
+        mempool_counts::set_size(&sessions, size_of::<Session>() + size_of::<SessionFacts>());
+        mempool_counts::set_size(&fetches, size_of::<Fetch>());
         Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
     }
 

@@ -39,7 +39,7 @@ use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::request::Delivered;
 use crate::request_body::RequestBody;
-use crate::tally::Counted;
+use crate::mempool_counts::Counted;
 use cache::Busy;
 use legacy::{ClientRequest, PreparedRequest};
 use message::Message;

@@ -274,7 +274,7 @@ fn help_json(row: &CommandRow) -> String {
 /// Asks a running worker; `None` when there is none. One that does not answer is killed.
 async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response> {
     let worker = manager.running_worker()?;
-    match worker.link.ask(request, manager.patience()).await {
+    match worker.link.ask(request, manager.reply_timeout()).await {
         Ok(reply) => Some(Response::new(reply.status, reply.body)),
         Err(error) => {
             let manager = manager.clone();

@@ -143,7 +143,7 @@ async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
     manager.count(Count::ChildStart);
     manager.say(Level::Debug, format!("Child ({pid}) Started"));
     let ask = async |request: Request| -> Result<Reply, String> {
-        let reply = worker.link.ask(request, manager.patience()).await;
+        let reply = worker.link.ask(request, manager.reply_timeout()).await;
         reply.map_err(|error| format!("Child ({pid}) {}", link_text(error)))
     };
     let configuration = configuration(manager);
@@ -479,7 +479,7 @@ async fn ping(manager: Rc<Manager>, worker: Worker) {
         if interval == 0 || manager.state.get() != ChildState::Running {
             continue;
         }
-        match worker.link.ask(Request::Ping, manager.patience()).await {
+        match worker.link.ask(Request::Ping, manager.reply_timeout()).await {
             Ok(reply) if reply.status == 200 => {}
             Ok(reply) => {
                 let text = format!("Unexpected reply from ping: {} {}", reply.status, reply.body);
@@ -566,7 +566,7 @@ pub async fn stop(manager: &Rc<Manager>) {
         return;
     }
     let mut gone = worker.gone.clone();
-    let patience = manager.patience() + manager.drain();
+    let patience = manager.reply_timeout() + manager.drain();
     let ended = async {
         if let Ok(reply) = worker.link.ask(Request::Stop, patience).await
             && !reply.body.is_empty()

@@ -30,7 +30,7 @@ pub struct Link {
 #[derive(Debug)]
 struct Question {
     request: Request,
-    patience: Duration,
+    timeout: Duration,
     answer: oneshot::Sender<Result<Reply, LinkError>>,
 }
 
@@ -50,14 +50,14 @@ impl Link {
         self.step.get()
     }
 
-    /// Sends a request and waits for its reply, up to `patience` from when its turn comes, or from the last step that the
+    /// Sends a request and waits for its reply, up to `timeout` from when its turn comes, or from the last step that the
     /// worker has made since.
     ///
     /// # Errors
     /// See [`LinkError`].
-    pub async fn ask(&self, request: Request, patience: Duration) -> Result<Reply, LinkError> {
+    pub async fn ask(&self, request: Request, timeout: Duration) -> Result<Reply, LinkError> {
         let (answer, reply) = oneshot::channel();
-        self.questions.send(Question { request, patience, answer }).map_err(|_| LinkError::Closed)?;
+        self.questions.send(Question { request, timeout, answer }).map_err(|_| LinkError::Closed)?;
         reply.await.unwrap_or(Err(LinkError::Closed))
     }
 }
@@ -75,11 +75,11 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
 }
 
 async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step>) -> Result<Reply, LinkError> {
-    let sent = tokio::time::timeout(question.patience, control::send(stream, &question.request)).await;
+    let sent = tokio::time::timeout(question.timeout, control::send(stream, &question.request)).await;
     sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
     // One that gets on has more time, but not for ever.
     for _ in 0..=WORKER_STEPS_MAX {
-        let said = tokio::time::timeout(question.patience, control::receive(stream)).await;
+        let said = tokio::time::timeout(question.timeout, control::receive(stream)).await;
         match said.map_err(|_| LinkError::Late)?.ok().flatten() {
             Some(Said::Step(next)) => step.set(next),
             Some(Said::Reply(reply)) => return Ok(reply),
@@ -111,9 +111,9 @@ mod tests {
                     control::send(&mut theirs, &reply).await.unwrap();
                 }
             };
-            let patience = Duration::from_secs(5);
+            let timeout = Duration::from_secs(5);
             let (first, second, ()) =
-                tokio::join!(link.ask(Request::Ping, patience), link.ask(Request::Ping, patience), worker);
+                tokio::join!(link.ask(Request::Ping, timeout), link.ask(Request::Ping, timeout), worker);
             assert_eq!((first, second), (Ok(Reply::ok("0")), Ok(Reply::ok("1"))));
         });
     }

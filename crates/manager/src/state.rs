@@ -263,7 +263,7 @@ impl Manager {
 
     /// How long the worker may take for a reply.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn reply_timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.parameters.borrow().cli_timeout.max(0.1)).unwrap_or(Duration::from_secs(60))
     }
 

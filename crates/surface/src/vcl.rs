@@ -4,8 +4,8 @@
 //! by [`Var`]. Old dialects map onto the same rows by tables of their own in the `vcl` crate.
 //! Source: VCL of Varnish 7.1.1 as observed. Next file: `vmod.rs`.
 
+pub mod explanation;
 pub mod legacy;
-pub mod words;
 
 use serde::{Deserialize, Serialize};
 

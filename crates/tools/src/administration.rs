@@ -19,8 +19,8 @@ use cli_proto::response::Response;
 use surface::legible;
 
 use crate::Streams;
+use crate::attach_timeout::AttachTimeout;
 use crate::options::{Given, OptionRow, Program, option, word_option};
-use crate::patience::Patience;
 use connection::Connection;
 
 const OPTIONS: &[OptionRow] = &[
@@ -64,9 +64,9 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
 type Failure = (i32, String);
 
 fn try_run(given: &Given, streams: &mut Streams) -> Result<i32, Failure> {
-    let patience = match given.last('t') {
-        None => Patience::default(),
-        Some(text) => Patience::parse(text)
+    let timeout = match given.last('t') {
+        None => AttachTimeout::default(),
+        Some(text) => AttachTimeout::parse(text)
             .ok_or_else(|| (UNREACHABLE, format!("-t: Invalid argument: {}", text.to_string_lossy())))?,
     };
     if given.has('n') && (given.has('T') || given.has('S')) {
@@ -75,12 +75,12 @@ fn try_run(given: &Given, streams: &mut Streams) -> Result<i32, Failure> {
     let mut connection = match given.last('T') {
         Some(address) => {
             let secret = given.last('S').map(PathBuf::from);
-            Connection::open(&address.to_string_lossy(), secret.as_deref(), patience)?
+            Connection::open(&address.to_string_lossy(), secret.as_deref(), timeout)?
         }
-        None => Connection::by_name(given.last('n'), given.last('S'), patience)?,
+        None => Connection::by_name(given.last('n'), given.last('S'), timeout)?,
     };
     if given.has('t') {
-        let limit = patience.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let limit = timeout.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         connection.limit_replies(limit.filter(|limit| !limit.is_zero()));
     }
     if !given.rest.is_empty() {

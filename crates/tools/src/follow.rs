@@ -17,8 +17,8 @@ use shm::read::select::{Selection, Sides};
 use shm::read::vsm::{Vsm, work_directory};
 
 use crate::Streams;
+use crate::attach_timeout::AttachTimeout;
 use crate::options::Given;
-use crate::patience::Patience;
 use crate::signals::Signals;
 use pid_file::PidFile;
 use rate::Rate;
@@ -77,7 +77,7 @@ pub(crate) struct Follow {
     name: Option<OsString>,
     file: Option<OsString>,
     from_head: bool,
-    patience: Patience,
+    attach_timeout: AttachTimeout,
     pub grouping: Grouping,
     /// `-b`, `-c` and `-E`; without them, everything.
     pub sides: Option<Sides>,
@@ -104,7 +104,7 @@ impl Follow {
             name: path('n'),
             file: path('r'),
             from_head: given.has('d'),
-            patience: Patience::default(),
+            attach_timeout: AttachTimeout::default(),
             grouping: Grouping::Vxid,
             sides: None,
             query: None,
@@ -126,8 +126,8 @@ impl Follow {
             match letter {
                 'g' => follow.grouping = grouping(&text, allowed)?,
                 't' => {
-                    follow.patience =
-                        Patience::parse(argument).ok_or_else(|| format!("-t: Invalid argument: {text}"))?;
+                    follow.attach_timeout =
+                        AttachTimeout::parse(argument).ok_or_else(|| format!("-t: Invalid argument: {text}"))?;
                 }
                 'k' => {
                     let number = text.parse().ok().filter(|number| *number > 0 && *number <= i32::MAX as u64);
@@ -209,10 +209,10 @@ impl Follow {
             Some(file) if file == "-" => Source::stream(&mut *streams.input, "-").map_err(failed)?,
             Some(file) => Source::file(file).map_err(failed)?,
             None => {
-                let vsm = if sink.starts_without_server() && self.patience == Patience(None) {
+                let vsm = if sink.starts_without_server() && self.attach_timeout == AttachTimeout(None) {
                     Some(Vsm::new(&work_directory(self.name.as_deref())))
                 } else {
-                    self.patience.attach(self.name.as_deref())
+                    self.attach_timeout.attach(self.name.as_deref())
                 };
                 let vsm = vsm.ok_or_else(|| failed("VSM: Could not get hold of varnishd, is it running?".into()))?;
                 Source::server(vsm, self.from_head)

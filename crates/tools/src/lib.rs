@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod administration;
+mod attach_timeout;
 pub mod exercise;
 mod follow;
 mod histogram;
@@ -27,7 +28,6 @@ mod live;
 mod messages;
 mod options;
 mod output;
-mod patience;
 mod ranking;
 mod screen;
 mod signals;

@@ -17,8 +17,8 @@ use shm::read::counters::{CounterFilter, CounterReader, CounterValue};
 use shm::read::vsm::{Status, Vsm, work_directory};
 
 use crate::Streams;
+use crate::attach_timeout::AttachTimeout;
 use crate::options::{Given, OptionRow, Program, option};
-use crate::patience::Patience;
 use crate::signals::Signals;
 
 const OPTIONS: &[OptionRow] = &[
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
 fn prepare(given: &Given, on_screen: bool) -> Result<Report, String> {
     let mut filter = CounterFilter::default();
     let mut includes = false;
-    let mut patience = Patience::default();
+    let mut timeout = AttachTimeout::default();
     for (letter, argument) in &given.options {
         let text = argument.to_string_lossy();
         let mut add = |include: bool, glob: &str| {
@@ -86,14 +86,14 @@ fn prepare(given: &Given, on_screen: bool) -> Result<Report, String> {
             },
             'I' => add(true, &text),
             'X' => add(false, &text),
-            't' => patience = Patience::parse(argument).ok_or_else(|| format!("-t: Invalid argument: {text}"))?,
+            't' => timeout = AttachTimeout::parse(argument).ok_or_else(|| format!("-t: Invalid argument: {text}"))?,
             _ => {}
         }
     }
-    let vsm = if on_screen && patience == Patience(None) {
+    let vsm = if on_screen && timeout == AttachTimeout(None) {
         Vsm::new(&work_directory(given.last('n')))
     } else {
-        patience.attach(given.last('n')).ok_or("Could not get hold of varnishd, is it running?")?
+        timeout.attach(given.last('n')).ok_or("Could not get hold of varnishd, is it running?")?
     };
     Ok(Report { vsm, reader: CounterReader::new(), filter, includes, raw: given.has('r') })
 }

@@ -3,7 +3,7 @@
 //! [`compile`] takes any bytes and never panics. The steps, each in its own module: `load` cuts the text and what it includes
 //! into tokens (`lex`), `parse` makes a tree of them (`tree`), `check` gives names and types a meaning and emits the program
 //! of [`vcl_run::program`]. Messages gather in `diagnostic`. What differs between generations of the language are tables in
-//! `dialect`. Files and name servers are reached through the traits of [`outside`].
+//! `dialect`. Files and name servers are reached through the traits [`ReadFile`] and [`Resolve`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -12,11 +12,12 @@ mod check;
 mod diagnostic;
 mod dialect;
 pub mod exercise;
+mod files;
 mod format;
+mod host_names;
 mod lex;
 mod load;
 mod migrate;
-pub mod outside;
 mod parse;
 mod source;
 #[cfg(test)]
@@ -25,9 +26,10 @@ mod tree;
 mod version;
 
 pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};
+pub use files::{FileKind, ReadFile, SystemFiles};
 pub use format::format;
+pub use host_names::{Resolve, SystemResolver};
 pub use migrate::{Migrated, Note, migrate};
-pub use outside::{FileKind, ReadFile, Resolve, SystemFiles, SystemResolver};
 
 use diagnostic::Diagnostics;
 use std::fmt;

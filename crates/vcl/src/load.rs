@@ -367,7 +367,7 @@ impl Loader<'_> {
             match self.options.files.glob(&path.to_string_lossy()) {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => return self.open_all(&found, path_token),
-                Err(error) => failure = Some(crate::outside::error_text(&error)),
+                Err(error) => failure = Some(crate::files::error_text(&error)),
             }
         }
         let draft = Draft::new(Code::IncludeUnreadable).text("glob pattern matched no files.\n").at(path_token);
@@ -464,7 +464,7 @@ impl Loader<'_> {
             self.error(draft);
             return Ok(None);
         }
-        let text = self.options.files.read(path).map_err(|error| crate::outside::error_text(&error))?;
+        let text = self.options.files.read(path).map_err(|error| crate::files::error_text(&error))?;
         self.total_bytes = self.total_bytes.saturating_add(text.len());
         if self.total_bytes > VCL_SOURCE_BYTES_MAX || self.sources.files.len() >= VCL_SOURCES_MAX {
             let text =

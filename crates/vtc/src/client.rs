@@ -9,12 +9,12 @@ use socket2::Socket;
 use crate::address;
 use crate::http::{self, End, Talk};
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::proxy_header;
 use crate::rounds::Rounds;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome, Stop};
 use crate::threads;
-use crate::words::Word;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! What must hold of any script's text; called by the fuzzer and, over its corpus, by the tests.
 
+use crate::lex::{Script, WORDS_MAX};
 use crate::macros::Macros;
-use crate::words::{Script, WORDS_MAX};
 
 /// Cuts a text into commands, and its blocks again; expands the macros in every word. Nothing may panic or go on for ever,
 /// and every word must say a line of the text.

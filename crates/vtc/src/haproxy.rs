@@ -20,13 +20,13 @@ use nix::unistd::Pid;
 
 use crate::address;
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::macros::find;
 use crate::server::Server;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 use crate::varnish::{Wanted, check_status};
-use crate::words::Word;
 
 /// What a good configuration is called.
 const GOOD_CONFIGURATION: &[u8] = b"Configuration file is valid";

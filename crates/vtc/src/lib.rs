@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! runner (runner.rs): one process ──starts──► one process a script (script.rs), in its own folder
-//!   -j at a time, time limit, report            parser words.rs, walk specification.rs
+//!   -j at a time, time limit, report            parser lex.rs, walk specification.rs
 //!   takes down what a script leaves behind      client server varnish logexpect process tunnel barrier syslog haproxy shell
 //! ```
 //!
 //! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that a script means the same
 //! to both. *Invariants:* the daemon is seen only from outside (command line, CLI, sockets, shared memory); a script ends,
 //! at its time limit if not before, and nothing that it started lives on.
-//! Read next: `words.rs`, `specification.rs`, `script.rs`.
+//! Read next: `lex.rs`, `specification.rs`, `script.rs`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -22,6 +22,7 @@ mod feature;
 mod haproxy;
 mod http;
 mod journal;
+mod lex;
 mod logexpect;
 mod macros;
 mod matching;
@@ -41,7 +42,6 @@ mod test;
 mod threads;
 mod tunnel;
 mod varnish;
-mod words;
 
 use std::ffi::OsString;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::words::macro_words;
+use crate::lex::macro_words;
 
 /// Most bytes that one macro may stand for.
 const EXPANSION_BYTES_MAX: usize = 64 << 20;

@@ -13,11 +13,11 @@ use socket2::Socket;
 use crate::address::{self, Name};
 use crate::http::{self, End, Talk};
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::rounds::Rounds;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome, Stop};
 use crate::threads;
-use crate::words::Word;
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 10;

@@ -8,11 +8,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::macros::find;
 use crate::matching;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
-use crate::words::Word;
 
 /// Most bytes of output that are looked at.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use surface::test_script;
 
 use crate::journal::{Journal, Place};
+use crate::lex::{Command, Script, Word};
 use crate::test::{Cancel, Outcome};
-use crate::words::{Command, Script, Word};
 use crate::{barrier, shell};
 
 /// Deepest nesting of `loop` and `include`.

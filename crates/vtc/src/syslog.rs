@@ -11,11 +11,11 @@ use socket2::{Socket, Type};
 
 use crate::address;
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::matching;
 use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome, Waited};
 use crate::threads;
-use crate::words::Word;
 
 const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 /// Largest datagram.

@@ -21,10 +21,10 @@ use socket2::Socket;
 
 use crate::address::{self, Name};
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome};
 use crate::threads;
-use crate::words::Word;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -96,7 +96,7 @@ impl Call<'_> {
             return Response::ok(not_yet);
         };
         let parameters = Box::new(self.manager.parameters.borrow().clone());
-        let told = worker.link.ask(Request::Parameters(parameters), self.manager.patience()).await;
+        let told = worker.link.ask(Request::Parameters(parameters), self.manager.reply_timeout()).await;
         if let Some(reply) = told.ok().filter(|reply| reply.status != status::OK) {
             let text = format!("Child ({}) refused parameters: {}", worker.pid, reply.body);
             self.manager.say(Level::Error, text);

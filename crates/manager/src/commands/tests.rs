@@ -40,7 +40,7 @@ impl Bench {
     }
 
     fn ask(&self, line: &str) -> (u16, String) {
-        let words = cli_proto::words::split(line.as_bytes()).unwrap();
+        let words = cli_proto::command_line::split(line.as_bytes()).unwrap();
         let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words, &[]));
         (reply.status, reply.body)
     }

@@ -14,8 +14,8 @@ use cli_proto::response::Response;
 use shm::read::vsm::Vsm;
 
 use super::{Failure, UNREACHABLE};
+use crate::attach_timeout::AttachTimeout;
 use crate::follow::reason;
-use crate::patience::Patience;
 
 /// Longest reply in bytes.
 const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
@@ -58,12 +58,16 @@ impl Stream {
 
 impl Connection {
     /// Connects to the server of that name; its CLI addresses and secret are found in its shared memory.
-    pub fn by_name(name: Option<&OsStr>, secret: Option<&OsStr>, patience: Patience) -> Result<Connection, Failure> {
-        let Some(mut vsm) = patience.attach(name) else {
+    pub fn by_name(
+        name: Option<&OsStr>,
+        secret: Option<&OsStr>,
+        timeout: AttachTimeout,
+    ) -> Result<Connection, Failure> {
+        let Some(mut vsm) = timeout.attach(name) else {
             return Err((UNREACHABLE, "Could not get hold of varnishd, is it running?".to_owned()));
         };
         let mut addresses = Vec::new();
-        patience.wait_for(|| {
+        timeout.wait_for(|| {
             vsm.poll();
             addresses = listed_addresses(&vsm);
             !addresses.is_empty()
@@ -75,7 +79,7 @@ impl Connection {
         let secret = secret.map(PathBuf::from).or(listed);
         let mut failure = None;
         for address in addresses {
-            match Connection::open(&address, secret.as_deref(), patience) {
+            match Connection::open(&address, secret.as_deref(), timeout) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => failure = Some(error),
             }
@@ -84,8 +88,8 @@ impl Connection {
     }
 
     /// Connects to `address` (`host:port`, `host port` or the path of a socket) and authenticates.
-    pub fn open(address: &str, secret: Option<&Path>, patience: Patience) -> Result<Connection, Failure> {
-        let limit = patience.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|d| !d.is_zero());
+    pub fn open(address: &str, secret: Option<&Path>, timeout: AttachTimeout) -> Result<Connection, Failure> {
+        let limit = timeout.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|d| !d.is_zero());
         let stream = connect(address, limit)
             .map_err(|error| (UNREACHABLE, format!("Connection failed ({address}): {}", reason(&error))))?;
         let session = ClientSession::new(REPLY_BYTES_MAX);

@@ -7,7 +7,7 @@ use crate::Streams;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use surface::diagnostic::{CODES, Code};
-use surface::vcl::words::WORDS;
+use surface::vcl::explanation::KEYWORDS;
 use surface::vcl::{Action, METHODS, Type, VARIABLES, VariableRow};
 use surface::vmod::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS};
 
@@ -66,7 +66,7 @@ fn explanation(word: &str) -> Option<String> {
         )
     }));
     parts.extend(Action::ALL.iter().find(|action| action.name() == lower).map(|&action| action_text(action)));
-    parts.extend(WORDS.iter().find(|row| row.name == lower).map(|row| format!("{}\n  {}\n", row.form, row.text)));
+    parts.extend(KEYWORDS.iter().find(|row| row.name == lower).map(|row| format!("{}\n  {}\n", row.form, row.text)));
     parts.extend(variables(&lower).map(variable_text));
     parts.extend(VMODS.iter().find(|row| row.name == lower).map(|row| {
         let mut text = format!("{}: a VMOD\n  {}\n\n", row.name, row.text);
@@ -103,7 +103,7 @@ fn names() -> Vec<String> {
         [row.vmod, row.class, row.name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
     });
     let words = VARIABLES.iter().map(|row| row.name).chain(METHODS.iter().map(|row| row.name));
-    let words = words.chain(Action::ALL.iter().map(|action| action.name())).chain(WORDS.iter().map(|row| row.name));
+    let words = words.chain(Action::ALL.iter().map(|action| action.name())).chain(KEYWORDS.iter().map(|row| row.name));
     let words = words.chain(VMODS.iter().map(|row| row.name)).chain(old::names());
     words.map(str::to_owned).chain(functions).collect()
 }

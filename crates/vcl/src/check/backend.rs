@@ -3,7 +3,7 @@
 use super::address::listed;
 use super::{Checked, Checker, Meaning, Reported, nearest};
 use crate::diagnostic::Draft;
-use crate::outside::{FileKind, error_text};
+use crate::files::{FileKind, error_text};
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Backend, Field, FieldValue, Probe};
 use std::net::{IpAddr, SocketAddr};

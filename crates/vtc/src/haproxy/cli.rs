@@ -9,10 +9,10 @@ use socket2::Socket;
 
 use crate::address;
 use crate::journal::Journal;
+use crate::lex::Word;
 use crate::matching;
 use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome};
-use crate::words::Word;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@
 //! Compat: vmod_saintmode of the varnish-modules collection; an object counts once however often it is listed.
 
 use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
-use crate::trouble::{Concern, Troubles};
+use crate::saint_mode::{Concern, TroubleList};
 use std::sync::Arc;
 use surface::limits::BACKEND_TROUBLES_MAX;
 use surface::tag::Tag;
@@ -17,7 +17,7 @@ pub struct Saint {
     members: Arc<[Member]>,
     backend: DirectorId,
     threshold: usize,
-    troubles: Troubles,
+    troubles: TroubleList,
 }
 
 impl Saint {
@@ -30,7 +30,7 @@ impl Saint {
             Err(_) => usize::MAX,
         };
         let members = Arc::from([Member { director: backend, weight: 1.0 }]);
-        Saint { members, backend, threshold, troubles: Troubles::default() }
+        Saint { members, backend, threshold, troubles: TroubleList::default() }
     }
 
     /// Whom it stands for.
@@ -47,7 +47,7 @@ impl Saint {
 
     /// The list.
     #[must_use]
-    pub fn troubles(&self) -> &Troubles {
+    pub fn troubles(&self) -> &TroubleList {
         &self.troubles
     }
 

@@ -65,7 +65,7 @@ impl Action {
 
 /// A word that begins a statement or declaration, or a function of the language.
 #[derive(Clone, Copy, Debug)]
-pub struct WordRow {
+pub struct KeywordRow {
     /// The word.
     pub name: &'static str,
     /// How it is written.
@@ -74,68 +74,68 @@ pub struct WordRow {
     pub text: &'static str,
 }
 
-const fn word(name: &'static str, form: &'static str, text: &'static str) -> WordRow {
-    WordRow { name, form, text }
+const fn keyword(name: &'static str, form: &'static str, text: &'static str) -> KeywordRow {
+    KeywordRow { name, form, text }
 }
 
 /// Words of VCL 4.
-pub static WORDS: &[WordRow] = &[
-    word(
+pub static KEYWORDS: &[KeywordRow] = &[
+    keyword(
         "acl",
         "acl name [+log] [-pedantic] [+fold] { [!] \"address or host\"[/bits]; ... }",
         "A list of addresses, to be matched with an IP: client.ip ~ name. The most specific entry decides.",
     ),
-    word(
+    keyword(
         "backend",
         "backend name { .host = \"...\"; .port = \"...\"; ... }",
         "An origin. The first, or the one named default, gets what the VCL sends nowhere else.",
     ),
-    word(
+    keyword(
         "ban",
         "ban(\"req.url ~ ^/news && obj.http.x == y\");",
         "Every object that matches, and is in the cache now, is not served again. std.ban() says whether it worked.",
     ),
-    word("call", "call name;", "Runs a subroutine and comes back, unless it returns an action."),
-    word("hash_data", "hash_data(text);", "Adds to the key; only in vcl_hash."),
-    word("if", "if (condition) { ... } elseif (condition) { ... } else { ... }", "Also elsif, elif and else if."),
-    word("import", "import name [as other];", "Makes the functions of a VMOD available below this place."),
-    word(
+    keyword("call", "call name;", "Runs a subroutine and comes back, unless it returns an action."),
+    keyword("hash_data", "hash_data(text);", "Adds to the key; only in vcl_hash."),
+    keyword("if", "if (condition) { ... } elseif (condition) { ... } else { ... }", "Also elsif, elif and else if."),
+    keyword("import", "import name [as other];", "Makes the functions of a VMOD available below this place."),
+    keyword(
         "include",
         "include [+glob] \"path\";",
         "Puts the text of another file in this place, between declarations or statements.",
     ),
-    word("new", "new name = vmod.class(...);", "Makes an object that lives as long as the VCL; only in vcl_init."),
-    word(
+    keyword("new", "new name = vmod.class(...);", "Makes an object that lives as long as the VCL; only in vcl_init."),
+    keyword(
         "probe",
         "probe name { .url = \"/\"; .interval = 5s; ... }",
         "How a backend is asked whether it is well. The one named default is that of all backends without another.",
     ),
-    word(
+    keyword(
         "regsub",
         "regsub(text, \"pattern\", \"replacement\")",
         "The text with the first match replaced; \\0 is what matched, \\1 to \\9 its groups.",
     ),
-    word(
+    keyword(
         "regsuball",
         "regsuball(text, \"pattern\", \"replacement\")",
         "The text with every match replaced; \\0 is what matched, \\1 to \\9 its groups.",
     ),
-    word(
+    keyword(
         "return",
         "return (action);",
         "Ends the method and says how to go on. Without an action it ends a subroutine of your own.",
     ),
-    word("set", "set variable = value;", "Also += for text, and += -= *= /= for numbers, durations and times."),
-    word(
+    keyword("set", "set variable = value;", "Also += for text, and += -= *= /= for numbers, durations and times."),
+    keyword(
         "sub",
         "sub name { ... }",
         "A subroutine. Those of the language may be written several times; the pieces run one after the other.",
     ),
-    word(
+    keyword(
         "synthetic",
         "synthetic(text);",
         "The body of an answer that is made here; only in vcl_synth and vcl_backend_error. resp.body and beresp.body do the same.",
     ),
-    word("unset", "unset variable;", "Removes a header, or a body."),
-    word("vcl", "vcl 4.1;", "The version of the language, first in the file."),
+    keyword("unset", "unset variable;", "Removes a header, or a body."),
+    keyword("vcl", "vcl 4.1;", "The version of the language, first in the file."),
 ];

@@ -11,32 +11,32 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// `-t`: seconds to wait; `None` waits for ever.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Patience(pub Option<f64>);
+pub(crate) struct AttachTimeout(pub Option<f64>);
 
-impl Default for Patience {
+impl Default for AttachTimeout {
     fn default() -> Self {
-        Patience(Some(5.0))
+        AttachTimeout(Some(5.0))
     }
 }
 
-impl Patience {
+impl AttachTimeout {
     /// Seconds, or `off`.
-    pub fn parse(text: &OsStr) -> Option<Patience> {
+    pub fn parse(text: &OsStr) -> Option<AttachTimeout> {
         let text = text.to_str()?;
         if text == "off" {
-            return Some(Patience(None));
+            return Some(AttachTimeout(None));
         }
         let seconds: f64 = text.parse().ok()?;
-        (seconds.is_finite() && seconds >= 0.0).then_some(Patience(Some(seconds)))
+        (seconds.is_finite() && seconds >= 0.0).then_some(AttachTimeout(Some(seconds)))
     }
 
-    /// Waits until the server `name` has published its index, or patience ends.
+    /// Waits until the server `name` has published its index, or that time is over.
     pub fn attach(self, name: Option<&OsStr>) -> Option<Vsm> {
         let mut vsm = Vsm::new(&work_directory(name));
         self.wait_for(|| vsm.poll().manager_running).then_some(vsm)
     }
 
-    /// Tries until `condition` holds, or patience ends.
+    /// Tries until `condition` holds, or that time is over.
     pub fn wait_for(self, mut condition: impl FnMut() -> bool) -> bool {
         let started = Instant::now();
         loop {

@@ -1,10 +1,9 @@
-//! What the compiler asks of the outside: files to include, sockets named in `.path`, addresses of host names.
+//! The files that a VCL names: those to include, and the sockets in `.path`.
 //!
-//! Both are traits, so that tests and fuzzers compile without a file system or a name server.
+//! Behind a trait, so that tests and fuzzers compile without a file system.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use surface::limits::{VCL_GLOB_ENTRIES_MAX, VCL_GLOB_PATTERN_BYTES_MAX, VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX};
@@ -35,17 +34,6 @@ pub trait ReadFile {
     /// # Errors
     /// As the file system gives them.
     fn kind(&self, path: &Path) -> io::Result<FileKind>;
-}
-
-/// Finds addresses for the compiler.
-pub trait Resolve {
-    /// The addresses of a host name (never a literal address). The text of the error goes into the message.
-    ///
-    /// # Errors
-    /// When there is none.
-    fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String>;
-    /// The TCP port of a service name, e.g. 80 for `http`.
-    fn port(&self, service: &str) -> Option<u16>;
 }
 
 /// What an error of the file system says, without its number.
@@ -126,37 +114,6 @@ fn matching(pattern: &str, entries: &mut usize) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The system's resolver and `/etc/services`.
-#[derive(Clone, Copy, Debug)]
-pub struct SystemResolver;
-
-impl Resolve for SystemResolver {
-    fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        match (host, 0u16).to_socket_addrs() {
-            Ok(found) => Ok(found.map(|address| address.ip()).collect()),
-            Err(error) => {
-                let text = error_text(&error);
-                Err(text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned())
-            }
-        }
-    }
-
-    fn port(&self, service: &str) -> Option<u16> {
-        let services = std::fs::read_to_string("/etc/services").unwrap_or_default();
-        let listed = services.lines().find_map(|line| {
-            let mut words = line.split('#').next().unwrap_or("").split_ascii_whitespace();
-            let name = words.next()?;
-            let port = words.next()?.strip_suffix("/tcp")?;
-            (name == service || words.any(|alias| alias == service)).then(|| port.parse().ok())?
-        });
-        listed.or(match service {
-            "http" => Some(80),
-            "https" => Some(443),
-            _ => None,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,11 +131,5 @@ mod tests {
         assert!(SystemFiles.glob(&"/*".repeat(1_000_000)).is_err());
         assert!(matching("/proc/*/*", &mut 50).is_err());
         assert!(matching("/proc/*", &mut 100_000).is_ok());
-    }
-
-    #[test]
-    fn ports_have_names() {
-        assert_eq!(SystemResolver.port("http"), Some(80));
-        assert_eq!(SystemResolver.port("no-such-service"), None);
     }
 }

@@ -10,7 +10,7 @@ use surface::limits::BACKEND_TROUBLES_MAX;
 
 /// Requests that a backend is not to be used for.
 #[derive(Debug, Default)]
-pub struct Troubles {
+pub struct TroubleList {
     list: Mutex<Vec<Trouble>>,
     /// Entries in the list, those that have ended included.
     count: AtomicUsize,
@@ -32,7 +32,7 @@ struct Trouble {
     until: f64,
 }
 
-impl Troubles {
+impl TroubleList {
     /// Notes trouble over a digest until that time (seconds since 1970); a later end replaces an earlier one.
     pub fn add(&self, digest: &[u8; 32], until: f64, now: f64) {
         let mut list = self.list.lock();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn trouble_concerns_its_digest_until_it_ends() {
-        let troubles = Troubles::default();
+        let troubles = TroubleList::default();
         troubles.add(&[1; 32], 20.0, 10.0);
         assert_eq!(troubles.concern(Some(&[1; 32]), 19.0, 10), Some(Concern::Digest));
         assert_eq!(troubles.concern(Some(&[2; 32]), 19.0, 10), None, "other digests are not concerned");
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn trouble_over_enough_digests_concerns_all() {
-        let troubles = Troubles::default();
+        let troubles = TroubleList::default();
         troubles.add(&[1; 32], 20.0, 10.0);
         troubles.add(&[2; 32], 30.0, 10.0);
         assert_eq!(troubles.concern(Some(&[3; 32]), 15.0, 2), Some(Concern::Threshold));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_same_digest_counts_once_and_the_list_stays_bounded() {
-        let troubles = Troubles::default();
+        let troubles = TroubleList::default();
         troubles.add(&[1; 32], 20.0, 10.0);
         troubles.add(&[1; 32], 15.0, 10.0);
         assert_eq!((troubles.count(10.0), troubles.count(16.0)), (1, 1), "the later end counts");
