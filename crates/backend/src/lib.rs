@@ -47,7 +47,7 @@ pub use director::kind::DirectorKind;
 pub use director::table::Directors;
 pub use director::table::resolve::NoBackend;
 pub use dns_names::DnsNames;
-pub use open::{Connection, OpenError, OpenRequest, open};
+pub use open::{BackendConnection, OpenError, OpenRequest, open};
 pub use pool::Pool;
 pub use probing::run_probe;
 pub use random::TestableRandom;

@@ -94,7 +94,7 @@ impl Drop for Place {
 }
 
 /// A connection in use. Dropping it closes it.
-pub struct Connection {
+pub struct BackendConnection {
     /// The bytes.
     pub stream: Box<dyn Stream>,
     /// It served a request before.
@@ -105,7 +105,7 @@ pub struct Connection {
     place: Place,
 }
 
-impl Connection {
+impl BackendConnection {
     /// To whom it leads.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Whether [`Connection::recycle`] would keep it; one that began with a PROXY header is closed.
+    /// Whether [`BackendConnection::recycle`] would keep it; one that began with a PROXY header is closed.
     #[must_use]
     pub fn is_recyclable(&self) -> bool {
         self.recyclable
@@ -170,7 +170,7 @@ fn shown(address: Option<SocketAddr>) -> (String, u16) {
 ///
 /// # Errors
 /// See [`OpenError`]; what is to be counted of a failure has been.
-pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
+pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenError> {
     let backend = request.backend;
     let parameters = request.parameters;
     let name = || backend.name().to_owned();
@@ -200,7 +200,7 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
     {
         request.counters.add(Main::BackendReuse, 1);
         count_request(request);
-        return Ok(Connection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
+        return Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
     }
     if backend.is_held_down(now) {
         backend.count(Vbe::Helddown, 1);
@@ -230,7 +230,13 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<Connection, OpenError> {
         })?;
     }
     count_request(request);
-    Ok(Connection { stream, reused: false, proxy_header_bytes: header.len() as u64, recyclable: !is_proxied, place })
+    Ok(BackendConnection {
+        stream,
+        reused: false,
+        proxy_header_bytes: header.len() as u64,
+        recyclable: !is_proxied,
+        place,
+    })
 }
 
 fn count_request(request: &OpenRequest<'_>) {

@@ -252,7 +252,7 @@ impl Cache {
     /// The journal cannot be written; the text is for the CLI.
     pub fn ban(&self, specification: BanSpecification, now: f64) -> Result<(), String> {
         self.inner.see(now);
-        let drop_equal = self.inner.settings.ban_dups.load(Ordering::Relaxed);
+        let drop_equal = self.inner.parameters.ban_dups.load(Ordering::Relaxed);
         self.inner.bans.add(specification, now, drop_equal).map_err(|error| format!("Cannot record the ban: {error}"))
     }
 }

@@ -225,7 +225,7 @@ impl Drop for Waiter {
 impl Inner {
     /// Wakes up to `rush_exponent` of those who waited when a fetch last ended.
     fn rush(&self, head: &mut Head) {
-        let mut left = self.settings.rush_exponent.load(Ordering::Relaxed);
+        let mut left = self.parameters.rush_exponent.load(Ordering::Relaxed);
         while left > 0 {
             if head.waiting.front().is_none_or(|waiting| waiting.number >= head.woken_below) {
                 return;

@@ -19,7 +19,7 @@ const REMOVAL: u32 = 0x26;
 
 impl Inner {
     fn tell(&self, payload: Arguments<'_>) {
-        if self.settings.logs_expiry.load(Relaxed) {
+        if self.parameters.logs_expiry.load(Relaxed) {
             self.log(Tag::ExpKill, payload);
         }
     }

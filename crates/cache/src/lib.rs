@@ -23,8 +23,8 @@ mod eviction;
 pub mod exercise;
 mod expiry_log;
 mod lookup;
+mod parameters;
 mod removal;
-mod settings;
 mod shard;
 mod tag;
 mod upkeep;
@@ -40,8 +40,8 @@ pub use tag::{TagPurge, TagUsage};
 use ban::BanList;
 use ban::lurker::Lurker;
 use departure::Leaving;
+use parameters::CacheParameters;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use settings::Settings;
 use shard::{Digest, Shard};
 use shm::counters::{MAIN_COUNT, SharedCounters};
 use shm::locks::CountedMutex;
@@ -131,7 +131,7 @@ pub(crate) struct Inner {
     lurker: Mutex<Lurker>,
     tags: tag::Tags,
     totals: Arc<Totals>,
-    settings: Settings,
+    parameters: CacheParameters,
     log_sink: RwLock<Option<LogSink>>,
     eviction: eviction::Sampler,
 }
@@ -179,7 +179,7 @@ impl Cache {
             lurker: Mutex::new(Lurker::default()),
             tags: tag::Tags::default(),
             totals,
-            settings: Settings::default(),
+            parameters: CacheParameters::default(),
             log_sink: RwLock::new(None),
             eviction: eviction::Sampler::default(),
         });
@@ -265,7 +265,7 @@ impl Cache {
 
     /// Takes over parameter values: rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call at the start and at every change.
     pub fn configure(&self, parameters: &Parameters) {
-        self.inner.settings.configure(parameters);
+        self.inner.parameters.configure(parameters);
         for store in &self.inner.stores {
             store.set_unsized_share(parameters.unsized_body_share);
         }

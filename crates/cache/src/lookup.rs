@@ -302,7 +302,7 @@ impl Inner {
     fn used(&self, object: &Object, request: &LookupRequest<'_>, hits: u32) {
         let now = self.use_units(request.now);
         let units = match request.unused_seconds {
-            None => self.settings.lru_interval.get() * USE_UNITS,
+            None => self.parameters.lru_interval.get() * USE_UNITS,
             Some(seconds) => {
                 // Units wrap, and clocks of event loops differ by a little.
                 let units = now.wrapping_sub(object.last_use()).cast_signed().max(0);

@@ -154,7 +154,7 @@ pub struct OwnedRecord {
 pub struct LogRing(Arc<Ring>);
 
 struct Ring {
-    settings: Settings,
+    settings: LogSettings,
     /// This ring's alone: a segment has one handle. What [`LogRing::reserve`] gives, under its lock, is its caller's: others
     /// look into it only after the first word of the range, an end marker until then, has been stored with release ordering.
     /// A writer that stood still between the two while the others went around the whole ring would write into the range of
@@ -167,7 +167,7 @@ struct Ring {
 }
 
 /// Read on every record, written when an operator changes a parameter.
-struct Settings {
+struct LogSettings {
     /// Bit `tag & 63` of word `tag >> 6`.
     mask: [AtomicU64; 2],
     reclen_bytes: AtomicUsize,
@@ -203,7 +203,7 @@ impl LogRing {
     fn over(segment: Segment) -> LogRing {
         let segment_words = segment_words(segment.len());
         let ring = LogRing(Arc::new(Ring {
-            settings: Settings {
+            settings: LogSettings {
                 mask: [AtomicU64::new(0), AtomicU64::new(0)],
                 reclen_bytes: AtomicUsize::new(0),
                 buffer_words: AtomicUsize::new(0),

@@ -21,7 +21,7 @@ use surface::legible;
 use crate::Streams;
 use crate::attach_timeout::AttachTimeout;
 use crate::options::{Given, OptionRow, Program, option, word_option};
-use connection::Connection;
+use connection::CliConnection;
 
 const OPTIONS: &[OptionRow] = &[
     option('h', "", "This text"),
@@ -75,9 +75,9 @@ fn try_run(given: &Given, streams: &mut Streams) -> Result<i32, Failure> {
     let mut connection = match given.last('T') {
         Some(address) => {
             let secret = given.last('S').map(PathBuf::from);
-            Connection::open(&address.to_string_lossy(), secret.as_deref(), timeout)?
+            CliConnection::open(&address.to_string_lossy(), secret.as_deref(), timeout)?
         }
-        None => Connection::by_name(given.last('n'), given.last('S'), timeout)?,
+        None => CliConnection::by_name(given.last('n'), given.last('S'), timeout)?,
     };
     if given.has('t') {
         let limit = timeout.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -94,7 +94,7 @@ fn try_run(given: &Given, streams: &mut Streams) -> Result<i32, Failure> {
 }
 
 fn one_command(
-    connection: &mut Connection,
+    connection: &mut CliConnection,
     words: &[String],
     framed: bool,
     streams: &mut Streams,
@@ -113,7 +113,7 @@ fn one_command(
 }
 
 /// Commands from a stream, replies to another. With `strict`, a command that fails ends it, unless it is marked with `-`.
-fn pass(connection: &mut Connection, framed: bool, strict: bool, streams: &mut Streams) -> Result<i32, Failure> {
+fn pass(connection: &mut CliConnection, framed: bool, strict: bool, streams: &mut Streams) -> Result<i32, Failure> {
     let mut commands = RequestReader::new(surface::limits::CLI_COMMAND_BYTES_MAX);
     let mut bytes = vec![0; 1 << 16];
     let mut ended = false;

@@ -25,13 +25,13 @@ const SEPARATOR: u8 = 0x1f;
 /// A filter object.
 #[derive(Debug)]
 struct Filter {
-    settings: Settings,
+    rewriting: Rewriting,
     criteria: RwLock<Vec<Criterion>>,
 }
 
 /// What is done besides filtering.
 #[derive(Clone, Copy, Debug, Default)]
-struct Settings {
+struct Rewriting {
     sorts: bool,
     /// Drops a parameter that equals the one before it.
     drops_repeated: bool,
@@ -70,18 +70,22 @@ fn parameters(query: &[u8], by_name: bool) -> impl Iterator<Item = Parameter<'_>
 }
 
 /// The URL with the parameters that the test wants.
-fn rewritten<E>(url: &[u8], settings: Settings, mut wants: impl FnMut(&[u8]) -> Result<bool, E>) -> Result<Vec<u8>, E> {
+fn rewritten<E>(
+    url: &[u8],
+    rewriting: Rewriting,
+    mut wants: impl FnMut(&[u8]) -> Result<bool, E>,
+) -> Result<Vec<u8>, E> {
     let Some(mark) = url.iter().position(|byte| *byte == b'?') else { return Ok(url.to_vec()) };
     let mut kept: Vec<Parameter<'_>> = Vec::new();
-    for parameter in parameters(&url[mark + 1..], settings.by_name) {
+    for parameter in parameters(&url[mark + 1..], rewriting.by_name) {
         if wants(parameter.compared)? {
             kept.push(parameter);
         }
     }
-    if settings.sorts {
+    if rewriting.sorts {
         kept.sort_by(Parameter::order);
     }
-    if settings.drops_repeated {
+    if rewriting.drops_repeated {
         kept.dedup_by(|one, before| one.compared == before.compared);
     }
     let mut result = url[..mark].to_vec();
@@ -128,7 +132,7 @@ pub(crate) fn clean(
     scratch: &mut Scratch,
 ) -> Result<Called, Failure> {
     let url = url(context, arguments, scratch)?;
-    text(url.map(|url| rewritten(&url, Settings::default(), all)).transpose()?, scratch)
+    text(url.map(|url| rewritten(&url, Rewriting::default(), all)).transpose()?, scratch)
 }
 
 /// `querystring.sort()`
@@ -138,8 +142,8 @@ pub(crate) fn sort(
     scratch: &mut Scratch,
 ) -> Result<Called, Failure> {
     let url = url(context, arguments, scratch)?;
-    let settings = Settings { sorts: true, drops_repeated: arguments.bool(1), by_name: false };
-    text(url.map(|url| rewritten(&url, settings, all)).transpose()?, scratch)
+    let rewriting = Rewriting { sorts: true, drops_repeated: arguments.bool(1), by_name: false };
+    text(url.map(|url| rewritten(&url, rewriting, all)).transpose()?, scratch)
 }
 
 /// `querystring.remove()`
@@ -171,7 +175,7 @@ pub(crate) fn filter_by(
 ) -> Result<Called, Failure> {
     let Some(url) = url(context, arguments, scratch)? else { return text(None, scratch) };
     let expression = scratch.get(arguments.text(1));
-    let settings = Settings { by_name: true, ..Settings::default() };
+    let rewriting = Rewriting { by_name: true, ..Rewriting::default() };
     let keeps = matches!(
         function,
         Function::QuerystringFilterExcept
@@ -183,23 +187,23 @@ pub(crate) fn filter_by(
             let pattern = dynamic_pattern(expression)?;
             let regex = Regex::new(&pattern, context.program().regex_limits());
             match regex {
-                Ok(regex) => rewritten(&url, settings, |name| is_match(&regex, name).map(|found| found == keeps))?,
+                Ok(regex) => rewritten(&url, rewriting, |name| is_match(&regex, name).map(|found| found == keeps))?,
                 Err(error) => {
                     let position = error.offset.unwrap_or(0);
                     let text = format!("vmod-querystring: regex error ({error}): '{pattern}' pos {position}");
                     context.log(Tag::Error, text.as_bytes());
-                    rewritten(&url, settings, all)?
+                    rewritten(&url, rewriting, all)?
                 }
             }
         }
         Function::QuerystringGlobfilter | Function::QuerystringGlobfilterExcept => {
-            rewritten(&url, settings, |name| Ok(matches_glob(expression, name) == keeps))?
+            rewritten(&url, rewriting, |name| Ok(matches_glob(expression, name) == keeps))?
         }
         _ => {
             let count = 1 + expression.iter().filter(|byte| **byte == SEPARATOR).count();
             scratch.check_room(count * 2 * size_of::<&[u8]>())?;
             let names: Vec<&[u8]> = expression.split(|byte| *byte == SEPARATOR).collect();
-            rewritten(&url, settings, |name| Ok(names.contains(&name) == keeps))?
+            rewritten(&url, rewriting, |name| Ok(names.contains(&name) == keeps))?
         }
     };
     text(Some(result), scratch)
@@ -220,12 +224,12 @@ pub(crate) fn create(
     arguments: Arguments<'_>,
     scratch: &Scratch,
 ) -> Value {
-    let settings = Settings {
+    let rewriting = Rewriting {
         sorts: arguments.bool(0),
         drops_repeated: arguments.bool(1),
         by_name: scratch.get(arguments.text(2)) != b"param",
     };
-    context.instances().keep_object(instance, Filter { settings, criteria: RwLock::default() });
+    context.instances().keep_object(instance, Filter { rewriting, criteria: RwLock::default() });
     Value::Void
 }
 
@@ -292,7 +296,7 @@ fn filtered(
         Criterion::Glob(glob) => Ok(matches_glob(glob, subject)),
         Criterion::Regex(index) => context.program().regex(*index).map_or(Ok(false), |regex| is_match(regex, subject)),
     };
-    let result = rewritten(url, filter.settings, |subject| {
+    let result = rewritten(url, filter.rewriting, |subject| {
         for criterion in criteria.iter() {
             if meets(criterion, subject)? {
                 return Ok(keeps);
@@ -307,8 +311,8 @@ fn filtered(
 mod tests {
     use super::*;
 
-    fn cleaned(url: &str, settings: Settings) -> String {
-        String::from_utf8(rewritten(url.as_bytes(), settings, all).unwrap()).unwrap()
+    fn cleaned(url: &str, rewriting: Rewriting) -> String {
+        String::from_utf8(rewritten(url.as_bytes(), rewriting, all).unwrap()).unwrap()
     }
 
     #[test]
@@ -323,17 +327,17 @@ mod tests {
             ("/?a&&b=&=c&d=1?2", "/?a&b=&d=1?2"),
             ("/p?b=1&a=2&b=1&", "/p?b=1&a=2&b=1"),
         ] {
-            assert_eq!(cleaned(url, Settings::default()), expected, "{url}");
+            assert_eq!(cleaned(url, Rewriting::default()), expected, "{url}");
         }
     }
 
     #[test]
     fn sorting_is_stable_and_repeated_ones_go() {
-        let by_name = Settings { sorts: true, drops_repeated: false, by_name: true };
+        let by_name = Rewriting { sorts: true, drops_repeated: false, by_name: true };
         assert_eq!(cleaned("/?b=2&a=9&b=1&a-c", by_name), "/?a=9&a-c&b=2&b=1");
-        let whole = Settings { sorts: true, drops_repeated: true, by_name: false };
+        let whole = Rewriting { sorts: true, drops_repeated: true, by_name: false };
         assert_eq!(cleaned("/?b=2&a&b=1&b=2&ab", whole), "/?a&ab&b=1&b=2");
-        let neighbours = Settings { sorts: false, drops_repeated: true, by_name: true };
+        let neighbours = Rewriting { sorts: false, drops_repeated: true, by_name: true };
         assert_eq!(cleaned("/?b=2&b=3&a&b=4", neighbours), "/?b=2&a&b=4");
     }
 
@@ -341,7 +345,7 @@ mod tests {
     fn thousands_of_parameters_are_sorted_at_once() {
         let url =
             format!("/?{}", (0..100_000).map(|n| format!("p{}", n * 7919 % 100_000)).collect::<Vec<_>>().join("&"));
-        let settings = Settings { sorts: true, ..Settings::default() };
-        assert!(cleaned(&url, settings).starts_with("/?p0&p1&p10&p100&"));
+        let rewriting = Rewriting { sorts: true, ..Rewriting::default() };
+        assert!(cleaned(&url, rewriting).starts_with("/?p0&p1&p10&p100&"));
     }
 }

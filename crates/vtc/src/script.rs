@@ -15,7 +15,7 @@ use crate::journal::{Journal, Log};
 use crate::logexpect::Logexpect;
 use crate::process::Process;
 use crate::server::Server;
-use crate::settings::Settings;
+use crate::settings::TestSettings;
 use crate::specification::{self, Actor, Arguments};
 use crate::syslog::Syslog;
 use crate::test::{Cancel, Outcome, Stop, Test};
@@ -31,7 +31,7 @@ pub const FAILED: i32 = 2;
 
 /// Runs a script in this process, which is its own: the working directory becomes the test's folder.
 /// Returns the exit status.
-pub fn run(settings: Settings) -> i32 {
+pub fn run(settings: TestSettings) -> i32 {
     // The runner waits for signals and has blocked them; what a script starts must not inherit that.
     let _ = SigSet::all().thread_unblock();
     let test = Test::new(settings, Log::new(Box::new(std::io::stdout())));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one test is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct TestSettings {
     /// The script, as it was named.
     pub script: String,
     /// Where the runner was started.
@@ -30,7 +30,7 @@ pub struct Settings {
     pub listen_address: String,
 }
 
-impl Settings {
+impl TestSettings {
     /// How long the whole test may take.
     #[must_use]
     pub fn time_max(&self) -> Duration {

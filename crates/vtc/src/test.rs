@@ -19,7 +19,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::journal::Log;
 use crate::macros::Macros;
-use crate::settings::Settings;
+use crate::settings::TestSettings;
 
 /// Why a thread does not go on. What there is to say has been logged already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Test {
     /// The macros.
     pub macros: Macros,
     /// What the test was started with.
-    pub settings: Settings,
+    pub settings: TestSettings,
     environment: Mutex<Vec<(String, String)>>,
     course: AtomicU8,
     failed: AtomicBool,
@@ -61,7 +61,7 @@ pub struct Test {
 impl Test {
     /// A test that is about to run.
     #[must_use]
-    pub fn new(settings: Settings, log: Log) -> Arc<Test> {
+    pub fn new(settings: TestSettings, log: Log) -> Arc<Test> {
         let macros = Macros::new(settings.macros.iter().cloned());
         Arc::new(Test {
             log,

@@ -39,7 +39,7 @@ impl Scene {
         fresh: bool,
         client: Option<(SocketAddr, SocketAddr)>,
         connect_timeout: Option<f64>,
-    ) -> Result<Connection, OpenError> {
+    ) -> Result<BackendConnection, OpenError> {
         let clock = || self.now.get();
         let request = OpenRequest {
             backend: &self.backend,
@@ -55,7 +55,7 @@ impl Scene {
         open(&request).await
     }
 
-    async fn open(&self) -> Result<Connection, OpenError> {
+    async fn open(&self) -> Result<BackendConnection, OpenError> {
         self.open_with(false, None, None).await
     }
 
@@ -66,7 +66,7 @@ impl Scene {
         }
     }
 
-    fn recycle(&self, connection: Connection) -> bool {
+    fn recycle(&self, connection: BackendConnection) -> bool {
         connection.recycle(&self.pool, &self.counters, self.now.get())
     }
 

@@ -21,7 +21,7 @@ impl Cache {
     fn listed(&self) -> (Vec<Arc<Ban>>, Option<Addresses>) {
         let inner = &*self.inner;
         let bans = inner.bans.list.read().after(0).rev().cloned().collect();
-        let objects = inner.settings.debug_lurker.load(Ordering::Relaxed).then(|| {
+        let objects = inner.parameters.debug_lurker.load(Ordering::Relaxed).then(|| {
             let mut objects = Addresses::new();
             for shard in &inner.shards {
                 let shard = shard.lock();

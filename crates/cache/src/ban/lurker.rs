@@ -113,7 +113,7 @@ impl BanList {
 impl Inner {
     /// One step of the lurker; returns when it wants the next.
     pub(crate) fn lurk(&self, now: f64) -> f64 {
-        let sleep = self.settings.lurker_sleep.get();
+        let sleep = self.parameters.lurker_sleep.get();
         let mut lurker = self.lurker.lock();
         if sleep <= 0.0 {
             lurker.pass = None;
@@ -124,8 +124,8 @@ impl Inner {
         }
         if lurker.pass.is_none() {
             self.bans.clean_tail();
-            let (targets, next) = self.bans.lurkable(now, self.settings.lurker_age.get());
-            let cutoff = self.bans.cutoff(self.settings.ban_cutoff.load(Ordering::Relaxed));
+            let (targets, next) = self.bans.lurkable(now, self.parameters.lurker_age.get());
+            let cutoff = self.bans.cutoff(self.parameters.ban_cutoff.load(Ordering::Relaxed));
             if targets.is_empty() && cutoff == 0 {
                 return next;
             }
@@ -138,7 +138,7 @@ impl Inner {
             Progress::Batch => lurker.pass = Some(pass),
             Progress::Contended => {
                 self.totals.add(Main::BansLurkerContention, 1);
-                lurker.resume_at = now + self.settings.lurker_holdoff.get();
+                lurker.resume_at = now + self.parameters.lurker_holdoff.get();
                 lurker.pass = Some(pass);
             }
         }
@@ -147,7 +147,7 @@ impl Inner {
 
     /// Goes on with a pass for one batch.
     fn lurk_on(&self, pass: &mut Pass, now: f64) -> Progress {
-        let mut left = self.settings.lurker_batch.load(Ordering::Relaxed);
+        let mut left = self.parameters.lurker_batch.load(Ordering::Relaxed);
         while let Some(shard) = self.shards.get(pass.shard) {
             let Some(mut shard) = shard.try_lock() else { return Progress::Contended };
             let mut removed = Vec::new();

@@ -4,7 +4,7 @@
 //! read all neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; bytes between them have been received
 //! and not been used.
 
-use backend::Connection;
+use backend::BackendConnection;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -52,7 +52,7 @@ pub(super) enum ReceiveError {
 
 /// A connection being used.
 pub(crate) struct OriginConnection {
-    connection: Connection,
+    connection: BackendConnection,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -72,7 +72,7 @@ pub(super) fn limit(seconds: f64) -> Duration {
 }
 
 impl OriginConnection {
-    pub(super) fn new(connection: Connection) -> OriginConnection {
+    pub(super) fn new(connection: BackendConnection) -> OriginConnection {
         OriginConnection {
             connection,
             buffer: Vec::new(),
@@ -86,7 +86,7 @@ impl OriginConnection {
     }
 
     /// The connection itself.
-    pub(super) fn inner(&self) -> &Connection {
+    pub(super) fn inner(&self) -> &BackendConnection {
         &self.connection
     }
 
@@ -101,7 +101,7 @@ impl OriginConnection {
     }
 
     /// Gives the connection itself back.
-    pub(super) fn into_inner(self) -> Connection {
+    pub(super) fn into_inner(self) -> BackendConnection {
         self.connection
     }
 

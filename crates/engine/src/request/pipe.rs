@@ -15,7 +15,7 @@ use crate::logged::{self, BEREQ};
 use crate::request_body::HeldBody;
 use crate::vcl_context;
 use backend::director::trail::Trail;
-use backend::{Backend, ClientName, Connection as Origin, Notes, OpenRequest, ResolveContext};
+use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};
 use http1::write_request_head;
 use message::Message;
 use shm::log::{LogBuffer, LogId};
@@ -202,7 +202,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<Origin, (Reason, String)> {
+    async fn open_origin(&mut self, pipe: &mut PipeRequest) -> Result<BackendConnection, (Reason, String)> {
         let request = &*self.request;
         let engine = &self.context.engine;
         let Some(vcl) = &request.vcl else { return Err((Reason::NoBackend, "No backend".to_owned())) };
@@ -264,7 +264,7 @@ impl Run<'_> {
     }
 
     /// Sends the head and whatever the client has sent behind it, then copies both ways.
-    async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: Origin) {
+    async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: BackendConnection) {
         self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
         write_request_head(&pipe.bereq, &mut head);

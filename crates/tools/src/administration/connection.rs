@@ -21,7 +21,7 @@ use crate::follow::reason;
 const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
 
 /// An authenticated connection to a CLI.
-pub(super) struct Connection {
+pub(super) struct CliConnection {
     stream: Stream,
     session: ClientSession,
     /// What the server greeted with.
@@ -56,13 +56,13 @@ impl Stream {
     }
 }
 
-impl Connection {
+impl CliConnection {
     /// Connects to the server of that name; its CLI addresses and secret are found in its shared memory.
     pub fn by_name(
         name: Option<&OsStr>,
         secret: Option<&OsStr>,
         timeout: AttachTimeout,
-    ) -> Result<Connection, Failure> {
+    ) -> Result<CliConnection, Failure> {
         let Some(mut vsm) = timeout.attach(name) else {
             return Err((UNREACHABLE, "Could not get hold of varnishd, is it running?".to_owned()));
         };
@@ -79,7 +79,7 @@ impl Connection {
         let secret = secret.map(PathBuf::from).or(listed);
         let mut failure = None;
         for address in addresses {
-            match Connection::open(&address, secret.as_deref(), timeout) {
+            match CliConnection::open(&address, secret.as_deref(), timeout) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => failure = Some(error),
             }
@@ -88,12 +88,12 @@ impl Connection {
     }
 
     /// Connects to `address` (`host:port`, `host port` or the path of a socket) and authenticates.
-    pub fn open(address: &str, secret: Option<&Path>, timeout: AttachTimeout) -> Result<Connection, Failure> {
+    pub fn open(address: &str, secret: Option<&Path>, timeout: AttachTimeout) -> Result<CliConnection, Failure> {
         let limit = timeout.0.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|d| !d.is_zero());
         let stream = connect(address, limit)
             .map_err(|error| (UNREACHABLE, format!("Connection failed ({address}): {}", reason(&error))))?;
         let session = ClientSession::new(REPLY_BYTES_MAX);
-        let mut connection = Connection { stream, session, banner: String::new() };
+        let mut connection = CliConnection { stream, session, banner: String::new() };
         // The time to find the server is bounded; the time a command takes is the server's affair.
         connection.stream.set_timeout(limit);
         connection.authenticate(secret)?;

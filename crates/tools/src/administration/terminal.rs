@@ -22,7 +22,7 @@ use surface::legible;
 use surface::limits::{CLI_COMMAND_BYTES_MAX, CLI_HISTORY_LINES_MAX};
 
 use super::completion::{self, Kind};
-use super::connection::Connection;
+use super::connection::CliConnection;
 use super::{Failure, REFUSED};
 
 const PROMPT: &str = "varnish> ";
@@ -30,7 +30,7 @@ const PROMPT: &str = "varnish> ";
 const HISTORY_FILE: &str = ".varnishadm_history";
 
 /// Talks with a user until the user or the server ends it.
-pub(super) fn converse(connection: Connection, output: &mut dyn Write) -> Result<i32, Failure> {
+pub(super) fn converse(connection: CliConnection, output: &mut dyn Write) -> Result<i32, Failure> {
     let broken = |_| (REFUSED, "Cannot write".to_owned());
     let colours = Colours::of_terminal();
     let banner = connection.banner.clone();
@@ -72,7 +72,7 @@ pub(super) fn converse(connection: Connection, output: &mut dyn Write) -> Result
 }
 
 /// Sends what was typed; returns how many commands it holds.
-fn send(connection: &mut Connection, text: &str) -> Result<usize, Failure> {
+fn send(connection: &mut CliConnection, text: &str) -> Result<usize, Failure> {
     let mut commands = RequestReader::new(CLI_COMMAND_BYTES_MAX);
     let lines = format!("{text}\n");
     commands.push(lines.as_bytes());
@@ -141,7 +141,7 @@ impl Colours {
 
 /// What helps while a line is typed.
 struct Assistant {
-    connection: Rc<RefCell<Connection>>,
+    connection: Rc<RefCell<CliConnection>>,
     colours: Colours,
 }
 

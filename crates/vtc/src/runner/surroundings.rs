@@ -10,7 +10,7 @@ use surface::version;
 
 use crate::address;
 use crate::options::Options;
-use crate::settings::Settings;
+use crate::settings::TestSettings;
 
 /// The macro that names the daemon.
 const DAEMON_MACRO: &str = "varnishd";
@@ -169,8 +169,8 @@ impl Surroundings {
     }
 
     /// What one test is started with.
-    pub fn settings(&self, script: &Path, folder: &Path, options: &Options, keeps_folder: bool) -> Settings {
-        Settings {
+    pub fn settings(&self, script: &Path, folder: &Path, options: &Options, keeps_folder: bool) -> TestSettings {
+        TestSettings {
             script: script.display().to_string(),
             working_directory: self.working_directory.clone(),
             folder: folder.to_owned(),

@@ -21,7 +21,7 @@ impl Seconds {
     }
 }
 
-pub(crate) struct Settings {
+pub(crate) struct CacheParameters {
     pub(crate) rush_exponent: AtomicU64,
     pub(crate) lru_interval: Seconds,
     pub(crate) ban_dups: AtomicBool,
@@ -35,9 +35,9 @@ pub(crate) struct Settings {
     pub(crate) logs_expiry: AtomicBool,
 }
 
-impl Default for Settings {
+impl Default for CacheParameters {
     fn default() -> Self {
-        let settings = Settings {
+        let parameters = CacheParameters {
             rush_exponent: AtomicU64::new(0),
             lru_interval: Seconds::new(0.0),
             ban_dups: AtomicBool::new(false),
@@ -49,12 +49,12 @@ impl Default for Settings {
             debug_lurker: AtomicBool::new(false),
             logs_expiry: AtomicBool::new(false),
         };
-        settings.configure(&Parameters::default());
-        settings
+        parameters.configure(&Parameters::default());
+        parameters
     }
 }
 
-impl Settings {
+impl CacheParameters {
     pub(crate) fn configure(&self, parameters: &Parameters) {
         self.rush_exponent.store(parameters.rush_exponent.max(1), Relaxed);
         self.lru_interval.set(parameters.lru_interval);
