@@ -295,8 +295,8 @@ pub struct Peer {
 
 impl Peer {
     /// The connection as VMODs see it.
-    pub(crate) fn connection(&self) -> vmods::Connection<'_> {
-        vmods::Connection {
+    pub(crate) fn connection(&self) -> vmods::ClientConnection<'_> {
+        vmods::ClientConnection {
             client: self.client,
             is_unix: self.listener.path.is_some(),
             credentials: self.credentials,

@@ -49,7 +49,7 @@ pub enum PurgeKind {
 
 /// The client's connection behind a task.
 #[derive(Clone, Copy, Debug)]
-pub struct Connection<'a> {
+pub struct ClientConnection<'a> {
     /// `client.ip` and its port.
     pub client: SocketAddr,
     /// It came over a Unix-domain socket.
@@ -113,7 +113,7 @@ pub trait VmodContext {
     /// Bytes of the task's messages, which count as the strings of VCL do against the parameter request_memory_max.
     fn message_bytes(&self) -> usize;
     /// The client's connection, in backend tasks that of the client who caused it; `None` in vcl_init and vcl_fini.
-    fn connection(&self) -> Option<Connection<'_>>;
+    fn connection(&self) -> Option<ClientConnection<'_>>;
     /// Writes a Timestamp record for the task, for the present moment. Nothing happens outside a transaction.
     fn timestamp(&mut self, label: &str);
     /// Reads the client's body into memory if it has at most that many bytes (`std.cache_req_body`): the value is a BOOL,

@@ -40,7 +40,7 @@ mod vsthrottle;
 mod vtc;
 mod xkey;
 
-pub use context::{Connection, Finish, Pending, PurgeKind, Transaction, VmodContext};
+pub use context::{ClientConnection, Finish, Pending, PurgeKind, Transaction, VmodContext};
 pub use instances::Instances;
 pub use shared::SharedState;
 pub use standard::address::service_port;

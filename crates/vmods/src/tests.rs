@@ -267,8 +267,8 @@ impl VmodContext for Engine {
         0
     }
 
-    fn connection(&self) -> Option<Connection<'_>> {
-        (self.method != Method::Init).then_some(Connection {
+    fn connection(&self) -> Option<ClientConnection<'_>> {
+        (self.method != Method::Init).then_some(ClientConnection {
             client: ([192, 0, 2, 7], 4711).into(),
             is_unix: self.credentials.is_some(),
             credentials: self.credentials,

@@ -22,7 +22,7 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
 use vmods::{
-    Connection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+    ClientConnection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
 };
 
 impl Fetch {
@@ -536,7 +536,7 @@ impl VmodContext for Fetch {
         self.task.bereq.memory_bytes() + self.task.attempt.beresp.memory_bytes()
     }
 
-    fn connection(&self) -> Option<Connection<'_>> {
+    fn connection(&self) -> Option<ClientConnection<'_>> {
         Some(self.task.order.peer.connection())
     }
 

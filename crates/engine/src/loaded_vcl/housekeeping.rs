@@ -19,7 +19,7 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
 use vmods::{
-    Connection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+    ClientConnection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
 };
 
 /// Runs vcl_init or vcl_fini.
@@ -276,7 +276,7 @@ impl VmodContext for Housekeeping<'_> {
         0
     }
 
-    fn connection(&self) -> Option<Connection<'_>> {
+    fn connection(&self) -> Option<ClientConnection<'_>> {
         None
     }
 

@@ -16,7 +16,8 @@ use vcl_run::host::{Called, Failure};
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::{DirectorId, Value};
 use vmods::{
-    Connection, Finish, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
+    ClientConnection, Finish, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction,
+    VmodContext,
 };
 
 /// What a method waits for, and then what came of it.
@@ -104,7 +105,7 @@ impl VmodContext for ClientHost<'_> {
         self.task.memory_bytes()
     }
 
-    fn connection(&self) -> Option<Connection<'_>> {
+    fn connection(&self) -> Option<ClientConnection<'_>> {
         Some(self.session.peer.connection())
     }
 
