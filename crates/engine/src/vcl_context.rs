@@ -21,16 +21,11 @@ use vcl_run::host::Failure;
 use vcl_run::line;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::Point;
-use vcl_run::value::{DirectorId, Scratch, Text, Value};
+use vcl_run::value::{DirectorId, Scratch, Value};
 use vmods::{Finish, Pending, PurgeKind, Transaction};
 
 /// How many objects a purge by tag looks at before others have their turn on the event loop.
 const TAG_PURGE_OBJECTS: usize = 1000;
-
-/// The first header of that name as a VCL string; unset when there is none.
-pub(crate) fn header(message: &Message, name: &str, scratch: &mut Scratch) -> Text {
-    message.get(name).map_or(Text::UNSET, |value| scratch.put(value))
-}
 
 /// Replaces all headers of that name. An unset value leaves an empty header behind, as `set` does in VCL.
 ///
@@ -254,13 +249,6 @@ pub(crate) fn storage_name(engine: &Engine, storage: Option<u32>) -> &str {
 #[must_use]
 pub(crate) fn director_name(vcl: &LoadedVcl, director: DirectorId) -> Cow<'_, str> {
     vcl.directors.name(director)
-}
-
-/// The `ban()` statement: what is wrong with the expression goes to a VCL_Error record.
-pub(crate) fn ban(engine: &Engine, log: &mut LogBuffer, expression: &[u8], now: f64) {
-    if let Err(text) = add_ban(engine, expression, now) {
-        log.record_parts(Tag::VCLError, &[b"ban(): ", text.as_bytes()]);
-    }
 }
 
 /// Adds a ban.

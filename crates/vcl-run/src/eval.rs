@@ -155,7 +155,7 @@ impl Machine {
         self.method = Some(method);
         self.is_traced = host.is_traced();
         scratch.set_constants(program.constants());
-        host.log(Tag::VCLCall, method.row().log_name.as_bytes());
+        host.log_run(Tag::VCLCall, method.row().log_name.as_bytes());
         match program.entry(method) {
             Some(entry) => {
                 self.counter = entry;
@@ -210,14 +210,14 @@ impl Machine {
         match stop {
             Stop::Wait => Outcome::Wait,
             Stop::Return(action, arguments) => {
-                host.log(Tag::VCLReturn, action.name().as_bytes());
+                host.log_run(Tag::VCLReturn, action.name().as_bytes());
                 Outcome::Return(action, arguments)
             }
             Stop::Fail(failure) => {
                 if !failure.0.is_empty() {
-                    host.log(Tag::VCLError, failure.0.as_bytes());
+                    host.log_run(Tag::VCLError, failure.0.as_bytes());
                 }
-                host.log(Tag::VCLReturn, Action::Fail.name().as_bytes());
+                host.log_run(Tag::VCLReturn, Action::Fail.name().as_bytes());
                 Outcome::Failed(failure)
             }
         }
@@ -300,15 +300,15 @@ impl Machine {
                 self.stack.push(value);
             }
             Op::ReadHeader(http, name) => {
-                let text = host.header(http, program.header_name(name), scratch);
+                let text = text::of_header(http, program.header_name(name), host, scratch);
                 self.stack.push(Value::Text(text));
             }
             Op::HasHeader(http, name) => {
-                let has = host.header_bytes(http, program.header_name(name)).is_some();
+                let has = host.header(http, program.header_name(name)).is_some();
                 self.stack.push(Value::Bool(has));
             }
             Op::MatchHeader(http, name, regex) => {
-                let value = host.header_bytes(http, program.header_name(u32::from(name))).unwrap_or(b"");
+                let value = host.header(http, program.header_name(u32::from(name))).unwrap_or(b"");
                 self.stack.push(Value::Bool(matches(program, regex, value)?));
             }
             Op::MatchVariable(var, regex) => {
@@ -323,7 +323,7 @@ impl Machine {
             }
             Op::HeaderIs { http, name, len, start } => {
                 let wanted = scratch.get(Text::constant(start, u32::from(len)));
-                let is = host.header_bytes(http, program.header_name(u32::from(name))) == Some(wanted);
+                let is = host.header(http, program.header_name(u32::from(name))) == Some(wanted);
                 self.stack.push(Value::Bool(is));
             }
             Op::StorageProperty(var) => {
@@ -468,10 +468,7 @@ impl Machine {
             Op::Synthetic(count) => self.synthetic(count, host, scratch)?,
             Op::Ban => {
                 let text = self.take_whole(scratch)?;
-                match text.is_set() {
-                    true => host.ban(scratch.get(text)),
-                    false => host.log(Tag::VCLError, b"ban(): Null argument"),
-                }
+                ban(text, host, scratch);
             }
             Op::Call(sub) => self.call(sub, program)?,
             Op::CallValue => {
@@ -600,7 +597,7 @@ impl Machine {
         if let [Value::Text(text) | Value::Blob(text)] = self.stack[first..]
             && text.is_set()
         {
-            host.synthetic(scratch.get(text), true);
+            host.synthetic(scratch.get(text));
         } else {
             let start = scratch.begin();
             for value in &self.stack[first..] {
@@ -611,7 +608,7 @@ impl Machine {
             }
             let joined = scratch.end(start);
             whole(scratch)?;
-            host.synthetic(scratch.get(joined), true);
+            host.synthetic(scratch.get(joined));
         }
         self.stack.truncate(first);
         Ok(())
@@ -687,6 +684,16 @@ fn out_of_memory() -> Stop {
 #[cold]
 fn failed_by_vcl(text: &[u8]) -> Stop {
     fail(String::from_utf8_lossy(&text[..text.len().min(FAILURE_BYTES_MAX)]))
+}
+
+/// The `ban()` statement; what is wrong with it is told in the log alone.
+#[cold]
+fn ban<H: Host + ?Sized>(expression: Text, host: &mut H, scratch: &Scratch) {
+    if !expression.is_set() {
+        host.log_run(Tag::VCLError, b"ban(): Null argument");
+    } else if let Err(text) = host.ban(scratch.get(expression)) {
+        host.log(Tag::VCLError, format!("ban(): {text}").as_bytes());
+    }
 }
 
 fn checked_status(action: Action, status: i64) -> Result<u16, Stop> {

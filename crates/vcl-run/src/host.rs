@@ -71,10 +71,8 @@ pub trait Host {
     /// # Errors
     /// When that fails the task.
     fn unset(&mut self, var: Var) -> Result<(), Failure>;
-    /// The first header of that name.
-    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text;
-    /// The value of the first header of that name: [`Host::header`] without the copy.
-    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]>;
+    /// The value of the first header of that name. What is read for this may have to be decoded first.
+    fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]>;
     /// The text of a variable where it can be had without a copy; `None` = [`Host::read`] it.
     fn variable_bytes(&self, _var: Var) -> Option<&[u8]> {
         None
@@ -90,8 +88,6 @@ pub trait Host {
     fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value;
     /// The bare name of a storage, e.g. `s0`; as text in VCL it reads `storage.s0`.
     fn storage_name(&self, storage: Option<u32>) -> &str;
-    /// The index of the storage of that name.
-    fn storage_by_name(&self, name: &[u8]) -> Option<u32>;
     /// The name of a director or backend, for text; empty for none.
     fn director_name(&self, director: DirectorId) -> Cow<'_, str>;
     /// The backend that a director chooses now (`.resolve()`).
@@ -101,16 +97,25 @@ pub trait Host {
     /// Feeds the hash: one piece of what a `hash_data` call concatenates. `None` is an unset string, which feeds one zero byte,
     /// so that it hashes otherwise than an empty one. Compat: Varnish 7.1; each piece that is set has a Hash record.
     fn hash_data(&mut self, piece: Option<&[u8]>);
-
     /// Ends a `hash_data` call: one zero byte.
-    fn hash_end(&mut self);
-    /// The `synthetic()` body of vcl_synth and vcl_backend_error; replaces the body unless `append`. The statement always
-    /// appends, as in Varnish 7.1.1; only `set resp.body` and `set beresp.body` replace ([`Host::write`]).
-    fn synthetic(&mut self, body: &[u8], append: bool);
-    /// The `ban()` statement; a wrong expression is logged by the implementation.
-    fn ban(&mut self, expression: &[u8]);
+    fn hash_end(&mut self) {
+        self.hash_data(None);
+    }
+    /// The `synthetic()` statement of vcl_synth and vcl_backend_error: adds to the body. Compat: Varnish 7.1.1; only `set
+    /// resp.body` and `set beresp.body` replace ([`Host::write`]).
+    fn synthetic(&mut self, body: &[u8]);
+    /// Adds a ban.
+    ///
+    /// # Errors
+    /// What is wrong with the expression.
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String>;
     /// Writes a log record for the running task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
+    /// Writes a record of the run itself: that a method begins, what it returns, why it fails. Where there is no transaction
+    /// it may be left out.
+    fn log_run(&mut self, tag: Tag, payload: &[u8]) {
+        self.log(tag, payload);
+    }
     /// What comes next is [`Host::write`] of a variable that is noted ([`Var::is_noted`]), from this place.
     fn note(&mut self, _place: Place<'_>) {}
     /// Whether [`Host::trace`] wants to be told; asked once a method, and after each write that is noted.

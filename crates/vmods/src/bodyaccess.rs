@@ -59,7 +59,7 @@ pub(crate) fn matches(context: &mut dyn VmodContext, arguments: Arguments<'_>) -
 /// `bodyaccess.hash_req_body()`: the bytes go into the hash as they are, without the separator of `hash_data()`.
 pub(crate) fn hash(context: &mut dyn VmodContext) -> Value {
     if let Some(body) = body_in(context, Method::Hash, "hash_req_body can only be used in vcl_hash{}") {
-        context.hash_bytes(&body);
+        context.hash_data(Some(&body));
     }
     Value::Void
 }

@@ -1,4 +1,4 @@
-//! What VMODs need from the engine, beyond what the evaluator's host gives: [`VmodContext`].
+//! What VMODs need from the engine, beyond what the evaluator's [`Host`] gives: [`VmodContext`].
 //!
 //! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. Where something makes no sense in a
 //! task (a request body in vcl_init, say) it answers with a failure or does nothing, as each method says.
@@ -18,8 +18,7 @@ use std::sync::Arc;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
-use vcl_run::host::{Called, Failure};
-use vcl_run::link::LinkedProgram;
+use vcl_run::host::{Called, Failure, Host};
 use vcl_run::value::{DirectorId, Scratch, Value};
 
 use crate::instances::Instances;
@@ -71,16 +70,10 @@ pub enum Transaction {
     Backend(u32),
 }
 
-/// The running task as VMODs see it.
-pub trait VmodContext {
-    /// The program being run.
-    fn program(&self) -> &LinkedProgram;
+/// The running task as VMODs see it: what the evaluator knows of it, and more.
+pub trait VmodContext: Host {
     /// The method being run.
     fn method(&self) -> Method;
-    /// The time that `now` shows, seconds since 1970.
-    fn now(&self) -> f64;
-    /// The time of the call, seconds since 1970.
-    fn clock(&self) -> f64;
     /// The process's generator, which `debug.srandom` seeds.
     fn random(&self) -> &TestableRandom;
     /// The backends and directors of the VCL.
@@ -106,8 +99,6 @@ pub trait VmodContext {
     fn digest(&self) -> Option<[u8; 32]>;
     /// The parameters at this moment.
     fn parameters(&self) -> Arc<Parameters>;
-    /// Writes a log record for the task.
-    fn log(&mut self, tag: Tag, payload: &[u8]);
     /// Writes a log record of another transaction, or of none.
     fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]);
     /// Bytes of the task's messages, which count as the strings of VCL do against the parameter request_memory_max.
@@ -125,17 +116,17 @@ pub trait VmodContext {
     /// Whether to delay the 100 answer until the body is needed. Counts in vcl_recv only.
     fn late_100_continue(&mut self, late: bool);
     /// Sets the type of service of the client's connection; without effect on Unix-domain sockets and in other tasks.
-    fn set_type_of_service(&mut self, tos: u8);
+    fn set_type_of_service(&mut self, tos: u8) {
+        if let Some((sockets, descriptor)) = self.client_socket() {
+            // A Unix-domain socket has none.
+            let _ = sockets.set_type_of_service(descriptor, tos);
+        }
+    }
     /// Restores `req` or `bereq` to what it was at first.
     ///
     /// # Errors
     /// For other messages, and when it cannot be done any more.
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure>;
-    /// Adds a ban.
-    ///
-    /// # Errors
-    /// What is wrong with the expression.
-    fn ban(&mut self, expression: &[u8]) -> Result<(), String>;
     /// Purges the object that vcl_hit or vcl_miss is about; returns how many variants it had. Called in those only.
     ///
     /// # Errors
@@ -146,8 +137,6 @@ pub trait VmodContext {
     fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called;
     /// The client's body when it is held whole, see [`VmodContext::cache_request_body`].
     fn cached_body(&self) -> Option<Rc<Vec<u8>>>;
-    /// Adds bytes to the hash being made, just as they are. Called in vcl_hash only.
-    fn hash_bytes(&mut self, bytes: &[u8]);
     /// The client's connection: who knows its options, and its descriptor number. `None` in tasks without one.
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)>;
     /// Whether the task can wait. vcl_init and vcl_fini cannot; a function then does its work at once.

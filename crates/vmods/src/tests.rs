@@ -3,12 +3,14 @@
 use super::*;
 use backend::{ClientName, DirectorKind, Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use surface::tag::Tag;
-use surface::vcl::{Action, HttpObject, METHODS, Method};
+use surface::vcl::{Action, HttpObject, METHODS, Method, Var};
 use surface::vmod::FUNCTIONS;
+use vcl_run::host::Host;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::{BackendDefinition, Endpoint, InstanceDefinition, Op, Program, SubDefinition};
 use vcl_run::value::{DirectorId, Text};
@@ -183,13 +185,9 @@ impl Engine {
     }
 }
 
-impl VmodContext for Engine {
+impl Host for Engine {
     fn program(&self) -> &LinkedProgram {
         &self.program
-    }
-
-    fn method(&self) -> Method {
-        self.method
     }
 
     fn now(&self) -> f64 {
@@ -198,6 +196,74 @@ impl VmodContext for Engine {
 
     fn clock(&self) -> f64 {
         1000.5
+    }
+
+    fn read(&mut self, var: Var, _scratch: &mut Scratch) -> Result<Value, Failure> {
+        Err(Failure(format!("{var:?} is read by no VMOD")))
+    }
+
+    fn write(&mut self, var: Var, _value: Value, _append: bool, _scratch: &mut Scratch) -> Result<(), Failure> {
+        Err(Failure(format!("{var:?} is set by no VMOD")))
+    }
+
+    fn unset(&mut self, var: Var) -> Result<(), Failure> {
+        Err(Failure(format!("{var:?} is unset by no VMOD")))
+    }
+
+    fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+        self.message(http)?.get(name)
+    }
+
+    fn set_header(&mut self, _http: HttpObject, name: &str, _value: Text, _scratch: &Scratch) -> Result<(), Failure> {
+        Err(Failure(format!("{name} is set by no VMOD")))
+    }
+
+    fn unset_header(&mut self, _http: HttpObject, _name: &str) {}
+
+    fn storage_property(&mut self, _storage: Option<u32>, _property: &str) -> Value {
+        Value::Void
+    }
+
+    fn storage_name(&self, _storage: Option<u32>) -> &str {
+        ""
+    }
+
+    fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
+        self.directors.name(director)
+    }
+
+    fn hash_data(&mut self, piece: Option<&[u8]>) {
+        self.records.push(format!("hash {}", String::from_utf8_lossy(piece.unwrap_or_default())));
+    }
+
+    fn synthetic(&mut self, _body: &[u8]) {}
+
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        if expression.starts_with(b"obj.") { Ok(()) } else { Err("no such field".to_owned()) }
+    }
+
+    fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.records.push(format!("{tag:?} {}", String::from_utf8_lossy(payload)));
+    }
+
+    fn call(
+        &mut self,
+        function: u32,
+        instance: Option<u32>,
+        arguments: &[Value],
+        scratch: &mut Scratch,
+    ) -> Result<Called, Failure> {
+        call(function, instance, self, arguments, scratch)
+    }
+
+    fn resume(&mut self, _scratch: &mut Scratch) -> Result<Value, Failure> {
+        Err(Failure("nothing waits".to_owned()))
+    }
+}
+
+impl VmodContext for Engine {
+    fn method(&self) -> Method {
+        self.method
     }
 
     fn random(&self) -> &TestableRandom {
@@ -251,10 +317,6 @@ impl VmodContext for Engine {
         self.digest
     }
 
-    fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.records.push(format!("{tag:?} {}", String::from_utf8_lossy(payload)));
-    }
-
     fn parameters(&self) -> Arc<Parameters> {
         Arc::new(Parameters::default())
     }
@@ -297,10 +359,6 @@ impl VmodContext for Engine {
         Ok(())
     }
 
-    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
-        if expression.starts_with(b"obj.") { Ok(()) } else { Err("no such field".to_owned()) }
-    }
-
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
         self.records.push(format!("{kind:?}"));
         Ok(3)
@@ -313,10 +371,6 @@ impl VmodContext for Engine {
 
     fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
         self.body.clone()
-    }
-
-    fn hash_bytes(&mut self, bytes: &[u8]) {
-        self.records.push(format!("hash {}", String::from_utf8_lossy(bytes)));
     }
 
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {

@@ -273,7 +273,12 @@ impl Host for Fetch {
             Var::BereqBetweenBytesTimeout => self.task.choices.between_bytes_timeout = shared::seconds(value).max(0.0),
             Var::BereqConnectTimeout => self.task.choices.connect_timeout = shared::seconds(value).max(0.0),
             Var::BereqFirstByteTimeout => self.task.choices.first_byte_timeout = shared::seconds(value).max(0.0),
-            Var::BerespBody => self.synthetic(shared::bytes(value, scratch), append),
+            Var::BerespBody => {
+                if !append {
+                    self.task.attempt.synthetic.clear();
+                }
+                self.synthetic(shared::bytes(value, scratch));
+            }
             Var::BerespDoEsi => {
                 self.filter_flag("beresp.do_esi")?;
                 self.task.attempt.verdict.do_esi = flag;
@@ -340,11 +345,7 @@ impl Host for Fetch {
         Ok(())
     }
 
-    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
-        self.http(http).map_or(Text::UNSET, |message| shared::header(message, name, scratch))
-    }
-
-    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+    fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
         self.http(http)?.get(name)
     }
 
@@ -388,10 +389,6 @@ impl Host for Fetch {
         shared::storage_name(&self.context.engine, storage)
     }
 
-    fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        self.context.engine.storages.by_name(name)
-    }
-
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         shared::director_name(&self.task.order.vcl, director)
     }
@@ -407,17 +404,12 @@ impl Host for Fetch {
     /// The hash was made by the client's side.
     fn hash_data(&mut self, _piece: Option<&[u8]>) {}
 
-    fn hash_end(&mut self) {}
-
-    fn synthetic(&mut self, body: &[u8], append: bool) {
-        if !append {
-            self.task.attempt.synthetic.clear();
-        }
+    fn synthetic(&mut self, body: &[u8]) {
         self.task.attempt.synthetic.extend_from_slice(body);
     }
 
-    fn ban(&mut self, expression: &[u8]) {
-        shared::ban(&self.context.engine, &mut self.log, expression, self.context.clock.now());
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        shared::add_ban(&self.context.engine, expression, self.context.clock.now())
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
@@ -464,20 +456,8 @@ impl Host for Fetch {
 }
 
 impl VmodContext for Fetch {
-    fn program(&self) -> &LinkedProgram {
-        &self.task.order.vcl.program
-    }
-
     fn method(&self) -> Method {
         self.task.running.method
-    }
-
-    fn now(&self) -> f64 {
-        self.task.running.now
-    }
-
-    fn clock(&self) -> f64 {
-        self.context.clock.now()
     }
 
     fn random(&self) -> &TestableRandom {
@@ -520,10 +500,6 @@ impl VmodContext for Fetch {
         Some(self.task.order.digest)
     }
 
-    fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.log.record(tag, payload);
-    }
-
     fn parameters(&self) -> Arc<Parameters> {
         self.context.engine.parameters.load_full()
     }
@@ -551,8 +527,6 @@ impl VmodContext for Fetch {
 
     fn late_100_continue(&mut self, _late: bool) {}
 
-    fn set_type_of_service(&mut self, _tos: u8) {}
-
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
         match http {
             HttpObject::Bereq => {
@@ -569,10 +543,6 @@ impl VmodContext for Fetch {
                 Err(Failure("std.rollback() works on req and bereq only".to_owned()))
             }
         }
-    }
-
-    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
-        shared::add_ban(&self.context.engine, expression, self.context.clock.now())
     }
 
     fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
@@ -592,8 +562,6 @@ impl VmodContext for Fetch {
     fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
         None
     }
-
-    fn hash_bytes(&mut self, _bytes: &[u8]) {}
 
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
         None

@@ -105,11 +105,7 @@ impl Host for Housekeeping<'_> {
         Err(no_request())
     }
 
-    fn header(&mut self, _http: HttpObject, _name: &str, _scratch: &mut Scratch) -> Text {
-        Text::UNSET
-    }
-
-    fn header_bytes(&mut self, _http: HttpObject, _name: &str) -> Option<&[u8]> {
+    fn header(&mut self, _http: HttpObject, _name: &str) -> Option<&[u8]> {
         None
     }
 
@@ -127,10 +123,6 @@ impl Host for Housekeeping<'_> {
         shared::storage_name(self.engine, storage)
     }
 
-    fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        self.engine.storages.by_name(name)
-    }
-
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         shared::director_name(self.vcl, director)
     }
@@ -144,15 +136,17 @@ impl Host for Housekeeping<'_> {
 
     fn hash_data(&mut self, _piece: Option<&[u8]>) {}
 
-    fn hash_end(&mut self) {}
+    fn synthetic(&mut self, _body: &[u8]) {}
 
-    fn synthetic(&mut self, _body: &[u8], _append: bool) {}
-
-    fn ban(&mut self, expression: &[u8]) {
-        shared::ban(self.engine, &mut self.log, expression, self.now);
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        shared::add_ban(self.engine, expression, self.now)
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
+        self.log.record(tag, payload);
+    }
+
+    fn log_run(&mut self, tag: Tag, payload: &[u8]) {
         // Without a transaction only what VCL itself says is logged, not that its methods run. Why vcl_init failed is for the
         // operator who loads it; vcl_fini has nobody but the log to tell. Compat: Varnish 7.1, both records.
         match tag {
@@ -189,21 +183,8 @@ impl Host for Housekeeping<'_> {
 }
 
 impl VmodContext for Housekeeping<'_> {
-    fn program(&self) -> &LinkedProgram {
-        &self.vcl.program
-    }
-
     fn method(&self) -> Method {
         self.method
-    }
-
-    fn now(&self) -> f64 {
-        self.now
-    }
-
-    /// Nothing waits here: it is when the method began.
-    fn clock(&self) -> f64 {
-        self.now
     }
 
     fn random(&self) -> &TestableRandom {
@@ -256,10 +237,6 @@ impl VmodContext for Housekeeping<'_> {
         None
     }
 
-    fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.log.record(tag, payload);
-    }
-
     fn parameters(&self) -> Arc<Parameters> {
         self.engine.parameters.load_full()
     }
@@ -288,14 +265,8 @@ impl VmodContext for Housekeeping<'_> {
 
     fn late_100_continue(&mut self, _late: bool) {}
 
-    fn set_type_of_service(&mut self, _tos: u8) {}
-
     fn rollback(&mut self, _http: HttpObject) -> Result<(), Failure> {
         Err(no_request())
-    }
-
-    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
-        shared::add_ban(self.engine, expression, self.now)
     }
 
     fn purge(&mut self, _kind: PurgeKind) -> Result<usize, Failure> {
@@ -311,8 +282,6 @@ impl VmodContext for Housekeeping<'_> {
     fn cached_body(&self) -> Option<Rc<Vec<u8>>> {
         None
     }
-
-    fn hash_bytes(&mut self, _bytes: &[u8]) {}
 
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {
         None

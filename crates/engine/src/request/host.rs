@@ -539,7 +539,12 @@ impl Host for ClientHost<'_> {
             Var::BereqProto => {
                 self.set_start_line((HttpObject::Bereq, StartLine::Protocol), "bereq.proto", value, scratch)?;
             }
-            Var::RespBody => self.synthetic(bytes(value, scratch), append),
+            Var::RespBody => {
+                if !append {
+                    self.task.synthetic.clear();
+                }
+                self.synthetic(bytes(value, scratch));
+            }
             Var::RespStatus => self.set_status(value)?,
             Var::RespReason => {
                 self.set_start_line((HttpObject::Resp, StartLine::Reason), "resp.reason", value, scratch)?;
@@ -699,11 +704,7 @@ impl Host for ClientHost<'_> {
         Ok(())
     }
 
-    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
-        vcl_context::header(self.message(http), name, scratch)
-    }
-
-    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+    fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
         self.message(http).get(name)
     }
 
@@ -747,10 +748,6 @@ impl Host for ClientHost<'_> {
         vcl_context::storage_name(&self.context.engine, storage)
     }
 
-    fn storage_by_name(&self, name: &[u8]) -> Option<u32> {
-        self.context.engine.storages.by_name(name)
-    }
-
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         vcl_context::director_name(self.vcl, director)
     }
@@ -769,19 +766,12 @@ impl Host for ClientHost<'_> {
         }
     }
 
-    fn hash_end(&mut self) {
-        self.task.hasher.update([0]);
-    }
-
-    fn synthetic(&mut self, body: &[u8], append: bool) {
-        if !append {
-            self.task.synthetic.clear();
-        }
+    fn synthetic(&mut self, body: &[u8]) {
         self.task.synthetic.extend_from_slice(body);
     }
 
-    fn ban(&mut self, expression: &[u8]) {
-        vcl_context::ban(&self.context.engine, self.log, expression, self.now);
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
+        vcl_context::add_ban(&self.context.engine, expression, self.now)
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {

@@ -5,7 +5,6 @@ use super::host::ClientHost;
 use crate::vcl_context;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
-use sha2::Digest;
 use std::rc::Rc;
 use std::sync::Arc;
 use surface::counter::Main;
@@ -13,7 +12,6 @@ use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
-use vcl_run::link::LinkedProgram;
 use vcl_run::value::{DirectorId, Value};
 use vmods::{
     ClientConnection, Finish, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction,
@@ -33,20 +31,8 @@ pub(crate) enum VmodWait {
 }
 
 impl VmodContext for ClientHost<'_> {
-    fn program(&self) -> &LinkedProgram {
-        &self.vcl.program
-    }
-
     fn method(&self) -> Method {
         self.method
-    }
-
-    fn now(&self) -> f64 {
-        self.now
-    }
-
-    fn clock(&self) -> f64 {
-        self.context.clock.now()
     }
 
     fn random(&self) -> &TestableRandom {
@@ -89,10 +75,6 @@ impl VmodContext for ClientHost<'_> {
         self.knows_digest().then_some(self.task.life.digest)
     }
 
-    fn log(&mut self, tag: Tag, payload: &[u8]) {
-        self.log.record(tag, payload);
-    }
-
     fn parameters(&self) -> Arc<Parameters> {
         self.context.engine.parameters.load_full()
     }
@@ -127,11 +109,6 @@ impl VmodContext for ClientHost<'_> {
         self.task.life.late_continue = late;
     }
 
-    fn set_type_of_service(&mut self, tos: u8) {
-        // A Unix-domain socket has none.
-        let _ = self.context.sockets.set_type_of_service(self.session.peer.descriptor, tos);
-    }
-
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
         if http != HttpObject::Req {
             return Err(Failure("Only req can be rolled back here".to_owned()));
@@ -139,10 +116,6 @@ impl VmodContext for ClientHost<'_> {
         let task = &mut *self.task;
         task.request.copy_from(&task.original);
         Ok(())
-    }
-
-    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
-        vcl_context::add_ban(&self.context.engine, expression, self.now)
     }
 
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
@@ -168,11 +141,6 @@ impl VmodContext for ClientHost<'_> {
             ClientBody::Cached(body) => Some(Rc::clone(body.bytes())),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
         }
-    }
-
-    fn hash_bytes(&mut self, bytes: &[u8]) {
-        self.task.hasher.update(bytes);
-        self.log.record(Tag::Hash, bytes);
     }
 
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)> {

@@ -3,6 +3,7 @@
 use crate::host::Host;
 use crate::link::LinkedProgram;
 use crate::value::{Scratch, Text, Value};
+use surface::vcl::HttpObject;
 
 /// The times that a date can name: from the first second of the year 0 to before the first of the year 10000.
 const FORMATABLE: std::ops::Range<f64> = -62_167_219_200.0..253_402_300_800.0;
@@ -68,10 +69,10 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
         }
         Value::Sub(sub) => named(scratch, program.program().subs.get(sub as usize).map(|sub| sub.name.as_str())),
         Value::Regex(regex) => named(scratch, program.program().regexes.get(regex as usize).map(String::as_str)),
-        Value::Header(http, name) => host.header(http, program.header_name(name), scratch),
+        Value::Header(http, name) => of_header(http, program.header_name(name), host, scratch),
         Value::NamedHeader(http, name) => {
             let name = String::from_utf8_lossy(scratch.get(name)).into_owned();
-            host.header(http, &name, scratch)
+            of_header(http, &name, host, scratch)
         }
         Value::Ip(None)
         | Value::Backend(None)
@@ -82,6 +83,12 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
         | Value::Void
         | Value::Absent => Text::UNSET,
     }
+}
+
+/// The first header of that name; unset when there is none.
+#[inline]
+pub(super) fn of_header<H: Host + ?Sized>(http: HttpObject, name: &str, host: &mut H, scratch: &mut Scratch) -> Text {
+    host.header(http, name).map_or(Text::UNSET, |value| scratch.put(value))
 }
 
 fn named(scratch: &mut Scratch, name: Option<&str>) -> Text {

@@ -49,11 +49,7 @@ impl Host for ListingHost<'_> {
         Err(none())
     }
 
-    fn header(&mut self, _http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
-        self.headers.get(name).map_or(Text::UNSET, |value| scratch.put(value))
-    }
-
-    fn header_bytes(&mut self, _http: HttpObject, name: &str) -> Option<&[u8]> {
+    fn header(&mut self, _http: HttpObject, name: &str) -> Option<&[u8]> {
         self.headers.get(name).map(Vec::as_slice)
     }
 
@@ -77,22 +73,17 @@ impl Host for ListingHost<'_> {
         ""
     }
 
-    fn storage_by_name(&self, _name: &[u8]) -> Option<u32> {
-        None
-    }
-
     fn director_name(&self, _director: DirectorId) -> Cow<'_, str> {
         Cow::Borrowed("")
     }
 
     fn hash_data(&mut self, _piece: Option<&[u8]>) {}
 
-    fn hash_end(&mut self) {}
+    fn synthetic(&mut self, _body: &[u8]) {}
 
-    fn synthetic(&mut self, _body: &[u8], _append: bool) {}
-
-    fn ban(&mut self, expression: &[u8]) {
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
         self.done.push(format!("ban {}", String::from_utf8_lossy(expression)));
+        Ok(())
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {

@@ -109,14 +109,7 @@ impl Host for RecordingHost<'_> {
         Ok(())
     }
 
-    fn header(&mut self, http: HttpObject, name: &str, scratch: &mut Scratch) -> Text {
-        match self.headers.get(&(format!("{http:?}"), name.to_ascii_lowercase())) {
-            Some(bytes) => scratch.put(bytes),
-            None => Text::UNSET,
-        }
-    }
-
-    fn header_bytes(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+    fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
         self.headers.get(&(format!("{http:?}"), name.to_ascii_lowercase())).map(Vec::as_slice)
     }
 
@@ -143,10 +136,6 @@ impl Host for RecordingHost<'_> {
         if storage == Some(0) { "s0" } else { "Transient" }
     }
 
-    fn storage_by_name(&self, _name: &[u8]) -> Option<u32> {
-        None
-    }
-
     fn director_name(&self, director: DirectorId) -> Cow<'_, str> {
         let backend = self.program.program().backends.get(director.0 as usize);
         Cow::Borrowed(backend.map_or("director", |backend| backend.name.as_str()))
@@ -165,12 +154,13 @@ impl Host for RecordingHost<'_> {
         self.done.push("hash end".to_owned());
     }
 
-    fn synthetic(&mut self, body: &[u8], append: bool) {
-        self.done.push(format!("synthetic {append} {}", text(body)));
+    fn synthetic(&mut self, body: &[u8]) {
+        self.done.push(format!("synthetic true {}", text(body)));
     }
 
-    fn ban(&mut self, expression: &[u8]) {
+    fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
         self.done.push(format!("ban {}", text(expression)));
+        Ok(())
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
