@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `cache::exercise::ban`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::cache::ban`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| cache::exercise::ban(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::cache::ban(bytes));

@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `store::exercise::journal`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::store::journal`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| store::exercise::journal(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::store::journal(bytes));

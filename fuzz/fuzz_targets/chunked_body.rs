@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `http1::exercise::chunked_body`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http1::chunked_body`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| http1::exercise::chunked_body(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::http1::chunked_body(bytes));

@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `cli_proto::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::cli_proto::both_ends`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| cli_proto::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::cli_proto::both_ends(bytes));

@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `body::exercise::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::body::gzip`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| body::exercise::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::body::gzip(bytes));

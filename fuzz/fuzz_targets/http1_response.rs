@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `http1::exercise::response`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http1::response`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| http1::exercise::response(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::http1::response(bytes));

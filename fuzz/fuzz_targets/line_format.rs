@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `tools::exercise::line_format`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::tools::line_format`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tools::exercise::line_format(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::tools::line_format(bytes));

@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `shm::exercise::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::shm::readers`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shm::exercise::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::shm::readers(bytes));

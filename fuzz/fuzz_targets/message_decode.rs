@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `message::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::message::stored`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| message::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::message::stored(bytes));

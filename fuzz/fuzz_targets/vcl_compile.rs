@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `vcl::exercise::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::vcl::compile`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| vcl::exercise::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::vcl::compile(bytes));

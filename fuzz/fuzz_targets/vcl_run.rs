@@ -1,7 +1,7 @@
-//! Feeds the fuzzer's bytes to `vcl::exercise::exercise_run`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::vcl::run`; what must hold is said there.
 
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    vcl::exercise::exercise_run(bytes);
+    exercises::vcl::run(bytes);
 });

@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `vtc::exercise::exercise`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::vtc::script`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| vtc::exercise::exercise(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::vtc::script(bytes));

@@ -11,7 +11,6 @@
 #![warn(missing_docs)]
 
 mod chain;
-pub mod exercise;
 mod gzip;
 mod range;
 mod staging;

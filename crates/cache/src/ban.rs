@@ -62,44 +62,16 @@ pub(crate) struct BanList {
     totals: Arc<Totals>,
 }
 
-pub(crate) fn encode(time: f64, specification: &BanSpecification) -> Vec<u8> {
-    let mut entry = time.to_le_bytes().to_vec();
-    for word in specification.words() {
-        entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
-        entry.extend_from_slice(word.as_bytes());
-    }
-    entry
-}
-
-/// Reads an entry of the journal. One that cannot be read bans everything older than itself: better empty than wrong.
-pub(crate) fn decode(entry: &[u8]) -> (f64, BanSpecification) {
-    let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
-    let time = f64::from_le_bytes(*time);
-    let mut words = Vec::new();
-    while let Some((len, tail)) = rest.split_first_chunk() {
-        let word = tail.split_at_checked(u32::from_le_bytes(*len) as usize);
-        let Some((Ok(word), tail)) = word.map(|(word, tail)| (std::str::from_utf8(word), tail)) else {
-            return (time, BanSpecification::everything());
-        };
-        words.push(word);
-        rest = tail;
-    }
-    if words.is_empty() {
-        return (time, BanSpecification::nothing());
-    }
-    (time, BanSpecification::parse(&words).unwrap_or_else(|_| BanSpecification::everything()))
-}
-
 impl BanList {
     /// The bans of a journal; a new one gets the ban that every list begins with, which bans nothing.
     pub(crate) fn open(journal: Journal, now: f64, totals: Arc<Totals>) -> io::Result<BanList> {
         if journal.entries()?.is_empty() {
-            journal.append(&encode(now, &BanSpecification::nothing()))?;
+            journal.append(&BanSpecification::nothing().to_journal(now))?;
             totals.add(Main::BansAdded, 1);
         }
         let mut list = Catalogue::default();
         for (sequence, entry) in journal.entries()? {
-            let (time, specification) = decode(&entry);
+            let (time, specification) = BanSpecification::from_journal(&entry);
             let is_nothing = specification.is_nothing();
             list.push(Ban::new(sequence, time, specification, is_nothing));
         }
@@ -126,7 +98,7 @@ impl BanList {
 
     fn add(&self, specification: BanSpecification, now: f64, drop_equal: bool) -> io::Result<()> {
         let mut list = self.list.write();
-        let sequence = self.journal.append(&encode(now, &specification))?;
+        let sequence = self.journal.append(&specification.to_journal(now))?;
         if drop_equal {
             self.totals.add(Main::BansDups, list.complete_equals(&specification));
         }

@@ -20,7 +20,6 @@ mod ban;
 mod busy;
 mod departure;
 mod eviction;
-pub mod exercise;
 mod expiry_log;
 mod lookup;
 mod parameters;

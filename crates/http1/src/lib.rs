@@ -16,7 +16,6 @@
 mod authority;
 mod connection;
 mod decode;
-pub mod exercise;
 mod framing;
 mod head;
 mod target;

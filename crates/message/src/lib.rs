@@ -472,26 +472,6 @@ fn take_header<'a>(rest: &mut &'a [u8]) -> Option<HeaderLine<'a>> {
     })
 }
 
-/// Reads arbitrary bytes as a stored message: the entry of the fuzz target.
-///
-/// # Panics
-/// When a message that was accepted is not written as it was read.
-pub fn exercise(bytes: &[u8]) {
-    let mut message = Message::new();
-    let listed = stored_headers(bytes).count();
-    if message.decode(bytes).is_none() {
-        return;
-    }
-    assert_eq!(listed, message.header_count());
-    for header in message.headers() {
-        assert!(header.name().len() + header.value().len() < header.line().len());
-        assert!(message.has(&String::from_utf8_lossy(header.name())) || !header.name().is_ascii());
-    }
-    let mut written = Vec::new();
-    message.encode(&mut written);
-    assert_eq!(written, bytes);
-}
-
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (head, tail) = rest.split_at_checked(len)?;
     *rest = tail;

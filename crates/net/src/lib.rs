@@ -10,7 +10,6 @@
 pub mod accept;
 pub mod descriptors;
 pub mod dial;
-pub mod exercise;
 pub mod inheritance;
 pub mod options;
 pub mod proxy_header;

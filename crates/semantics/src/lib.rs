@@ -12,7 +12,6 @@
 pub mod conditional;
 pub mod date;
 pub mod encoding;
-pub mod exercise;
 pub mod filter;
 mod lifetime;
 pub mod list;

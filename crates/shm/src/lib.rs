@@ -19,7 +19,6 @@
 #![warn(missing_docs)]
 
 pub mod counters;
-pub mod exercise;
 pub mod locks;
 pub mod log;
 pub mod place;

@@ -52,7 +52,7 @@ fn body_of(object: &Object) -> Vec<u8> {
 
 fn recover_copy(memory: &Memory) -> BTreeMap<u32, Vec<u8>> {
     let (store, recovered) = Store::on(copy(memory), "copy", 1 << 20).expect("the arena can be walked");
-    store.inner.check();
+    store.check();
     recovered
         .objects
         .iter()
@@ -134,7 +134,7 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
             live.push(object);
         }
         HOOK.set(None);
-        store.inner.check();
+        store.check();
         assert!(expected.borrow().points > 1000, "{} crash points", expected.borrow().points);
     }
 }
@@ -191,7 +191,7 @@ fn a_kill_while_a_body_that_cannot_be_kept_passes_leaves_nothing_of_it() {
         step(&mut fast, &mut fast_at, 9000);
     }
     HOOK.set(None);
-    store.inner.check();
+    store.check();
     assert!(expected.borrow().points > 300, "{} crash points", expected.borrow().points);
 }
 
@@ -266,7 +266,7 @@ fn a_kill_during_recovery_leaves_what_the_next_recovery_needs() {
     })));
     let (recovering, _) = Store::on(copy(&store.inner.memory), "again", 1 << 20).unwrap();
     HOOK.set(None);
-    recovering.inner.check();
+    recovering.check();
     assert!(*points.borrow() > 20);
 }
 

@@ -492,7 +492,7 @@ impl Heap {
         own - units
     }
 
-    /// Checks every invariant; for tests and the fuzzer.
+    /// Checks every invariant.
     pub(crate) fn check(&self, memory: &Memory) {
         use std::collections::HashSet;
         let geometry = self.geometry;

@@ -16,7 +16,6 @@
 #![warn(missing_docs)]
 
 mod attributes;
-pub mod exercise;
 mod heap;
 mod journal;
 mod layout;

@@ -96,7 +96,7 @@ fn readers_at_any_speed_get_all_of_a_body_that_cannot_be_kept() {
         assert!(object.reader().is_none() && object.chunk_at(0).is_none(), "too late to begin");
         assert!(store.held_bytes() <= empty + 8192, "{} bytes are held of what all have read", store.held_bytes());
         drop(object);
-        store.inner.check();
+        store.check();
         assert_eq!(store.held_bytes(), empty);
         assert_eq!(store.inner.growth_room(0), (256 << 10) / 4, "it counts no more among those under way");
     }
@@ -183,7 +183,7 @@ fn a_body_of_known_length_can_overflow_too() {
     });
     assert_eq!(object.promised_bytes(), Some(40_000));
     drop(object);
-    store.inner.check();
+    store.check();
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn what_slow_readers_keep_of_such_bodies_counts_until_it_is_given_back() {
     }
     drop(slow);
     assert_eq!(store.inner.growth_room(0), share);
-    store.inner.check();
+    store.check();
 }
 
 #[test]
@@ -258,5 +258,5 @@ fn threads_that_read_and_one_that_writes_agree() {
         });
         assert!(object.has_overflowed());
     }
-    store.inner.check();
+    store.check();
 }

@@ -362,11 +362,6 @@ impl Inner {
         let units = self.heap.lock().trim(&self.memory, at, self.geometry.units(bytes));
         self.cells(flags).c_freed.fetch_add(self.geometry.byte(units), Relaxed);
     }
-
-    /// Panics where the heap contradicts itself; for tests and the fuzzer.
-    pub(crate) fn check(&self) {
-        self.heap.lock().check(&self.memory);
-    }
 }
 
 /// Private memory that a storage has for nothing: the allocator's own state and the beginnings of an index belong to the
@@ -499,6 +494,14 @@ impl Store {
         };
         let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap));
         Ok((Store { inner }, Recovered::default()))
+    }
+
+    /// Walks the whole arena under its lock, and looks whether all that is known of it fits.
+    ///
+    /// # Panics
+    /// When the heap contradicts itself.
+    pub fn check(&self) {
+        self.inner.heap.lock().check(&self.inner.memory);
     }
 
     /// The storage's name, e.g. `s0`.

@@ -20,7 +20,6 @@
 
 mod administration;
 mod attach_timeout;
-pub mod exercise;
 mod follow;
 mod histogram;
 mod line;

@@ -13,10 +13,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 
-use shm::read::file::FileCursor;
-use shm::read::group::{Grouper, Grouping, Kind, Transaction};
+use shm::read::group::{Grouping, Kind, Transaction};
 use shm::read::select::Sides;
-use shm::read::{Cursor, Next};
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, reason};
@@ -146,41 +144,5 @@ impl Sink for Report {
             output.write_all(&self.text)?;
         }
         Ok(())
-    }
-}
-
-/// Reads a format, and prints lines of it for what is in a log file; see `crate::exercise`.
-pub(crate) fn exercise(text: &str, log: &[u8]) {
-    let mut transactions = Vec::new();
-    if let Ok(mut cursor) = FileCursor::open(log) {
-        let (mut grouper, mut words) = (Grouper::new(Grouping::Vxid, 20, 120.0), Vec::new());
-        while cursor.next(&mut words) == Next::Chunk {
-            grouper.push(&words, 0.0);
-        }
-        grouper.flush();
-        while let Some(group) = grouper.next_ready() {
-            transactions.extend(group);
-        }
-    }
-    for escapes in [Escapes::Text, Escapes::Json, Escapes::StrictJson] {
-        let format = match Format::parse(text, escapes.safety()) {
-            Ok(format) => format,
-            Err(message) => {
-                assert!(!message.is_empty(), "a refusal has a message");
-                continue;
-            }
-        };
-        let is_template = escapes == Escapes::StrictJson && object::check_template(&format).is_ok();
-        let mut line = Vec::new();
-        for transaction in &transactions {
-            let Some(facts) = Facts::gather(transaction, &format, escapes.safety()) else { continue };
-            line.clear();
-            let printed = print::line(&format, &facts, escapes, &mut line);
-            let is_json = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).is_ok();
-            assert!(!(printed && is_template) || is_json(&line), "{}", String::from_utf8_lossy(&line));
-            line.clear();
-            object::line(&facts, &mut line);
-            assert!(is_json(&line), "{}", String::from_utf8_lossy(&line));
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What it keeps: every token in its order, every comment, the author's empty lines (several become one) and line ends at
 //! operators. What it decides: indentation, spaces, the place of braces, and where a condition that is too long goes on.
-//! *Invariants:* the tokens before and after are the same, and formatting the result changes nothing.
+//! *Invariants:* the tokens and comments before and after are the same, and formatting the result changes nothing.
 //! A text with a syntax error is left alone. Names and types do not matter, nor what includes name: a piece of a
 //! configuration, even one that belongs into the middle of a sub, can be formatted.
 //! Next files: `format/trivia.rs`, `format/spacing.rs`, `format/layout.rs`.
@@ -37,9 +37,7 @@ pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
     let formatted = layout::lay_out(&sources, &tokens, &text);
     let mut again = Sources::default();
     let formatted_tokens = cut(&mut again, &SourceText { name: source.name, text: &formatted })?;
-    let same = tokens.len() == formatted_tokens.len()
-        && tokens.iter().zip(&formatted_tokens).all(|(&old, &new)| sources.bytes(old) == again.bytes(new));
-    if same {
+    if tokens_and_comments(&sources, &tokens) == tokens_and_comments(&again, &formatted_tokens) {
         Ok(formatted)
     } else {
         Err(CompileError { text: CHANGED.to_owned(), diagnostics: Vec::new(), hidden: 0 })
@@ -48,6 +46,26 @@ pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
 
 /// The message of a result that would not be the same program.
 pub(crate) const CHANGED: &str = "The text cannot be formatted without changing what it says.\n";
+
+/// The tokens of the first source, and the comments before each of them without their white space; at last those at its end.
+fn tokens_and_comments<'a>(sources: &'a Sources, tokens: &[Token]) -> Vec<(&'a [u8], Vec<Vec<u8>>)> {
+    let text = &sources.files[0].text;
+    let comments = |start: u32, end: usize| -> Vec<Vec<u8>> {
+        let shown = |comment: &trivia::Comment| {
+            let bytes = text[comment.start..comment.end].iter().copied();
+            bytes.filter(|byte| !matches!(byte, b' ' | b'\t'..=b'\r')).collect()
+        };
+        trivia::gap(text, start as usize, end).comments.iter().map(shown).collect()
+    };
+    let mut end = 0;
+    let mut all = Vec::with_capacity(tokens.len() + 1);
+    for &token in tokens {
+        all.push((sources.bytes(token), comments(end, token.start as usize)));
+        end = token.end;
+    }
+    all.push((&b""[..], comments(end, text.len())));
+    all
+}
 
 fn cut(sources: &mut Sources, source: &SourceText<'_>) -> Result<Vec<Token>, CompileError> {
     let index = sources.add(source.name.to_owned(), source.text.to_vec(), None);

@@ -11,7 +11,6 @@
 mod check;
 mod diagnostic;
 mod dialect;
-pub mod exercise;
 mod files;
 mod format;
 mod host_names;

@@ -17,14 +17,13 @@
 mod address;
 mod barrier;
 mod client;
-pub mod exercise;
 mod feature;
 mod haproxy;
 mod http;
 mod journal;
-mod lex;
+pub mod lex;
 mod logexpect;
-mod macros;
+pub mod macros;
 mod matching;
 mod options;
 mod process;

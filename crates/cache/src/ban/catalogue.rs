@@ -191,7 +191,7 @@ pub(super) mod steps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BanList, encode};
+    use super::super::BanList;
     use super::*;
     use crate::Totals;
     use store::Journal;
@@ -237,7 +237,7 @@ mod tests {
     fn a_journal_of_many_bans_is_read_without_comparing_them() {
         let journal = Journal::in_memory().unwrap();
         for number in 0..BANS {
-            journal.append(&encode(1.0, &saying(&format!("obj.http.x == {number}")))).unwrap();
+            journal.append(&saying(&format!("obj.http.x == {number}")).to_journal(1.0)).unwrap();
         }
         steps::taken();
         let (bans, totals) = held(journal);

@@ -351,9 +351,36 @@ impl BanSpecification {
         self.tests.is_empty()
     }
 
-    /// As written, word by word.
-    pub(crate) fn words(&self) -> &[String] {
-        &self.words
+    /// An entry of the journal: this ban, added at `time`, in seconds since 1970.
+    #[must_use]
+    pub fn to_journal(&self, time: f64) -> Vec<u8> {
+        let mut entry = time.to_le_bytes().to_vec();
+        for word in &self.words {
+            entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
+            entry.extend_from_slice(word.as_bytes());
+        }
+        entry
+    }
+
+    /// Reads an entry of the journal: when the ban was added, and what it says. One that cannot be read bans everything older
+    /// than itself: better empty than wrong.
+    #[must_use]
+    pub fn from_journal(entry: &[u8]) -> (f64, BanSpecification) {
+        let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
+        let time = f64::from_le_bytes(*time);
+        let mut words = Vec::new();
+        while let Some((len, tail)) = rest.split_first_chunk() {
+            let word = tail.split_at_checked(u32::from_le_bytes(*len) as usize);
+            let Some((Ok(word), tail)) = word.map(|(word, tail)| (std::str::from_utf8(word), tail)) else {
+                return (time, BanSpecification::everything());
+            };
+            words.push(word);
+            rest = tail;
+        }
+        if words.is_empty() {
+            return (time, BanSpecification::nothing());
+        }
+        (time, BanSpecification::parse(&words).unwrap_or_else(|_| BanSpecification::everything()))
     }
 
     /// The expression as `ban.list` shows it.

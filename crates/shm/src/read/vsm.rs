@@ -47,6 +47,20 @@ pub struct SegmentEntry {
     line: String,
 }
 
+impl SegmentEntry {
+    /// Its file, in the directory of the index.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its line in the index, without the `+` before it.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+}
+
 /// Reader of a server's two indexes.
 pub struct Vsm {
     directory: PathBuf,
@@ -287,28 +301,6 @@ impl Index {
         self.places.entry(line.to_owned()).or_default().push(self.next_place);
         self.next_place += 1;
         self.next_serial += 1;
-    }
-}
-
-/// Reads a text as an index, at once and a line at a time; see `crate::exercise`.
-pub(crate) fn exercise(text: &str) {
-    let index = || Index::new(PathBuf::from("/"), Publisher::Worker);
-    let (mut whole, mut by_line) = (index(), index());
-    whole.apply(text);
-    let mut expected: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        let before = by_line.entries.len();
-        by_line.apply(line);
-        if by_line.entries.len() > before {
-            expected.extend(line.strip_prefix("+ "));
-        } else if let Some(gone) = line.strip_prefix("- ") {
-            expected.retain(|line| *line != gone);
-        }
-    }
-    assert!(whole.entries.values().eq(by_line.entries.values()), "an index is the same in any pieces");
-    assert!(whole.entries.values().map(|entry| entry.line.as_str()).eq(expected), "lines come and go");
-    for entry in whole.entries.values() {
-        assert!(!entry.file.contains('/') && entry.file != "..", "a file lies in the directory of its index");
     }
 }
 

@@ -1,7 +1,6 @@
 //! Whatever the text, the compiler ends soon and does not fall over.
 
 use super::{Files, HEAD, compile_with, compiled};
-use crate::exercise::exercise;
 use crate::lex::lex;
 use crate::source::Sources;
 use std::fmt::Write;
@@ -52,34 +51,6 @@ fn long_chains_are_no_nesting() {
     }
     let _ = writeln!(calls, "sub s{many} {{ }} sub vcl_recv {{ call s0; }}");
     assert!(compiled(&calls).is_ok());
-}
-
-#[test]
-fn no_bytes_upset_the_compiler() {
-    exercise(b"");
-    exercise(b"vcl 4.1; \0\0\0");
-    exercise(b"vcl 4.1; backend \xff\xfe { .host = \"\xc3\x28\"; } sub vcl_recv { if (req.url ~ \"\xff\") { } }");
-    exercise(&[0xff; 1000]);
-    exercise("vcl 4.1; sub vcl_recv { set req.http.é = \"é\"; }".as_bytes());
-    // Every prefix of a text with a bit of everything, and every text with one byte struck out or changed.
-    let text = r#"vcl 4.1; import std; import directors; probe p { .url = "/"; .window = 5; .threshold = 2; }
-backend b { .host = "localhost"; .port = "80"; .probe = p; } acl a +log { ! "192.0.2.0"/24; ("localhost"); }
-sub f { if (!req.http.a ~ "x" || client.ip ~ a && 1.5s > 1 s) { set req.http.b = {"y"} + -1 * 2 + now; } else { unset req.http.c; } }
-sub vcl_init { new d = directors.random(); d.add_backend(b, weight = 1.0); return (ok); }
-sub vcl_recv { call f; std.collect(req.http.a, sep = ","); set req.http.x = regsuball(req.url, "a(.)", "\1"); ban("x"); return (synth(200, "ok")); }
-include "other.vcl"; sub vcl_hash { hash_data(req.url); } sub vcl_synth { synthetic("x"); set resp.body += "y"; }"#;
-    let bytes = text.as_bytes();
-    for end in 0..bytes.len() {
-        exercise(&bytes[..end]);
-    }
-    for at in (0..bytes.len()).step_by(3) {
-        let mut changed = bytes.to_vec();
-        changed.remove(at);
-        exercise(&changed);
-        changed = bytes.to_vec();
-        changed[at] = [b'}', b'"', b'.', 0xff, b'('][at % 5];
-        exercise(&changed);
-    }
 }
 
 #[test]

@@ -1,8 +1,6 @@
-//! The entry of the fuzz target: arbitrary bytes gunzipped, gzipped and cut.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! Arbitrary bytes gunzipped, gzipped and cut.
 
-use crate::{Chain, Filter, Flow, GzipError, RangeCut};
+use body::{Chain, Filter, Flow, GzipError, RangeCut};
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
 /// Most steps that a chain may take for what these bytes can become: beyond it, one does not end.
@@ -17,7 +15,7 @@ fn steps_max(body_bytes: usize) -> usize {
 /// When a gzipped body is read, or refused, in another way in pieces than at once; when a step yields more than its bound, or
 /// a chain does not end; when what was gzipped is another body after gunzip; when a range of a body depends on the pieces
 /// that it comes in.
-pub fn exercise(bytes: &[u8]) {
+pub fn gzip(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
     let all = body.len().max(1);
     let whole = pulled(body, all, [Filter::gunzip(None)]);

@@ -1,18 +1,19 @@
-//! The entries of the fuzz targets: an arena and a journal whose bytes somebody changed, opened as after a crash.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! An arena and a journal whose bytes somebody changed, opened as after a crash.
 
-use crate::attributes::ObjectAttributes;
-use crate::journal::Journal;
-use crate::layout::{LENGTH_AT, SHIFT_AT};
-use crate::memory::{Memory, memory_file};
-use crate::object::Object;
-use crate::storage::Store;
-use std::io::Write;
+use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use store::{Journal, Object, ObjectAttributes, Store};
 
-/// Size of the arena, in bytes.
-const ARENA_BYTES: u64 = 32 << 10;
+/// Size of the arena, in bytes; its limit is the same.
+const ARENA_BYTES: usize = 32 << 10;
+/// Where an arena says how long it is, and how long its units are.
+const MEASURES: Range<usize> = 8..24;
 /// Bytes of a change: where (two bytes, in words of eight), and what is to be xored to the word there.
 const CHANGE_BYTES: usize = 10;
 
@@ -24,39 +25,40 @@ const CHANGE_BYTES: usize = 10;
 /// the arena cannot be used, or not be recovered once more.
 pub fn arena(bytes: &[u8]) {
     let Some((sizes, changes)) = bytes.split_first_chunk::<8>() else { return };
-    let memory = filled(sizes);
+    let whole = filled(sizes);
+    let mut damaged = whole.clone();
     for change in changes.chunks_exact(CHANGE_BYTES) {
         let [low, high, mask @ ..] = change else { continue };
-        let at = u64::from(u16::from_le_bytes([*low, *high])) * 8 % ARENA_BYTES;
-        let mask = mask.iter().rev().fold(0, |mask, &byte| mask << 8 | u64::from(byte));
-        memory.update(at, |word| word ^ mask);
+        let at = usize::from(u16::from_le_bytes([*low, *high])) * 8 % ARENA_BYTES;
+        damaged[at..].iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
     }
-    let is_as_long = memory.load(LENGTH_AT) == ARENA_BYTES && memory.load(SHIFT_AT) == 3;
-    let copied = copy(&memory);
-    let Ok((store, recovered)) = Store::on(memory, "s0", ARENA_BYTES) else { return };
-    store.inner.check();
+    let is_as_long = damaged[MEASURES] == whole[MEASURES];
+    let open = || Store::open(memory_file(&damaged), "s0", ARENA_BYTES as u64);
+    let Ok((store, recovered)) = open() else { return };
+    store.check();
     let bodies: Vec<(u32, usize)> = recovered.objects.iter().map(|object| (object.xid(), body_bytes(object))).collect();
     // What was recovered is recovered again, and as much can be stored as there is room.
-    let Ok((again, twice)) = Store::on(copied, "s0", ARENA_BYTES) else { panic!("recovery is no matter of luck") };
+    let Ok((again, twice)) = open() else { panic!("recovery is no matter of luck") };
     assert_eq!(bodies, twice.objects.iter().map(|object| (object.xid(), body_bytes(object))).collect::<Vec<_>>());
     drop((again, twice));
     let mut objects = recovered.objects;
     for xid in 1000..1010 {
         objects.extend(stored(&store, xid, 700));
-        store.inner.check();
+        store.check();
     }
     for object in objects.drain(..) {
         object.remove();
         drop(object);
-        store.inner.check();
+        store.check();
     }
     assert!(!is_as_long || stored(&store, 2000, 4000).is_some(), "an empty arena has room");
 }
 
 /// An arena with objects in it, some of them in several pieces.
-fn filled(sizes: &[u8; 8]) -> Memory {
-    let memory = Memory::on_heap(ARENA_BYTES).expect("memory");
-    let (store, _) = Store::on(memory, "s0", ARENA_BYTES).expect("a new arena");
+fn filled(sizes: &[u8; 8]) -> Vec<u8> {
+    let file = memory_file(&[0; ARENA_BYTES]);
+    let mut seen = File::from(file.try_clone().expect("a descriptor"));
+    let (store, _) = Store::open(file, "s0", ARENA_BYTES as u64).expect("a new arena");
     let mut objects = Vec::new();
     for (xid, &size) in (1..).zip(sizes) {
         objects.extend(stored(&store, xid, usize::from(size) * 16));
@@ -67,7 +69,26 @@ fn filled(sizes: &[u8; 8]) -> Memory {
             objects.remove(0);
         }
     }
-    copy(&store.inner.memory)
+    // With the objects still there: as a kill leaves it.
+    let mut bytes = Vec::with_capacity(ARENA_BYTES);
+    seen.rewind().and_then(|()| seen.read_to_end(&mut bytes)).expect("a file that can be read");
+    bytes
+}
+
+/// Adds to the body of an object; false when there is no room.
+fn appended(object: &Object, part: &[u8]) -> bool {
+    match pin!(object.append(part)).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result.is_ok(),
+        Poll::Pending => panic!("a stored object takes bytes at once"),
+    }
+}
+
+/// A file in memory with these bytes, as the manager holds them.
+fn memory_file(bytes: &[u8]) -> OwnedFd {
+    let descriptor = memfd_create(c"copal-exercise", MemFdCreateFlag::MFD_CLOEXEC).expect("a memory file");
+    let mut file = File::from(descriptor);
+    file.write_all(bytes).and_then(|()| file.rewind()).expect("room for it");
+    file.into()
 }
 
 fn stored(store: &Store, xid: u32, body_bytes: usize) -> Option<Arc<Object>> {
@@ -76,22 +97,13 @@ fn stored(store: &Store, xid: u32, body_bytes: usize) -> Option<Arc<Object>> {
     let attributes = ObjectAttributes { key, xid, origin: 1e9, ttl: 10.0, ..ObjectAttributes::default() };
     let object = store.create(&attributes, b"head").ok()?;
     let body = vec![xid as u8; body_bytes];
-    let place = object.stored()?;
-    if body.chunks(300).any(|part| object.append_stored(place, part).is_err()) {
+    if body.chunks(300).any(|part| !appended(&object, part)) {
         object.fail();
         return None;
     }
     object.finish();
     object.enter_index();
     Some(object)
-}
-
-fn copy(memory: &Memory) -> Memory {
-    let copied = Memory::on_heap(memory.len()).expect("memory");
-    for at in (0..memory.len()).step_by(8) {
-        copied.store(at, memory.load(at));
-    }
-    copied
 }
 
 /// Reads an object to its end.
@@ -111,16 +123,15 @@ fn body_bytes(object: &Object) -> usize {
 /// # Panics
 /// When its entries cannot be read, or are others after one was added.
 pub fn journal(bytes: &[u8]) {
-    let mut file = memory_file(c"copal-journal").expect("a memory file");
-    file.write_all(bytes).expect("room for it");
+    let file = memory_file(bytes);
     let same = file.try_clone().expect("a descriptor");
-    let Ok(journal) = Journal::open(file.into()) else { return };
+    let Ok(journal) = Journal::open(file) else { return };
     let mut entries = journal.entries().expect("what was opened can be read");
     if let Ok(sequence) = journal.append(b"one more") {
         assert!(entries.last().is_none_or(|(last, _)| *last < sequence), "numbers grow");
         entries.push((sequence, b"one more".to_vec()));
     }
-    let again = Journal::open(same.into()).expect("a journal stays one");
+    let again = Journal::open(same).expect("a journal stays one");
     assert_eq!(again.entries().expect("entries"), entries);
     let middle = entries.get(entries.len() / 2).map_or(1, |(sequence, _)| *sequence);
     if again.drop_older_than(middle).is_ok() {

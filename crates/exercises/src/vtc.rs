@@ -1,11 +1,11 @@
-//! What must hold of any script's text; called by the fuzzer and, over its corpus, by the tests.
+//! Arbitrary bytes as a test script.
 
-use crate::lex::{Script, WORDS_MAX};
-use crate::macros::Macros;
+use vtc::lex::{Script, WORDS_MAX};
+use vtc::macros::Macros;
 
 /// Cuts a text into commands, and its blocks again; expands the macros in every word. Nothing may panic or go on for ever,
 /// and every word must say a line of the text.
-pub fn exercise(text: &[u8]) {
+pub fn script(text: &[u8]) {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
     let macros = Macros::new([("a".to_owned(), "b c".to_owned())]);
     for command in Script::new(text, 1) {

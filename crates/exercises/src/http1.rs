@@ -1,8 +1,6 @@
-//! The entries of the fuzz targets: arbitrary bytes through every parser, and what must hold of the result.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! Arbitrary bytes as requests, responses and chunked bodies.
 
-use crate::{
+use http1::{
     BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request,
     parse_response, request_body_length, response_body_length, split_absolute_form, write_request_head,
     write_response_head,

@@ -1,9 +1,7 @@
-//! The entry of the fuzz target: arbitrary bytes as a PROXY header, and one made of them.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! Arbitrary bytes as a PROXY header, and one made of them.
 
-use crate::proxy_header::{Parsed, parse};
 use backend::proxy_header::{write_version_1, write_version_2};
+use net::proxy_header::{Parsed, parse};
 use std::net::{Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 

@@ -1,14 +1,12 @@
-//! The entry of the fuzz target: arbitrary headers of a request and a response through everything that reads headers.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! Arbitrary headers of a request and a response through everything that reads headers.
 
-use crate::date::DateForms;
-use crate::filter::{Class, copy_filtered};
-use crate::range::{RangeResult, check_backend, content_range, resolve};
-use crate::{
+use message::Message;
+use semantics::date::DateForms;
+use semantics::filter::{Class, copy_filtered};
+use semantics::range::{RangeResult, check_backend, content_range, resolve};
+use semantics::{
     HttpPolicy, LifetimeDefaults, conditional, date, encoding, lifetime, lifetime_of_pass, list, revalidate, vary,
 };
-use message::Message;
 
 /// The clock, in seconds since 1970.
 const NOW: f64 = 1.7e9;
@@ -19,15 +17,15 @@ const NOW: f64 = 1.7e9;
 /// # Panics
 /// When a range lies outside of the body, a life is no number, a date changes when it is written and read again, a variant does
 /// not match the request that it was made for, or a header gets past a filter that it did not get past before.
-pub fn exercise(bytes: &[u8]) {
+pub fn headers(bytes: &[u8]) {
     let [status, length, text @ ..] = bytes else { return };
     let mut lines = text.split(|&byte| byte == b'\n');
     let mut request = message_of(&mut lines);
     let mut response = message_of(&mut lines);
     response.set_status([200, 203, 204, 206, 301, 302, 304, 307, 404, 416, 500, 503][usize::from(*status) % 12]);
     let length = (*length < 0xf0).then(|| u64::from(*length) * u64::from(*length));
-    headers(&request);
-    headers(&response);
+    values(&request);
+    values(&response);
     ranges(&request, &response, length);
     lives(&response);
     variants(&request, &response, text);
@@ -65,7 +63,7 @@ fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
     message
 }
 
-fn headers(message: &Message) {
+fn values(message: &Message) {
     for header in message.headers() {
         if let Some(seconds) = date::parse(header.value(), DateForms::Tolerant) {
             let mut text = [0; 29];

@@ -1,13 +1,15 @@
-//! The entry of the fuzz target: arbitrary bytes as everything that the readers read.
-//!
-//! A violated promise panics, which is what a fuzzer looks for; nothing else calls this.
+//! Arbitrary bytes as everything that the readers of shared memory read.
 
-use crate::log::HEAD_BYTES;
-use crate::read::group::{Grouper, Grouping};
-use crate::read::query::Query;
-use crate::read::ring::{RingCursor, Start};
-use crate::read::{Cursor, Next, counters, file::FileCursor, tags::TagSet, vsm};
-use crate::region::Region;
+use shm::log::HEAD_BYTES;
+use shm::read::group::{Grouper, Grouping};
+use shm::read::query::Query;
+use shm::read::ring::{RingCursor, Start};
+use shm::read::vsm::{SegmentEntry, Vsm};
+use shm::read::{Cursor, Next, counters, file::FileCursor, tags::TagSet};
+use shm::region::Region;
+use shm::vsm::{INDEX_NAME, WORKER_DIRECTORY};
+use std::fs::{self, File};
+use std::io::Write;
 
 /// Chunks read of one source; a ring may be read in circles.
 const CHUNKS_MAX: usize = 10_000;
@@ -19,7 +21,7 @@ const QUERY_BYTES_MAX: usize = 200;
 ///
 /// # Panics
 /// When a source of records has no end, or an index is another one line by line than at once.
-pub fn exercise(bytes: &[u8]) {
+pub fn readers(bytes: &[u8]) {
     let line_end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (line, rest) = bytes.split_at(line_end.min(QUERY_BYTES_MAX));
     let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
@@ -27,7 +29,7 @@ pub fn exercise(bytes: &[u8]) {
     let _ = TagSet::parse_list(&text);
     let query = Query::parse(&text, false).ok();
     let _ = counters::parse_document(rest);
-    vsm::exercise(&String::from_utf8_lossy(rest));
+    index(rest);
     if let Ok(cursor) = FileCursor::open(rest) {
         assert!(read(cursor, query.as_ref()) < CHUNKS_MAX, "a file has an end");
     }
@@ -63,4 +65,37 @@ fn read(mut cursor: impl Cursor, query: Option<&Query>) -> usize {
         }
     }
     chunks
+}
+
+/// Reads `bytes` as the index of a worker, at once and as it grows line by line.
+fn index(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let directory = tempfile::tempdir().expect("a folder");
+    let (mut at_once, mut by_line) = (directory.path().join("at_once"), directory.path().join("by_line"));
+    let (mut whole, mut growing) = (Vsm::new(&at_once), Vsm::new(&by_line));
+    for place in [&mut at_once, &mut by_line] {
+        place.push(WORKER_DIRECTORY);
+        fs::create_dir_all(&*place).expect("a folder");
+        place.push(INDEX_NAME);
+    }
+    fs::write(at_once, format!("{text}\n")).expect("room for an index");
+    whole.poll();
+    let mut file = File::create(by_line).expect("room for an index");
+    let mut expected: Vec<&str> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let before = growing.entries().count();
+        file.write_all(line.as_bytes()).and_then(|()| file.write_all(b"\n")).expect("room for a line");
+        growing.poll();
+        let line = line.lines().next().unwrap_or_default();
+        if growing.entries().count() > before {
+            expected.extend(line.strip_prefix("+ "));
+        } else if let Some(gone) = line.strip_prefix("- ") {
+            expected.retain(|line| *line != gone);
+        }
+    }
+    assert!(whole.entries().eq(growing.entries()), "an index is the same in any pieces");
+    assert!(whole.entries().map(SegmentEntry::line).eq(expected), "lines come and go");
+    for entry in whole.entries() {
+        assert!(!entry.file().contains('/') && entry.file() != "..", "a file lies in the directory of its index");
+    }
 }

@@ -1,0 +1,133 @@
+//! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
+
+use exercises::{body, cache, cli_proto, http1, message, net, semantics, shm, store, tools, vcl, vtc};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A path of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The contents of the files in a folder.
+fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
+    let entries = fs::read_dir(repository(folder)).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap())
+}
+
+fn replay(target: &str, run: fn(&[u8])) {
+    let count = files(&format!("fuzz/corpus/{target}")).map(|bytes| run(&bytes)).count();
+    assert!(count > 5, "{target} has a corpus");
+}
+
+#[test]
+fn every_target_has_a_corpus_that_is_replayed() {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs::read_dir(repository(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let mut names: Vec<_> = entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let targets = names("fuzz/fuzz_targets");
+    assert_eq!(targets, names("fuzz/corpus"));
+    for target in targets {
+        assert!(include_str!("corpus.rs").contains(&format!("\"{target}\"")), "nobody replays {target}");
+    }
+}
+
+#[test]
+fn requests_are_read_alike_after_they_were_written() {
+    replay("http1_request", http1::request);
+}
+
+#[test]
+fn responses_are_read_alike_after_they_were_written() {
+    replay("http1_response", http1::response);
+}
+
+#[test]
+fn chunked_bodies_are_read_alike_in_any_pieces() {
+    replay("chunked_body", http1::chunked_body);
+}
+
+#[test]
+fn no_headers_lead_out_of_a_body_or_into_a_wrong_variant() {
+    replay("http_headers", semantics::headers);
+}
+
+#[test]
+fn a_gzipped_body_is_the_same_in_any_pieces() {
+    replay("gzip_body", body::gzip);
+}
+
+#[test]
+fn stored_messages_are_written_as_they_were_read() {
+    replay("message_decode", message::stored);
+}
+
+#[test]
+fn a_proxy_header_is_the_same_in_any_pieces() {
+    replay("proxy_header", net::proxy_header);
+}
+
+#[test]
+fn no_damage_to_an_arena_keeps_it_from_being_recovered() {
+    replay("arena_recovery", store::arena);
+}
+
+#[test]
+fn a_journal_is_read_or_refused_whatever_is_in_it() {
+    replay("ban_journal", store::journal);
+}
+
+#[test]
+fn a_ban_is_what_it_says_after_a_restart_too() {
+    replay("ban_expression", cache::ban);
+}
+
+#[test]
+fn no_command_or_reply_panics() {
+    replay("cli_command", cli_proto::both_ends);
+}
+
+#[test]
+fn no_log_ring_query_or_counter_text_panics() {
+    replay("log_reader", shm::readers);
+}
+
+#[test]
+fn no_format_or_log_breaks_a_line_of_json() {
+    replay("line_format", tools::line_format);
+}
+
+#[test]
+fn every_text_compiles_or_has_a_message() {
+    replay("vcl_compile", vcl::compile);
+}
+
+#[test]
+fn programs_of_the_corpus_do_what_the_naive_evaluator_does() {
+    replay("vcl_run", |bytes| {
+        vcl::run(bytes);
+    });
+}
+
+#[test]
+fn every_text_is_formatted_or_has_a_message() {
+    replay("vcl_format", vcl::format);
+    replay("vcl_compile", vcl::format);
+}
+
+#[test]
+fn every_text_is_migrated_or_has_a_message() {
+    for corpus in ["vcl_migrate", "vcl_compile", "vcl_format"] {
+        replay(corpus, vcl::migrate);
+    }
+}
+
+#[test]
+fn no_script_panics_the_parser() {
+    replay("vtc_script", vtc::script);
+    let ours = ["tests/vtc", "tests/vtc/vmod"].into_iter().flat_map(files);
+    assert!(ours.map(|script| vtc::script(&script)).count() > 20, "there are scripts");
+}

@@ -1,0 +1,103 @@
+//! What a fuzzer begins with: bytes made by chance (the same ones every time), and good ones damaged.
+
+use crate::corpus::repository;
+use ::body::Filter;
+use exercises::{body, cli_proto, vcl, vtc};
+use rand::rngs::{SmallRng, StdRng};
+use rand::{Rng, SeedableRng};
+
+#[test]
+fn damaged_gzip_keeps_the_promises() {
+    let mut random = SmallRng::seed_from_u64(9);
+    for _ in 0..100 {
+        let plain: Vec<u8> = (0..random.gen_range(0..3000)).map(|_| random.gen_range(0..4)).collect();
+        let mut bytes = vec![random.r#gen()];
+        ::body::whole(Filter::gzip(random.gen_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
+        for _ in 0..random.gen_range(0..3) {
+            let at = random.gen_range(0..bytes.len());
+            bytes[at] = random.r#gen();
+        }
+        bytes.truncate(random.gen_range(0..bytes.len() * 2));
+        body::gzip(&bytes);
+    }
+}
+
+#[test]
+fn no_bytes_upset_the_ends_of_the_cli() {
+    let mut random = SmallRng::seed_from_u64(7);
+    let alphabet = b"ab<< \n\r\"\\x0147-\t\0\xff200 8       \nEOT";
+    for _ in 0..2000 {
+        let length = random.gen_range(0..80);
+        let bytes: Vec<u8> = (0..length).map(|_| alphabet[random.gen_range(0..alphabet.len())]).collect();
+        cli_proto::both_ends(&bytes);
+    }
+    cli_proto::both_ends(b"200 99999999\n");
+    cli_proto::both_ends(b"a b << \"\"\n\n");
+    cli_proto::both_ends(&[b'<'; 1 << 17]);
+}
+
+#[test]
+fn no_bytes_upset_the_compiler() {
+    vcl::compile(b"");
+    vcl::compile(b"vcl 4.1; \0\0\0");
+    vcl::compile(b"vcl 4.1; backend \xff\xfe { .host = \"\xc3\x28\"; } sub vcl_recv { if (req.url ~ \"\xff\") { } }");
+    vcl::compile(&[0xff; 1000]);
+    vcl::compile("vcl 4.1; sub vcl_recv { set req.http.é = \"é\"; }".as_bytes());
+    // Every prefix of a text with a bit of everything, and every text with one byte struck out or changed.
+    let text = r#"vcl 4.1; import std; import directors; probe p { .url = "/"; .window = 5; .threshold = 2; }
+backend b { .host = "localhost"; .port = "80"; .probe = p; } acl a +log { ! "192.0.2.0"/24; ("localhost"); }
+sub f { if (!req.http.a ~ "x" || client.ip ~ a && 1.5s > 1 s) { set req.http.b = {"y"} + -1 * 2 + now; } else { unset req.http.c; } }
+sub vcl_init { new d = directors.random(); d.add_backend(b, weight = 1.0); return (ok); }
+sub vcl_recv { call f; std.collect(req.http.a, sep = ","); set req.http.x = regsuball(req.url, "a(.)", "\1"); ban("x"); return (synth(200, "ok")); }
+include "other.vcl"; sub vcl_hash { hash_data(req.url); } sub vcl_synth { synthetic("x"); set resp.body += "y"; }"#;
+    let bytes = text.as_bytes();
+    for end in 0..bytes.len() {
+        vcl::compile(&bytes[..end]);
+    }
+    for at in (0..bytes.len()).step_by(3) {
+        let mut changed = bytes.to_vec();
+        changed.remove(at);
+        vcl::compile(&changed);
+        changed = bytes.to_vec();
+        changed[at] = [b'}', b'"', b'.', 0xff, b'('][at % 5];
+        vcl::compile(&changed);
+    }
+}
+
+/// A thousand programs.
+#[test]
+fn random_programs_do_what_the_naive_evaluator_does() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut done = 0;
+    for _ in 0..1_000 {
+        let bytes: Vec<u8> = (0..600)
+            .map(|_| {
+                // xorshift64*
+                state ^= state >> 12;
+                state ^= state << 25;
+                state ^= state >> 27;
+                (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+            })
+            .collect();
+        done += vcl::run(&bytes);
+    }
+    assert!(done > 4_000, "the programs do something: {done}");
+}
+
+#[test]
+fn no_damaged_script_panics_the_parser() {
+    let text = std::fs::read(repository("tests/vtc/runner_commands.vtc")).unwrap();
+    let mut random = StdRng::seed_from_u64(7);
+    for _ in 0..3000 {
+        let mut damaged = text.clone();
+        for _ in 0..random.gen_range(1..8) {
+            let at = random.gen_range(0..damaged.len());
+            match random.gen_range(0..3) {
+                0 => damaged.truncate(at + 1),
+                1 => damaged[at] = random.r#gen(),
+                _ => damaged.insert(at, b"{}\"\\$\n# ,"[random.gen_range(0..9)]),
+            }
+        }
+        vtc::script(&damaged);
+    }
+}
