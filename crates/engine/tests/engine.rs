@@ -22,5 +22,6 @@ mod saints;
 mod sessions;
 mod simulation;
 mod storages;
+mod streams;
 mod tags;
 mod vcls;

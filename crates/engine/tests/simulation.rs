@@ -1,7 +1,7 @@
 //! The simulation: seeded clients, origins and faults around one engine, in memory, under the virtual clock.
 //!
 //! A seed decides everything: what resources there are and how their origin behaves, what clients ask and when they break
-//! off, how many storages there are and how much they hold. Bodies are made from URL, version, variant and client, so that any byte of one response in
+//! off, whether each has a connection or all are streams of one, how many storages there are and how much they hold. Bodies are made from URL, version, variant and client, so that any byte of one response in
 //! another is seen. What must hold is in `simulation/client.rs` (each response) and in [`expect_nothing_left`] (the end).
 //!
 //! `COPAL_SEED=n` runs one seed and prints its log; `COPAL_SEEDS=n` runs that many.
@@ -229,9 +229,12 @@ fn play(seed: u64, vcl: &str, is_told: bool) -> Outcome {
         origin::start(&stage, rng.r#gen());
         let ticker = tokio::task::spawn_local(tick(Rc::clone(&world)));
         let publisher = tokio::task::spawn_local(publish(Rc::clone(&stage), rng.r#gen()));
+        let streams = (seed % 4 == 3).then(|| Rc::new(world.stream_client()));
         let clients: Vec<_> = (0..rng.gen_range(2..9))
-            .map(|index| tokio::task::spawn_local(client::run(Rc::clone(&stage), index, rng.r#gen())))
+            .map(|index| client::run(Rc::clone(&stage), index, rng.r#gen(), streams.clone()))
+            .map(tokio::task::spawn_local)
             .collect();
+        drop(streams);
         let all = async {
             for client in clients {
                 if let Err(error) = client.await {

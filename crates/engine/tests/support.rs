@@ -8,9 +8,11 @@
 mod client;
 mod origin;
 mod resolver;
+mod streams;
 mod world;
 
 pub use client::{Client, Response};
 pub use origin::{OriginRequest, OriginStream, always, serve_each};
 pub use resolver::{Table, look_up};
+pub use streams::StreamClient;
 pub use world::{ORIGIN, START, World, run, run_with};

@@ -67,7 +67,7 @@ impl Run<'_> {
         log.record(Tag::RespStatus, itoa::Buffer::new().format(status).as_bytes());
         log.record(Tag::RespReason, phrase.as_bytes());
         self.exchange.begin_bare(status, self.send_limits());
-        let result = self.send(b"", true).await;
+        let result = self.send(b"", status >= 200).await;
         self.request.task.life.is_answered |= status >= 200;
         if result.is_err() {
             self.close(CloseReason::RemClose);

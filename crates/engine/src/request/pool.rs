@@ -80,7 +80,7 @@ impl RequestPool {
     }
 
     /// A request with clean, empty buffers and room for a first read.
-    pub(crate) fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
+    pub fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
         self.count(Mempool::Live);
         self.count(Mempool::Allocs);
         match self.kept.borrow_mut().pop_back() {
@@ -138,7 +138,7 @@ impl RequestPool {
     }
 
     /// Takes back a request that is over.
-    pub(crate) fn put(&self, mut slot: Box<RequestSlot>) {
+    pub fn put(&self, mut slot: Box<RequestSlot>) {
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
         if self.len() >= self.limits.get().most {

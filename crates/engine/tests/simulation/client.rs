@@ -3,7 +3,7 @@
 use super::Stage;
 use super::book::Removal;
 use super::resource::{Resource, Sharing};
-use crate::support::{Client, Response};
+use crate::support::{Client, Response, StreamClient};
 use flate2::read::GzDecoder;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -31,10 +31,21 @@ struct Ask {
     at: u64,
 }
 
+/// How a client asks.
+enum Way {
+    Own(Client),
+    Stream(Rc<StreamClient>),
+}
+
 /// Runs a client to the end of its wishes.
-pub async fn run(stage: Rc<Stage>, index: usize, seed: u64) {
+///
+/// It has a connection of its own, or its requests are streams of one that it shares.
+pub async fn run(stage: Rc<Stage>, index: usize, seed: u64, shared: Option<Rc<StreamClient>>) {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let mut connection = stage.world.client();
+    let mut connection = match shared {
+        Some(streams) => Way::Stream(streams),
+        None => Way::Own(stage.world.client()),
+    };
     for number in 0..rng.gen_range(5..40) {
         if rng.gen_bool(0.7) {
             tokio::time::sleep(Duration::from_millis(rng.gen_range(0..3_000))).await;
@@ -44,7 +55,7 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64) {
             0 => remove(&stage, resource, "PURGE").await,
             1 => remove(&stage, resource, "BAN").await,
             2 => {
-                break_off(&stage, resource, &mut rng).await;
+                break_off(&stage, &connection, resource, &mut rng).await;
             }
             _ => {
                 let ask = Ask {
@@ -65,8 +76,13 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64) {
                     body_bytes: rng.gen_bool(0.05).then(|| rng.gen_range(0..100_000)),
                     at: stage.now(),
                 };
-                if !get(&stage, &mut connection, resource, &ask).await {
-                    connection = stage.world.client();
+                match &mut connection {
+                    Way::Own(own) => {
+                        if !get(&stage, own, resource, &ask).await {
+                            connection = Way::Own(stage.world.client());
+                        }
+                    }
+                    Way::Stream(streams) => get_on_stream(&stage, streams, resource, &ask).await,
                 }
             }
         }
@@ -122,13 +138,29 @@ async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &
     is_open
 }
 
+/// The same on a stream.
+async fn get_on_stream(stage: &Stage, streams: &StreamClient, resource: &Resource, ask: &Ask) {
+    let (method, body) = match ask.body_bytes {
+        Some(length) => ("POST", posted(&ask.client, length)),
+        None if ask.is_head => ("HEAD", Vec::new()),
+        None => ("GET", Vec::new()),
+    };
+    let response = streams.ask(&request(method, resource, ask), &body).await;
+    check(stage, resource, ask, &response);
+}
+
 /// Asks for something and goes away before it has all come.
-async fn break_off(stage: &Stage, resource: &Resource, rng: &mut SmallRng) {
-    let mut connection = stage.world.client_with(1 << rng.gen_range(6..16));
-    connection
-        .send(format!("GET {} HTTP/1.1\r\nHost: sim\r\nX-Variant: red\r\nX-Client: gone\r\n\r\n", resource.url))
-        .await;
-    tokio::time::sleep(Duration::from_millis(rng.gen_range(0..200))).await;
+async fn break_off(stage: &Stage, way: &Way, resource: &Resource, rng: &mut SmallRng) {
+    let room_bytes = 1 << rng.gen_range(6..16);
+    let request = format!("GET {} HTTP/1.1\r\nHost: sim\r\nX-Variant: red\r\nX-Client: gone\r\n\r\n", resource.url);
+    match way {
+        Way::Own(_) => {
+            let mut connection = stage.world.client_with(room_bytes);
+            connection.send(request).await;
+            tokio::time::sleep(Duration::from_millis(rng.gen_range(0..200))).await;
+        }
+        Way::Stream(streams) => streams.break_off(&request, Duration::from_millis(rng.gen_range(0..200))).await,
+    }
 }
 
 async fn remove(stage: &Stage, resource: &Resource, method: &str) {

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::origin::{DialInMemory, Handler, OriginStream};
+use super::streams::StreamClient;
 use arc_swap::ArcSwap;
 use backend::TestableRandom;
 use cache::Cache;
@@ -193,6 +194,11 @@ impl World {
     /// The same, on a connection that holds only so many bytes.
     pub fn client_with(&self, connection_bytes: usize) -> Client {
         self.connect(connection_bytes, self.peer())
+    }
+
+    /// A client that has many requests under way on one connection.
+    pub fn stream_client(&self) -> StreamClient {
+        StreamClient::new(&self.context, self.peer())
     }
 
     /// A client that is somebody else.
