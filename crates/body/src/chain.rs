@@ -11,64 +11,10 @@
 //!
 //! *Invariant:* bytes that a stage made are held until the next stage has taken them all; only then does it run again.
 
-use crate::gzip::{Gunzip, Gzip, GzipError, GzipTotals, Progress, TestGunzip};
-use crate::range::RangeCut;
+use crate::filter::gunzip::TRUNCATED;
+use crate::machine::{FilterError, GzipTotals, Machine};
 use crate::staging::Staging;
-use surface::limits::{FILTER_STEP_BYTES_MAX, FILTERS_MAX, GUNZIP_STATE_BYTES, GZIP_STATE_BYTES};
-
-/// One filter.
-#[derive(Debug)]
-enum Kind {
-    Gunzip(Gunzip),
-    Gzip(Gzip),
-    TestGunzip(TestGunzip),
-    Range(RangeCut),
-}
-
-/// A filter, fresh, for a [`Chain`].
-#[derive(Debug)]
-pub struct Filter {
-    kind: Kind,
-    held: Staging,
-}
-
-impl Filter {
-    /// Unpacks gzip. `plain_bytes` is how much it will come to, when that is known.
-    #[must_use]
-    pub fn gunzip(plain_bytes: Option<u64>) -> Filter {
-        Filter { kind: Kind::Gunzip(Gunzip::new()), held: Staging::for_output(plain_bytes) }
-    }
-
-    /// Packs with gzip at that level, 0 to 9.
-    #[must_use]
-    pub fn gzip(level: u32) -> Filter {
-        Filter { kind: Kind::Gzip(Gzip::new(level)), held: Staging::for_output(None) }
-    }
-
-    /// Checks that what passes is one sound gzip member.
-    #[must_use]
-    pub fn test_gunzip() -> Filter {
-        Filter { kind: Kind::TestGunzip(TestGunzip::new()), held: Staging::for_output(None) }
-    }
-
-    /// Lets only a range pass.
-    #[must_use]
-    pub fn range(cut: RangeCut) -> Filter {
-        Filter { kind: Kind::Range(cut), held: Staging::for_output(None) }
-    }
-
-    /// Bytes of memory that the filter takes at most, its output included. At the end of a chain a range takes none.
-    fn memory_bytes(&self, is_last: bool) -> usize {
-        match &self.kind {
-            Kind::Gunzip(_) => GUNZIP_STATE_BYTES + self.held.memory_bytes(),
-            Kind::Gzip(_) => GZIP_STATE_BYTES + self.held.memory_bytes(),
-            Kind::TestGunzip(_) if is_last => GUNZIP_STATE_BYTES,
-            Kind::TestGunzip(_) => GUNZIP_STATE_BYTES + self.held.memory_bytes(),
-            Kind::Range(_) if is_last => 0,
-            Kind::Range(_) => self.held.memory_bytes(),
-        }
-    }
-}
+use surface::limits::{FILTER_STEP_BYTES_MAX, FILTERS_MAX};
 
 /// What has passed a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -103,9 +49,19 @@ pub struct Step<'a> {
     pub flow: Flow,
 }
 
-#[derive(Debug)]
+impl<'a> Step<'a> {
+    /// A step of no filter at all: bytes go on as they come.
+    #[must_use]
+    pub fn untouched(input: Option<&'a [u8]>) -> Step<'a> {
+        let bytes = input.unwrap_or_default();
+        let flow = if input.is_none() { Flow::Ended } else { Flow::Hungry };
+        Step { taken: bytes.len(), bytes, flow }
+    }
+}
+
 struct Stage {
-    filter: Filter,
+    machine: Box<dyn Machine>,
+    held: Staging,
     /// The last input was not taken whole: what comes next belongs to the same piece.
     is_mid_piece: bool,
     is_pending: bool,
@@ -114,7 +70,7 @@ struct Stage {
 }
 
 /// Filters in the order in which bytes pass them. Without any, nothing may be pulled from it: see [`Chain::is_empty`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Chain {
     stages: Vec<Stage>,
 }
@@ -130,16 +86,18 @@ enum Made {
 impl Chain {
     /// Adds a filter behind the others. False, and nothing happens, when there are [`FILTERS_MAX`] already.
     #[must_use]
-    pub fn push(&mut self, filter: Filter) -> bool {
+    pub fn push(&mut self, machine: Box<dyn Machine>) -> bool {
         if self.stages.len() == FILTERS_MAX {
             return false;
         }
-        let has_ended = matches!(&filter.kind, Kind::Range(cut) if cut.is_done());
+        // Where parts pass, what fits into a step must fit into the staging.
+        let output_bytes = if machine.passes_parts() { None } else { machine.output_bytes() };
         self.stages.push(Stage {
-            filter,
+            has_ended: machine.is_done(),
+            held: Staging::for_output(output_bytes),
+            machine,
             is_mid_piece: false,
             is_pending: false,
-            has_ended,
             passed: Passed::default(),
         });
         true
@@ -167,59 +125,44 @@ impl Chain {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let last = self.stages.len().saturating_sub(1);
-        self.stages.iter().enumerate().map(|(index, stage)| stage.filter.memory_bytes(index == last)).sum()
+        self.stages.iter().enumerate().map(|(index, stage)| stage.memory_bytes(index == last)).sum()
     }
 
-    /// Bytes of ranges that have not passed yet.
+    /// Bytes that were promised, as those of a range, and have not passed yet.
     #[must_use]
     pub fn missing_bytes(&self) -> u64 {
-        self.stages
-            .iter()
-            .map(|stage| match &stage.filter.kind {
-                Kind::Range(cut) => cut.remaining(),
-                Kind::Gunzip(_) | Kind::Gzip(_) | Kind::TestGunzip(_) => 0,
-            })
-            .sum()
+        self.stages.iter().map(|stage| stage.machine.missing_bytes()).sum()
     }
 
     /// What has passed a filter, and its totals if it packs or unpacks.
     #[must_use]
     pub fn passed(&self, index: usize) -> (Passed, Option<GzipTotals>) {
-        let Some(stage) = self.stages.get(index) else { return (Passed::default(), None) };
-        let totals = match &stage.filter.kind {
-            Kind::Gunzip(gunzip) => Some(gunzip.totals()),
-            Kind::Gzip(gzip) => Some(gzip.totals()),
-            Kind::TestGunzip(test) => Some(test.totals()),
-            Kind::Range(_) => None,
-        };
-        (stage.passed, totals)
+        self.stages.get(index).map_or_else(Default::default, |stage| (stage.passed, stage.machine.totals()))
     }
 
     /// One step: takes some of the input in, or learns that there will be no more (`None`), and yields what comes out.
     ///
     /// # Errors
     /// A filter refused what it got. The chain is of no more use then.
-    pub fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, GzipError> {
+    pub fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
         let last = self.stages.len().saturating_sub(1);
         for index in (0..self.stages.len()).rev() {
             if self.stages[index].has_ended {
                 // What comes before it does not matter any more.
                 break;
             }
-            if index < last && !self.stages[index].filter.held.is_empty() {
+            if index < last && !self.stages[index].held.is_empty() {
                 continue;
             }
             let (before, from) = self.stages.split_at_mut(index);
             let stage = &mut from[0];
             let Some(given) = given(before.last(), stage, input) else { continue };
             let (taken, made) = stage.run(given, index == last)?;
-            let upstream_start = before.last_mut().map(|before| before.filter.held.take(taken));
+            let upstream_start = before.last_mut().map(|before| before.held.take(taken));
             let bytes = match (made, upstream_start) {
                 _ if index < last => &[],
-                (Made::Held, _) => self.stages[index].filter.held.bytes(),
-                (Made::Given(from, to), Some(start)) => {
-                    self.stages[index - 1].filter.held.part(start + from, start + to)
-                }
+                (Made::Held, _) => self.stages[index].held.bytes(),
+                (Made::Given(from, to), Some(start)) => self.stages[index - 1].held.part(start + from, start + to),
                 (Made::Given(from, to), None) => &input.unwrap_or_default()[from..to],
             };
             let flow = if self.stages[last].has_ended { Flow::Ended } else { Flow::More };
@@ -233,15 +176,20 @@ impl Chain {
 /// A body that is held whole through one filter, for programs that test others; appended to `out`.
 ///
 /// # Errors
-/// The filter refused it, or it would become more than `output_bytes_max` ([`GzipError::Truncated`]); what came out before
-/// that is in `out`.
-pub fn whole(filter: Filter, body: &[u8], output_bytes_max: usize, out: &mut Vec<u8>) -> Result<(), GzipError> {
+/// The filter refused it, or it would become more than `output_bytes_max` ([`TRUNCATED`]); what came out before that is in
+/// `out`.
+pub fn whole(
+    machine: impl Machine + 'static,
+    body: &[u8],
+    output_bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), FilterError> {
     let mut chain = Chain::default();
-    let _ = chain.push(filter);
+    let _ = chain.push(Box::new(machine));
     let (mut rest, mut room) = (body, output_bytes_max);
     while !chain.has_ended() {
         let step = chain.step((!rest.is_empty()).then_some(rest))?;
-        room = room.checked_sub(step.bytes.len()).ok_or(GzipError::Truncated)?;
+        room = room.checked_sub(step.bytes.len()).ok_or(TRUNCATED)?;
         out.extend_from_slice(step.bytes);
         rest = &rest[step.taken..];
     }
@@ -251,7 +199,7 @@ pub fn whole(filter: Filter, body: &[u8], output_bytes_max: usize, out: &mut Vec
 /// What a stage is given to work on: bytes, or that there are no more. `None` when it has nothing to do.
 fn given<'a>(before: Option<&'a Stage>, stage: &Stage, input: Option<&'a [u8]>) -> Option<Option<&'a [u8]>> {
     let (bytes, is_over) = match before {
-        Some(before) => (before.filter.held.bytes(), before.has_ended),
+        Some(before) => (before.held.bytes(), before.has_ended),
         None => (input.unwrap_or_default(), input.is_none()),
     };
     if !bytes.is_empty() || (stage.is_pending && !is_over) {
@@ -261,35 +209,28 @@ fn given<'a>(before: Option<&'a Stage>, stage: &Stage, input: Option<&'a [u8]>) 
 }
 
 impl Stage {
+    /// Bytes of memory that the filter takes at most, its output included.
+    fn memory_bytes(&self, is_last: bool) -> usize {
+        let needs_no_room = is_last && self.machine.passes_parts();
+        self.machine.state_bytes() + if needs_no_room { 0 } else { self.held.memory_bytes() }
+    }
+
     /// Runs the filter once. Gives how much it took in, and where lies what came of it.
-    fn run(&mut self, given: Option<&[u8]>, is_last: bool) -> Result<(usize, Made), GzipError> {
-        let held = &mut self.filter.held;
+    fn run(&mut self, given: Option<&[u8]>, is_last: bool) -> Result<(usize, Made), FilterError> {
+        let held = &mut self.held;
         held.clear();
         let all = given.map_or(0, <[u8]>::len);
-        let bounded = given.map(|bytes| &bytes[..all.min(FILTER_STEP_BYTES_MAX)]);
-        let (progress, made) = match &mut self.filter.kind {
-            Kind::Gunzip(gunzip) => (gunzip.step(bounded, held)?, Made::Held),
-            Kind::Gzip(gzip) => (gzip.step(bounded, held)?, Made::Held),
-            Kind::TestGunzip(test) => {
-                let progress = test.step(bounded)?;
-                (progress, Made::Given(0, progress.taken))
-            }
-            // At the end of a chain a range makes nothing: all that it is given may pass at once.
-            Kind::Range(cut) => {
-                let taken = if is_last { all } else { all.min(FILTER_STEP_BYTES_MAX) };
-                let (from, to) = cut.part(taken);
-                let has_ended = given.is_none() || cut.is_done();
-                (Progress { taken, is_pending: false, has_ended }, Made::Given(from, to))
-            }
-        };
-        let (count, made) = match made {
-            Made::Given(from, to) if !is_last => {
+        // At the end of a chain what only passes may pass at once.
+        let at_once_max = if is_last && self.machine.passes_parts() { all } else { FILTER_STEP_BYTES_MAX };
+        let progress = self.machine.step(given.map(|bytes| &bytes[..all.min(at_once_max)]), held)?;
+        let (count, made) = match progress.passed {
+            None => (held.bytes().len(), Made::Held),
+            Some((from, to)) if is_last => (to - from, Made::Given(from, to)),
+            Some((from, to)) => {
                 // As much as a step takes in fits, so nothing of it is lost.
                 held.copy_from(&given.unwrap_or_default()[from..to]);
                 (to - from, Made::Held)
             }
-            Made::Given(from, to) => (to - from, made),
-            Made::Held => (held.bytes().len(), made),
         };
         self.passed.pieces_in += u64::from(all > 0 && !self.is_mid_piece);
         self.passed.bytes_in += progress.taken as u64;

@@ -6,7 +6,7 @@ use surface::limits::{FILTER_STEP_BYTES_MAX, FILTER_STEP_BYTES_MIN};
 
 /// Bytes that a filter made and nobody took yet.
 #[derive(Debug, Default)]
-pub(crate) struct Staging {
+pub struct Staging {
     room: Box<[u8]>,
     start: usize,
     end: usize,
@@ -32,13 +32,19 @@ impl Staging {
         &self.room[self.start..self.end]
     }
 
+    /// What was made and not taken, for a filter that changes it in its place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.room[self.start..self.end]
+    }
+
     /// Whether all was taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
     /// Whether nothing more fits behind what is there.
-    pub(crate) fn is_full(&self) -> bool {
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         !self.room.is_empty() && self.end == self.room.len()
     }
 
@@ -60,7 +66,7 @@ impl Staging {
     }
 
     /// Room to write to; say with [`Staging::wrote`] how much of it was used.
-    pub(crate) fn spare(&mut self) -> &mut [u8] {
+    pub fn spare(&mut self) -> &mut [u8] {
         if self.room.is_empty() {
             self.room = vec![0; self.wanted_bytes].into_boxed_slice();
         }
@@ -68,12 +74,12 @@ impl Staging {
     }
 
     /// That many bytes were written to the spare room.
-    pub(crate) fn wrote(&mut self, count: usize) {
+    pub fn wrote(&mut self, count: usize) {
         self.end = (self.end + count).min(self.room.len());
     }
 
     /// Copies as much as there is room for; returns how much that is.
-    pub(crate) fn copy_from(&mut self, bytes: &[u8]) -> usize {
+    pub fn copy_from(&mut self, bytes: &[u8]) -> usize {
         let spare = self.spare();
         let count = spare.len().min(bytes.len());
         spare[..count].copy_from_slice(&bytes[..count]);

@@ -1,6 +1,6 @@
 //! A range cut out of a stream is the same however the stream comes.
 
-use body::RangeCut;
+use body::{Machine, RangeCut};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 #[test]

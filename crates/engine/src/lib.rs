@@ -5,12 +5,13 @@
 //! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
 //! no wall clock, no files here.
 //!
-//! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `request` and its steps, `fetch` and its steps,
-//! `loaded_vcl`.
+//! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `bodies`, `request` and its steps, `fetch` and its
+//! steps, `loaded_vcl`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod bodies;
 mod caught;
 pub mod context;
 mod deadline;
@@ -21,7 +22,6 @@ pub mod logged;
 pub mod memory;
 pub mod mempool_counts;
 pub mod request;
-pub mod request_body;
 pub mod session;
 pub mod storages;
 pub mod transport;

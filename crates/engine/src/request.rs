@@ -38,7 +38,6 @@ mod filters;
 mod host;
 mod pool;
 mod slot;
-mod source;
 mod task;
 mod vcl;
 mod vmod_context;

@@ -5,13 +5,13 @@
 //! of what is not kept (`overflow.rs`). Source: RFC 9112 §6 and §7. Next file: `revalidate.rs`.
 
 use super::connection::{BUFFER_BYTES_LONG, ReceiveError, limit, reason};
-use super::filters::{FilterError, Filters};
 use super::task::{FetchTask, Kept};
 use super::{Fetch, Step};
+use crate::bodies::filters::{Filters, Subject};
 use crate::logged::{self, BERESP};
 use crate::memory::MEMORY_SHORT;
 use crate::turns::Turns;
-use body::Flow;
+use body::{FilterError, Flow, Side};
 use http1::{BodyDecoder, BodyError, BodyLength};
 use std::sync::Arc;
 use store::{AppendError, Object, ObjectFlags};
@@ -153,10 +153,10 @@ impl Fetch {
             None => self.task.default_filters(),
         };
         self.log.record(Tag::Filters, &list);
-        let level = u32::try_from(self.task.order.parameters.gzip_level).unwrap_or(6).min(9);
-        let opened =
-            Filters::open(&list, level, &mut self.log, BERESP, &mut self.task.attempt.beresp, &self.context.counters)?;
-        Ok(opened)
+        let attempt = &mut self.task.attempt;
+        let length = if let BodyLength::Length(bytes) = attempt.length { Some(bytes) } else { None };
+        let mut subject = Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, length);
+        Filters::open(&list, &mut subject, &self.task.order.parameters, &self.context.counters)
     }
 
     async fn receive_body(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
@@ -324,7 +324,7 @@ impl Fetch {
                 self.log_fetch_error(reason, "eof socket fail");
             }
             BodyFailure::Filter(error) => {
-                if let Some(record) = error.gzip_record() {
+                if let Some(record) = error.fetch_detail() {
                     self.log.record(Tag::Gzip, record.as_bytes());
                 }
                 self.log_fetch_error(Reason::BodyNotProcessed, error.text());

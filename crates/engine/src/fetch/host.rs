@@ -6,9 +6,11 @@
 use super::legacy::unsets_by_set;
 use super::task::Verdict;
 use super::{Fetch, FetchMode};
+use crate::bodies::filters;
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ};
 use crate::vcl_context::{self as shared, Noted, StartLine};
 use backend::{ClientName, Directors, Notes, ResolveContext, TestableRandom};
+use body::Side;
 use message::Message;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -323,7 +325,7 @@ impl Host for Fetch {
             }
             Var::BereqFilters => {
                 let list = shared::bytes(value, scratch);
-                super::request_filters::check(list).map_err(|text| Failure(format!("bereq.filters: {text}")))?;
+                filters::check_names(list, Side::Bereq).map_err(|text| Failure(format!("bereq.filters: {text}")))?;
                 self.task.choices.body_filters = Some(list.to_vec());
             }
             Var::BereqTrace => self.task.choices.trace = Some(flag),

@@ -6,8 +6,8 @@
 
 use super::task::FetchTask;
 use super::{Fetch, FetchMode, Step};
+use crate::bodies::request::RequestBody;
 use crate::logged::{self, BEREQ};
-use crate::request_body::RequestBody;
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use shm::log::LogBuffer;

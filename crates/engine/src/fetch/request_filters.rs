@@ -1,28 +1,13 @@
 //! `bereq.filters`: what the client's body goes through on its way to the origin.
 //!
-//! Gunzip is the only filter of that side. Setting it up changes the headers that describe the body, which is then sent
-//! chunked, since nobody knows how long it will be: a body that is held whole is not unpacked as a whole either. A retry
-//! finds the headers as they were. Source: VCL of Varnish 7.7. Next file: `send.rs`.
+//! Opening them changes the headers that describe the body. What is unpacked is sent chunked, since nobody knows how long it
+//! will be: a body that is held whole is not unpacked as a whole either. A retry finds the headers as they were. Source: VCL of Varnish 7.7. Next file: `send.rs`.
 
 use super::Fetch;
-use super::filters::Filters;
+use crate::bodies::filters::{Filters, Subject};
 use crate::logged::{self, BEREQ};
+use body::Side;
 use surface::limits::FILTER_STEP_BYTES_MAX;
-
-/// Every name that the list may hold.
-const KNOWN: &[u8] = b"gunzip";
-
-/// Whether a list has filters of this side only.
-///
-/// # Errors
-/// The text for the log, with the first name that is not known.
-pub(super) fn check(list: &[u8]) -> Result<(), String> {
-    let names = list.split(|byte| *byte == b' ').filter(|name| !name.is_empty());
-    match { names }.find(|name| *name != KNOWN) {
-        Some(unknown) => Err(format!("Filter '...{}' not found", String::from_utf8_lossy(unknown))),
-        None => Ok(()),
-    }
-}
 
 impl Fetch {
     /// Sets the filters up, unless that has happened and nothing has gone through them yet.
@@ -35,9 +20,10 @@ impl Fetch {
         }
         self.restore_body_headers();
         let Some(list) = &self.task.choices.body_filters else { return Ok(()) };
-        let level = u32::try_from(self.task.order.parameters.gzip_level).unwrap_or(6).min(9);
-        let stages = Filters::open(list, level, &mut self.log, BEREQ, &mut self.task.bereq, &self.context.counters)?;
-        self.task.attempt.is_unpacked = !stages.is_empty();
+        let length = self.task.life.body.length();
+        let mut subject = Subject::new(Side::Bereq, &mut self.task.bereq, &mut self.log, length);
+        let stages = Filters::open(list, &mut subject, &self.task.order.parameters, &self.context.counters)?;
+        self.task.attempt.is_unpacked = stages.unpack();
         self.task.life.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
         self.task.attempt.body_stages = Some(stages);
         Ok(())

@@ -5,9 +5,11 @@
 //! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
 
 use super::body::BodyFailure;
-use super::filters::weaken_etag;
 use super::{Fetch, Step};
+use crate::bodies::filters::Subject;
 use crate::logged::{self, BERESP};
+use body::Side;
+use body::filter::weaken_etag;
 use message::Message;
 use std::sync::Arc;
 use store::{BodyReader, BodyState, Object, ObjectFlags};
@@ -37,7 +39,7 @@ impl Fetch {
         let (log, beresp) = (&mut self.log, &mut self.task.attempt.beresp);
         if stale.flags().has(ObjectFlags::CHANGED_GZIP) {
             // The stored body is no longer byte for byte the one that the origin's tag names.
-            weaken_etag(log, beresp);
+            weaken_etag(&mut Subject::new(Side::Beresp, beresp, log, None));
         }
         logged::unset(log, BERESP, beresp, "Content-Encoding");
         logged::unset(log, BERESP, beresp, "Content-Length");

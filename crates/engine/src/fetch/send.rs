@@ -6,12 +6,12 @@
 //! announced length, or chunked. Next file: `response.rs`.
 
 use super::connection::{OriginConnection, limit, reason};
-use super::filters::Filters;
 use super::task::FetchTask;
 use super::{Fetch, Step};
+use crate::bodies::filters::Filters;
+use crate::bodies::request::RequestBody;
 use crate::context::Loop;
 use crate::logged::{self, BEREQ};
-use crate::request_body::RequestBody;
 use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};

@@ -5,13 +5,13 @@
 //! so that a field that is added is forgotten too. Next file: `retry.rs`.
 
 use super::connection::OriginConnection;
-use super::filters::Filters;
 use super::legacy::ClientRequest;
 use super::{FetchAnswer, FetchMode, FetchOrder, FetchReport, prepare};
+use crate::bodies::filters::Filters;
+use crate::bodies::request::RequestBody;
 use crate::context::{Loop, Peer};
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
-use crate::request_body::RequestBody;
 use crate::vcl_context::Noted;
 use backend::Backend;
 use backend::director::trail::Trail;

@@ -1,12 +1,12 @@
 //! The client's request body: where it is, and reading it.
 
 use super::Run;
+use crate::bodies::filters::{Filters, Subject};
+use crate::bodies::request::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::exchange::{BodyAnnounced, BodyBroken};
-use crate::fetch::filters::{FilterError, Filters};
 use crate::logged::{self, REQ};
-use crate::request_body::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::turns::Turns;
-use body::Flow;
+use body::{FilterError, Flow, Side};
 use std::future::poll_fn;
 use surface::close_reason::CloseReason;
 use surface::limits::FILTER_STEP_BYTES_MAX;
@@ -117,11 +117,11 @@ impl Run<'_> {
         if !task.choices.is_body_filtered
             && let Some(list) = task.choices.body_filters.take()
         {
-            let level = u32::try_from(self.context.engine.parameters.load().gzip_level).unwrap_or(6).min(9);
-            let counters = &self.context.counters;
+            let length = if let ClientBody::Unread { length, .. } = &task.life.body { *length } else { None };
+            let mut subject = Subject::new(Side::Req, &mut task.request, &mut request.log, length);
+            let parameters = self.context.engine.parameters.load();
             // The names were checked when they were set.
-            task.choices.body_stages =
-                Filters::open(&list, level, &mut request.log, REQ, &mut task.request, counters).ok();
+            task.choices.body_stages = Filters::open(&list, &mut subject, &parameters, &self.context.counters).ok();
             task.choices.is_body_filtered = task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty());
             // A rollback takes back what VCL did to the request, not what became of its body.
             match task.request.get("Content-Encoding") {

@@ -119,7 +119,7 @@ impl Run<'_> {
     /// Whether the response needs more than there is room for.
     #[cold]
     fn is_too_much(&mut self) -> bool {
-        filters::unpacks(&self.request.task) && !self.may_hold_more(true)
+        filters::are_heavy(&self.request.task) && !self.may_hold_more(true)
     }
 
     fn judge_conditions(&mut self) {

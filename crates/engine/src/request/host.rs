@@ -8,14 +8,15 @@ use super::body::ClientBody;
 use super::legacy;
 use super::task::{ObjectHead, Task};
 use super::vmod_context::VmodWait;
+use crate::bodies::filters;
 use crate::context::Loop;
-use crate::fetch::filters;
 use crate::fetch::legacy::{PreparedRequest, cap, grace_shown, unsets_by_set};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ, MessageTags, OBJ, REQ, RESP};
 use crate::session::SessionView;
 use crate::vcl_context::{self, Noted, StartLine, bytes, checked_status, not_empty, seconds};
 use backend::{ClientName, Notes, ResolveContext};
+use body::Side;
 use message::Message;
 use sha2::Digest;
 use shm::log::LogBuffer;
@@ -148,7 +149,7 @@ impl ClientHost<'_> {
         if is_read || self.task.choices.is_body_filtered {
             return Err(Failure("req.filters: the request body has been processed already".to_owned()));
         }
-        filters::check(list).map_err(|text| Failure(format!("req.filters: {text}")))?;
+        filters::check(list, Side::Req).map_err(|text| Failure(format!("req.filters: {text}")))?;
         self.task.choices.body_filters = Some(list.to_vec());
         Ok(())
     }

@@ -8,11 +8,11 @@
 
 use super::task::{PipeAccount, PipeRequest};
 use super::{ClientBody, Ruling, Run, Step};
+use crate::bodies::request::HeldBody;
 use crate::deadline::duration;
 use crate::fetch::legacy::forwards_address;
 use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
-use crate::request_body::HeldBody;
 use crate::vcl_context;
 use backend::director::trail::Trail;
 use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};

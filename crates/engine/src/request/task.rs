@@ -2,8 +2,8 @@
 
 use super::body::ClientBody;
 use super::vmod_context::VmodWait;
+use crate::bodies::filters::Filters;
 use crate::context::Loop;
-use crate::fetch::filters::Filters as BodyFilters;
 use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
@@ -341,7 +341,7 @@ pub(crate) struct Choices {
     /// `req.filters` when VCL set it.
     pub(crate) body_filters: Option<Vec<u8>>,
     /// The filters of the body, once it is wanted.
-    pub(crate) body_stages: Option<BodyFilters>,
+    pub(crate) body_stages: Option<Filters>,
     /// Filters change the body, or have: the headers that describe it have been changed for that, once.
     pub(crate) is_body_filtered: bool,
 }
@@ -372,7 +372,7 @@ pub(crate) struct Found {
     /// The fetch that was ordered.
     pub(crate) ticket: Option<crate::fetch::FetchTicket>,
     /// The session's end of a body that is streamed to the fetch.
-    pub(crate) feed: Option<crate::request_body::Feed>,
+    pub(crate) feed: Option<crate::bodies::request::Feed>,
     /// In vcl_pipe: the request to the origin.
     pub(crate) pipe: Option<Box<PipeRequest>>,
     /// In vcl_miss and vcl_pass of the old dialects: the request to the origin.

@@ -3,14 +3,15 @@
 //! Comes from: Deliver or Synth. Goes to: Finish, always; what goes wrong from here on closes the session.
 //! A hit of usual size is handed over as one piece, head and end with it.
 
-use super::filters::{self, Filters};
-use super::source::Source;
+use super::filters::default_list;
 use super::task::Delivered;
 use super::{Request, Run, Step};
+use crate::bodies::filters::{Filters, Subject, log_delivery_failure};
+use crate::bodies::source::Source;
 use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
 use crate::turns::Turns;
-use body::Flow;
+use body::{Flow, Side};
 use std::future::poll_fn;
 use store::{BodyReader, BodyState};
 use surface::close_reason::CloseReason;
@@ -67,9 +68,6 @@ impl Run<'_> {
             let bytes = task.memory_bytes();
             task.life.held.set(&self.context.memory, if bytes > REQUEST_BASE_BYTES { bytes } else { 0 });
         }
-        if filters.has_gunzip() {
-            self.context.count(Main::NGunzip);
-        }
         if !filters.is_empty() {
             task.life.held.add(&self.context.memory, filters.memory_bytes());
         }
@@ -110,15 +108,11 @@ impl Run<'_> {
             Some(object) if object.state() == BodyState::Complete => Some(object.available_bytes()),
             Some(object) => object.promised_bytes().or(claimed),
         };
-        let list = task.answer.filters.take().unwrap_or_else(|| filters::default_list(task));
+        let list = task.answer.filters.take().unwrap_or_else(|| default_list(task));
         log.record(Tag::Filters, &list);
-        let filters = match Filters::set_up(&list, task, log, &mut length) {
-            Ok(filters) => filters,
-            Err(text) => {
-                log.record(Tag::Error, text.as_bytes());
-                return None;
-            }
-        };
+        let filters = if list.is_empty() { Filters::default() } else { self.open_filters_of(&list, &mut length)? };
+        let request = &mut *self.request;
+        let (task, log) = (&mut request.task, &mut request.log);
         let status = task.response.status() % 1000;
         let is_private_head = task.life.is_head
             && task
@@ -139,6 +133,23 @@ impl Run<'_> {
             }
         }
         Some((filters, !has_no_body && length != Some(0)))
+    }
+
+    /// Sets up the filters of a list; `length` is that of the body as far as it is known and becomes that of what is sent.
+    /// `None` when one cannot be set up.
+    #[cold]
+    fn open_filters_of(&mut self, list: &[u8], length: &mut Option<u64>) -> Option<Filters> {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let mut subject = Subject {
+            request: Some(&task.request),
+            object: task.found.object.as_ref().map(|object| &***object),
+            ..Subject::new(Side::Resp, &mut task.response, &mut request.log, *length)
+        };
+        let parameters = self.context.engine.parameters.load();
+        let opened = Filters::open(list, &mut subject, &parameters, &self.context.counters);
+        *length = subject.length;
+        opened.map_err(|text| request.log.record(Tag::Error, text.as_bytes())).ok()
     }
 
     /// How long sending may take, as parameters and VCL have it.
@@ -276,7 +287,7 @@ impl Run<'_> {
             let step = match filters.step(input) {
                 Ok(step) => step,
                 Err(error) => {
-                    filters::log_failure(error, &mut self.request.log);
+                    log_delivery_failure(error, &mut self.request.log);
                     self.send_head().await?;
                     return Err(TransmitError::Filter);
                 }

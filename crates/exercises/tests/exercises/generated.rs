@@ -1,7 +1,7 @@
 //! What a fuzzer begins with: bytes made by chance (the same ones every time), and good ones damaged.
 
 use crate::corpus::repository;
-use ::body::Filter;
+use ::body::Gzip;
 use exercises::{body, cli_proto, vcl, vtc};
 use rand::rngs::{SmallRng, StdRng};
 use rand::{Rng, SeedableRng};
@@ -12,7 +12,7 @@ fn damaged_gzip_keeps_the_promises() {
     for _ in 0..100 {
         let plain: Vec<u8> = (0..random.gen_range(0..3000)).map(|_| random.gen_range(0..4)).collect();
         let mut bytes = vec![random.r#gen()];
-        ::body::whole(Filter::gzip(random.gen_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
+        ::body::whole(Gzip::new(random.gen_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
         for _ in 0..random.gen_range(0..3) {
             let at = random.gen_range(0..bytes.len());
             bytes[at] = random.r#gen();

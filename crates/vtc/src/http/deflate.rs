@@ -226,11 +226,11 @@ fn fixed_lengths() -> [usize; 288] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use body::Filter;
+    use body::{Gunzip, Gzip};
 
     fn gzip(level: u32, text: &[u8]) -> Vec<u8> {
         let mut packed = Vec::new();
-        body::whole(Filter::gzip(level), text, usize::MAX, &mut packed).unwrap();
+        body::whole(Gzip::new(level), text, usize::MAX, &mut packed).unwrap();
         packed
     }
 
@@ -255,7 +255,7 @@ mod tests {
                 let packed = stopping_at(&gzip(9, plain), residual).unwrap();
                 assert_eq!(positions(&packed).unwrap().stop % 8, residual);
                 let mut unpacked = Vec::new();
-                body::whole(Filter::gunzip(None), &packed, plain.len(), &mut unpacked).unwrap();
+                body::whole(Gunzip::new(None), &packed, plain.len(), &mut unpacked).unwrap();
                 assert_eq!(unpacked, plain);
             }
         }

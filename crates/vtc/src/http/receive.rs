@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use body::{Filter, GzipError};
+use body::{Gunzip, JUNK_AFTER_END};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 
@@ -315,8 +315,8 @@ impl Http {
         }
         let mut plain = Vec::new();
         // What follows the end is nobody's business here.
-        if let Err(error) = body::whole(Filter::gunzip(None), &body, BODY_BYTES_MAX, &mut plain)
-            && error != GzipError::JunkAfterEnd
+        if let Err(error) = body::whole(Gunzip::new(None), &body, BODY_BYTES_MAX, &mut plain)
+            && error != JUNK_AFTER_END
         {
             self.fault(format!("Gunzip error: {} (in: {} out: {})", error.text(), body.len(), plain.len()))?;
         }

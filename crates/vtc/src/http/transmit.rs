@@ -1,6 +1,6 @@
 //! What is sent: requests, responses and chunks, put together from the words of a command.
 
-use body::Filter;
+use body::Gzip;
 use rand::Rng;
 
 use super::{Http, deflate};
@@ -174,7 +174,7 @@ impl Http {
     fn gzip(&mut self, draft: &mut Draft, plain: &[u8]) -> Outcome<Vec<u8>> {
         draft.bytes.extend_from_slice(b"Content-Encoding: gzip\r\n");
         let mut packed = Vec::new();
-        if let Err(error) = body::whole(Filter::gzip(self.gzip_level), plain, usize::MAX, &mut packed) {
+        if let Err(error) = body::whole(Gzip::new(self.gzip_level), plain, usize::MAX, &mut packed) {
             self.fault(format!("Gzip error: {}", error.text()))?;
         }
         if let Some(stopping) = self.gzip_residual.and_then(|residual| deflate::stopping_at(&packed, residual)) {

@@ -5,14 +5,13 @@ use super::*;
 use crate::context::{Clock, Engine, Listener, PanicHook, VxidSource};
 use crate::fetch::{Fetch, Step};
 use crate::loaded_vcl::{VclState, VclTable};
-use crate::logged::BEREQ;
 use crate::memory::RequestMemory;
 use crate::storages::Storages;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
 use cache::Cache;
 use shm::counters::MainCounters;
-use shm::log::{LogBuffer, LogRing};
+use shm::log::LogRing;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -145,12 +144,11 @@ fn foreign_verdict() -> Verdict {
     }
 }
 
-fn foreign_attempt(connection: OriginConnection, object: Arc<Object>, ring: &LogRing) -> Attempt {
-    let (log, counters) = (&mut LogBuffer::new(ring), MainCounters::new());
+fn foreign_attempt(connection: OriginConnection, object: Arc<Object>) -> Attempt {
     Attempt {
         connection: Some(connection),
         wants_fresh: true,
-        body_stages: Filters::open(b"", 6, log, BEREQ, &mut Message::new(), &counters).ok(),
+        body_stages: Some(Filters::default()),
         is_unpacked: true,
         beresp: message(b"/foreign"),
         responded: 7.0,
@@ -255,7 +253,7 @@ async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
     assert_eq!(fetch.send().await, Step::Response);
     let object = context.engine.storages.store(0).create(&ObjectAttributes::default(), b"").unwrap();
     let connection = fetch.task.attempt.connection.take().unwrap();
-    fetch.task.attempt = foreign_attempt(connection, Arc::clone(&object), &context.engine.ring);
+    fetch.task.attempt = foreign_attempt(connection, Arc::clone(&object));
     let choices = &mut fetch.task.choices;
     (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
     choices.body_filters = Some(b"gunzip".to_vec());

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::fetch::{FetchMode, FetchTicket};
-use crate::logged::REQ;
 use crate::request::{Buffers, RequestPool, RequestSlot};
 use cache::{Cache, Lookup, LookupRequest};
 use shm::counters::MainCounters;
@@ -68,9 +67,7 @@ fn foreign_life() -> Life {
     }
 }
 
-fn foreign_choices(ring: &LogRing) -> Choices {
-    let (log, counters) = (&mut LogBuffer::new(ring), MainCounters::new());
-    let stages = BodyFilters::open(b"", 6, log, REQ, &mut Message::new(), &counters);
+fn foreign_choices() -> Choices {
     Choices {
         director: Some(DirectorId(7)),
         client_identity: Some(b"foreign".to_vec()),
@@ -84,7 +81,7 @@ fn foreign_choices(ring: &LogRing) -> Choices {
         is_esi_forbidden: true,
         trace: Some(true),
         body_filters: Some(b"foreign".to_vec()),
-        body_stages: stages.ok(),
+        body_stages: Some(Filters::default()),
         is_body_filtered: true,
     }
 }
@@ -105,7 +102,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         busy: Some(busy),
         stale: Some(object),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
-        feed: Some(crate::request_body::feed(None).0),
+        feed: Some(crate::bodies::request::feed(None).0),
         pipe: Some(Box::new(PipeRequest {
             vxid: 7,
             log: LogBuffer::new(ring),
@@ -247,7 +244,7 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     request.task = Task {
         settings,
         life: foreign_life(),
-        choices: foreign_choices(&ring),
+        choices: foreign_choices(),
         found: foreign_found(&cache, &ring),
         answer: Answer { is_synthetic: true, filters: Some(b"foreign".to_vec()), do_esi: Some(true) },
         request: message(b"/foreign"),

@@ -3,7 +3,7 @@
 //! A source shows what it has and is told how much of that was used; it copies nothing. A piece of a passing body is held
 //! until it is used up, and counts as under way as long.
 
-use super::task::Delivered;
+use crate::request::Delivered;
 use store::{BodyReader, BodyState};
 
 /// The body of a response as it is sent.

@@ -1,0 +1,66 @@
+//! `gzip`: packs a body that has no coding.
+
+use super::{Coding, Effect, Opened, Opening};
+use crate::machine::{FilterError, GzipTotals, Machine, Progress};
+use crate::staging::Staging;
+use flate2::{Compress, Compression, FlushCompress, Status};
+use surface::counter::Main;
+use surface::limits::GZIP_STATE_BYTES;
+
+/// The largest window, 32 KiB, as everybody else's.
+pub(crate) const WINDOW_BITS: u8 = 15;
+
+const FAILED: FilterError = FilterError::new("Gzip failed");
+
+pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
+    if opening.head.message().has("Content-Encoding") {
+        return None;
+    }
+    opening.head.unset("Content-Length");
+    opening.weaken_etag();
+    opening.head.append("Content-Encoding", b"gzip");
+    opening.vary_on_encoding();
+    let level = u32::try_from(opening.parameters.gzip_level).unwrap_or(6);
+    let effect = Effect { length: None, coding: Coding::Packed, counter: Some(Main::NGzip) };
+    Some(Opened { machine: Box::new(Gzip::new(level)), effect })
+}
+
+/// Compresses.
+#[derive(Debug)]
+pub struct Gzip {
+    stream: Compress,
+}
+
+impl Gzip {
+    /// A compressor of that level, 0 to 9 (`gzip_level`).
+    #[must_use]
+    pub fn new(level: u32) -> Gzip {
+        Gzip { stream: Compress::new_gzip(Compression::new(level.min(9)), WINDOW_BITS) }
+    }
+}
+
+impl Machine for Gzip {
+    /// # Errors
+    /// The library failed.
+    fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
+        let flush = if input.is_none() { FlushCompress::Finish } else { FlushCompress::None };
+        let (taken, made) = (self.stream.total_in(), self.stream.total_out());
+        let status = self.stream.compress(input.unwrap_or_default(), out.spare(), flush).map_err(|_| FAILED)?;
+        let taken = (self.stream.total_in() - taken) as usize;
+        let made = (self.stream.total_out() - made) as usize;
+        out.wrote(made);
+        let has_ended = status == Status::StreamEnd;
+        if input.is_none() && !has_ended && made == 0 {
+            return Err(FAILED);
+        }
+        Ok(Progress { taken, is_pending: !has_ended && out.is_full(), has_ended, passed: None })
+    }
+
+    fn state_bytes(&self) -> usize {
+        GZIP_STATE_BYTES
+    }
+
+    fn totals(&self) -> Option<GzipTotals> {
+        Some(GzipTotals::of_bytes('G', self.stream.total_in(), self.stream.total_out()))
+    }
+}

@@ -1,0 +1,91 @@
+//! `range`: lets a client have the part of a body that it asked for. Source: RFC 9110 §14.
+
+use super::{Effect, Opened, Opening};
+use crate::machine::{FilterError, Machine, Progress};
+use crate::staging::Staging;
+use semantics::date::DateForms;
+use semantics::range::{self, RangeResult};
+
+pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
+    let (head, length) = (&mut *opening.head, opening.length);
+    if head.message().status() != 200 {
+        return None;
+    }
+    let request = head.request()?;
+    let dates = DateForms::of_features(opening.parameters.feature);
+    let wanted = range::resolve(request.get("Range")?, request.get("If-Range"), head.message(), length, dates);
+    let mut value = Vec::new();
+    let (status, cut) = match wanted {
+        RangeResult::Whole => return None,
+        RangeResult::Part { first, last } => {
+            range::content_range(first, last, length, &mut value);
+            (206, RangeCut::new(first, last))
+        }
+        RangeResult::Unsatisfiable(why) => {
+            head.debug(&format!("RANGE_FAIL {why}"));
+            range::content_range_unsatisfied(length, &mut value);
+            (416, RangeCut::new(1, 0))
+        }
+    };
+    head.append("Content-Range", &value);
+    head.set_status(status);
+    let effect = Effect::of_length(Some(cut.remaining()));
+    Some(Opened { machine: Box::new(cut), effect })
+}
+
+/// Lets only the bytes from `first` to `last` of a stream pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeCut {
+    skip: u64,
+    take: u64,
+}
+
+impl RangeCut {
+    /// Both ends are inclusive. A range whose end lies before its start lets nothing pass.
+    #[must_use]
+    pub fn new(first: u64, last: u64) -> Self {
+        RangeCut { skip: first, take: if last < first { 0 } else { (last - first).saturating_add(1) } }
+    }
+
+    /// The part of the next `input` of the stream that lies in the range.
+    pub fn cut<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
+        let (from, to) = self.part(input.len());
+        &input[from..to]
+    }
+
+    /// Where that part begins and ends, of an input of that length.
+    fn part(&mut self, input_bytes: usize) -> (usize, usize) {
+        let before = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input_bytes);
+        self.skip -= before as u64;
+        let len = usize::try_from(self.take).unwrap_or(usize::MAX).min(input_bytes - before);
+        self.take -= len as u64;
+        (before, before + len)
+    }
+
+    /// Bytes of the range that have not passed yet: when the stream has ended and this is not 0, it was too short.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.take
+    }
+}
+
+impl Machine for RangeCut {
+    fn step(&mut self, input: Option<&[u8]>, _out: &mut Staging) -> Result<Progress, FilterError> {
+        let taken = input.map_or(0, <[u8]>::len);
+        let passed = Some(self.part(taken));
+        // What lies behind the range does not matter.
+        Ok(Progress { taken, is_pending: false, has_ended: input.is_none() || self.is_done(), passed })
+    }
+
+    fn passes_parts(&self) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        self.take == 0
+    }
+
+    fn missing_bytes(&self) -> u64 {
+        self.take
+    }
+}

@@ -1,0 +1,361 @@
+//! The filters that a body goes through, on whichever side: opened by their names, pulled at, and accounted for in the log.
+//!
+//! The first named one is next to where the body comes from. Opening a filter changes the headers that describe the body, with
+//! records; one that has nothing to do leaves no trace. Without a filter bytes are never touched, and nothing is held.
+//! What filters there are is `body::FILTERS`; nothing here knows one by its name. Compat: records of Varnish 7.1.1.
+
+use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
+use body::filter::{find, names};
+use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
+use message::Message;
+use semantics::reason;
+use shm::counters::MainCounters;
+use shm::log::LogBuffer;
+use store::{BodyState, Object, ObjectFlags};
+use surface::limits::FILTERS_MAX;
+use surface::parameter::{Parameters, debug};
+use surface::tag::Tag;
+
+/// Whether there are filters of all these names for that side.
+///
+/// # Errors
+/// The text for the log, with the first name that is not known.
+pub(crate) fn check_names(list: &[u8], side: Side) -> Result<(), String> {
+    names(list).find(|name| find(name, side).is_none()).map_or(Ok(()), |name| Err(unknown(name)))
+}
+
+/// Whether a list has known filters only, and not too many.
+///
+/// # Errors
+/// The text for the log.
+pub(crate) fn check(list: &[u8], side: Side) -> Result<(), String> {
+    if names(list).count() > FILTERS_MAX {
+        return Err(too_many());
+    }
+    check_names(list, side)
+}
+
+fn unknown(name: &[u8]) -> String {
+    format!("Filter '...{}' not found", String::from_utf8_lossy(name))
+}
+
+fn too_many() -> String {
+    format!("More than {FILTERS_MAX} filters")
+}
+
+/// The filters of one body.
+#[derive(Default)]
+pub(crate) struct Filters(Option<Box<Opened>>);
+
+/// Those that have something to do.
+struct Opened {
+    side: Side,
+    chain: Chain,
+    /// Of each in the chain: its name, and what it is known to put out.
+    rows: Vec<(&'static str, Coding)>,
+    changes_length: bool,
+}
+
+/// The body that filters are opened for, and what describes it.
+pub(crate) struct Subject<'a> {
+    /// On whose way it is.
+    pub(crate) side: Side,
+    /// The message that it belongs to.
+    pub(crate) message: &'a mut Message,
+    /// Where changes to that are told.
+    pub(crate) log: &'a mut LogBuffer,
+    /// The request that a response to a client answers.
+    pub(crate) request: Option<&'a Message>,
+    /// Where it lies, if it comes from the cache.
+    pub(crate) object: Option<&'a Object>,
+    /// Its length as far as it is known; becomes that of what comes out.
+    pub(crate) length: Option<u64>,
+}
+
+impl<'a> Subject<'a> {
+    /// The body of a message, `length` bytes as far as that is known, that comes from neither cache nor a response to a client.
+    pub(crate) fn new(
+        side: Side,
+        message: &'a mut Message,
+        log: &'a mut LogBuffer,
+        length: Option<u64>,
+    ) -> Subject<'a> {
+        Subject { side, message, log, request: None, object: None, length }
+    }
+}
+
+impl Filters {
+    /// Opens the filters of a list of names separated by blanks.
+    ///
+    /// # Errors
+    /// The text for the log: a name is not known, or there are too many.
+    pub(crate) fn open(
+        list: &[u8],
+        subject: &mut Subject<'_>,
+        parameters: &Parameters,
+        counters: &MainCounters,
+    ) -> Result<Filters, String> {
+        let side = subject.side;
+        let is_delivery = side == Side::Resp;
+        if !is_delivery {
+            check(list, side)?;
+            if subject.message.status() == 206 {
+                // A part of a gzip stream can be neither tested nor unpacked, and a part of a page not be packed.
+                return Ok(Filters::default());
+            }
+        }
+        let (mut chain, mut rows, mut counted) = (Chain::default(), Vec::new(), Vec::new());
+        let mut changes_length = false;
+        for name in names(list) {
+            let row = find(name, side).ok_or_else(|| unknown(name))?;
+            let length = subject.length;
+            if let Some(opened) = (row.open)(&mut Opening { side, head: subject, length, parameters }) {
+                if !chain.push(opened.machine) {
+                    return Err(too_many());
+                }
+                rows.push((row.name, opened.effect.coding));
+                counted.extend(opened.effect.counter);
+                changes_length |= length.is_none() || opened.effect.length != length;
+                subject.length = opened.effect.length;
+                // What comes to the next one is not what lies in the cache.
+                subject.object = None;
+            }
+            if is_delivery && parameters.debug & debug::PROCESSORS != 0 {
+                subject.log.record_parts(Tag::Debug, &[b"VDP_push(", name, b")"]);
+            }
+        }
+        for counter in counted {
+            counters.add(counter, 1);
+        }
+        if chain.is_empty() {
+            return Ok(Filters::default());
+        }
+        Ok(Filters(Some(Box::new(Opened { side, chain, rows, changes_length }))))
+    }
+
+    /// Whether bodies pass through untouched and unlooked at.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether the body may come out longer or shorter than it went in.
+    pub(crate) fn change_length(&self) -> bool {
+        self.0.as_ref().is_some_and(|opened| opened.changes_length)
+    }
+
+    /// Whether what came as gzip comes out as something else.
+    pub(crate) fn unpack(&self) -> bool {
+        self.codings().any(|coding| coding == Coding::Unpacked)
+    }
+
+    /// What the object is because of them.
+    pub(crate) fn object_flags(&self) -> ObjectFlags {
+        self.codings().fold(ObjectFlags::NONE, |flags, coding| match coding {
+            Coding::Untold => flags,
+            Coding::StillGzip => flags | ObjectFlags::GZIPPED,
+            Coding::Packed => flags | ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
+            Coding::Unpacked => ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP,
+        })
+    }
+
+    fn codings(&self) -> impl Iterator<Item = Coding> {
+        self.0.iter().flat_map(|opened| &opened.rows).map(|(_, coding)| *coding)
+    }
+
+    /// Bytes of memory that they take at most.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |opened| opened.chain.memory_bytes())
+    }
+
+    /// Whether nothing more will come out.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.as_ref().is_some_and(|opened| opened.chain.has_ended())
+    }
+
+    /// Bytes of a range that did not come.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |opened| opened.chain.missing_bytes())
+    }
+
+    /// One step on some of the body, or, with `None`, behind its end. What comes out has to be got rid of before the next one.
+    ///
+    /// # Errors
+    /// When a filter refuses what it gets, or misses something.
+    pub(crate) fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
+        match &mut self.0 {
+            Some(opened) => opened.chain.step(input),
+            None => Ok(Step::untouched(input)),
+        }
+    }
+
+    /// Writes what each filter has done, whether or not the body got out whole. Compat: on its way into the store the filter
+    /// next to that comes first, on its way to a client the one next to the store; `VfpAcct` counts what came out, `VdpAcct`
+    /// what went in.
+    pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
+        let Some(opened) = &self.0 else { return };
+        if opened.side == Side::Resp {
+            (0..opened.rows.len()).for_each(|index| opened.log_delivery(index, log));
+        } else {
+            (0..opened.rows.len()).rev().for_each(|index| opened.log_fetch(index, log));
+        }
+    }
+}
+
+impl Opened {
+    fn log_delivery(&self, index: usize, log: &mut LogBuffer) {
+        let (passed, totals) = self.chain.passed(index);
+        // A range that lets nothing pass has cut nothing.
+        if passed.pieces_in > 0 || totals.is_some() {
+            let name = self.rows[index].0;
+            log.record_fmt(Tag::VdpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_in));
+        }
+        log_gzip(totals, 'D', log);
+    }
+
+    fn log_fetch(&self, index: usize, log: &mut LogBuffer) {
+        let (passed, totals) = self.chain.passed(index);
+        log_gzip(totals, 'F', log);
+        let name = self.rows[index].0;
+        log.record_fmt(Tag::VfpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_out));
+    }
+}
+
+fn log_gzip(totals: Option<GzipTotals>, way: char, log: &mut LogBuffer) {
+    let Some(GzipTotals { work, input_bytes, output_bytes, start_bit, last_bit, stop_bit }) = totals else { return };
+    log.record_fmt(
+        Tag::Gzip,
+        format_args!("{work} {way} - {input_bytes} {output_bytes} {start_bit} {last_bit} {stop_bit}"),
+    );
+}
+
+/// The record of a body that turned out on its way to a client not to be what it was taken for.
+pub(crate) fn log_delivery_failure(error: FilterError, log: &mut LogBuffer) {
+    match error.delivery_detail() {
+        Some(detail) => log.record(Tag::Gzip, detail.as_bytes()),
+        None => log.record(Tag::Error, error.text().as_bytes()),
+    }
+}
+
+fn tags(side: Side) -> MessageTags {
+    match side {
+        Side::Req => REQ,
+        Side::Bereq => BEREQ,
+        Side::Beresp => BERESP,
+        Side::Resp => RESP,
+    }
+}
+
+impl Head for Subject<'_> {
+    fn message(&self) -> &Message {
+        self.message
+    }
+
+    fn request(&self) -> Option<&Message> {
+        self.request
+    }
+
+    fn body_tail(&self) -> Option<[u8; 4]> {
+        let object = self.object.filter(|object| !object.is_passing() && object.state() == BodyState::Complete)?;
+        let begin = object.available_bytes().checked_sub(4)?;
+        let mut tail = [0; 4];
+        for (index, byte) in tail.iter_mut().enumerate() {
+            *byte = *object.chunk_at(begin + index as u64)?.first()?;
+        }
+        Some(tail)
+    }
+
+    fn append(&mut self, name: &str, value: &[u8]) {
+        logged::append(self.log, tags(self.side), self.message, name, &[value]);
+    }
+
+    fn set(&mut self, name: &str, value: &[u8]) {
+        logged::set(self.log, tags(self.side), self.message, name, value);
+    }
+
+    fn unset(&mut self, name: &str) {
+        logged::unset(self.log, tags(self.side), self.message, name);
+    }
+
+    fn set_status(&mut self, status: u16) {
+        let phrase = reason::phrase(status).as_bytes();
+        logged::set_status_line(self.log, tags(self.side), self.message, b"HTTP/1.1", status, phrase);
+    }
+
+    fn debug(&mut self, text: &str) {
+        self.log.record(Tag::Debug, text.as_bytes());
+    }
+
+    fn error(&mut self, text: &str) {
+        self.log.record(Tag::Error, text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::log::LogRing;
+
+    fn opened(list: &str, encoding: Option<&str>) -> (Result<Filters, String>, Message) {
+        let mut log = LogBuffer::new(&LogRing::in_memory(1 << 16));
+        let mut beresp = Message::new();
+        beresp.append(b"Content-Length", b"10");
+        beresp.append(b"ETag", b"\"a\"");
+        if let Some(encoding) = encoding {
+            beresp.append(b"Content-Encoding", encoding.as_bytes());
+        }
+        let mut subject = Subject::new(Side::Beresp, &mut beresp, &mut log, Some(10));
+        let filters = Filters::open(list.as_bytes(), &mut subject, &Parameters::default(), &MainCounters::new());
+        (filters, beresp)
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_after_gzip_and_gunzip() {
+        let (filters, beresp) = opened("gzip gunzip", None);
+        let mut filters = filters.unwrap_or_else(|text| panic!("{text}"));
+        assert!(filters.change_length());
+        assert!(!beresp.has("Content-Length"));
+        let text: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+        let mut out = Vec::new();
+        for mut piece in text.chunks(777).map(Some).chain([None]) {
+            loop {
+                let step = filters.step(piece).unwrap_or_else(|error| panic!("{error:?}"));
+                out.extend_from_slice(step.bytes);
+                piece = piece.map(|piece| &piece[step.taken..]);
+                if step.flow != body::Flow::More {
+                    break;
+                }
+            }
+        }
+        assert!(filters.has_ended());
+        assert!(out == text, "{} bytes came out of {}", out.len(), text.len());
+    }
+
+    #[test]
+    fn a_filter_without_work_leaves_no_trace() {
+        let (filters, beresp) = opened("gunzip testgunzip", None);
+        assert!(filters.is_ok_and(|filters| filters.is_empty()));
+        assert_eq!(beresp.get("ETag"), Some(&b"\"a\""[..]));
+        let (filters, _) = opened("gzip", Some("br"));
+        assert!(filters.is_ok_and(|filters| filters.is_empty()));
+    }
+
+    #[test]
+    fn a_gzipped_object_varies_on_accept_encoding_and_keeps_its_length() {
+        let (filters, beresp) = opened(" testgunzip", Some("gzip"));
+        let filters = filters.unwrap_or_else(|text| panic!("{text}"));
+        assert_eq!(filters.object_flags(), ObjectFlags::GZIPPED);
+        assert!(!filters.change_length());
+        assert_eq!(beresp.get("Vary"), Some(&b"Accept-Encoding"[..]));
+    }
+
+    #[test]
+    fn a_list_of_filters_has_an_end() {
+        let text = opened(&"gzip gunzip ".repeat(5), None).0.err();
+        assert_eq!(text.as_deref(), Some("More than 8 filters"));
+    }
+
+    #[test]
+    fn an_unknown_filter_is_named() {
+        assert_eq!(opened("gzip foo", None).0.err().as_deref(), Some("Filter '...foo' not found"));
+    }
+}
