@@ -1,8 +1,9 @@
-//! Where the bytes of a response come from, for filters to pull at: a stored body, one that passes by, or one made here.
+//! Where the bytes of a response come from: a stored body, one that passes by, or one made here; and where those of a body come
+//! from that is handed over in pieces.
 //!
-//! A source shows what it has and is told how much of that was used; it copies nothing. A piece of a passing body is held
-//! until it is used up, and counts as under way as long.
+//! A source copies nothing. A piece of a passing body is held until it is used up, and counts as under way as long.
 
+use super::pull::{Pulled, Supply};
 use crate::request::Delivered;
 use store::{BodyReader, BodyState};
 
@@ -12,7 +13,7 @@ pub(crate) enum Source {
     Stored {
         /// What is delivered; it goes when the source goes.
         object: Delivered,
-        /// Where in it; `None` when its beginning is gone.
+        /// Where in it. Most bodies lie in one piece: it is for those that don't, and for those that are not whole yet.
         reader: Option<BodyReader>,
         /// Bytes used.
         offset: u64,
@@ -36,50 +37,17 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Of an object, or of a body made here if there is none.
-    pub(crate) fn new(object: Option<Delivered>, synthetic: Vec<u8>) -> Source {
-        match object {
-            None => Source::Synthetic { body: synthetic, used: 0 },
-            Some(object) if object.is_passing() => Source::Passing { object, piece: (Vec::new(), 0), taken: 0 },
-            Some(mut object) => {
-                let reader = object.take_reader().or_else(|| object.reader());
-                Source::Stored { reader, object, offset: 0 }
-            }
+    /// Of an object.
+    pub(crate) fn of_object(mut object: Delivered) -> Source {
+        if object.is_passing() {
+            return Source::Passing { object, piece: (Vec::new(), 0), taken: 0 };
         }
+        Source::Stored { reader: object.take_reader(), object, offset: 0 }
     }
 
-    /// How far it has come. Ask before [`Source::piece`]: what is complete has all its bytes.
-    pub(crate) fn state(&self) -> BodyState {
-        match self {
-            Source::Stored { reader: None, .. } => BodyState::Failed,
-            Source::Stored { object, .. } | Source::Passing { object, .. } => object.state(),
-            Source::Synthetic { .. } => BodyState::Complete,
-        }
-    }
-
-    /// Bytes that come next and lie together, at most so many; `None` when there are none (yet).
-    pub(crate) fn piece(&mut self, bytes_max: usize) -> Option<&[u8]> {
-        let bytes = match self {
-            Source::Stored { reader, offset, .. } => reader.as_mut()?.chunk_at(*offset)?,
-            Source::Passing { object, piece, taken } => {
-                if piece.1 == piece.0.len() {
-                    *piece = (object.take_chunk().unwrap_or_default(), 0);
-                    *taken += piece.0.len() as u64;
-                }
-                &piece.0[piece.1..]
-            }
-            Source::Synthetic { body, used } => &body[*used..],
-        };
-        (!bytes.is_empty()).then(|| &bytes[..bytes.len().min(bytes_max)])
-    }
-
-    /// So many bytes of the piece were used.
-    pub(crate) fn consume(&mut self, count: usize) {
-        match self {
-            Source::Stored { offset, .. } => *offset += count as u64,
-            Source::Passing { piece, .. } => piece.1 = (piece.1 + count).min(piece.0.len()),
-            Source::Synthetic { body, used } => *used = (*used + count).min(body.len()),
-        }
+    /// Of a body made here.
+    pub(crate) fn of_synthetic(body: Vec<u8>) -> Source {
+        Source::Synthetic { body, used: 0 }
     }
 
     /// Waits until there is more, or the body has ended.
@@ -89,5 +57,90 @@ impl Source {
             Source::Passing { object, taken, .. } => object.changed(*taken).await,
             Source::Synthetic { .. } => {}
         }
+    }
+}
+
+impl Supply for Source {
+    fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
+        match self {
+            Source::Stored { object, reader, offset } => {
+                // The state is read first: what is complete has all its bytes.
+                let state = object.state();
+                if reader.is_none() && *offset > 0 {
+                    *reader = object.reader();
+                }
+                let bytes = match reader {
+                    None => object.chunk_at(*offset),
+                    Some(reader) => reader.chunk_at(*offset),
+                };
+                let bytes = bytes.map(|bytes| &bytes[..bytes.len().min(bytes_max)]);
+                let end = *offset + bytes.map_or(0, <[u8]>::len) as u64;
+                pulled(bytes, state, || end == object.available_bytes())
+            }
+            Source::Passing { object, piece, taken } => {
+                let state = object.state();
+                if piece.1 == piece.0.len() {
+                    *piece = (object.take_chunk().unwrap_or_default(), 0);
+                    *taken += piece.0.len() as u64;
+                }
+                let rest = &piece.0[piece.1..];
+                let bytes = &rest[..rest.len().min(bytes_max)];
+                let is_all = bytes.len() == rest.len();
+                pulled(Some(bytes), state, || is_all && *taken == object.available_bytes())
+            }
+            // All of it: it has been made as one.
+            Source::Synthetic { body, used } => pulled(Some(&body[*used..]), BodyState::Complete, || true),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Source::Stored { offset, .. } => *offset += count as u64,
+            Source::Passing { piece, .. } => piece.1 = (piece.1 + count).min(piece.0.len()),
+            Source::Synthetic { body, used } => *used = (*used + count).min(body.len()),
+        }
+    }
+}
+
+/// What there is of an object that was in that state before its bytes were looked at.
+fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool) -> Pulled<'_> {
+    match (bytes, state) {
+        (Some(bytes), _) if !bytes.is_empty() => {
+            Pulled::Piece { bytes, is_last: state == BodyState::Complete && is_end() }
+        }
+        (_, BodyState::Complete) => Pulled::Ended,
+        (_, BodyState::Failed) => Pulled::Failed,
+        (_, BodyState::Writing) => Pulled::Waits,
+    }
+}
+
+/// A body that somebody hands over piece by piece.
+#[derive(Default)]
+pub(crate) struct Handed {
+    piece: Vec<u8>,
+    used: usize,
+    is_over: bool,
+}
+
+impl Handed {
+    /// The next piece, when the last one is used up; `None` at the end of the body.
+    pub(crate) fn give(&mut self, piece: Option<Vec<u8>>) {
+        self.is_over = piece.is_none();
+        (self.piece, self.used) = (piece.unwrap_or_default(), 0);
+    }
+}
+
+impl Supply for Handed {
+    fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
+        let rest = &self.piece[self.used..];
+        match (rest, self.is_over) {
+            ([], true) => Pulled::Ended,
+            ([], false) => Pulled::Waits,
+            _ => Pulled::Piece { bytes: &rest[..rest.len().min(bytes_max)], is_last: false },
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.used = (self.used + count).min(self.piece.len());
     }
 }

@@ -2,11 +2,13 @@
 
 use super::Run;
 use crate::bodies::filters::{Filters, Subject};
+use crate::bodies::pull::{Failure, Next, Pull};
 use crate::bodies::request::{BodyReadError, HeldBody, RequestBody, feed};
+use crate::bodies::source::Handed;
 use crate::exchange::{BodyAnnounced, BodyBroken};
 use crate::logged::{self, REQ};
 use crate::turns::Turns;
-use body::{FilterError, Flow, Side};
+use body::{FilterError, Side};
 use std::future::poll_fn;
 use surface::close_reason::CloseReason;
 use surface::limits::FILTER_STEP_BYTES_MAX;
@@ -62,21 +64,21 @@ impl ReadFailure {
     }
 }
 
-/// How far a body has come on its way through its filters.
-struct ReadSoFar {
-    /// What was read last.
-    piece: Vec<u8>,
-    /// How much of it went into the filters.
-    used: usize,
-    flow: Flow,
-    /// The end was read.
-    is_over: bool,
+impl From<Failure> for ReadFailure {
+    fn from(failure: Failure) -> ReadFailure {
+        match failure {
+            Failure::Filter(error) => ReadFailure::Filter(error),
+            // Nothing that is handed over breaks off there: a filter has promised more than came.
+            Failure::Supply | Failure::Short => ReadFailure::Broken(BodyBroken("short body")),
+        }
+    }
 }
 
-impl Default for ReadSoFar {
-    fn default() -> Self {
-        ReadSoFar { piece: Vec::new(), used: 0, flow: Flow::Hungry, is_over: false }
-    }
+/// How far a body has come on its way through its filters.
+#[derive(Default)]
+struct ReadSoFar {
+    handed: Handed,
+    pull: Pull,
 }
 
 impl Run<'_> {
@@ -145,25 +147,15 @@ impl Run<'_> {
     async fn next_piece(&mut self, read: &mut ReadSoFar) -> Result<Option<Vec<u8>>, ReadFailure> {
         let mut turns = Turns::default();
         loop {
-            if read.flow != Flow::More && read.used == read.piece.len() && !read.is_over {
-                let piece = self.read_piece().await?;
-                read.is_over = piece.is_none();
-                (read.piece, read.used) = (piece.unwrap_or_default(), 0);
-            }
             let stages = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty());
-            let Some(stages) = stages else {
-                return Ok((!read.is_over).then(|| std::mem::take(&mut read.piece)));
-            };
-            if stages.has_ended() {
-                return Ok(None);
+            let Some(stages) = stages else { return self.read_piece().await };
+            match read.pull.next(&mut read.handed, stages) {
+                Next::Bytes { bytes, .. } => return Ok(Some(bytes.to_vec())),
+                Next::Nothing => turns.take().await,
+                Next::Waits => read.handed.give(self.read_piece().await?),
+                Next::Ended => return Ok(None),
+                Next::Failed(failure) => return Err(failure.into()),
             }
-            let step = stages.step((!read.is_over).then(|| &read.piece[read.used..])).map_err(ReadFailure::Filter)?;
-            read.used += step.taken;
-            read.flow = step.flow;
-            if !step.bytes.is_empty() {
-                return Ok(Some(step.bytes.to_vec()));
-            }
-            turns.take().await;
         }
     }
 

@@ -4,24 +4,21 @@
 //! A hit of usual size is handed over as one piece, head and end with it.
 
 use super::filters::default_list;
-use super::task::Delivered;
 use super::{Request, Run, Step};
 use crate::bodies::filters::{Filters, Subject, log_delivery_failure};
+use crate::bodies::pull::{Failure, Next, Pull};
 use crate::bodies::source::Source;
 use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
 use crate::turns::Turns;
-use body::{Flow, Side};
+use body::Side;
 use std::future::poll_fn;
-use store::{BodyReader, BodyState};
+use store::BodyState;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::parameter::debug;
 use surface::tag::Tag;
-
-/// Most bytes of one chunk or write: what one client takes at a time before others have their turn.
-const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// Why the body did not get out whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,133 +175,58 @@ impl Run<'_> {
         if debug_bits & debug::FLUSH_HEAD != 0 {
             self.send_head().await?;
         }
-        if !filters.is_empty() {
-            return Box::pin(self.send_filtered(filters)).await;
-        }
-        let mut object = self.request.task.found.object.take();
-        match &mut object {
-            None => {
-                let body = std::mem::take(&mut self.request.task.synthetic);
-                let result = self.send_piece(&body, true).await;
-                self.request.task.synthetic = body;
-                result
-            }
-            Some(object) if object.is_passing() => Box::pin(self.send_passing(object)).await,
-            Some(object) => self.send_stored(object).await,
-        }
+        self.send_body(filters).await
     }
 
-    /// Sends a stored body from the arena.
-    async fn send_stored(&mut self, object: &mut Delivered) -> Result<(), TransmitError> {
-        let mut offset = 0;
-        // Most bodies lie in one piece; a reader is for those that don't, and for those that are not whole yet.
-        let mut reader: Option<BodyReader> = object.take_reader();
-        loop {
-            // The state is read first: what is complete has all its bytes.
-            let state = object.state();
-            let chunk = match &mut reader {
-                None => object.chunk_at(offset),
-                Some(reader) => reader.chunk_at(offset),
-            };
-            if let Some(chunk) = chunk.filter(|chunk| !chunk.is_empty()) {
-                let chunk = &chunk[..chunk.len().min(WRITE_BYTES_MAX)];
-                offset += chunk.len() as u64;
-                let is_last = state == BodyState::Complete && offset == object.available_bytes();
-                self.send_piece(chunk, is_last).await?;
-                if is_last {
-                    return Ok(());
-                }
-                if reader.is_none() {
-                    reader = object.reader();
-                }
-                continue;
-            }
-            match state {
-                BodyState::Complete => return self.send_end().await,
-                BodyState::Failed => {
-                    self.send_head().await?;
-                    return Err(TransmitError::Fetch);
-                }
-                BodyState::Writing => {
-                    self.send_head().await?;
-                    Box::pin(object.changed(offset)).await;
-                }
-            }
-        }
-    }
-
-    /// Sends a body that is not stored, piece by piece as it comes.
-    async fn send_passing(&mut self, object: &Delivered) -> Result<(), TransmitError> {
-        let mut taken = 0;
-        loop {
-            let state = object.state();
-            if let Some(chunk) = object.take_chunk() {
-                taken += chunk.len() as u64;
-                let is_last = state == BodyState::Complete && taken == object.available_bytes();
-                self.send_piece(&chunk, is_last).await?;
-                if is_last {
-                    return Ok(());
-                }
-                continue;
-            }
-            match state {
-                BodyState::Complete => return self.send_end().await,
-                BodyState::Failed => {
-                    self.send_head().await?;
-                    return Err(TransmitError::Fetch);
-                }
-                BodyState::Writing => {
-                    self.send_head().await?;
-                    object.changed(taken).await;
-                }
-            }
-        }
-    }
-
-    /// Sends a body through its filters: what one step of them yields has gone out before they take in more.
-    async fn send_filtered(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
-        let synthetic = std::mem::take(&mut self.request.task.synthetic);
-        let mut source = Source::new(self.request.task.found.object.take(), synthetic);
+    /// Sends the body from where it is, through its filters.
+    async fn send_body(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
+        let task = &mut self.request.task;
+        let mut source = match task.found.object.take() {
+            Some(object) => Source::of_object(object),
+            None => Source::of_synthetic(std::mem::take(&mut task.synthetic)),
+        };
+        let mut pull = Pull::default();
         let mut turns = Turns::default();
-        let mut flow = Flow::Hungry;
-        while !filters.has_ended() {
-            let state = source.state();
-            let input = match (source.piece(WRITE_BYTES_MAX), state) {
-                (Some(piece), _) => Some(piece),
-                (None, BodyState::Complete) => None,
-                (None, BodyState::Writing | BodyState::Failed) if flow == Flow::More => Some(&[][..]),
-                (None, BodyState::Failed) => {
-                    self.send_head().await?;
-                    let is_short = filters.missing_bytes() > 0;
-                    return Err(if is_short { TransmitError::RangeShort } else { TransmitError::Fetch });
-                }
-                (None, BodyState::Writing) => {
-                    self.send_head().await?;
-                    source.changed().await;
+        let result = loop {
+            let (sent, is_last) = match pull.next(&mut source, filters) {
+                Next::Bytes { bytes, is_last } => (self.send_piece(bytes, is_last).await, is_last),
+                Next::Ended => (self.send_end().await, true),
+                Next::Nothing => (Ok(()), false),
+                Next::Waits => {
+                    // The head does not wait for what is not there yet.
+                    if let Err(error) = self.send_head().await {
+                        break Err(error);
+                    }
+                    Box::pin(source.changed()).await;
                     continue;
                 }
+                Next::Failed(failure) => (self.break_off(failure).await, true),
             };
-            let step = match filters.step(input) {
-                Ok(step) => step,
-                Err(error) => {
-                    log_delivery_failure(error, &mut self.request.log);
-                    self.send_head().await?;
-                    return Err(TransmitError::Filter);
-                }
-            };
-            flow = step.flow;
-            if !step.bytes.is_empty() {
-                self.send_piece(step.bytes, false).await?;
+            if is_last || sent.is_err() {
+                break sent;
             }
-            let taken = step.taken;
-            source.consume(taken);
-            turns.take().await;
+            if !filters.is_empty() {
+                turns.take().await;
+            }
+        };
+        if let Source::Synthetic { body, .. } = source {
+            // Its room is used again.
+            self.request.task.synthetic = body;
         }
-        if filters.missing_bytes() > 0 {
-            self.send_head().await?;
-            return Err(TransmitError::RangeShort);
+        result
+    }
+
+    /// The rest of the body will not come: what there is goes out, and that is all.
+    async fn break_off(&mut self, failure: Failure) -> Result<(), TransmitError> {
+        if let Failure::Filter(error) = failure {
+            log_delivery_failure(error, &mut self.request.log);
         }
-        self.send_end().await
+        self.send_head().await?;
+        Err(match failure {
+            Failure::Supply => TransmitError::Fetch,
+            Failure::Filter(_) => TransmitError::Filter,
+            Failure::Short => TransmitError::RangeShort,
+        })
     }
 
     /// Sends a piece of body; the head goes along when it is still here, the end of the body with the last piece.
