@@ -15,9 +15,9 @@
 
 mod body;
 mod commit;
-mod connection;
 mod error;
 mod fail;
+mod fill;
 mod host;
 pub(crate) mod legacy;
 mod overflow;
@@ -295,7 +295,7 @@ impl Fetch {
         self.context.engine.panics.tell(text);
         self.log.record_parts(Tag::FetchError, &[b"Internal error: ", text.as_bytes()]);
         self.context.count(Main::FetchFailed);
-        self.task.attempt.connection = None;
+        self.task.attempt.exchange = None;
         let _ = self.fail();
         self.end();
     }

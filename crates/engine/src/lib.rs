@@ -6,7 +6,7 @@
 //! no wall clock, no files here.
 //!
 //! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `bodies`, `request` and its steps, `fetch` and its
-//! steps, `loaded_vcl`.
+//! steps, `origin`, `loaded_vcl`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -21,6 +21,7 @@ pub mod loaded_vcl;
 pub mod logged;
 pub mod memory;
 pub mod mempool_counts;
+mod origin;
 pub mod request;
 pub mod session;
 pub mod storages;

@@ -3,7 +3,7 @@
 //! If others wait for the object the error is kept for a second, so that they don't all go to an origin in trouble one
 //! after the other; else it is for the one client only. VCL may give it a longer life.
 
-use super::body::BodyFailure;
+use super::fill::BodyFailure;
 use super::task::Verdict;
 use super::{Fetch, Step};
 use store::ObjectFlags;

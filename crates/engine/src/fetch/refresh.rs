@@ -5,9 +5,9 @@
 //! once. Whatever is chosen, how the body is coded and how long it is, and what it can be asked about by, is the stale
 //! object's affair. Source: VCL of Varnish 8.0. Next file: `revalidate.rs`.
 
-use super::connection::reason;
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
+use crate::origin::close_reason;
 use message::Message;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
@@ -46,7 +46,7 @@ impl Fetch {
             }
             Outcome::Failed(_) | Outcome::Wait => {
                 self.why_vcl(Reason::VclFailed);
-                self.close_connection(reason::REQUESTED);
+                self.close_connection(close_reason::REQUESTED);
                 return Err(Step::Fail);
             }
         }
@@ -58,7 +58,7 @@ impl Fetch {
     fn not_conditional(&mut self) -> Step {
         self.log.record(Tag::Error, b"304 response but not conditional fetch");
         self.why(Reason::ResponseNotConditional, "");
-        self.close_connection(reason::BAD);
+        self.close_connection(close_reason::BAD);
         Step::Error
     }
 

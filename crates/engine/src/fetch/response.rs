@@ -4,11 +4,10 @@
 //! connection and goes to vcl_backend_error. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
-use super::connection::{ReceiveError, limit, reason};
-use super::task::Verdict;
+use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::logged::{self, BERESP};
-use http1::{BodyLength, HeadError, HeadLimits, HeadStatus};
+use crate::origin::{BodySize, HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use semantics::date::DateForms;
 use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
@@ -24,12 +23,8 @@ const INTERIM_MAX: usize = 16;
 
 /// Why there is no response head.
 enum NoHead {
-    /// The connection ended.
-    Ended,
-    /// A time limit passed; `true` when nothing at all had come.
-    Timeout(bool),
-    /// It does not parse.
-    Unreadable(HeadError),
+    /// None came that could be read.
+    Failed(HeadFailure),
     /// Interim responses without end.
     Interim,
 }
@@ -43,9 +38,9 @@ impl Fetch {
         self.task.attempt.wants_fresh = false;
         self.log.timestamp("Beresp", self.task.attempt.responded);
         logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
-        if !self.read_framing() {
+        if !self.begin_body() {
             self.context.count(Main::FetchBad);
-            self.close_connection(reason::BODY);
+            self.close_connection(close_reason::BODY);
             self.log.record(Tag::Error, b"Body cannot be fetched");
             self.why(Reason::ResponseGarbled, "text=Body cannot be fetched");
             return Step::Error;
@@ -62,45 +57,20 @@ impl Fetch {
             Outcome::Return(action, arguments) => self.respond(action, &arguments),
             Outcome::Failed(_) | Outcome::Wait => {
                 self.why_vcl(Reason::VclFailed);
-                self.close_connection(reason::REQUESTED);
+                self.close_connection(close_reason::REQUESTED);
                 Step::Fail
             }
         }
     }
 
     async fn receive_head(&mut self) -> Result<(), NoHead> {
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let limits = HeadLimits {
-            total_bytes: size(self.task.order.parameters.http_resp_size),
-            line_bytes: size(self.task.order.parameters.http_resp_hdr_len),
-            headers_max: size(self.task.order.parameters.http_max_hdr),
-        };
         self.context.count(Main::BackendReq);
-        let first_deadline = Instant::now() + limit(self.first_byte_limit());
-        let between = limit(self.between_bytes_limit());
-        let most = self.fragment_bytes();
+        let limits = self.receive_limits();
         for _ in 0..=INTERIM_MAX {
-            loop {
-                let Some(connection) = &mut self.task.attempt.connection else { return Err(NoHead::Ended) };
-                if !connection.received().is_empty() {
-                    match http1::parse_response(connection.received(), &limits, &mut self.task.attempt.beresp) {
-                        Ok(HeadStatus::Complete { consumed }) => {
-                            connection.consume(consumed);
-                            self.count_response_head(consumed as u64);
-                            break;
-                        }
-                        Ok(HeadStatus::Partial) => {}
-                        Err(error) => return Err(NoHead::Unreadable(error)),
-                    }
-                }
-                let is_first = connection.received().is_empty();
-                let deadline = if is_first { first_deadline } else { Instant::now() + between };
-                match connection.receive(most, deadline).await {
-                    Ok(0) | Err(ReceiveError::Broken(_)) => return Err(NoHead::Ended),
-                    Ok(_) => {}
-                    Err(ReceiveError::Timeout) => return Err(NoHead::Timeout(is_first)),
-                }
-            }
+            let Attempt { exchange, beresp, .. } = &mut self.task.attempt;
+            let Some(exchange) = exchange else { return Err(NoHead::Failed(HeadFailure::Ended)) };
+            let bytes = exchange.receive_head(beresp, &limits).await.map_err(NoHead::Failed)?;
+            self.count_response_head(bytes);
             if !matches!(self.task.attempt.beresp.status(), 100 | 102..=199) {
                 return Ok(());
             }
@@ -109,39 +79,53 @@ impl Fetch {
         Err(NoHead::Interim)
     }
 
+    /// How long the origin may take from now on, and how much it may say.
+    pub(super) fn receive_limits(&self) -> ReceiveLimits {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let parameters = &self.task.order.parameters;
+        ReceiveLimits {
+            first_byte_by: Instant::now() + self.first_byte_limit(),
+            between_bytes: self.between_bytes_limit(),
+            at_once_bytes: size(self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed)),
+            head_bytes_max: size(parameters.http_resp_size),
+            header_bytes_max: size(parameters.http_resp_hdr_len),
+            headers_max: size(parameters.http_max_hdr),
+        }
+    }
+
     /// Logs why there is no head, and says what comes next.
     fn no_head(&mut self, failure: NoHead) -> Step {
-        let received = self.task.attempt.connection.as_ref().map_or(0, |connection| connection.received().len() as u64);
-        self.count_response_head(received);
+        let standing = self.task.attempt.exchange.as_ref().map(OriginExchange::standing);
+        self.count_response_head(standing.map_or(0, |standing| standing.unused_bytes));
         let why = match failure {
-            NoHead::Ended => {
+            NoHead::Failed(HeadFailure::Ended) => {
                 self.log_fetch_error(Reason::OriginClosed, "HTC eof (-1)");
                 if self.may_try_again() {
-                    return self.try_again(reason::BAD);
+                    return self.try_again(close_reason::BAD);
                 }
-                reason::BAD
+                close_reason::BAD
             }
-            NoHead::Timeout(true) => {
-                let reused = self.task.attempt.connection.as_ref().is_some_and(|connection| connection.inner().reused);
-                let text = if reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
+            NoHead::Failed(HeadFailure::FirstByteTimeout) => {
+                let is_reused = standing.is_some_and(|standing| standing.is_reused);
+                let text = if is_reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
                 self.log_fetch_error(Reason::FirstByteTimeout, text);
-                reason::TIMEOUT
+                close_reason::TIMEOUT
             }
-            NoHead::Timeout(false) => {
+            NoHead::Failed(HeadFailure::Timeout) => {
                 self.log_fetch_error(Reason::BetweenBytesTimeout, "timeout");
-                reason::TIMEOUT
+                close_reason::TIMEOUT
             }
-            NoHead::Unreadable(HeadError::Overflow) => {
+            NoHead::Failed(HeadFailure::TooLarge) => {
                 self.log_fetch_error(Reason::ResponseTooLarge, "overflow");
-                reason::OVERFLOW
+                close_reason::OVERFLOW
             }
-            NoHead::Unreadable(error) => {
-                self.log_garbage(&error);
-                reason::JUNK
+            NoHead::Failed(HeadFailure::Garbage { header, line }) => {
+                self.log_garbage(header.as_deref(), &line);
+                close_reason::JUNK
             }
             NoHead::Interim => {
                 self.log_fetch_error(Reason::ResponseGarbled, "http format error");
-                reason::JUNK
+                close_reason::JUNK
             }
         };
         self.close_connection(why);
@@ -149,49 +133,29 @@ impl Fetch {
         Step::Error
     }
 
-    fn log_garbage(&mut self, error: &HeadError) {
-        if let Some(text) = error.bogo_header() {
-            self.log.record(Tag::BogoHeader, text.as_bytes());
+    fn log_garbage(&mut self, header: Option<&str>, line: &[u8]) {
+        if let Some(header) = header {
+            self.log.record(Tag::BogoHeader, header.as_bytes());
         }
-        if let Some(connection) = &self.task.attempt.connection {
-            let garbage = connection.received();
-            let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
-            self.log.record(Tag::HttpGarbage, line.trim_ascii_end());
-        }
+        self.log.record(Tag::HttpGarbage, line);
         self.log.record(Tag::BerespStatus, b"503");
         self.log.record(Tag::BerespReason, semantics::reason::phrase(503).as_bytes());
         self.log_fetch_error(Reason::ResponseGarbled, "http format error");
     }
 
-    /// Finds out where the body ends and whether the connection stays; false when the body has no certain end.
-    fn read_framing(&mut self) -> bool {
-        let Ok(length) = http1::response_body_length(&self.task.attempt.beresp, self.task.bereq.method()) else {
-            return false;
-        };
-        self.task.attempt.length = length;
-        let Some(connection) = &mut self.task.attempt.connection else { return false };
-        match http1::connection_options(&self.task.attempt.beresp) {
-            Err(_) => connection.must_close(reason::BAD),
-            Ok(options) if options.close => connection.must_close(reason::REQUESTED),
-            Ok(_) => {}
-        }
-        // Now, for VCL may take the header away and yet not keep the origin from closing.
-        if length == BodyLength::UntilClose || http1::lists_close(&self.task.attempt.beresp) {
-            connection.must_close(reason::REQUESTED);
-        }
-        let asked = http1::connection_options(&self.task.bereq);
-        if asked.is_ok_and(|options| options.close) || http1::lists_close(&self.task.bereq) {
-            connection.must_close(reason::REQUEST);
-        }
-        self.context.count(match (length, self.task.attempt.beresp.status()) {
-            (BodyLength::None, _) if self.task.bereq.method() == b"HEAD" => Main::FetchHead,
-            (BodyLength::None, 204) => Main::Fetch204,
-            (BodyLength::None, 304) => Main::Fetch304,
-            (BodyLength::None | BodyLength::Length(0), _) => Main::FetchNone,
-            (BodyLength::Length(_), _) => Main::FetchLength,
-            (BodyLength::Chunked, _) => Main::FetchChunked,
-            (BodyLength::UntilClose, _) => Main::FetchEof,
+    /// Finds out what comes after the head; false when a body would have no certain end.
+    fn begin_body(&mut self) -> bool {
+        let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
+        let Some(body) = exchange.begin_body(&self.task.bereq, beresp) else { return false };
+        let is_head = self.task.bereq.method() == b"HEAD";
+        self.context.count(match (body.size, body.carriage, beresp.status()) {
+            (BodySize::None, ..) if is_head => Main::FetchHead,
+            (BodySize::None, _, 204) => Main::Fetch204,
+            (BodySize::None, _, 304) => Main::Fetch304,
+            (BodySize::None | BodySize::Known(0), ..) | (_, None, _) => Main::FetchNone,
+            (_, Some(carriage), _) => carriage.counter,
         });
+        self.task.attempt.body = body;
         true
     }
 
@@ -276,7 +240,7 @@ impl Fetch {
                 Step::Error
             }
             Action::Error => {
-                self.close_connection(reason::REQUESTED);
+                self.close_connection(close_reason::REQUESTED);
                 self.why_vcl(Reason::ErrorByVcl);
                 self.note_error(arguments);
                 Step::Error
@@ -294,7 +258,7 @@ impl Fetch {
             | Action::ObjStale
             | Action::Beresp => {
                 self.why_vcl(Reason::ErrorByVcl);
-                self.close_connection(reason::REQUESTED);
+                self.close_connection(close_reason::REQUESTED);
                 Step::Fail
             }
         }
@@ -305,33 +269,27 @@ impl Fetch {
             self.timestamp("Process");
             return Step::Revalidate;
         }
-        if self.task.attempt.connection.is_none() {
+        if self.task.attempt.exchange.is_none() {
             // VCL has taken the request back, and then wants what came of it.
             self.timestamp("Process");
             self.log.record(Tag::FetchError, b"No backend connection (rollback?)");
             self.why_vcl(Reason::ErrorByVcl);
             return Step::Error;
         }
-        let length = match self.task.attempt.length {
-            BodyLength::Length(bytes) => Some(bytes),
-            BodyLength::None | BodyLength::Chunked | BodyLength::UntilClose => None,
+        let length = match self.task.attempt.body.size {
+            BodySize::Known(bytes) => Some(bytes),
+            BodySize::None | BodySize::Unknown => None,
         };
         if self.task.order.parameters.http_range_support
             && let Err(text) = semantics::range::check_backend(&self.task.bereq, &self.task.attempt.beresp, length)
         {
             self.log.record(Tag::Error, text.as_bytes());
             self.why(Reason::ResponseGarbled, &format!("text={text}"));
-            self.close_connection(reason::BODY);
+            self.close_connection(close_reason::BODY);
             return Step::Error;
         }
         self.timestamp("Process");
         Step::Body
-    }
-
-    /// Most bytes to read at once (`debug.fragfetch`); 0 = no limit.
-    pub(super) fn fragment_bytes(&self) -> usize {
-        let bytes = self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     fn count_response_head(&mut self, bytes: u64) {

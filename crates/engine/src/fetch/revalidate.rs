@@ -4,21 +4,17 @@
 //! once it is whole. What a filter did to the stale body holds for the new object too.
 //! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
 
-use super::body::BodyFailure;
+use super::fill::{BodyFailure, Source};
 use super::{Fetch, Step};
-use crate::bodies::filters::Subject;
+use crate::bodies::filters::{Filters, Subject};
 use crate::logged::{self, BERESP};
 use body::Side;
 use body::filter::weaken_etag;
 use message::Message;
-use std::sync::Arc;
-use store::{BodyReader, BodyState, Object, ObjectFlags};
+use store::{BodyState, Object, ObjectFlags};
 
 /// What a 304 cannot change about an object.
 const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
-
-/// Bytes copied between two looks at what else there is to do on this event loop.
-const SLICE_BYTES: usize = 256 << 10;
 
 impl Fetch {
     /// Makes a 304 the response that it stands for; false when it stands for nothing.
@@ -76,7 +72,8 @@ impl Fetch {
         if is_streamed {
             self.publish();
         }
-        match self.copy_body(reader, &object).await {
+        let mut source = Source::Stored { reader, offset: 0 };
+        match self.fill(&object, &mut source, &mut Filters::default()).await {
             Ok(()) => {
                 object.finish();
                 Step::Commit
@@ -86,16 +83,5 @@ impl Fetch {
                 self.body_failed(&failure, is_streamed || object.has_overflowed())
             }
         }
-    }
-
-    async fn copy_body(&mut self, mut stale: BodyReader, object: &Arc<Object>) -> Result<(), BodyFailure> {
-        let mut offset = 0;
-        while let Some(chunk) = stale.chunk_at(offset).filter(|chunk| !chunk.is_empty()) {
-            let slice = &chunk[..chunk.len().min(SLICE_BYTES)];
-            self.store(object, slice).await?;
-            offset += slice.len() as u64;
-            tokio::task::yield_now().await;
-        }
-        if offset == stale.object().available_bytes() { Ok(()) } else { Err(BodyFailure::Template) }
     }
 }

@@ -2,24 +2,24 @@
 //!
 //! A reused connection may turn out to be dead; then the request is sent once more on a new one (`wants_fresh`), if nothing
 //! of the client's body is lost by that, and nobody can take it for a second order: it is idempotent, or the connection took
-//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). The framing of the request body is ours whatever VCL did to the headers: exactly the
-//! announced length, or chunked. Next file: `response.rs`.
+//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). What goes over the wire is the transport's affair
+//! (`origin.rs`): exactly the announced length of body, or one whose end shows. Next file: `response.rs`.
 
-use super::connection::{OriginConnection, limit, reason};
 use super::task::FetchTask;
 use super::{Fetch, Step};
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
 use crate::logged::{self, BEREQ};
+use crate::origin::{BodySize, OriginExchange, close_reason};
 use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
 use body::Flow;
-use http1::{BodyLength, LAST_CHUNK};
 use shm::log::LogBuffer;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
@@ -44,8 +44,8 @@ pub(crate) fn reason_of(error: &OpenError) -> Reason {
     }
 }
 
-/// A cached body up to this size is sent in one piece with the head, in bytes.
-const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
+/// The longest wait that "no limit" stands for.
+const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 
 impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
@@ -79,11 +79,14 @@ impl Fetch {
         }
         if let Err(text) = self.open_request_filters() {
             self.log_fetch_error(Reason::ClientBodyLost, &text);
-            self.close_connection(reason::BODY);
+            self.close_connection(close_reason::BODY);
             self.timestamp("Beresp");
             return Step::Error;
         }
-        self.frame_body();
+        let body = self.announced_body();
+        if let Some(exchange) = &mut self.task.attempt.exchange {
+            exchange.describe_body(body, &mut self.task.bereq, &mut self.log);
+        }
         match self.transmit().await {
             Ok(()) => {
                 self.timestamp("Bereq");
@@ -152,76 +155,49 @@ impl Fetch {
         self.log.record(Tag::BackendOpen, connection.open_record().as_bytes());
         self.task.route.address = connection.ends().remote;
         self.task.life.account.request_head += connection.proxy_header_bytes;
-        self.task.attempt.connection = Some(OriginConnection::new(connection));
+        self.task.attempt.exchange = Some(OriginExchange::new(connection));
         Ok(())
     }
 
-    /// Makes the headers say how the body will be sent.
-    fn frame_body(&mut self) {
-        let announced = self.announced_length();
-        let (log, bereq) = (&mut self.log, &mut self.task.bereq);
-        match (&self.task.life.body, announced) {
-            (RequestBody::None | RequestBody::Taken, _) => {
-                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
-                if bereq.get("Content-Length").is_some_and(|value| value != b"0") {
-                    logged::unset(log, BEREQ, bereq, "Content-Length");
+    /// What is known of the length of the body that will be sent.
+    fn announced_body(&self) -> BodySize {
+        match &self.task.life.body {
+            RequestBody::None | RequestBody::Taken => BodySize::None,
+            RequestBody::Cached(_) | RequestBody::Stream { .. } => {
+                self.announced_length().map_or(BodySize::Unknown, BodySize::Known)
+            }
+        }
+    }
+
+    /// Sends the head, and the body behind it.
+    async fn transmit(&mut self) -> Result<(), SendError> {
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let head_bytes = exchange.put_head(&self.task.bereq);
+        self.count_request_head(head_bytes);
+        match &self.task.life.body {
+            RequestBody::None | RequestBody::Taken => self.send_some(b"").await?,
+            RequestBody::Stream { .. } => {
+                // The client is asked for its body once the head has gone.
+                self.send_some(b"").await?;
+                self.send_stream().await?;
+            }
+            RequestBody::Cached(body) => {
+                let body = Rc::clone(body.bytes());
+                match self.take_stages() {
+                    None => self.send_some(&body).await?,
+                    Some(mut stages) => {
+                        self.send_some(b"").await?;
+                        self.send_filtered(Some(&body), &mut stages).await?;
+                        self.send_filtered(None, &mut stages).await?;
+                    }
                 }
             }
-            (RequestBody::Cached(_) | RequestBody::Stream { .. }, Some(length)) => {
-                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
-                logged::force(log, BEREQ, bereq, "Content-Length", itoa::Buffer::new().format(length).as_bytes());
-            }
-            (RequestBody::Cached(_) | RequestBody::Stream { .. }, None) => {
-                logged::unset(log, BEREQ, bereq, "Content-Length");
-                logged::force(log, BEREQ, bereq, "Transfer-Encoding", b"chunked");
-            }
         }
-    }
-
-    async fn transmit(&mut self) -> Result<(), SendError> {
-        let stall = limit(self.first_byte_limit());
-        let mut out = Vec::with_capacity(1024);
-        http1::write_request_head(&self.task.bereq, &mut out);
-        let head_bytes = out.len() as u64;
-        self.count_request_head(head_bytes);
-        let cached = match &self.task.life.body {
-            RequestBody::Cached(body) => Some(Rc::clone(body.bytes())),
-            RequestBody::None | RequestBody::Taken | RequestBody::Stream { .. } => None,
-        };
-        if let Some(bytes) = &cached
-            && let Some(mut stages) = self.take_stages()
-        {
-            self.send_bytes(&out, stall).await?;
-            self.send_filtered(Some(bytes), &mut stages, true, &mut out, stall).await?;
-            self.send_filtered(None, &mut stages, true, &mut out, stall).await?;
-            return self.send_last_chunk(stall).await;
-        }
-        if let Some(bytes) = cached {
-            if bytes.len() <= JOINED_BODY_BYTES_MAX {
-                out.extend_from_slice(&bytes);
-                self.send_bytes(&out, stall).await?;
-            } else {
-                self.send_bytes(&out, stall).await?;
-                self.send_bytes(&bytes, stall).await?;
-            }
-            self.count_request_body(bytes.len() as u64);
-            return Ok(());
-        }
-        self.send_bytes(&out, stall).await?;
-        if let RequestBody::Stream { .. } = &self.task.life.body {
-            let is_chunked = self.announced_length().is_none();
-            self.send_stream(is_chunked, &mut out, stall).await?;
-        }
-        Ok(())
+        self.send_end().await
     }
 
     /// Sends the client's body piece by piece. Exactly the announced length goes out, or the fetch fails.
-    async fn send_stream(
-        &mut self,
-        is_chunked: bool,
-        out: &mut Vec<u8>,
-        stall: std::time::Duration,
-    ) -> Result<(), SendError> {
+    async fn send_stream(&mut self) -> Result<(), SendError> {
         let is_announced = self.task.life.body.length().is_some();
         let mut remaining = self.task.life.body.length().unwrap_or(u64::MAX);
         let mut stages = self.take_stages();
@@ -235,39 +211,26 @@ impl Fetch {
                 .checked_sub(piece.len() as u64)
                 .ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
             match &mut stages {
-                None => self.send_piece(&piece, is_chunked, out, stall).await?,
-                Some(stages) => self.send_filtered(Some(&piece), stages, is_chunked, out, stall).await?,
+                None => self.send_some(&piece).await?,
+                Some(stages) => self.send_filtered(Some(&piece), stages).await?,
             }
         }
         if let Some(stages) = &mut stages {
-            self.send_filtered(None, stages, is_chunked, out, stall).await?;
+            self.send_filtered(None, stages).await?;
         }
         if is_announced && remaining > 0 {
             return Err(SendError::Client("less than announced".to_owned()));
         }
-        if is_chunked { self.send_last_chunk(stall).await } else { Ok(()) }
-    }
-
-    async fn send_last_chunk(&mut self, stall: std::time::Duration) -> Result<(), SendError> {
-        self.send_bytes(LAST_CHUNK, stall).await?;
-        self.count_request_body(LAST_CHUNK.len() as u64);
         Ok(())
     }
 
     /// Sends what comes of some of the body, or of its end (`None`), through filters: step by step.
-    async fn send_filtered(
-        &mut self,
-        input: Option<&[u8]>,
-        stages: &mut Filters,
-        is_chunked: bool,
-        out: &mut Vec<u8>,
-        stall: std::time::Duration,
-    ) -> Result<(), SendError> {
+    async fn send_filtered(&mut self, input: Option<&[u8]>, stages: &mut Filters) -> Result<(), SendError> {
         let mut turns = Turns::default();
         let mut rest = input;
         loop {
             let step = stages.step(rest).map_err(|error| SendError::Client(error.text().to_owned()))?;
-            self.send_piece(step.bytes, is_chunked, out, stall).await?;
+            self.send_some(step.bytes).await?;
             if step.flow != Flow::More {
                 return Ok(());
             }
@@ -277,61 +240,44 @@ impl Fetch {
         }
     }
 
-    /// Sends some of the body; of nothing, nothing: an empty chunk would be the last.
-    async fn send_piece(
-        &mut self,
-        piece: &[u8],
-        is_chunked: bool,
-        out: &mut Vec<u8>,
-        stall: std::time::Duration,
-    ) -> Result<(), SendError> {
-        if piece.is_empty() {
-            return Ok(());
-        }
-        if !is_chunked {
-            self.send_bytes(piece, stall).await?;
-            self.count_request_body(piece.len() as u64);
-            return Ok(());
-        }
-        out.clear();
-        http1::chunk_header(piece.len(), out);
-        out.extend_from_slice(piece);
-        out.extend_from_slice(b"\r\n");
-        self.send_bytes(out, stall).await?;
-        self.count_request_body(out.len() as u64);
+    /// Sends some of the body, and the head before it if that has not gone.
+    async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        let stall = self.first_byte_limit();
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let bytes = exchange.send(piece, stall).await.map_err(SendError::Origin)?;
+        self.count_request_body(bytes);
         Ok(())
     }
 
-    async fn send_bytes(&mut self, bytes: &[u8], stall: std::time::Duration) -> Result<(), SendError> {
-        match &mut self.task.attempt.connection {
-            Some(connection) => connection.send(bytes, stall).await.map_err(SendError::Origin),
-            None => Err(SendError::Origin(0)),
-        }
+    async fn send_end(&mut self) -> Result<(), SendError> {
+        let stall = self.first_byte_limit();
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let bytes = exchange.end(stall).await.map_err(SendError::Origin)?;
+        self.count_request_body(bytes);
+        Ok(())
     }
 
     fn send_failed(&mut self, error: SendError) -> Step {
         match error {
             SendError::Origin(errno) => {
-                let has_answer =
-                    self.task.attempt.connection.as_ref().is_some_and(|connection| !connection.received().is_empty());
-                if has_answer {
+                if let Some(exchange) = &mut self.task.attempt.exchange
+                    && exchange.standing().unused_bytes > 0
+                {
                     // It did not want the rest; what it says comes first.
-                    if let Some(connection) = &mut self.task.attempt.connection {
-                        connection.must_close(reason::SEND);
-                    }
+                    exchange.must_close(close_reason::SEND);
                     self.timestamp("Bereq");
                     return Step::Response;
                 }
                 let text = backend::backend::error_text(errno);
                 self.log_fetch_error(Reason::RequestNotSent, &format!("backend write error: {errno} ({text})"));
                 if self.may_try_again() {
-                    return self.try_again(reason::SEND);
+                    return self.try_again(close_reason::SEND);
                 }
-                self.close_connection(reason::SEND);
+                self.close_connection(close_reason::SEND);
             }
             SendError::Client(text) => {
                 self.log_fetch_error(Reason::ClientBodyLost, &format!("req.body read error: {text}"));
-                self.close_connection(reason::BODY);
+                self.close_connection(close_reason::BODY);
             }
         }
         self.timestamp("Beresp");
@@ -341,9 +287,10 @@ impl Fetch {
     /// Whether what went wrong may be the fault of a reused connection, and the request can be sent again without the risk
     /// that the origin obeys twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1.
     pub(super) fn may_try_again(&self) -> bool {
-        let Some(connection) = &self.task.attempt.connection else { return false };
-        let is_harmless = !connection.has_sent() || semantics::method::is_idempotent(self.task.bereq.method());
-        let may_be_dead = connection.inner().reused && !connection.has_answered();
+        let Some(exchange) = &self.task.attempt.exchange else { return false };
+        let standing = exchange.standing();
+        let is_harmless = !standing.has_sent || semantics::method::is_idempotent(self.task.bereq.method());
+        let may_be_dead = standing.is_reused && !standing.has_answered;
         may_be_dead && is_harmless && !self.task.attempt.wants_fresh && self.can_send_again()
     }
 
@@ -374,14 +321,14 @@ impl Fetch {
         self.task.release_connection(&self.context, &mut self.log);
     }
 
-    /// `first_byte_timeout` as it applies: VCL's, the backend's, the parameter's; seconds.
-    pub(super) fn first_byte_limit(&self) -> f64 {
+    /// `first_byte_timeout` as it applies: VCL's, the backend's, the parameter's.
+    pub(super) fn first_byte_limit(&self) -> Duration {
         let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().first_byte_timeout);
         applies(self.task.choices.first_byte_timeout, of_backend, self.task.order.parameters.first_byte_timeout)
     }
 
-    /// `between_bytes_timeout` as it applies, seconds.
-    pub(super) fn between_bytes_limit(&self) -> f64 {
+    /// `between_bytes_timeout` as it applies.
+    pub(super) fn between_bytes_limit(&self) -> Duration {
         let of_backend =
             self.task.route.backend.as_ref().and_then(|backend| backend.definition().between_bytes_timeout);
         applies(self.task.choices.between_bytes_timeout, of_backend, self.task.order.parameters.between_bytes_timeout)
@@ -407,40 +354,30 @@ impl Fetch {
 
 impl FetchTask {
     fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) {
-        if let Some(connection) = self.attempt.connection.take() {
-            let connection = connection.into_inner();
-            log.record(Tag::BackendClose, connection.close_record(false, Some(why)).as_bytes());
+        if let Some(exchange) = self.attempt.exchange.take() {
+            exchange.close(why, log);
         }
     }
 
-    /// Gives the connection back to the pool, or closes it when it must not be used again. What VCL says in its `Connection`
-    /// counts as if the origin had said it.
     fn release_connection(&mut self, context: &Loop, log: &mut LogBuffer) {
-        let Some(mut connection) = self.attempt.connection.take() else { return };
-        if http1::lists_close(&self.attempt.beresp) {
-            connection.must_close(reason::REQUESTED);
-        }
-        let leftover = (!connection.received().is_empty()).then_some(reason::JUNK);
-        let why = connection.close_reason().or(leftover);
-        let is_kept = why.is_none() && connection.inner().is_recyclable();
-        let connection = connection.into_inner();
-        log.record(Tag::BackendClose, connection.close_record(is_kept, why).as_bytes());
-        if is_kept {
-            connection.recycle(&context.pool, &context.counters, context.clock.now());
+        if let Some(exchange) = self.attempt.exchange.take() {
+            exchange.release(&self.attempt.beresp, context, log);
         }
     }
 
     /// Lets go of a response that nobody wants any more: the connection is of use yet if there was no body to come.
     pub(super) fn give_up_response(&mut self, context: &Loop, log: &mut LogBuffer) {
-        if matches!(self.attempt.length, BodyLength::None | BodyLength::Length(0)) {
+        if self.attempt.body.size.is_empty() {
             self.release_connection(context, log);
         } else {
-            self.close_connection(log, reason::REQUESTED);
+            self.close_connection(log, close_reason::REQUESTED);
         }
     }
 }
 
-/// The first of the three that says something; 0 says nothing.
-fn applies(of_vcl: f64, of_backend: Option<f64>, of_parameter: f64) -> f64 {
-    if of_vcl > 0.0 { of_vcl } else { of_backend.filter(|seconds| *seconds > 0.0).unwrap_or(of_parameter) }
+/// The first of the three that says something; 0 says nothing, and in the end that there is no limit.
+fn applies(of_vcl: f64, of_backend: Option<f64>, of_parameter: f64) -> Duration {
+    let seconds =
+        if of_vcl > 0.0 { of_vcl } else { of_backend.filter(|seconds| *seconds > 0.0).unwrap_or(of_parameter) };
+    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
 }

@@ -4,7 +4,6 @@
 //! and the way to the origin; an attempt is over with its response. What ends is forgotten by putting a new one in its place,
 //! so that a field that is added is forgotten too. Next file: `retry.rs`.
 
-use super::connection::OriginConnection;
 use super::legacy::ClientRequest;
 use super::{FetchAnswer, FetchMode, FetchOrder, FetchReport, prepare};
 use crate::bodies::filters::Filters;
@@ -12,11 +11,11 @@ use crate::bodies::request::RequestBody;
 use crate::context::{Loop, Peer};
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
+use crate::origin::{OriginExchange, ResponseBody};
 use crate::vcl_context::Noted;
 use backend::Backend;
 use backend::director::trail::Trail;
 use cache::Busy;
-use http1::BodyLength;
 use message::Message;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -159,8 +158,8 @@ pub(crate) struct Route {
 /// What one try to get a response has come to.
 #[derive(Default)]
 pub(crate) struct Attempt {
-    /// The connection, while the response is not whole.
-    pub(crate) connection: Option<OriginConnection>,
+    /// The origin, while the response is not whole.
+    pub(crate) exchange: Option<OriginExchange>,
     /// The next connection must not be a reused one.
     pub(crate) wants_fresh: bool,
     /// The filters of `bereq.filters`, once the headers have been changed for them.
@@ -172,8 +171,8 @@ pub(crate) struct Attempt {
     pub(crate) beresp: Message,
     /// `beresp.time`, seconds since 1970.
     pub(crate) responded: f64,
-    /// Framing of the response body.
-    pub(crate) length: BodyLength,
+    /// What its head says about its body.
+    pub(crate) body: ResponseBody,
     /// What VCL and the headers say about it.
     pub(crate) verdict: Verdict,
     /// `beresp.storage`; `None` = VCL wants none.

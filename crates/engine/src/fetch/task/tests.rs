@@ -6,6 +6,7 @@ use crate::context::{Clock, Engine, Listener, PanicHook, VxidSource};
 use crate::fetch::{Fetch, Step};
 use crate::loaded_vcl::{VclState, VclTable};
 use crate::memory::RequestMemory;
+use crate::origin::{BodySize, Carriage};
 use crate::storages::Storages;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
@@ -18,7 +19,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use store::{BodyState, ObjectAttributes};
+use surface::counter::Main;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+const FOREIGN: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "foreign", account: "foreign" };
 
 /// An origin that takes everything and says nothing.
 struct Silent;
@@ -144,15 +148,15 @@ fn foreign_verdict() -> Verdict {
     }
 }
 
-fn foreign_attempt(connection: OriginConnection, object: Arc<Object>) -> Attempt {
+fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
     Attempt {
-        connection: Some(connection),
+        exchange: Some(exchange),
         wants_fresh: true,
         body_stages: Some(Filters::default()),
         is_unpacked: true,
         beresp: message(b"/foreign"),
         responded: 7.0,
-        length: BodyLength::Chunked,
+        body: ResponseBody { size: BodySize::Unknown, carriage: Some(&FOREIGN) },
         verdict: foreign_verdict(),
         storage: Some(7),
         stale_head: message(b"/foreign"),
@@ -193,13 +197,13 @@ fn assert_verdict_is_new(verdict: &Verdict) {
 
 fn assert_attempt_is_new(attempt: &Attempt) {
     let Attempt {
-        connection,
+        exchange,
         wants_fresh,
         body_stages,
         is_unpacked,
         beresp,
         responded,
-        length,
+        body,
         verdict,
         storage,
         stale_head,
@@ -210,12 +214,12 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         error_reason,
         synthetic,
     } = attempt;
-    assert!(connection.is_none() && body_stages.is_none());
+    assert!(exchange.is_none() && body_stages.is_none());
     assert_eq!([*wants_fresh, *is_unpacked, *is_synthetic], [false; 3]);
     for message in [beresp, stale_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
-    assert_eq!((*responded, *length, *storage), (0.0, BodyLength::None, None));
+    assert_eq!((*responded, *body, *storage), (0.0, ResponseBody::default(), None));
     assert_verdict_is_new(verdict);
     let Kept { object, is_stored, is_marked, body_bytes } = kept;
     assert!(object.is_none() && !is_stored && !is_marked);
@@ -252,8 +256,8 @@ async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
     assert_eq!(fetch.prepare().await, Step::Send);
     assert_eq!(fetch.send().await, Step::Response);
     let object = context.engine.storages.store(0).create(&ObjectAttributes::default(), b"").unwrap();
-    let connection = fetch.task.attempt.connection.take().unwrap();
-    fetch.task.attempt = foreign_attempt(connection, Arc::clone(&object));
+    let exchange = fetch.task.attempt.exchange.take().unwrap();
+    fetch.task.attempt = foreign_attempt(exchange, Arc::clone(&object));
     let choices = &mut fetch.task.choices;
     (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
     choices.body_filters = Some(b"gunzip".to_vec());

@@ -1,4 +1,4 @@
-//! A connection to an origin in the hands of one fetch: bytes out, bytes in, both with time limits.
+//! A connection to an origin in the hands of one exchange: bytes out, bytes in, both with time limits.
 //!
 //! While a request is being sent, what the origin says already is taken in, so that an origin that answers before it has
 //! read all neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; bytes between them have been received
@@ -15,31 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// Room for what is received, at first and once a body turns out to be long, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
-pub(super) const BUFFER_BYTES_LONG: usize = 64 << 10;
-/// The longest wait that "no limit" stands for.
-const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
-
-/// Why a connection is closed rather than kept: the words of the `BackendClose` record.
-pub(super) mod reason {
-    /// The origin or VCL asked for it.
-    pub(crate) const REQUESTED: &str = "Backend/VCL requested close";
-    /// The request asked for it.
-    pub(crate) const REQUEST: &str = "Client requested close";
-    /// The response makes no sense.
-    pub(crate) const BAD: &str = "Received bad req/resp";
-    /// What came is not HTTP.
-    pub(crate) const JUNK: &str = "Received junk data";
-    /// The head is too large.
-    pub(crate) const OVERFLOW: &str = "Received buffer overflow";
-    /// It took too long.
-    pub(crate) const TIMEOUT: &str = "Receive timeout";
-    /// The body did not come whole.
-    pub(crate) const BODY: &str = "Failure receiving req.body";
-    /// The request could not be sent.
-    pub(crate) const SEND: &str = "Error transaction";
-    /// Something of ours ran out.
-    pub(crate) const EXHAUSTED: &str = "Out of some resource";
-}
+pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
 
 /// Why nothing could be received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +27,7 @@ pub(super) enum ReceiveError {
 }
 
 /// A connection being used.
-pub(crate) struct OriginConnection {
+pub(super) struct Wire {
     connection: BackendConnection,
     buffer: Vec<u8>,
     start: usize,
@@ -62,31 +38,15 @@ pub(crate) struct OriginConnection {
     has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
-    /// Why it must not be used again.
-    must_close: Option<&'static str>,
 }
 
-/// A number of seconds as a limit; 0 (or less) means none.
-pub(super) fn limit(seconds: f64) -> Duration {
-    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
-}
-
-impl OriginConnection {
-    pub(super) fn new(connection: BackendConnection) -> OriginConnection {
-        OriginConnection {
-            connection,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            sent_bytes: 0,
-            has_answered: false,
-            is_ended: false,
-            must_close: None,
-        }
+impl Wire {
+    pub(super) fn new(connection: BackendConnection) -> Wire {
+        Wire { connection, buffer: Vec::new(), start: 0, end: 0, sent_bytes: 0, has_answered: false, is_ended: false }
     }
 
     /// The connection itself.
-    pub(super) fn inner(&self) -> &BackendConnection {
+    pub(super) fn connection(&self) -> &BackendConnection {
         &self.connection
     }
 
@@ -101,18 +61,8 @@ impl OriginConnection {
     }
 
     /// Gives the connection itself back.
-    pub(super) fn into_inner(self) -> BackendConnection {
+    pub(super) fn into_connection(self) -> BackendConnection {
         self.connection
-    }
-
-    /// Has it closed after this response; the first reason counts.
-    pub(super) fn must_close(&mut self, reason: &'static str) {
-        self.must_close.get_or_insert(reason);
-    }
-
-    /// Why it must not be used again; `None` when it may.
-    pub(super) fn close_reason(&self) -> Option<&'static str> {
-        self.must_close
     }
 
     /// What was received and not used.

@@ -1,0 +1,270 @@
+//! HTTP/1.1 to origins: the framing of both messages, and whether the connection stays.
+//!
+//! The framing of the request's body is ours whatever VCL did to the headers: exactly the announced length, or chunked. A
+//! response whose body ends with the connection, or that says `close` (or whose request did), costs the connection; so do
+//! bytes behind its end. Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
+
+mod wire;
+
+use super::{BodyBroken, BodySize, Carriage, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+use crate::context::Loop;
+use crate::logged::{self, BEREQ};
+use backend::BackendConnection;
+use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, LAST_CHUNK};
+use message::Message;
+use shm::log::LogBuffer;
+use std::time::Duration;
+use surface::counter::Main;
+use surface::reason::Reason;
+use surface::tag::Tag;
+use tokio::time::Instant;
+pub(super) use wire::BUFFER_BYTES_LONG;
+use wire::{ReceiveError, Wire};
+
+/// A body up to this size is sent in one piece with the head, in bytes.
+const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
+
+/// Whose text operators know as that of a stalled origin.
+const EAGAIN: i32 = 11;
+
+/// How bodies come, in Varnish's words.
+const CHUNKED: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "V1F_CHUNKED" };
+const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "V1F_STRAIGHT" };
+const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4 eof", account: "V1F_EOF" };
+
+/// One request and its response on a connection that has nothing else to do meanwhile.
+pub(crate) struct Http1Exchange {
+    wire: Wire,
+    /// The request's head until it is sent, then chunks.
+    out: Vec<u8>,
+    /// The request's body is sent in chunks.
+    is_chunked: bool,
+    /// Where the response's body ends.
+    decoder: BodyDecoder,
+    /// Bytes of it that lie in front of what was received, unframed.
+    piece_bytes: usize,
+    /// Why the connection must not be used again.
+    must_close: Option<&'static str>,
+}
+
+impl Http1Exchange {
+    pub(super) fn new(connection: BackendConnection) -> Http1Exchange {
+        Http1Exchange {
+            wire: Wire::new(connection),
+            out: Vec::new(),
+            is_chunked: false,
+            decoder: BodyDecoder::new(BodyLength::None),
+            piece_bytes: 0,
+            must_close: None,
+        }
+    }
+
+    pub(super) fn describe_body(&mut self, body: BodySize, bereq: &mut Message, log: &mut LogBuffer) {
+        self.is_chunked = body == BodySize::Unknown;
+        match body {
+            BodySize::None => {
+                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
+                if bereq.get("Content-Length").is_some_and(|value| value != b"0") {
+                    logged::unset(log, BEREQ, bereq, "Content-Length");
+                }
+            }
+            BodySize::Known(length) => {
+                logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
+                logged::force(log, BEREQ, bereq, "Content-Length", itoa::Buffer::new().format(length).as_bytes());
+            }
+            BodySize::Unknown => {
+                logged::unset(log, BEREQ, bereq, "Content-Length");
+                logged::force(log, BEREQ, bereq, "Transfer-Encoding", b"chunked");
+            }
+        }
+    }
+
+    pub(super) fn put_head(&mut self, bereq: &Message) -> u64 {
+        self.out.reserve(1024);
+        http1::write_request_head(bereq, &mut self.out);
+        self.out.len() as u64
+    }
+
+    pub(super) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, i32> {
+        let head_bytes = self.out.len();
+        if self.is_chunked && !piece.is_empty() {
+            http1::chunk_header(piece.len(), &mut self.out);
+            self.out.extend_from_slice(piece);
+            self.out.extend_from_slice(b"\r\n");
+            let sent = (self.out.len() - head_bytes) as u64;
+            self.send_out(stall).await?;
+            return Ok(sent);
+        }
+        if head_bytes > 0 && piece.len() <= JOINED_BODY_BYTES_MAX {
+            self.out.extend_from_slice(piece);
+            self.send_out(stall).await?;
+        } else {
+            self.send_out(stall).await?;
+            self.wire.send(piece, stall).await?;
+        }
+        Ok(piece.len() as u64)
+    }
+
+    pub(super) async fn end(&mut self, stall: Duration) -> Result<u64, i32> {
+        if !self.is_chunked {
+            return Ok(0);
+        }
+        self.wire.send(LAST_CHUNK, stall).await?;
+        Ok(LAST_CHUNK.len() as u64)
+    }
+
+    async fn send_out(&mut self, stall: Duration) -> Result<(), i32> {
+        let sent = self.wire.send(&self.out, stall).await;
+        self.out.clear();
+        sent
+    }
+
+    pub(super) async fn receive_head(
+        &mut self,
+        beresp: &mut Message,
+        limits: &ReceiveLimits,
+    ) -> Result<u64, HeadFailure> {
+        let of_head = HeadLimits {
+            total_bytes: limits.head_bytes_max,
+            line_bytes: limits.header_bytes_max,
+            headers_max: limits.headers_max,
+        };
+        loop {
+            let is_first = self.wire.received().is_empty();
+            if !is_first {
+                match http1::parse_response(self.wire.received(), &of_head, beresp) {
+                    Ok(HeadStatus::Complete { consumed }) => {
+                        self.wire.consume(consumed);
+                        return Ok(consumed as u64);
+                    }
+                    Ok(HeadStatus::Partial) => {}
+                    Err(HeadError::Overflow) => return Err(HeadFailure::TooLarge),
+                    Err(error) => return Err(self.garbage(&error)),
+                }
+            }
+            let deadline = if is_first { limits.first_byte_by } else { Instant::now() + limits.between_bytes };
+            match self.wire.receive(limits.at_once_bytes, deadline).await {
+                Ok(0) | Err(ReceiveError::Broken(_)) => return Err(HeadFailure::Ended),
+                Ok(_) => {}
+                Err(ReceiveError::Timeout) if is_first => return Err(HeadFailure::FirstByteTimeout),
+                Err(ReceiveError::Timeout) => return Err(HeadFailure::Timeout),
+            }
+        }
+    }
+
+    fn garbage(&self, error: &HeadError) -> HeadFailure {
+        let garbage = self.wire.received();
+        let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
+        HeadFailure::Garbage { header: error.bogo_header(), line: line.trim_ascii_end().to_vec() }
+    }
+
+    pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message) -> Option<ResponseBody> {
+        let length = http1::response_body_length(beresp, bereq.method()).ok()?;
+        match http1::connection_options(beresp) {
+            Err(_) => self.must_close(close_reason::BAD),
+            Ok(options) if options.close => self.must_close(close_reason::REQUESTED),
+            Ok(_) => {}
+        }
+        // Now, for VCL may take the header away and yet not keep the origin from closing.
+        if length == BodyLength::UntilClose || http1::lists_close(beresp) {
+            self.must_close(close_reason::REQUESTED);
+        }
+        let asked = http1::connection_options(bereq);
+        if asked.is_ok_and(|options| options.close) || http1::lists_close(bereq) {
+            self.must_close(close_reason::REQUEST);
+        }
+        self.decoder = BodyDecoder::new(length);
+        let (size, carriage) = match length {
+            BodyLength::None => (BodySize::None, None),
+            BodyLength::Length(bytes) => (BodySize::Known(bytes), Some(&LENGTH)),
+            BodyLength::Chunked => (BodySize::Unknown, Some(&CHUNKED)),
+            BodyLength::UntilClose => (BodySize::Unknown, Some(&UNTIL_CLOSE)),
+        };
+        Some(ResponseBody { size, carriage })
+    }
+
+    pub(super) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, BodyBroken> {
+        while self.piece_bytes == 0 {
+            if self.decoder.is_done() {
+                return Ok(None);
+            }
+            if self.wire.received().is_empty() {
+                let deadline = Instant::now() + limits.between_bytes;
+                match self.wire.receive(limits.at_once_bytes, deadline).await {
+                    Ok(0) => {
+                        self.decoder.end_of_input().map_err(|error| broken(None, error))?;
+                        return Ok(None);
+                    }
+                    Ok(_) => {}
+                    Err(error) => return Err(self.broken_off(error)),
+                }
+            }
+            let step = self.decoder.step(self.wire.received()).map_err(|error| broken(None, error))?;
+            self.wire.consume(step.skip);
+            self.piece_bytes = step.data;
+        }
+        Ok(Some(&self.wire.received()[..self.piece_bytes]))
+    }
+
+    /// What a connection that broke, or fell silent, means for the body: some wait for its end to know theirs.
+    fn broken_off(&mut self, error: ReceiveError) -> BodyBroken {
+        let (errno, reason) = match error {
+            ReceiveError::Timeout => (EAGAIN, Reason::BetweenBytesTimeout),
+            ReceiveError::Broken(errno) => (errno, Reason::OriginClosed),
+        };
+        let text = self.decoder.end_of_input().map_or_else(BodyError::text, |()| "eof socket fail");
+        BodyBroken { errno: Some(errno), reason, text }
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        let count = count.min(self.piece_bytes);
+        self.wire.consume(count);
+        self.piece_bytes -= count;
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            is_reused: self.wire.connection().reused,
+            has_sent: self.wire.has_sent(),
+            has_answered: self.wire.has_answered(),
+            unused_bytes: self.wire.received().len() as u64,
+        }
+    }
+
+    pub(super) fn must_close(&mut self, why: &'static str) {
+        self.must_close.get_or_insert(why);
+    }
+
+    pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) {
+        let record = self.wire.connection().close_record(false, Some(why));
+        log.record(Tag::BackendClose, record.as_bytes());
+    }
+
+    pub(super) fn release(mut self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {
+        if http1::lists_close(beresp) {
+            self.must_close(close_reason::REQUESTED);
+        }
+        let leftover = (!self.wire.received().is_empty()).then_some(close_reason::JUNK);
+        let why = self.must_close.or(leftover);
+        let connection = self.wire.into_connection();
+        let is_kept = why.is_none() && connection.is_recyclable();
+        log.record(Tag::BackendClose, connection.close_record(is_kept, why).as_bytes());
+        if is_kept {
+            connection.recycle(&context.pool, &context.counters, context.clock.now());
+        }
+    }
+}
+
+/// A body whose framing is wrong, or that ends before its end.
+fn broken(errno: Option<i32>, error: BodyError) -> BodyBroken {
+    let reason = match error {
+        BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::OriginClosed,
+        BodyError::ChunkHeaderTooLong
+        | BodyError::ChunkHeaderNotHex
+        | BodyError::ChunkHeaderNoLineEnd
+        | BodyError::ChunkTailNoLineEnd
+        | BodyError::ChunkTooLarge
+        | BodyError::Trailer => Reason::BodyBroken,
+    };
+    BodyBroken { errno, reason, text: error.text() }
+}
