@@ -39,17 +39,6 @@ fn every_crate_is_in_the_architecture() {
 }
 
 #[test]
-fn every_dependency_has_a_line() {
-    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let list = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
-    let section = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    for line in section.lines().filter(|line| line.contains('=') && !line.contains("path =")) {
-        let name = line.split(['=', ' ']).next().unwrap();
-        assert!(list.contains(&format!("`{name}`")), "docs/dependencies.md has no line for `{name}`");
-    }
-}
-
-#[test]
 fn every_module_says_what_it_is() {
     let mut folders: Vec<_> = dependencies().keys().map(|name| root().join("crates").join(name).join("src")).collect();
     while let Some(folder) = folders.pop() {

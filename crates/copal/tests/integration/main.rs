@@ -9,6 +9,7 @@ mod command_clients;
 mod confinement;
 mod counters;
 mod daemon;
+mod dependencies;
 mod large_bodies;
 mod layers;
 mod log_followers;
