@@ -1,5 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::net::proxy_header`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::proxy_protocol::proxy_header`; what must hold is said there.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::net::proxy_header(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::proxy_protocol::proxy_header(bytes));

@@ -7,7 +7,6 @@ use crate::dial::DialTarget;
 use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
-use crate::proxy_header;
 use crate::saint_mode::TroubleList;
 use shm::counters::SharedCounters;
 use std::io;
@@ -153,7 +152,7 @@ impl Backend {
                 let nobody: IpAddr =
                     if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
                 let source = SocketAddr::new(nobody, 0);
-                proxy_header::write_version_2(source, destination, via.authority.as_bytes(), out);
+                proxy_protocol::write_version_2(source, destination, via.authority.as_bytes(), out);
             }
         }
         out.extend_from_slice(&self.definition.preamble);

@@ -10,7 +10,6 @@
 //! | [`pool`] | idle connections of one event loop |
 //! | [`pool_key`] | where they lead |
 //! | [`open`] | from a backend to a connection, or the reason why not |
-//! | [`proxy_header`] | PROXY protocol headers for origins |
 //! | [`random`] | the generator that `debug.srandom` seeds |
 //! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
 //! | [`saint_mode`] | saint mode: for which requests a backend counts as sick |
@@ -36,7 +35,6 @@ pub mod pool;
 pub mod pool_key;
 pub mod probe;
 pub mod probing;
-pub mod proxy_header;
 pub mod random;
 pub mod saint_mode;
 

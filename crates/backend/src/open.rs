@@ -9,7 +9,6 @@
 use crate::backend::{Backend, error_number, error_text};
 use crate::dial::{Dial, Ends, Stream};
 use crate::pool::Pool;
-use crate::proxy_header;
 use shm::counters::MainCounters;
 use std::fmt;
 use std::net::SocketAddr;
@@ -253,10 +252,10 @@ fn connect_limit(request: &OpenRequest<'_>) -> Duration {
 
 fn write_proxy_header(request: &OpenRequest<'_>, out: &mut Vec<u8>) {
     match (request.backend.definition().proxy_header, request.client) {
-        (1, Some((client, server))) => proxy_header::write_version_1(client, server, out),
-        (1, None) => proxy_header::write_version_1_unknown(out),
-        (2, Some((client, server))) => proxy_header::write_version_2(client, server, b"", out),
-        (2, None) => proxy_header::write_version_2_local(out),
+        (1, Some((client, server))) => proxy_protocol::write_version_1(client, server, out),
+        (1, None) => proxy_protocol::write_version_1_unknown(out),
+        (2, Some((client, server))) => proxy_protocol::write_version_2(client, server, b"", out),
+        (2, None) => proxy_protocol::write_version_2_local(out),
         _ => {}
     }
 }

@@ -15,7 +15,7 @@ pub mod cache;
 pub mod cli_proto;
 pub mod http1;
 pub mod message;
-pub mod net;
+pub mod proxy_protocol;
 pub mod semantics;
 pub mod shm;
 pub mod store;

@@ -5,9 +5,9 @@
 
 use crate::descriptors::Complaints;
 use crate::options::{Connected, ConnectedSockets};
-use crate::proxy_header::{self, Parsed};
 use engine::context::{Listener, Loop, Peer};
 use engine::transport::{ProxiedSession, ProxyFacts};
+use proxy_protocol::Parsed;
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -153,7 +153,7 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut
     let mut received = Vec::with_capacity(256);
     let result = tokio::time::timeout_at(session.header_due(&context), async {
         loop {
-            match proxy_header::parse(&received) {
+            match proxy_protocol::parse(&received) {
                 Parsed::Complete { header, consumed } => return Ok((header, consumed)),
                 Parsed::Bad(text) => return Err((CloseReason::RxJunk, text)),
                 Parsed::Overflow => return Err((CloseReason::RxOverflow, String::new())),

@@ -3,7 +3,7 @@
 //! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and gives the
 //! engine a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
 //!
-//! Next files: `inheritance.rs`, `accept.rs`, `proxy_header.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
+//! Next files: `inheritance.rs`, `accept.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 
 #![warn(missing_docs)]
 
@@ -12,5 +12,4 @@ pub mod descriptors;
 pub mod dial;
 pub mod inheritance;
 pub mod options;
-pub mod proxy_header;
 pub mod resolve;

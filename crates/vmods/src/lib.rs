@@ -49,6 +49,7 @@ pub use tcp::{NoSockets, SocketOptions, TcpInfo};
 
 use arguments::Arguments;
 use backend::DirectorKind;
+use proxy_protocol::element;
 use semantics::date::DateForms;
 use surface::parameter::Parameters;
 use surface::vcl::{Method, Type};
@@ -293,17 +294,17 @@ fn dispatch(
         Function::H2RapidReset | Function::H2RapidResetPeriod => done(Value::Duration(-1.0)),
         Function::H2RapidResetLimit => done(Value::Int(-1)),
         Function::H2RapidResetBudget => done(Value::Real(-1.0)),
-        Function::ProxyAlpn => done(proxy::text(context, scratch, proxy::ALPN)),
-        Function::ProxyAuthority => done(proxy::text(context, scratch, proxy::AUTHORITY)),
-        Function::ProxyIsSsl => done(proxy::flag(context, proxy::OVER_TLS)),
-        Function::ProxyClientHasCertSess => done(proxy::flag(context, proxy::CERTIFICATE_IN_SESSION)),
-        Function::ProxyClientHasCertConn => done(proxy::flag(context, proxy::CERTIFICATE_ON_CONNECTION)),
+        Function::ProxyAlpn => done(proxy::text(context, scratch, element::ALPN)),
+        Function::ProxyAuthority => done(proxy::text(context, scratch, element::AUTHORITY)),
+        Function::ProxyIsSsl => done(proxy::flag(context, element::OVER_TLS)),
+        Function::ProxyClientHasCertSess => done(proxy::flag(context, element::CERTIFICATE_IN_SESSION)),
+        Function::ProxyClientHasCertConn => done(proxy::flag(context, element::CERTIFICATE_ON_CONNECTION)),
         Function::ProxySslVerifyResult => done(proxy::verify_result(context)),
-        Function::ProxySslVersion => done(proxy::text(context, scratch, proxy::TLS_VERSION)),
-        Function::ProxyClientCertCn => done(proxy::text(context, scratch, proxy::COMMON_NAME)),
-        Function::ProxySslCipher => done(proxy::text(context, scratch, proxy::CIPHER)),
-        Function::ProxyCertSign => done(proxy::text(context, scratch, proxy::SIGNATURE_ALGORITHM)),
-        Function::ProxyCertKey => done(proxy::text(context, scratch, proxy::KEY_ALGORITHM)),
+        Function::ProxySslVersion => done(proxy::text(context, scratch, element::TLS_VERSION)),
+        Function::ProxyClientCertCn => done(proxy::text(context, scratch, element::COMMON_NAME)),
+        Function::ProxySslCipher => done(proxy::text(context, scratch, element::CIPHER)),
+        Function::ProxyCertSign => done(proxy::text(context, scratch, element::SIGNATURE_ALGORITHM)),
+        Function::ProxyCertKey => done(proxy::text(context, scratch, element::KEY_ALGORITHM)),
 
         Function::UnixUser => unix::name(context, unix::Whose::User),
         Function::UnixGroup => unix::name(context, unix::Whose::Group),

@@ -9,7 +9,6 @@ pub(crate) mod workspace;
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
 use crate::done;
-use backend::proxy_header;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -134,9 +133,9 @@ pub(crate) fn proxy_header(arguments: Arguments<'_>, scratch: &mut Scratch) -> R
     };
     let mut header = Vec::new();
     if scratch.get(arguments.text(0)) == b"v1" {
-        proxy_header::write_version_1(client, server, &mut header);
+        proxy_protocol::write_version_1(client, server, &mut header);
     } else {
-        proxy_header::write_version_2(client, server, scratch.get(arguments.text(3)), &mut header);
+        proxy_protocol::write_version_2(client, server, scratch.get(arguments.text(3)), &mut header);
     }
     done(Value::Blob(scratch.put(&header)))
 }

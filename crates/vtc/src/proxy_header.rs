@@ -1,14 +1,8 @@
 //! PROXY headers that a client sends before everything else.
-//!
-//! Source: the PROXY protocol, versions 1 (a line of text) and 2 (binary).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use crate::address;
-
-const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Version 2, command PROXY.
-const VERSION_AND_COMMAND: u8 = 0x21;
 
 /// The header for `CLIENT:PORT SERVER:PORT`.
 ///
@@ -24,25 +18,11 @@ pub fn header(version: u8, addresses: &str) -> Result<Vec<u8>, String> {
     if client.is_ipv4() != server.is_ipv4() {
         return Err("client and server address are of different families".to_owned());
     }
-    if version == 1 {
-        let family = if server.is_ipv4() { "TCP4" } else { "TCP6" };
-        let (client_port, server_port) = (client.port(), server.port());
-        let line = format!("PROXY {family} {} {} {client_port} {server_port}\r\n", client.ip(), server.ip());
-        return Ok(line.into_bytes());
+    let mut bytes = Vec::new();
+    match version {
+        1 => proxy_protocol::write_version_1(client, server, &mut bytes),
+        _ => proxy_protocol::write_version_2(client, server, b"", &mut bytes),
     }
-    let mut rest = Vec::new();
-    for address in [client, server] {
-        match address.ip() {
-            IpAddr::V4(ip) => rest.extend(ip.octets()),
-            IpAddr::V6(ip) => rest.extend(ip.octets()),
-        }
-    }
-    rest.extend(client.port().to_be_bytes());
-    rest.extend(server.port().to_be_bytes());
-    let family = if server.is_ipv4() { 0x11 } else { 0x21 };
-    let mut bytes = SIGNATURE.to_vec();
-    bytes.extend([VERSION_AND_COMMAND, family, 0, rest.len() as u8]);
-    bytes.extend(rest);
     Ok(bytes)
 }
 

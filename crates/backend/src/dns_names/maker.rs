@@ -6,7 +6,6 @@ use crate::dns_names::item::Item;
 use crate::dns_names::service::Service;
 use crate::dns_names::settings::MakerSettings;
 use crate::dns_names::table::Table;
-use crate::proxy_header;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -279,7 +278,7 @@ impl Maker {
         if let Some(via) = &settings.via {
             definition.endpoint = via.endpoint.clone();
             let authority = domain.authority.as_bytes();
-            proxy_header::write_version_2(address, address, authority, &mut definition.preamble);
+            proxy_protocol::write_version_2(address, address, authority, &mut definition.preamble);
         }
         let made = table.add(|id| {
             let backend = Backend::new(table.vcl_name(), definition, settings.probe.as_ref(), domain.last_used());

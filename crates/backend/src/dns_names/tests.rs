@@ -563,7 +563,7 @@ fn a_connection_by_way_of_another_backend_says_where_to() {
         assert_eq!(backend.name(), "d(192.0.2.1:http/www.example)");
         assert_eq!(backend.definition().endpoint, endpoint);
         let preamble = &backend.definition().preamble;
-        assert!(preamble.starts_with(&crate::proxy_header::SIGNATURE) && preamble.ends_with(b"www.example"));
+        assert!(preamble.starts_with(&proxy_protocol::SIGNATURE) && preamble.ends_with(b"www.example"));
     });
 }
 

@@ -8,7 +8,6 @@ use crate::backend::{Backend, error_number, error_text};
 use crate::dial::{Dial, DialTarget, Stream};
 use crate::probe::bounded;
 use crate::probe::outcome::{Family, Outcome};
-use crate::proxy_header;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -83,9 +82,9 @@ fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn S
     let mut bytes = Vec::new();
     backend.write_opening(prefer_v6, &mut bytes);
     match (backend.definition().proxy_header, stream.ends().local) {
-        (1, Some(local)) => proxy_header::write_version_1(local, local, &mut bytes),
-        (1, None) => proxy_header::write_version_1_unknown(&mut bytes),
-        (2, _) => proxy_header::write_version_2_local(&mut bytes),
+        (1, Some(local)) => proxy_protocol::write_version_1(local, local, &mut bytes),
+        (1, None) => proxy_protocol::write_version_1_unknown(&mut bytes),
+        (2, _) => proxy_protocol::write_version_2_local(&mut bytes),
         _ => {}
     }
     if definition.request.is_empty() {

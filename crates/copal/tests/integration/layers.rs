@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Crates by layer, the lowest first. A crate may depend on its own layer and those below.
 const LAYERS: &[&[&str]] = &[
     &["surface", "message", "pattern"],
-    &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto"],
+    &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto", "proxy-protocol"],
     &["engine", "vmods", "backend", "cache", "store"],
     &["net", "worker", "manager", "tools", "vtc", "copal"],
     // For the fuzzer and the tests: above all that is shipped, so that nothing of it can depend on this.

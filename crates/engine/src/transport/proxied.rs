@@ -1,7 +1,7 @@
 //! A session whose connection begins with a PROXY header. It is open from the moment the connection is there: what it waits for
 //! counts from then on, and the log says when it began, whether or not a header ever comes.
 //!
-//! The header itself is read and taken apart by whoever has the socket (`net::proxy_header`).
+//! The header itself is read and taken apart (`proxy_protocol`) by whoever has the socket.
 
 use super::http1;
 use crate::context::{Loop, Peer};

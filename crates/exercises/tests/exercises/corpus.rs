@@ -1,6 +1,6 @@
 //! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
 
-use exercises::{body, cache, cli_proto, http1, message, net, semantics, shm, store, tools, vcl, vtc};
+use exercises::{body, cache, cli_proto, http1, message, proxy_protocol, semantics, shm, store, tools, vcl, vtc};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ fn stored_messages_are_written_as_they_were_read() {
 
 #[test]
 fn a_proxy_header_is_the_same_in_any_pieces() {
-    replay("proxy_header", net::proxy_header);
+    replay("proxy_header", proxy_protocol::proxy_header);
 }
 
 #[test]

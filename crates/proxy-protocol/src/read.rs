@@ -1,13 +1,13 @@
-//! The PROXY protocol, versions 1 and 2: who the client is when another proxy stands in front.
+//! Headers that came from others.
 //!
-//! A parser over the bytes received so far; it reads no socket. Addresses that the sender left out or that we can't use are
-//! not an error (`addresses: None`), a malformed header is.
-//! Source: the PROXY protocol specification, §2.1 (v1) and §2.2 (v2); texts as observed in Varnish 7.1.1.
+//! A parser over the bytes received so far. Addresses that the sender left out or that we can't use are not an error
+//! (`addresses: None`), a malformed header is. Compat: texts as observed in Varnish 7.1.1.
 
+use crate::{
+    FAMILY_TCP4, FAMILY_TCP6, FAMILY_UNSPECIFIED, HEAD_BYTES, PREFIX, SIGNATURE, TCP4_BYTES, TCP6_BYTES, element,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
-
-const SIGNATURE_2: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// A whole header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,18 +45,18 @@ pub enum Parsed {
 /// Looks at the bytes received so far.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed {
-    let shared = bytes.len().min(SIGNATURE_2.len());
+    let shared = bytes.len().min(SIGNATURE.len());
     if bytes.is_empty() {
         Parsed::Partial
-    } else if bytes[..shared] == SIGNATURE_2[..shared] {
-        if bytes.len() < 16 { Parsed::Partial } else { version_2(bytes) }
+    } else if bytes[..shared] == SIGNATURE[..shared] {
+        if bytes.len() < HEAD_BYTES { Parsed::Partial } else { version_2(bytes) }
     } else {
         version_1(bytes)
     }
 }
 
 fn version_1(bytes: &[u8]) -> Parsed {
-    let prefix = b"PROXY";
+    let prefix = PREFIX.as_bytes();
     let shared = bytes.len().min(prefix.len());
     if bytes[..shared] != prefix[..shared] {
         return Parsed::Bad(String::new());
@@ -103,7 +103,7 @@ fn version_1(bytes: &[u8]) -> Parsed {
 
 fn version_2(bytes: &[u8]) -> Parsed {
     let length = usize::from(u16::from_be_bytes([bytes[14], bytes[15]]));
-    let consumed = 16 + length;
+    let consumed = HEAD_BYTES + length;
     if consumed > PROXY_HEADER_2_BYTES_MAX {
         return Parsed::Overflow;
     }
@@ -117,18 +117,18 @@ fn version_2(bytes: &[u8]) -> Parsed {
     if bytes.len() < consumed {
         return Parsed::Partial;
     }
-    let body = &bytes[16..consumed];
+    let body = &bytes[HEAD_BYTES..consumed];
     let mut header =
         ProxyHeader { version: 2, addresses: None, ignored: None, local: command == 0, elements: Vec::new() };
     if !header.local {
         match bytes[13] {
-            0x11 if length >= 12 => {
+            FAMILY_TCP4 if length >= TCP4_BYTES => {
                 let ip = |at: usize| Ipv4Addr::new(body[at], body[at + 1], body[at + 2], body[at + 3]);
                 let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
                 header.addresses =
                     Some((SocketAddr::new(ip(0).into(), port(8)), SocketAddr::new(ip(4).into(), port(10))));
             }
-            0x21 if length >= 36 => {
+            FAMILY_TCP6 if length >= TCP6_BYTES => {
                 let ip = |at: usize| {
                     let mut octets = [0; 16];
                     octets.copy_from_slice(&body[at..at + 16]);
@@ -138,69 +138,20 @@ fn version_2(bytes: &[u8]) -> Parsed {
                 header.addresses =
                     Some((SocketAddr::new(ip(0).into(), port(32)), SocketAddr::new(ip(16).into(), port(34))));
             }
-            0x11 => header.ignored = Some(format!("PROXY2: Ignoring short IPv4 addresses ({length})")),
-            0x21 => header.ignored = Some(format!("PROXY2: Ignoring short IPv6 addresses ({length})")),
-            0x00 => header.ignored = Some("PROXY2: Ignoring UNSPEC|UNSPEC addresses".into()),
+            FAMILY_TCP4 => header.ignored = Some(format!("PROXY2: Ignoring short IPv4 addresses ({length})")),
+            FAMILY_TCP6 => header.ignored = Some(format!("PROXY2: Ignoring short IPv6 addresses ({length})")),
+            FAMILY_UNSPECIFIED => header.ignored = Some("PROXY2: Ignoring UNSPEC|UNSPEC addresses".into()),
             other => header.ignored = Some(format!("PROXY2: Ignoring unsupported protocol (0x{other:02x})")),
         }
     }
     if header.addresses.is_some() {
-        let elements = &body[if bytes[13] == 0x11 { 12 } else { 36 }..];
-        if let Err(text) = check_elements(elements, &bytes[..consumed]) {
+        let elements = &body[if bytes[13] == FAMILY_TCP4 { TCP4_BYTES } else { TCP6_BYTES }..];
+        if let Err(text) = element::check(elements, &bytes[..consumed]) {
             return Parsed::Bad(format!("PROXY2: {text}"));
         }
         header.elements = elements.to_vec();
     }
     Parsed::Complete { header, consumed }
-}
-
-/// Type of the element with what is known of the client's TLS; its value is five bytes and more elements.
-const TLS: u8 = 0x20;
-/// Type of the element with the checksum of the header, taken with zeros in its place.
-const CHECKSUM: u8 = 0x03;
-
-/// Checks the elements of a header, those within the TLS element included, and its checksum.
-fn check_elements(elements: &[u8], header: &[u8]) -> Result<(), &'static str> {
-    let mut rest = elements;
-    while let Some((kind, value)) = next_element(&mut rest)? {
-        match kind {
-            TLS => {
-                let mut within = value.get(5..).ok_or("TLV Length Error")?;
-                while next_element(&mut within)?.is_some() {}
-            }
-            CHECKSUM => {
-                let expected: [u8; 4] = value.try_into().map_err(|_| "TLV Length Error")?;
-                let end = header.len() - rest.len();
-                let zeroed = [&header[..end - 4], &[0; 4], &header[end..]].concat();
-                if crc32c(&zeroed) != u32::from_be_bytes(expected) {
-                    return Err("CRC error");
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Takes the next element from the front: its type and value; `None` at the end.
-fn next_element<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, &'static str> {
-    match **rest {
-        [] => Ok(None),
-        [kind, high, low, ..] => {
-            let end = 3 + usize::from(u16::from_be_bytes([high, low]));
-            let value = rest.get(3..end).ok_or("TLV Length Error")?;
-            *rest = &rest[end..];
-            Ok(Some((kind, value)))
-        }
-        _ => Err("TLV Dribble bytes"),
-    }
-}
-
-/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once a connection. Source: RFC 9260 appendix A.
-fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })
-    })
 }
 
 #[cfg(test)]
@@ -229,7 +180,7 @@ mod tests {
         for end in 0..one.len() {
             assert_eq!(parse(&one[..end]), Parsed::Partial, "{end}");
         }
-        let mut two = SIGNATURE_2.to_vec();
+        let mut two = SIGNATURE.to_vec();
         two.extend([0x21, 0x11, 0, 12, 1, 2, 3, 4, 5, 6, 7, 8, 4, 210, 0, 80]);
         for end in 0..two.len() {
             assert_eq!(parse(&two[..end]), Parsed::Partial, "{end}");
@@ -239,7 +190,7 @@ mod tests {
 
     /// A version 2 header with these elements.
     fn with_elements(elements: &[u8]) -> Vec<u8> {
-        let mut bytes = SIGNATURE_2.to_vec();
+        let mut bytes = SIGNATURE.to_vec();
         bytes.extend([0x21, 0x11]);
         bytes.extend((12 + elements.len() as u16).to_be_bytes());
         bytes.extend([1, 2, 3, 4, 5, 6, 7, 8, 4, 210, 0, 80]);
@@ -249,7 +200,7 @@ mod tests {
 
     #[test]
     fn elements_are_kept_when_they_are_well_formed() {
-        assert_eq!(crc32c(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
+        assert_eq!(element::crc32c(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
         let tls = [0x20, 0, 10, 1, 0, 0, 0, 0, 0x21, 0, 2, b'v', b'3'];
         for (elements, expected) in [
             (&[1u8, 0, 2, b'h', b'2'][..], Ok(())),
@@ -267,7 +218,7 @@ mod tests {
             }
         }
         let mut checked = with_elements(&[3, 0, 4, 0, 0, 0, 0]);
-        let sum = crc32c(&checked);
+        let sum = element::crc32c(&checked);
         let at = checked.len() - 4;
         checked[at..].copy_from_slice(&sum.to_be_bytes());
         assert_eq!(complete(&checked).0.elements.len(), 7);
@@ -298,7 +249,7 @@ mod tests {
         assert_eq!(parse(&[&long[..], b"\r\n"].concat()), Parsed::Bad("PROXY1: Too many fields".into()));
         assert_eq!(parse(&[b"PROXY UNKNOWN ", &[b'x'; 100][..], b"\r\n"].concat()), Parsed::Overflow);
         let announced = |length: u16| {
-            let mut bytes = SIGNATURE_2.to_vec();
+            let mut bytes = SIGNATURE.to_vec();
             bytes.extend([0x21, 0x11]);
             bytes.extend(length.to_be_bytes());
             parse(&bytes)

@@ -1,29 +1,22 @@
-//! PROXY protocol headers that we send to origins: whose request the connection carries.
-//!
-//! Source: the PROXY protocol specification, §2.1 (version 1) and §2.2 (version 2). The reading side is in `net`.
+//! Headers for others: whose request a connection carries.
 
+use crate::{
+    COMMAND_LOCAL, COMMAND_PROXY, FAMILY_TCP4, FAMILY_TCP6, FAMILY_UNSPECIFIED, PREFIX, SIGNATURE, TCP4_BYTES,
+    TCP6_BYTES, element,
+};
 use std::net::{IpAddr, SocketAddr};
-
-/// Start of a version 2 header.
-pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-
-const COMMAND_LOCAL: u8 = 0x20;
-const COMMAND_PROXY: u8 = 0x21;
-const FAMILY_TCP4: u8 = 0x11;
-const FAMILY_TCP6: u8 = 0x21;
-const TLV_AUTHORITY: u8 = 0x02;
 
 /// Writes a version 1 header. Addresses of different families are written as IPv6.
 pub fn write_version_1(client: SocketAddr, server: SocketAddr, out: &mut Vec<u8>) {
     let (client, server) = same_family(client, server);
     let family = if client.is_ipv4() { "TCP4" } else { "TCP6" };
-    let line = format!("PROXY {family} {} {} {} {}\r\n", client.ip(), server.ip(), client.port(), server.port());
+    let line = format!("{PREFIX} {family} {} {} {} {}\r\n", client.ip(), server.ip(), client.port(), server.port());
     out.extend_from_slice(line.as_bytes());
 }
 
 /// Writes the version 1 header of a connection about which nothing can be said.
 pub fn write_version_1_unknown(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"PROXY UNKNOWN\r\n");
+    out.extend_from_slice(format!("{PREFIX} UNKNOWN\r\n").as_bytes());
 }
 
 /// Writes a version 2 header, with the name the client asked for (SNI) when there is one.
@@ -36,13 +29,13 @@ pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8],
     match (client.ip(), server.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             out.push(FAMILY_TCP4);
-            out.extend_from_slice(&(12 + extra).to_be_bytes());
+            out.extend_from_slice(&(TCP4_BYTES as u16 + extra).to_be_bytes());
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
         }
         (from, to) => {
             out.push(FAMILY_TCP6);
-            out.extend_from_slice(&(36 + extra).to_be_bytes());
+            out.extend_from_slice(&(TCP6_BYTES as u16 + extra).to_be_bytes());
             out.extend_from_slice(&as_v6(from));
             out.extend_from_slice(&as_v6(to));
         }
@@ -50,7 +43,7 @@ pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8],
     out.extend_from_slice(&client.port().to_be_bytes());
     out.extend_from_slice(&server.port().to_be_bytes());
     if !authority.is_empty() {
-        out.push(TLV_AUTHORITY);
+        out.push(element::AUTHORITY);
         out.extend_from_slice(&(authority.len() as u16).to_be_bytes());
         out.extend_from_slice(authority);
     }
@@ -59,7 +52,7 @@ pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8],
 /// Writes a version 2 header that says we speak for ourselves, as probes do.
 pub fn write_version_2_local(out: &mut Vec<u8>) {
     out.extend_from_slice(&SIGNATURE);
-    out.extend_from_slice(&[COMMAND_LOCAL, 0, 0, 0]);
+    out.extend_from_slice(&[COMMAND_LOCAL, FAMILY_UNSPECIFIED, 0, 0]);
 }
 
 fn same_family(client: SocketAddr, server: SocketAddr) -> (SocketAddr, SocketAddr) {

@@ -1,7 +1,6 @@
 //! Arbitrary bytes as a PROXY header, and one made of them.
 
-use backend::proxy_header::{write_version_1, write_version_2};
-use net::proxy_header::{Parsed, parse};
+use ::proxy_protocol::{Parsed, parse, write_version_1, write_version_2};
 use std::net::{Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
