@@ -110,8 +110,10 @@ fn bare(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     }
 }
 
-/// The byte that a backslash sequence stands for, and the length of the sequence.
-fn escape(text: &[u8]) -> Option<(u8, usize)> {
+/// The byte that the backslash sequence at the start of `text` stands for, and the length of the sequence; `None` when it is
+/// unknown or unfinished. Test scripts have the same ones.
+#[must_use]
+pub fn escape(text: &[u8]) -> Option<(u8, usize)> {
     match *text.get(1)? {
         b'n' => Some((b'\n', 2)),
         b'r' => Some((b'\r', 2)),

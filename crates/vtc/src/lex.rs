@@ -8,6 +8,8 @@
 //! *Invariant:* every word knows the line it starts on, so that a block that is itself a script can say where it failed.
 //! Source: vtc(7), and what the stock 7.1.1 runner does with odd texts. Next: `specification.rs`.
 
+use cli_proto::command_line::escape;
+
 /// Most words of one command.
 pub const WORDS_MAX: usize = 200;
 
@@ -233,29 +235,6 @@ pub fn macro_words(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         words.push(word);
     }
     Ok(words)
-}
-
-/// The byte that an escape at the start of `text` stands for, and the escape's length.
-fn escape(text: &[u8]) -> Option<(u8, usize)> {
-    match *text.get(1)? {
-        b'n' => Some((b'\n', 2)),
-        b'r' => Some((b'\r', 2)),
-        b't' => Some((b'\t', 2)),
-        b'"' => Some((b'"', 2)),
-        b'\\' => Some((b'\\', 2)),
-        b'0'..=b'7' => {
-            let digits = text[1..].iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7'));
-            Some(digits.fold((0, 1), |(value, length), digit| {
-                (u8::wrapping_add(u8::wrapping_mul(value, 8), digit - b'0'), length + 1)
-            }))
-        }
-        b'x' => {
-            let digits = std::str::from_utf8(text.get(2..4)?).ok()?;
-            digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
-            Some((u8::from_str_radix(digits, 16).ok()?, 4))
-        }
-        _ => None,
-    }
 }
 
 /// What separates words.
