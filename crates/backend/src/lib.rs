@@ -14,7 +14,7 @@
 //! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
 //! | [`saint_mode`] | saint mode: for which requests a backend counts as sick |
 //! | [`dns_names`] | backends by name, which are looked up again and again |
-//! | [`listing`] | the text and JSON of `backend.list` |
+//! | [`listing`] | what an operator may know of them |
 //!
 //! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
 //! [`Directors`] are shared by all event loops; a [`Pool`] belongs to one.

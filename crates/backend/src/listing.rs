@@ -1,22 +1,110 @@
-//! `backend.list` and `backend.set_health`: which backends a pattern means, and their rows as text and as JSON.
-//!
-//! Compat: layout, columns and texts as observed in Varnish 7.1.1. The column Health shows what probe or members say,
-//! the column Admin what the operator says.
-
-mod details;
-mod named;
+//! What an operator may know of backends and directors, and which of them a pattern means. Facts only: whoever answers the
+//! CLI finds the words for them.
 
 use crate::backend::Backend;
+use crate::director::choice::Member;
 use crate::director::kind::DirectorKind;
+use crate::director::kind::shard::{ListedMember, Shard};
 use crate::director::table::Directors;
-use crate::dns_names;
-use crate::health::{AdminHealth, health_word};
-use cli_proto::json::{self, JsonReply};
-use cli_proto::table;
+use crate::dns_names::item;
+use crate::dns_names::settings::MakerSettings;
+use crate::health::AdminHealth;
+use crate::probe::window::Window;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 use vcl_run::value::DirectorId;
+
+/// A backend, director or name that is looked up.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// `vcl.name`
+    pub name: String,
+    /// The word for its kind.
+    pub kind: &'static str,
+    /// What the operator says; `Healthy` where nobody else has a say either.
+    pub admin: AdminHealth,
+    /// Good checks in a probe's window, or healthy members.
+    pub good: usize,
+    /// All of them.
+    pub all: usize,
+    /// Whether it is healthy, the operator's word about itself left out.
+    pub is_healthy: bool,
+    /// When that changed last, seconds since 1970.
+    pub changed: f64,
+    /// More, where it was asked for.
+    pub details: Option<Details>,
+}
+
+/// What there is to know of one of them besides.
+#[derive(Clone, Debug)]
+pub enum Details {
+    /// Nothing.
+    Nothing,
+    /// A hash director: which member is used depends on what is hashed.
+    Hash,
+    /// A backend with a probe.
+    Probe(Window),
+    /// A name that is looked up.
+    Name {
+        /// What its object was made with.
+        settings: Arc<MakerSettings>,
+        /// Its backends.
+        backends: Vec<MemberFacts>,
+    },
+    /// A director whose members take turns.
+    RoundRobin(Vec<MemberFacts>),
+    /// A director that goes down its list.
+    Fallback {
+        /// It stays with its choice.
+        is_sticky: bool,
+        /// The place of the member that was chosen last.
+        current: usize,
+        /// Its members.
+        members: Vec<MemberFacts>,
+    },
+    /// A director that weighs its members.
+    Weighted {
+        /// Weight of all healthy members.
+        total: f64,
+        /// Its members.
+        members: Vec<MemberFacts>,
+    },
+    /// A shard director.
+    Shard {
+        /// How often the next member is used in place of the chosen one.
+        warmup: f64,
+        /// Seconds of ramp-up of a member without its own.
+        rampup: f64,
+        /// Its members.
+        members: Vec<ShardMemberFacts>,
+    },
+}
+
+/// A member of a director, or a backend of a name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MemberFacts {
+    /// The VCL name.
+    pub name: String,
+    /// Whether it can be used.
+    pub is_healthy: bool,
+    /// Its weight; 0 while it is sick.
+    pub weight: f64,
+}
+
+/// A member of a shard director.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ShardMemberFacts {
+    /// The VCL name.
+    pub name: String,
+    /// What its points are made of.
+    pub ident: String,
+    /// Whether it can be used.
+    pub is_healthy: bool,
+    /// Which part of its ramp-up is over, 0 to 1; 0 while it is sick.
+    pub ramped: f64,
+    /// Seconds of ramp-up that remain.
+    pub remaining: f64,
+}
 
 /// A backend or director of some VCL.
 #[derive(Clone, Copy)]
@@ -38,13 +126,32 @@ impl<'a> Item<'a> {
         self.directors.any_backend(self.id)
     }
 
+    fn window(&self) -> Option<Window> {
+        self.backend().and_then(|backend| backend.probe().map(|probe| probe.window()))
+    }
+
     /// A name that is looked up; `None` for backends themselves.
-    fn named(&self) -> Option<dns_names::item::Item> {
+    fn named(&self) -> Option<item::Item> {
         self.directors.dns_names().get(self.id).filter(|item| item.backends().is_some())
     }
 
     fn director(&self) -> Option<&'a DirectorKind> {
         self.directors.director(self.id)
+    }
+
+    fn facts(&self, with_details: bool, now: f64) -> Listed {
+        let (good, all) = self.counts();
+        let (is_healthy, changed) = self.directors.unforced_health(self.id, now);
+        Listed {
+            name: self.display_name(),
+            kind: self.kind(),
+            admin: self.admin(),
+            good,
+            all,
+            is_healthy,
+            changed,
+            details: with_details.then(|| self.details(now)),
+        }
     }
 
     /// Whether probe or members have a say: backends without a probe and hash directors are simply healthy.
@@ -57,19 +164,19 @@ impl<'a> Item<'a> {
         }
     }
 
-    fn admin_word(&self) -> &'static str {
+    fn admin(&self) -> AdminHealth {
         match self.directors.own_health(self.id).map_or(AdminHealth::Auto, |health| health.admin()) {
-            AdminHealth::Auto if !self.is_judged() => AdminHealth::Healthy.word(),
-            admin => admin.word(),
+            AdminHealth::Auto if !self.is_judged() => AdminHealth::Healthy,
+            admin => admin,
         }
     }
 
     /// Good and all: checks of a probe's window, members of a director.
-    fn probe_counts(&self) -> (usize, usize) {
+    fn counts(&self) -> (usize, usize) {
         if !self.is_judged() || matches!(self.director(), Some(DirectorKind::Saint(_))) {
             return (0, 0);
         }
-        if let Some(window) = self.backend().and_then(|backend| backend.probe().map(|probe| probe.window())) {
+        if let Some(window) = self.window() {
             return (window.good() as usize, window.size() as usize);
         }
         if let Some(backends) = self.named().and_then(|item| item.backends()) {
@@ -80,12 +187,70 @@ impl<'a> Item<'a> {
         (good, members.len())
     }
 
-    fn type_name(&self) -> &'static str {
+    fn kind(&self) -> &'static str {
         match (self.director(), self.named()) {
             (Some(director), _) => director.type_name(),
             (None, Some(_)) => "dynamic",
             (None, None) => "backend",
         }
+    }
+
+    fn details(&self, now: f64) -> Details {
+        if let Some(window) = self.window() {
+            return Details::Probe(window);
+        }
+        if let Some((settings, backends)) = self.named().and_then(|item| item.settings().zip(item.backends())) {
+            let facts = |backend: &Arc<Backend>| {
+                let is_healthy = backend.is_healthy();
+                MemberFacts { name: backend.name().to_owned(), is_healthy, weight: f64::from(is_healthy) }
+            };
+            return Details::Name { settings, backends: backends.iter().map(facts).collect() };
+        }
+        match self.director() {
+            Some(DirectorKind::Hash(_)) => Details::Hash,
+            Some(DirectorKind::RoundRobin(director)) => Details::RoundRobin(self.members(&director.members.list())),
+            Some(DirectorKind::Fallback(director)) => Details::Fallback {
+                is_sticky: director.is_sticky(),
+                current: director.current(),
+                members: self.members(&director.members.list()),
+            },
+            Some(kind @ (DirectorKind::Random(_) | DirectorKind::LeastConnections(_))) => {
+                let members = self.members(&kind.members());
+                Details::Weighted { total: members.iter().map(|member| member.weight).sum(), members }
+            }
+            Some(DirectorKind::Shard(shard)) => Details::Shard {
+                warmup: shard.warmup(),
+                rampup: shard.rampup(),
+                members: self.shard_members(shard, now),
+            },
+            Some(DirectorKind::Saint(_) | DirectorKind::Dns(_) | DirectorKind::Dynamic(_) | DirectorKind::Failing)
+            | None => Details::Nothing,
+        }
+    }
+
+    fn members(&self, members: &[Member]) -> Vec<MemberFacts> {
+        let facts = |member: &Member| {
+            let is_healthy = self.directors.is_healthy(member.director);
+            let name = self.directors.name(member.director).into_owned();
+            MemberFacts { name, is_healthy, weight: if is_healthy { member.weight } else { 0.0 } }
+        };
+        members.iter().map(facts).collect()
+    }
+
+    fn shard_members(&self, shard: &Shard, now: f64) -> Vec<ShardMemberFacts> {
+        let facts = |member: &ListedMember| {
+            let (is_healthy, changed) = self.directors.health(member.director);
+            let since = now - changed;
+            let (ramped, remaining) = match is_healthy {
+                false => (0.0, 0.0),
+                true if since < member.rampup => (since / member.rampup, member.rampup - since),
+                true => (1.0, 0.0),
+            };
+            let name = self.directors.name(member.director).into_owned();
+            let ident = member.ident.clone().unwrap_or_else(|| name.clone());
+            ShardMemberFacts { name, ident, is_healthy, ramped, remaining }
+        };
+        shard.listed().iter().map(facts).collect()
     }
 }
 
@@ -101,117 +266,29 @@ fn matching<'a>(wanted: Option<&str>, vcls: &[&'a Directors], active: Option<&st
         .collect()
 }
 
-/// `backend.list`: `words` are the arguments as typed, `json` asks for JSON besides a `-j` among them. `vcls` are the loaded
-/// VCLs, `active` the name of the active one.
-///
-/// # Errors
-/// The text of a reply with status 106.
-pub fn backend_list(
-    words: &[String],
-    json: bool,
+/// Everything that a pattern means; `None` = all of the active VCL. `vcls` are the loaded VCLs, `active` the name of the
+/// active one, `now` seconds since 1970.
+#[must_use]
+pub fn list(
+    wanted: Option<&str>,
     vcls: &[&Directors],
     active: Option<&str>,
+    with_details: bool,
     now: f64,
-) -> Result<String, String> {
-    let mut json_asked = false;
-    let mut details = false;
-    let flag_words = words.iter().take_while(|word| word.starts_with('-')).count();
-    for letter in words[..flag_words].iter().flat_map(|word| word.chars().skip(1)) {
-        match letter {
-            'j' => json_asked = true,
-            'p' => details = true,
-            other => return Err(format!("Invalid flag {other}")),
-        }
-    }
-    let patterns = &words[flag_words..];
-    if patterns.len() > 1 {
-        return Err("Too many arguments".to_owned());
-    }
-    let items = matching(patterns.first().map(String::as_str), vcls, active);
-    if !json && !json_asked {
-        return Ok(text(&items, details, now));
-    }
-    let mut command = vec!["backend.list".to_owned()];
-    if json {
-        command.push("-j".to_owned());
-    }
-    command.extend(words.iter().cloned());
-    let mut reply = JsonReply::new(3, &command, now);
-    let objects: Vec<String> = items.iter().map(|item| object(item, details, now)).collect();
-    let body = if objects.is_empty() { "  ".to_owned() } else { objects.join(",\n") };
-    reply.push("\n  ", &format!("{{\n{body}\n  }}"));
-    Ok(reply.finish())
+) -> Vec<Listed> {
+    matching(wanted, vcls, active).iter().map(|item| item.facts(with_details, now)).collect()
 }
 
-fn text(items: &[Item<'_>], details: bool, now: f64) -> String {
-    let mut rows = vec![cells(&["Backend name", "Admin", "Probe", "Health", "Last change"])];
-    for item in items {
-        let (good, all) = item.probe_counts();
-        let (healthy, changed) = item.directors.unforced_health(item.id, now);
-        rows.push(vec![
-            item.display_name(),
-            item.admin_word().to_owned(),
-            format!("{good}/{all}"),
-            health_word(healthy).to_owned(),
-            date(changed),
-        ]);
-        if details {
-            details::text(item, now, &mut rows);
-        }
-    }
-    table::layout(&rows)
-}
-
-fn object(item: &Item<'_>, details: bool, now: f64) -> String {
-    let (good, all) = item.probe_counts();
-    let (healthy, changed) = item.directors.unforced_health(item.id, now);
-    let mut out = format!(
-        "    {}: {{\n      \"type\": \"{}\",\n      \"admin_health\": \"{}\",\n      \"probe_message\": [{good}, {all}, \"{}\"],\n",
-        json::string(&item.display_name()),
-        item.type_name(),
-        item.admin_word(),
-        health_word(healthy),
-    );
-    if details {
-        details::json(item, now, &mut out);
-    }
-    out.push_str(&format!("      \"last_change\": {changed:.3}\n    }}"));
-    out
-}
-
-/// `backend.set_health <pattern> <state>`.
-///
-/// # Errors
-/// The text of a reply with status 106.
-pub fn set_health(
-    pattern: &str,
-    state: &str,
-    vcls: &[&Directors],
-    active: Option<&str>,
-    now: f64,
-) -> Result<(), String> {
-    let admin = AdminHealth::parse(state).ok_or_else(|| format!("Invalid state {state}"))?;
-    // Nothing means all where backends are shown, never where they are changed: a script's variable may be unset.
+/// Takes the operator's word about everything that a pattern means; returns how many that are. An empty pattern means
+/// nothing here, where something is changed: a script's variable may be unset.
+pub fn set_health(pattern: &str, admin: AdminHealth, vcls: &[&Directors], active: Option<&str>, now: f64) -> usize {
     let items = if pattern.is_empty() { Vec::new() } else { matching(Some(pattern), vcls, active) };
-    if items.is_empty() {
-        return Err("No Backends matches".to_owned());
-    }
-    for item in items {
+    for item in &items {
         if let Some(health) = item.directors.own_health(item.id) {
             health.set_admin(admin, now);
         }
     }
-    Ok(())
-}
-
-fn cells(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| (*text).to_owned()).collect()
-}
-
-/// An HTTP date; the epoch for times that have none.
-fn date(seconds: f64) -> String {
-    let since = Duration::try_from_secs_f64(seconds).unwrap_or_default().min(Duration::from_secs(250_000_000_000));
-    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + since)
+    items.len()
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod tag;
 mod upkeep;
 mod wheel;
 
+pub use ban::listing::{BanAddresses, ListedBan};
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
 pub use departure::{Absence, BanNote, Gone};

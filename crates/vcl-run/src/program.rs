@@ -196,7 +196,7 @@ pub struct NamesBlock {
 }
 
 /// A compiled VCL.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// Language version times ten: 40 or 41; of the old dialects 10, 20, 21 or 30.
     pub syntax: u8,

@@ -2,6 +2,7 @@
 
 use crate::configure::Worker;
 use crate::control::Reply;
+use crate::{backend_list, ban_list};
 use cache::BanSpecification;
 use cli_proto::json::JsonReply;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ pub fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
     match words.first().map_or("", String::as_str) {
         "ban" => ban(worker, arguments),
         "ban.list" if json => ban_list_json(worker, words),
-        "ban.list" => Reply::ok(worker.engine.cache.ban_list()),
+        "ban.list" => Reply::ok(ban_list::text(&worker.engine.cache.list_bans())),
         "backend.list" => backend_list(worker, arguments, json),
         "backend.set_health" => set_health(worker, arguments),
         "debug.listen_address" => Reply::ok(listen_addresses(worker)),
@@ -86,7 +87,7 @@ fn ban_list_json(worker: &Worker, words: &[String]) -> Reply {
     let mut command = vec!["ban.list".to_owned(), "-j".to_owned()];
     command.extend(words.iter().skip(1).cloned());
     let mut reply = JsonReply::new(2, &command, worker.own.clock.now());
-    let elements = worker.engine.cache.ban_list_json();
+    let elements = ban_list::json(&worker.engine.cache.list_bans());
     if !elements.is_empty() {
         reply.push("\n", &elements);
     }
@@ -97,7 +98,7 @@ fn backend_list(worker: &Worker, arguments: &[String], json: bool) -> Reply {
     let table = worker.engine.vcl.load_full();
     let directors: Vec<_> = table.loaded.values().map(|vcl| &vcl.directors).collect();
     let active = table.active.as_ref().map(|vcl| vcl.name.as_str());
-    match backend::listing::backend_list(arguments, json, &directors, active, worker.own.clock.now()) {
+    match backend_list::backend_list(arguments, json, &directors, active, worker.own.clock.now()) {
         Ok(text) => Reply::ok(text),
         Err(text) => Reply::status(PARAMETER, text),
     }
@@ -110,7 +111,7 @@ fn set_health(worker: &Worker, arguments: &[String]) -> Reply {
     let table = worker.engine.vcl.load_full();
     let directors: Vec<_> = table.loaded.values().map(|vcl| &vcl.directors).collect();
     let active = table.active.as_ref().map(|vcl| vcl.name.as_str());
-    match backend::listing::set_health(pattern, state, &directors, active, worker.own.clock.now()) {
+    match backend_list::set_health(pattern, state, &directors, active, worker.own.clock.now()) {
         Ok(()) => Reply::ok(""),
         Err(text) => Reply::status(PARAMETER, text),
     }

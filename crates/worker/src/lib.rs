@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod backend_list;
+mod ban_list;
 mod command;
 mod configure;
 pub mod control;

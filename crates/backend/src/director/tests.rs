@@ -37,26 +37,7 @@ pub(crate) fn table(backends: usize, directors: usize) -> Directors {
 }
 
 pub(crate) fn empty_program() -> Program {
-    Program {
-        syntax: 41,
-        sources: Vec::new(),
-        backends: Vec::new(),
-        default_backend: None,
-        probes: Vec::new(),
-        acls: Vec::new(),
-        instances: Vec::new(),
-        blocks: Vec::new(),
-        labels: Vec::new(),
-        vmods: Vec::new(),
-        subs: Vec::new(),
-        code: Vec::new(),
-        constants: Vec::new(),
-        headers: Vec::new(),
-        regexes: Vec::new(),
-        points: Vec::new(),
-        places: Vec::new(),
-        refreshes: false,
-    }
+    Program { syntax: 41, ..Program::default() }
 }
 
 pub(crate) fn make(directors: &Directors, index: u32, kind: DirectorKind, members: &[(DirectorId, f64)]) -> DirectorId {

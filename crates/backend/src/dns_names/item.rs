@@ -48,11 +48,11 @@ impl Item {
     }
 
     /// What the object that made a name was made with; `None` for a backend.
-    pub(crate) fn settings(&self) -> Option<&MakerSettings> {
+    pub(crate) fn settings(&self) -> Option<Arc<MakerSettings>> {
         match self {
             Item::Backend(_) => None,
-            Item::Domain(domain) => Some(domain.settings()),
-            Item::Service(service) => Some(service.settings()),
+            Item::Domain(domain) => Some(Arc::clone(&domain.settings)),
+            Item::Service(service) => Some(Arc::clone(&service.settings)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Names that change their addresses, fail, are forgotten, and come back; with a resolver made of a table, in paused time.
 
+use crate::Backend;
 use crate::director::choice::{Notes, ResolveContext};
 use crate::director::kind::DirectorKind;
 use crate::director::table::Directors;
@@ -11,9 +12,10 @@ use crate::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source
 use crate::dns_names::run::{Surroundings, run};
 use crate::dns_names::settings::{MakerSettings, TtlFrom, Via};
 use crate::dns_names::table::FIRST_ID;
+use crate::health::AdminHealth;
+use crate::listing::{self, Details};
 use crate::memory::MemoryDial;
 use crate::random::TestableRandom;
-use crate::{Backend, listing};
 use shm::log::{LogConfiguration, LogRing};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -162,6 +164,10 @@ impl Scene {
     fn domain(&self, host: &str) -> DirectorId {
         let maker = self.names().maker(0).unwrap();
         self.names().domain(&maker, host, None, None, self.around.now()).unwrap().id()
+    }
+
+    fn set_health(&self, pattern: &str, admin: AdminHealth) {
+        assert_ne!(listing::set_health(pattern, admin, &[&self.directors], Some("vcl1"), 1001.0), 0, "{pattern}");
     }
 
     async fn ready(&self, id: DirectorId) {
@@ -517,12 +523,12 @@ fn the_operator_can_take_a_name_out() {
         let id = scene.domain("a");
         scene.ready(id).await;
         assert!(scene.directors.is_healthy(id));
-        listing::set_health("vcl1.d(192.0.2.1*", "sick", &[&scene.directors], Some("vcl1"), 1001.0).unwrap();
+        scene.set_health("vcl1.d(192.0.2.1*", AdminHealth::Sick);
         assert_eq!(scene.choices(id, 3), ["d(192.0.2.2:http)"; 3], "the healthy one has all turns");
-        listing::set_health("vcl1.d(192*", "sick", &[&scene.directors], Some("vcl1"), 1001.0).unwrap();
+        scene.set_health("vcl1.d(192*", AdminHealth::Sick);
         assert!(!scene.directors.is_healthy(id));
         assert_eq!(scene.choices(id, 2).len(), 2, "without a healthy one any is taken");
-        listing::set_health("vcl1.d(a*", "healthy", &[&scene.directors], Some("vcl1"), 1001.0).unwrap();
+        scene.set_health("vcl1.d(a*", AdminHealth::Healthy);
         assert!(scene.directors.is_healthy(id));
     });
 }
@@ -533,20 +539,16 @@ fn names_and_their_backends_are_listed() {
         scene.table.set("a", &["192.0.2.1:80", "192.0.2.2:80"]);
         let id = scene.domain("a");
         scene.ready(id).await;
-        let list = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            listing::backend_list(&words, false, &[&scene.directors], Some("vcl1"), 1001.0).unwrap()
-        };
-        let text = list(&[]);
-        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().take(4).collect()).collect();
-        assert_eq!(rows[1], ["vcl1.d(a:http)", "probe", "2/2", "healthy"]);
-        assert_eq!(rows[2], ["vcl1.d(192.0.2.1:http)", "healthy", "0/0", "healthy"]);
-        assert!(list(&["-p"]).contains("d(192.0.2.2:http)  healthy"), "{}", list(&["-p"]));
-        let json: serde_json::Value = serde_json::from_str(&list(&["-j", "-p"])).unwrap();
-        let row = &json[3]["vcl1.d(a:http)"];
-        assert_eq!(row["type"], "dynamic");
-        assert_eq!(row["probe_details"]["ttl"], 60.0);
-        assert_eq!(row["probe_details"]["backends"]["d(192.0.2.1:http)"]["health"], "healthy");
+        let list = listing::list(None, &[&scene.directors], Some("vcl1"), true, 1001.0);
+        let rows: Vec<_> =
+            list.iter().map(|row| (row.name.as_str(), row.admin, row.good, row.all, row.is_healthy)).collect();
+        assert_eq!(rows[0], ("vcl1.d(a:http)", AdminHealth::Auto, 2, 2, true));
+        assert_eq!(rows[1], ("vcl1.d(192.0.2.1:http)", AdminHealth::Healthy, 0, 0, true));
+        assert_eq!(list[0].kind, "dynamic");
+        let Some(Details::Name { settings, backends }) = &list[0].details else { panic!("{:?}", list[0]) };
+        assert_eq!(settings.ttl, 60.0);
+        let shown: Vec<_> = backends.iter().map(|backend| (backend.name.as_str(), backend.is_healthy)).collect();
+        assert_eq!(shown, [("d(192.0.2.1:http)", true), ("d(192.0.2.2:http)", true)]);
     });
 }
 
@@ -591,7 +593,7 @@ fn a_service_leads_to_its_targets_by_priority_and_weight() {
         assert!(matches!(scene.names().get(id), Some(Item::Service(_))));
         for backend in ["192.0.2.1", "192.0.2.2"] {
             let pattern = format!("vcl1.d({backend}*");
-            listing::set_health(&pattern, "sick", &[&scene.directors], Some("vcl1"), 1001.0).unwrap();
+            scene.set_health(&pattern, AdminHealth::Sick);
         }
         assert_eq!(scene.choices(id, 2), ["d(192.0.2.3:83)"; 2]);
         scene.table.targets.borrow_mut().insert("_web._tcp.example".to_owned(), vec![target(1, 0, 82, "two")]);

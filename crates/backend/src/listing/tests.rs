@@ -1,4 +1,4 @@
-//! The lists, compared with what a stock varnishd 7.1.1 printed for the same VCL.
+//! What a pattern means, and the facts of each kind.
 
 use super::*;
 use crate::director::kind::fallback::Fallback;
@@ -38,73 +38,6 @@ fn loaded(vcl: &str) -> Directors {
     directors
 }
 
-fn list(words: &[&str], directors: &Directors) -> Result<String, String> {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    backend_list(&words, false, &[directors], Some("vcl1"), NOW)
-}
-
-#[test]
-fn the_list_is_laid_out_as_varnish_does() {
-    let expected = "\
-Backend name   Admin      Probe    Health     Last change
-vcl1.b1        probe      1/4      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.b2        probe      2/8      sick       Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.b3        healthy    0/0      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.rr        probe      1/2      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.fb        probe      2/3      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.rnd       probe      2/3      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.hs        healthy    0/0      healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.empty     probe      0/0      sick       Fri, 20 Nov 2026 19:17:03 GMT
-";
-    assert_eq!(list(&[], &loaded("vcl1")).unwrap(), expected);
-}
-
-#[test]
-fn details_show_windows_and_members() {
-    let expected = "\
-Backend name   Admin      Probe      Health     Last change
-vcl1.b1        probe      1/4        healthy    Fri, 20 Nov 2026 19:17:03 GMT
- Current states  good:  1 threshold:  1 window:  4
-  Average response time of good probes: 0.000000
-  Oldest ================================================== Newest
-  ---------------------------------------------------------------H Happy
-
-vcl1.b2        probe      2/8        sick       Fri, 20 Nov 2026 19:17:03 GMT
- Current states  good:  2 threshold:  3 window:  8
-  Average response time of good probes: 0.000000
-  Oldest ================================================== Newest
-  --------------------------------------------------------------HH Happy
-
-vcl1.b3        healthy    0/0        healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.rr        probe      1/2        healthy    Fri, 20 Nov 2026 19:17:03 GMT
-
-               Backend    Weight     Health
-               b1         -          healthy
-               b2         -          sick
-
-vcl1.fb        probe      2/3        healthy    Fri, 20 Nov 2026 19:17:03 GMT
-
-               Backend    Current    Health
-               b3         *          healthy
-               b2                    sick
-               rr                    healthy
-
-vcl1.rnd       probe      2/3        healthy    Fri, 20 Nov 2026 19:17:03 GMT
-
-               Backend    Weight     Health
-               b1          83.33%    healthy
-               b2           0.00%    sick
-               b3          16.67%    healthy
-
-vcl1.hs        healthy    0/0        healthy    Fri, 20 Nov 2026 19:17:03 GMT
-vcl1.empty     probe      0/0        sick       Fri, 20 Nov 2026 19:17:03 GMT
-
-               Backend    Weight     Health
-
-";
-    assert_eq!(list(&["-p"], &loaded("vcl1")).unwrap(), expected);
-}
-
 #[test]
 fn patterns_without_a_dot_mean_the_active_vcl() {
     let (one, two) = (loaded("vcl1"), loaded("vcl2"));
@@ -118,68 +51,32 @@ fn patterns_without_a_dot_mean_the_active_vcl() {
     assert!(names(Some("nope")).is_empty());
 }
 
-#[test]
-fn json_is_json_and_has_the_fields_of_each_kind() {
-    let directors = loaded("vcl1");
-    let text = list(&["-jp"], &directors).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json[0], 3);
-    assert_eq!(json[1], serde_json::json!(["backend.list", "-jp"]));
-    let items = &json[3];
-    assert_eq!(items.as_object().unwrap().len(), 8);
-    assert_eq!(items["vcl1.b2"]["type"], "backend");
-    assert_eq!(items["vcl1.b2"]["probe_message"], serde_json::json!([2, 8, "sick"]));
-    assert_eq!(items["vcl1.b2"]["probe_details"]["bits_H"], 3);
-    assert_eq!(items["vcl1.b3"]["probe_details"], serde_json::json!({}));
-    assert_eq!(items["vcl1.rr"]["type"], "round-robin");
-    assert_eq!(items["vcl1.fb"]["probe_details"]["sticky"], false);
-    assert_eq!(items["vcl1.fb"]["probe_details"]["backends"]["b3"]["current"], true);
-    assert_eq!(items["vcl1.rnd"]["probe_details"]["total_weight"], 12.0);
-    assert_eq!(items["vcl1.empty"]["probe_details"], serde_json::json!({ "backends": {} }));
-    assert_eq!(items["vcl1.empty"]["last_change"], NOW);
-
-    let text = list(&["-j", "nope"], &directors).unwrap();
-    assert_eq!(text, "[ 3, [\"backend.list\", \"-j\", \"nope\"], 1795202223.485,\n  {\n  \n  }\n]\n");
-    let named = backend_list(&[], true, &[&directors], Some("vcl1"), NOW).unwrap();
-    assert!(named.starts_with("[ 3, [\"backend.list\", \"-j\"], "), "{named}");
+fn details(directors: &Directors, name: &str) -> Details {
+    list(Some(name), &[directors], Some("vcl1"), true, NOW).remove(0).details.unwrap()
 }
 
 #[test]
-fn one_json_object_is_written_as_varnish_writes_it() {
-    let expected = "[ 3, [\"backend.list\", \"-j\", \"b3\"], 1795202223.485,
-  {
-    \"vcl1.b3\": {
-      \"type\": \"backend\",
-      \"admin_health\": \"healthy\",
-      \"probe_message\": [0, 0, \"healthy\"],
-      \"last_change\": 1795202223.485
-    }
-  }
-]
-";
-    assert_eq!(list(&["-j", "b3"], &loaded("vcl1")).unwrap(), expected);
+fn each_kind_has_its_details() {
+    let directors = loaded("vcl1");
+    assert!(matches!(details(&directors, "b1"), Details::Probe(window) if (window.good(), window.size()) == (1, 4)));
+    assert!(matches!(details(&directors, "b3"), Details::Nothing));
+    assert!(matches!(details(&directors, "hs"), Details::Hash));
+    let member = |name: &str, is_healthy, weight| MemberFacts { name: name.to_owned(), is_healthy, weight };
+    let Details::RoundRobin(members) = details(&directors, "rr") else { panic!() };
+    assert_eq!(members, [member("b1", true, 1.0), member("b2", false, 0.0)]);
+    let Details::Fallback { is_sticky, current, members } = details(&directors, "fb") else { panic!() };
+    assert_eq!((is_sticky, current), (false, 0));
+    assert_eq!(members, [member("b3", true, 1.0), member("b2", false, 0.0), member("rr", true, 1.0)]);
+    let Details::Weighted { total, members } = details(&directors, "rnd") else { panic!() };
+    assert_eq!(total, 12.0);
+    assert_eq!(members, [member("b1", true, 10.0), member("b2", false, 0.0), member("b3", true, 2.0)]);
+    assert!(list(Some("rr"), &[&directors], Some("vcl1"), false, NOW)[0].details.is_none());
 }
 
 #[test]
-fn wrong_words_are_named() {
+fn an_empty_pattern_shows_all_and_changes_nothing() {
     let directors = loaded("vcl1");
-    assert_eq!(list(&["-q"], &directors), Err("Invalid flag q".to_owned()));
-    assert_eq!(list(&["a", "b"], &directors), Err("Too many arguments".to_owned()));
-    let set = |pattern, state| set_health(pattern, state, &[&directors], Some("vcl1"), NOW + 60.0);
-    assert_eq!(set("nope", "sick"), Err("No Backends matches".to_owned()));
-    assert_eq!(set("", "sick"), Err("No Backends matches".to_owned()));
-    assert_eq!(set("nope", "sic"), Err("Invalid state sic".to_owned()));
-}
-
-#[test]
-fn the_operators_word_shows_as_admin_and_counts_for_directors() {
-    let directors = loaded("vcl1");
-    set_health("b3", "sick", &[&directors], Some("vcl1"), NOW + 60.0).unwrap();
-    let text = list(&[], &directors).unwrap();
-    assert!(text.contains("vcl1.b3        sick       0/0      healthy    Fri, 20 Nov 2026 19:18:03 GMT\n"), "{text}");
-    assert!(text.contains("vcl1.fb        probe      1/3      healthy    Fri, 20 Nov 2026 19:18:03 GMT\n"), "{text}");
-    set_health("*.*", "auto", &[&directors], None, NOW + 90.0).unwrap();
-    assert!(
-        list(&["b3"], &directors).unwrap().contains("healthy    0/0      healthy    Fri, 20 Nov 2026 19:18:33 GMT")
-    );
+    assert_eq!(list(Some(""), &[&directors], Some("vcl1"), false, NOW).len(), 8);
+    assert_eq!(set_health("", AdminHealth::Sick, &[&directors], Some("vcl1"), NOW), 0);
+    assert_eq!(set_health("*", AdminHealth::Sick, &[&directors], Some("vcl1"), NOW), 8);
 }

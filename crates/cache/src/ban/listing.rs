@@ -1,28 +1,47 @@
-//! How the ban list is shown: `ban.list` as text and as JSON.
+//! What an operator may know of the bans. Facts only: whoever answers the CLI finds the words for them.
 
 use super::Ban;
 use crate::Cache;
-use cli_proto::json;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is shown of a completed ban: nothing.
-fn shown(ban: &Ban) -> &str {
-    if ban.is_completed() { "" } else { ban.specification.text() }
+/// A ban in the list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ListedBan {
+    /// When it was added, seconds since 1970.
+    pub time: f64,
+    /// Objects and fetches that were tested up to this one.
+    pub references: u64,
+    /// All objects have been tested, or a newer ban says the same.
+    pub is_completed: bool,
+    /// What is banned.
+    pub specification: String,
+    /// It tests requests.
+    pub tests_requests: bool,
+    /// It tests objects.
+    pub tests_objects: bool,
+    /// Where everything lies; with debug bit `lurker` only.
+    pub addresses: Option<BanAddresses>,
 }
 
-/// Addresses of objects by the ban they refer to.
-type Addresses = BTreeMap<u64, Vec<usize>>;
+/// Where a ban and its objects lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BanAddresses {
+    /// The ban.
+    pub ban: usize,
+    /// The objects that refer to it.
+    pub objects: Vec<usize>,
+}
 
 impl Cache {
     /// The bans, newest first; with debug bit `lurker` also the addresses of the objects that refer to each.
-    fn listed(&self) -> (Vec<Arc<Ban>>, Option<Addresses>) {
+    #[must_use]
+    pub fn list_bans(&self) -> Vec<ListedBan> {
         let inner = &*self.inner;
-        let bans = inner.bans.list.read().after(0).rev().cloned().collect();
-        let objects = inner.parameters.debug_lurker.load(Ordering::Relaxed).then(|| {
-            let mut objects = Addresses::new();
+        let bans: Vec<Arc<Ban>> = inner.bans.list.read().after(0).rev().cloned().collect();
+        let mut objects = inner.parameters.debug_lurker.load(Ordering::Relaxed).then(|| {
+            let mut objects = BTreeMap::<u64, Vec<usize>>::new();
             for shard in &inner.shards {
                 let shard = shard.lock();
                 for object in (0..shard.slots.len()).filter_map(|slot| shard.slots.get(slot)) {
@@ -31,62 +50,18 @@ impl Cache {
             }
             objects
         });
-        (bans, objects)
-    }
-
-    /// The reply to `ban.list`.
-    #[must_use]
-    pub fn ban_list(&self) -> String {
-        let (bans, objects) = self.listed();
-        let mut out = "Present bans:\n".to_owned();
-        for ban in &bans {
-            let references = ban.references.load(Ordering::Relaxed);
-            let completed = if ban.is_completed() { 'C' } else { '-' };
-            let _ = write!(out, "{:10.6} {references:5} {completed}", ban.time);
-            if objects.is_some() {
-                let request = if ban.specification.has_request_tests() { 'R' } else { '-' };
-                let object = if ban.specification.has_object_tests() { 'O' } else { '-' };
-                let _ = write!(out, "{request}{object} {:#x} ", Arc::as_ptr(ban) as usize);
-            }
-            let _ = writeln!(out, "  {}", shown(ban));
-            for address in objects.as_ref().and_then(|objects| objects.get(&ban.sequence)).into_iter().flatten() {
-                let _ = writeln!(out, "  oc = {address:#x}");
-            }
-        }
-        out
-    }
-
-    /// The elements of the reply to `ban.list -j`, newest first, without the list around them.
-    #[must_use]
-    pub fn ban_list_json(&self) -> String {
-        let (bans, objects) = self.listed();
-        let mut elements = Vec::with_capacity(bans.len());
-        for ban in &bans {
-            let mut out = String::new();
-            let _ = write!(
-                out,
-                "  {{\n    \"time\": {:.6},\n    \"refs\": {},\n    \"completed\": {},\n    \"spec\": {}",
-                ban.time,
-                ban.references.load(Ordering::Relaxed),
-                ban.is_completed(),
-                json::string(shown(ban)),
-            );
-            if let Some(objects) = &objects {
-                let addresses = objects.get(&ban.sequence).map_or(&[][..], Vec::as_slice);
-                let addresses: Vec<String> = addresses.iter().map(|address| format!("\"{address:#x}\"")).collect();
-                let _ = write!(
-                    out,
-                    ",\n    \"req_tests\": {},\n    \"obj_tests\": {},\n    \"pointer\": \"{:#x}\",\n    \
-                     \"objcores\": [\n      {}\n]",
-                    ban.specification.has_request_tests(),
-                    ban.specification.has_object_tests(),
-                    Arc::as_ptr(ban) as usize,
-                    addresses.join(",\n      "),
-                );
-            }
-            out.push_str("\n}");
-            elements.push(out);
-        }
-        elements.join(",\n")
+        let facts = |ban: &Arc<Ban>| ListedBan {
+            time: ban.time,
+            references: ban.references.load(Ordering::Relaxed),
+            is_completed: ban.is_completed(),
+            specification: ban.specification.text().to_owned(),
+            tests_requests: ban.specification.has_request_tests(),
+            tests_objects: ban.specification.has_object_tests(),
+            addresses: objects.as_mut().map(|objects| BanAddresses {
+                ban: Arc::as_ptr(ban) as usize,
+                objects: objects.remove(&ban.sequence).unwrap_or_default(),
+            }),
+        };
+        bans.iter().map(facts).collect()
     }
 }

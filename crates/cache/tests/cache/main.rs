@@ -9,7 +9,7 @@ mod random;
 mod tags;
 mod waiting;
 
-use cache::{Busy, Cache, Lookup, LookupRequest};
+use cache::{Busy, Cache, ListedBan, Lookup, LookupRequest};
 use message::Message;
 use shm::counters::MainCounters;
 use std::cell::RefCell;
