@@ -28,15 +28,33 @@ use tokio::time::Instant;
 
 pub use crate::request::Request;
 
-/// What a request announces of its body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What a head announces of its body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BodyAnnounced {
     /// There is none.
+    #[default]
     None,
     /// So many bytes.
     Length(u64),
     /// It ends when it ends.
     Unknown,
+}
+
+impl BodyAnnounced {
+    /// How many bytes, when that is said.
+    #[must_use]
+    pub fn length(self) -> Option<u64> {
+        match self {
+            BodyAnnounced::Length(bytes) => Some(bytes),
+            BodyAnnounced::None | BodyAnnounced::Unknown => None,
+        }
+    }
+
+    /// Whether nothing will come.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        matches!(self, BodyAnnounced::None | BodyAnnounced::Length(0))
+    }
 }
 
 /// What came is no request.

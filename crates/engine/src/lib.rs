@@ -1,5 +1,5 @@
 //! The machines that live through a request: the client's side ([`request`]), whatever carries it ([`transport`], [`exchange`]),
-//! and the origin's side ([`fetch`]).
+//! and the origin's side ([`fetch`]), with what carries that (`origin`).
 //!
 //! Everything is generic over `AsyncRead + AsyncWrite`, dials through [`backend::Dial`] and takes its time from
 //! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,

@@ -13,6 +13,7 @@
 mod http1;
 
 use crate::context::Loop;
+use crate::exchange::BodyAnnounced;
 use backend::BackendConnection;
 use message::Message;
 use shm::log::LogBuffer;
@@ -43,25 +44,6 @@ pub(crate) mod close_reason {
     pub(crate) const EXHAUSTED: &str = "Out of some resource";
 }
 
-/// What is known of a body's length before it has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum BodySize {
-    /// There is no body.
-    #[default]
-    None,
-    /// So many bytes (0 is possible).
-    Known(u64),
-    /// There is one, and its end will show.
-    Unknown,
-}
-
-impl BodySize {
-    /// Whether nothing will come.
-    pub(crate) fn is_empty(self) -> bool {
-        matches!(self, BodySize::None | BodySize::Known(0))
-    }
-}
-
 /// A way in which a transport carries bodies, in the words of records and counters.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Carriage {
@@ -77,7 +59,7 @@ pub(crate) struct Carriage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResponseBody {
     /// Its length.
-    pub(crate) size: BodySize,
+    pub(crate) size: BodyAnnounced,
     /// How it comes; `None` when there is none.
     pub(crate) carriage: Option<&'static Carriage>,
 }
@@ -121,7 +103,7 @@ pub(crate) enum HeadFailure {
 
 /// Why a response body did not come whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct BodyBroken {
+pub(crate) struct CutShort {
     /// The error of the connection, when it was that.
     pub(crate) errno: Option<i32>,
     /// Whose fault it is.
@@ -130,10 +112,10 @@ pub(crate) struct BodyBroken {
     pub(crate) text: &'static str,
 }
 
-impl BodyBroken {
+impl CutShort {
     /// Nobody is there to send it.
-    pub(crate) const GONE: BodyBroken =
-        BodyBroken { errno: None, reason: Reason::OriginClosed, text: "straight insufficient bytes" };
+    pub(crate) const GONE: CutShort =
+        CutShort { errno: None, reason: Reason::OriginClosed, text: "straight insufficient bytes" };
 }
 
 /// How far an exchange has come, for those who think of sending the request again.
@@ -165,7 +147,7 @@ impl OriginExchange {
     }
 
     /// Makes the headers of a request say what the transport wants them to say of its body.
-    pub(crate) fn describe_body(&mut self, body: BodySize, bereq: &mut Message, log: &mut LogBuffer) {
+    pub(crate) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.describe_body(body, bereq, log),
         }
@@ -224,8 +206,8 @@ impl OriginExchange {
     /// The next piece of the body, where it lies; `None` at its end. It is the next one until it is consumed.
     ///
     /// # Errors
-    /// [`BodyBroken`].
-    pub(crate) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, BodyBroken> {
+    /// [`CutShort`].
+    pub(crate) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, CutShort> {
         match self {
             OriginExchange::Http1(exchange) => exchange.piece(limits).await,
         }

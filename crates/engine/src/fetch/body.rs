@@ -7,9 +7,10 @@ use super::fill::{BodyFailure, Source};
 use super::task::{FetchTask, Kept};
 use super::{Fetch, Step};
 use crate::bodies::filters::{Filters, Subject};
+use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
 use crate::memory::MEMORY_SHORT;
-use crate::origin::{BodyBroken, BodySize, OriginExchange, close_reason};
+use crate::origin::{CutShort, OriginExchange, close_reason};
 use body::Side;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
@@ -41,9 +42,9 @@ impl Fetch {
             return Step::Error;
         }
         let length = match self.task.attempt.body.size {
-            BodySize::None => Some(0),
-            BodySize::Known(bytes) if !filters.change_length() => Some(bytes),
-            BodySize::Known(_) | BodySize::Unknown => None,
+            BodyAnnounced::None => Some(0),
+            BodyAnnounced::Length(bytes) if !filters.change_length() => Some(bytes),
+            BodyAnnounced::Length(_) | BodyAnnounced::Unknown => None,
         };
         let wants_stream = self.task.attempt.verdict.do_stream && !is_empty;
         let Some(object) = self.allocate(length, filters.object_flags(), wants_stream) else {
@@ -100,15 +101,14 @@ impl Fetch {
         };
         self.log.record(Tag::Filters, &list);
         let attempt = &mut self.task.attempt;
-        let length = if let BodySize::Known(bytes) = attempt.body.size { Some(bytes) } else { None };
-        let mut subject = Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, length);
+        let mut subject = Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, attempt.body.size.length());
         Filters::open(&list, &mut subject, &self.task.order.parameters, &self.context.counters)
     }
 
     /// Fills the object with what the origin sends.
     async fn receive_body(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
         let Some(exchange) = self.task.attempt.exchange.take() else {
-            return Err(BodyFailure::Origin(BodyBroken::GONE));
+            return Err(BodyFailure::Origin(CutShort::GONE));
         };
         let mut source = Source::Origin { exchange, limits: self.receive_limits() };
         let filled = self.fill(object, &mut source, filters).await;

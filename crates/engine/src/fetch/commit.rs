@@ -1,17 +1,20 @@
 //! Commit: the object is whole; whoever has not heard of it does now, and what it replaces goes.
 
+use super::task::Attempt;
 use super::{Fetch, Step};
 use surface::tag::Tag;
 
 impl Fetch {
     pub(super) fn commit(&mut self) -> Step {
-        if !self.task.attempt.is_synthetic {
+        let is_synthetic = self.task.attempt.is_synthetic;
+        if !is_synthetic {
             self.timestamp("BerespBody");
         }
         self.log.record(Tag::Length, itoa::Buffer::new().format(self.task.attempt.kept.body_bytes).as_bytes());
         self.publish();
-        if (self.task.attempt.kept.is_stored || self.task.attempt.kept.is_marked)
-            && (!self.task.attempt.is_synthetic || self.task.attempt.verdict.ttl > 0.0)
+        let Attempt { kept, verdict, .. } = &self.task.attempt;
+        if (kept.is_stored || kept.is_marked)
+            && (!is_synthetic || verdict.ttl > 0.0)
             && let Some(stale) = self.task.life.stale.take()
         {
             self.context.engine.cache.remove(&stale);

@@ -6,7 +6,7 @@
 
 use super::Fetch;
 use crate::bodies::filters::Filters;
-use crate::origin::{BodyBroken, OriginExchange, ReceiveLimits};
+use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
 use crate::turns::Turns;
 use body::{FilterError, Flow};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) enum Source {
 /// Why a body did not come whole.
 pub(super) enum BodyFailure {
     /// The connection ended or stalled, or what came is no body.
-    Origin(BodyBroken),
+    Origin(CutShort),
     /// The stale object that it was to be copied from is not whole.
     Template,
     /// A filter refused it.
@@ -169,10 +169,8 @@ impl Fetch {
         let most = if memory.is_short() { most.min(PASS_IN_FLIGHT_BYTES_SHORT) } else { most };
         object.limit_in_flight(most);
         let under_way = object.under_way_bytes();
-        self.task
-            .life
-            .held
-            .set(memory, self.task.life.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
+        let life = &mut self.task.life;
+        life.held.set(memory, life.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
     }
 
     fn count_response_body(&mut self, bytes: usize) {

@@ -127,12 +127,8 @@ impl Fetch {
     /// The stale object, when it can still stand in for a 304.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
         // The old dialects never asked an origin about what they had.
-        self.task
-            .life
-            .stale
-            .as_ref()
-            .filter(|stale| !self.task.order.vcl.is_legacy() && is_revalidatable(stale))
-            .map(Arc::clone)
+        let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale))?;
+        (!self.task.order.vcl.is_legacy()).then(|| Arc::clone(stale))
     }
 
     /// Writes a `FetchError` record, and notes which kind of failure it is.

@@ -6,8 +6,9 @@
 
 use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
+use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
-use crate::origin::{BodySize, HeadFailure, OriginExchange, ReceiveLimits, close_reason};
+use crate::origin::{HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use semantics::date::DateForms;
 use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
@@ -149,10 +150,10 @@ impl Fetch {
         let Some(body) = exchange.begin_body(&self.task.bereq, beresp) else { return false };
         let is_head = self.task.bereq.method() == b"HEAD";
         self.context.count(match (body.size, body.carriage, beresp.status()) {
-            (BodySize::None, ..) if is_head => Main::FetchHead,
-            (BodySize::None, _, 204) => Main::Fetch204,
-            (BodySize::None, _, 304) => Main::Fetch304,
-            (BodySize::None | BodySize::Known(0), ..) | (_, None, _) => Main::FetchNone,
+            (BodyAnnounced::None, ..) if is_head => Main::FetchHead,
+            (BodyAnnounced::None, _, 204) => Main::Fetch204,
+            (BodyAnnounced::None, _, 304) => Main::Fetch304,
+            (BodyAnnounced::None | BodyAnnounced::Length(0), ..) | (_, None, _) => Main::FetchNone,
             (_, Some(carriage), _) => carriage.counter,
         });
         self.task.attempt.body = body;
@@ -161,45 +162,45 @@ impl Fetch {
 
     /// Adds what a response must have, and joins what is a list.
     fn complete_head(&mut self) {
-        if !self.task.attempt.beresp.has("Date") {
+        let Attempt { beresp, responded, .. } = &mut self.task.attempt;
+        if !beresp.has("Date") {
             let mut date = [0; 29];
-            semantics::date::format(self.task.attempt.responded, &mut date);
-            logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Date", &[&date]);
+            semantics::date::format(*responded, &mut date);
+            logged::append(&mut self.log, BERESP, beresp, "Date", &[&date]);
         }
-        semantics::filter::collapse(&mut self.task.attempt.beresp, "Cache-Control");
-        semantics::filter::collapse(&mut self.task.attempt.beresp, "Vary");
+        semantics::filter::collapse(beresp, "Cache-Control");
+        semantics::filter::collapse(beresp, "Vary");
     }
 
     fn work_out_lifetime(&mut self) {
-        self.task.attempt.verdict = Verdict { do_stream: true, ..Verdict::default() };
+        let parameters = &self.task.order.parameters;
+        let Attempt { beresp, responded, .. } = &self.task.attempt;
         let lifetime = if self.task.order.mode == FetchMode::Pass {
-            semantics::lifetime_of_pass(&self.task.attempt.beresp, self.task.attempt.responded)
+            semantics::lifetime_of_pass(beresp, *responded)
         } else {
             let defaults = LifetimeDefaults {
-                ttl: self.task.order.parameters.default_ttl,
-                grace: self.task.order.parameters.default_grace,
-                keep: self.task.order.parameters.default_keep,
-                clock_skew: self.task.order.parameters.clock_skew as f64,
-                dates: DateForms::of_features(self.task.order.parameters.feature),
+                ttl: parameters.default_ttl,
+                grace: parameters.default_grace,
+                keep: parameters.default_keep,
+                clock_skew: parameters.clock_skew as f64,
+                dates: DateForms::of_features(parameters.feature),
             };
-            let chosen = || HttpPolicy::from_name(&self.task.order.parameters.http_policy).unwrap_or_default();
+            let chosen = || HttpPolicy::from_name(&parameters.http_policy).unwrap_or_default();
             let policy = self.legacy_policy().unwrap_or_else(chosen);
-            let lifetime = semantics::lifetime(
-                policy,
-                self.task.attempt.beresp.status(),
-                &self.task.attempt.beresp,
-                self.task.attempt.responded,
-                &defaults,
-            );
+            let lifetime = semantics::lifetime(policy, beresp.status(), beresp, *responded, &defaults);
             let mut payload = Vec::with_capacity(96);
-            semantics::log_ttl_rfc(&lifetime, self.task.attempt.responded, !self.task.life.uncacheable, &mut payload);
+            semantics::log_ttl_rfc(&lifetime, *responded, !self.task.life.uncacheable, &mut payload);
             self.log.record(Tag::TTL, &payload);
             lifetime
         };
-        self.task.attempt.verdict.origin = lifetime.origin;
-        self.task.attempt.verdict.ttl = lifetime.ttl;
-        self.task.attempt.verdict.grace = lifetime.grace;
-        self.task.attempt.verdict.keep = lifetime.keep;
+        self.task.attempt.verdict = Verdict {
+            do_stream: true,
+            origin: lifetime.origin,
+            ttl: lifetime.ttl,
+            grace: lifetime.grace,
+            keep: lifetime.keep,
+            ..Verdict::default()
+        };
         if self.task.order.vcl.is_legacy() {
             self.legacy_lifetime();
         }
@@ -276,10 +277,7 @@ impl Fetch {
             self.why_vcl(Reason::ErrorByVcl);
             return Step::Error;
         }
-        let length = match self.task.attempt.body.size {
-            BodySize::Known(bytes) => Some(bytes),
-            BodySize::None | BodySize::Unknown => None,
-        };
+        let length = self.task.attempt.body.size.length();
         if self.task.order.parameters.http_range_support
             && let Err(text) = semantics::range::check_backend(&self.task.bereq, &self.task.attempt.beresp, length)
         {

@@ -10,8 +10,9 @@ use super::{Fetch, Step};
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
+use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
-use crate::origin::{BodySize, OriginExchange, close_reason};
+use crate::origin::{OriginExchange, close_reason};
 use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
@@ -160,11 +161,11 @@ impl Fetch {
     }
 
     /// What is known of the length of the body that will be sent.
-    fn announced_body(&self) -> BodySize {
+    fn announced_body(&self) -> BodyAnnounced {
         match &self.task.life.body {
-            RequestBody::None | RequestBody::Taken => BodySize::None,
+            RequestBody::None | RequestBody::Taken => BodyAnnounced::None,
             RequestBody::Cached(_) | RequestBody::Stream { .. } => {
-                self.announced_length().map_or(BodySize::Unknown, BodySize::Known)
+                self.announced_length().map_or(BodyAnnounced::Unknown, BodyAnnounced::Length)
             }
         }
     }

@@ -6,7 +6,7 @@
 //! comes doesn't either (`overflow.rs`). Only where VCL says that there is
 //! to be no storage the fetch fails. *Invariant:* a private response, its head included, is never in the index.
 
-use super::task::Kept;
+use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
 use crate::logged::{self, BERESP};
 use message::Message;
@@ -101,13 +101,14 @@ impl Fetch {
     }
 
     pub(super) fn attributes(&self, flags: ObjectFlags, vary: Vec<u8>) -> ObjectAttributes {
+        let verdict = &self.task.attempt.verdict;
         ObjectAttributes {
             key: self.task.order.digest,
             xid: self.task.life.vxid,
-            origin: self.task.attempt.verdict.origin,
-            ttl: self.task.attempt.verdict.ttl.max(0.0),
-            grace: self.task.attempt.verdict.grace.max(0.0),
-            keep: self.task.attempt.verdict.keep.max(0.0),
+            origin: verdict.origin,
+            ttl: verdict.ttl.max(0.0),
+            grace: verdict.grace.max(0.0),
+            keep: verdict.keep.max(0.0),
             flags,
             vary,
             body_bytes: None,
@@ -142,12 +143,13 @@ impl Fetch {
     /// The encoded head of the object. Whatever VCL wrote there, `Content-Length` says how long the body is, or nothing.
     fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
         let class = if self.task.life.uncacheable { Class::StorePass } else { Class::InsertStored };
+        let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
-        stored.set_protocol(self.task.attempt.beresp.protocol());
-        stored.set_status(self.task.attempt.beresp.status());
-        stored.set_reason(self.task.attempt.beresp.reason());
-        copy_filtered(&self.task.attempt.beresp, &mut stored, class);
-        let describes_another = self.task.bereq.method() == b"HEAD" || self.task.attempt.beresp.status() == 304;
+        stored.set_protocol(beresp.protocol());
+        stored.set_status(beresp.status());
+        stored.set_reason(beresp.reason());
+        copy_filtered(beresp, &mut stored, class);
+        let describes_another = self.task.bereq.method() == b"HEAD" || beresp.status() == 304;
         if !describes_another && let Some(value) = stored.get("Content-Length") {
             let mut number = itoa::Buffer::new();
             match length.map(|bytes| number.format(bytes)) {
@@ -187,18 +189,13 @@ impl Fetch {
 
     /// The object that remembers that a response is not to be shared; `None` when that need not be remembered.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
-        let is_remembered = self.task.life.uncacheable
-            && !self.task.attempt.verdict.is_unremembered
-            && (!self.task.attempt.is_synthetic || self.task.attempt.verdict.ttl > 0.0);
-        let lives = self.task.attempt.verdict.lives_at(self.now());
-        if !is_remembered || !lives {
+        let Attempt { verdict, is_synthetic, .. } = &self.task.attempt;
+        let is_remembered =
+            self.task.life.uncacheable && !verdict.is_unremembered && (!is_synthetic || verdict.ttl > 0.0);
+        if !is_remembered || !verdict.lives_at(self.now()) {
             return None;
         }
-        let flag = if self.task.attempt.verdict.is_hit_for_pass {
-            ObjectFlags::HIT_FOR_PASS
-        } else {
-            ObjectFlags::HIT_FOR_MISS
-        };
+        let flag = if verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
         self.make_marker(self.attributes(flag, object.vary().to_vec()))
     }
 

@@ -6,8 +6,9 @@
 
 mod wire;
 
-use super::{BodyBroken, BodySize, Carriage, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+use super::{Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
 use crate::context::Loop;
+use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use backend::BackendConnection;
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, LAST_CHUNK};
@@ -19,7 +20,7 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 pub(super) use wire::BUFFER_BYTES_LONG;
-use wire::{ReceiveError, Wire};
+use wire::{OriginWire, ReceiveError};
 
 /// A body up to this size is sent in one piece with the head, in bytes.
 const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
@@ -34,7 +35,7 @@ const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4
 
 /// One request and its response on a connection that has nothing else to do meanwhile.
 pub(crate) struct Http1Exchange {
-    wire: Wire,
+    wire: OriginWire,
     /// The request's head until it is sent, then chunks.
     out: Vec<u8>,
     /// The request's body is sent in chunks.
@@ -50,7 +51,7 @@ pub(crate) struct Http1Exchange {
 impl Http1Exchange {
     pub(super) fn new(connection: BackendConnection) -> Http1Exchange {
         Http1Exchange {
-            wire: Wire::new(connection),
+            wire: OriginWire::new(connection),
             out: Vec::new(),
             is_chunked: false,
             decoder: BodyDecoder::new(BodyLength::None),
@@ -59,20 +60,20 @@ impl Http1Exchange {
         }
     }
 
-    pub(super) fn describe_body(&mut self, body: BodySize, bereq: &mut Message, log: &mut LogBuffer) {
-        self.is_chunked = body == BodySize::Unknown;
+    pub(super) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
+        self.is_chunked = body == BodyAnnounced::Unknown;
         match body {
-            BodySize::None => {
+            BodyAnnounced::None => {
                 logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
                 if bereq.get("Content-Length").is_some_and(|value| value != b"0") {
                     logged::unset(log, BEREQ, bereq, "Content-Length");
                 }
             }
-            BodySize::Known(length) => {
+            BodyAnnounced::Length(length) => {
                 logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
                 logged::force(log, BEREQ, bereq, "Content-Length", itoa::Buffer::new().format(length).as_bytes());
             }
-            BodySize::Unknown => {
+            BodyAnnounced::Unknown => {
                 logged::unset(log, BEREQ, bereq, "Content-Length");
                 logged::force(log, BEREQ, bereq, "Transfer-Encoding", b"chunked");
             }
@@ -175,15 +176,15 @@ impl Http1Exchange {
         }
         self.decoder = BodyDecoder::new(length);
         let (size, carriage) = match length {
-            BodyLength::None => (BodySize::None, None),
-            BodyLength::Length(bytes) => (BodySize::Known(bytes), Some(&LENGTH)),
-            BodyLength::Chunked => (BodySize::Unknown, Some(&CHUNKED)),
-            BodyLength::UntilClose => (BodySize::Unknown, Some(&UNTIL_CLOSE)),
+            BodyLength::None => (BodyAnnounced::None, None),
+            BodyLength::Length(bytes) => (BodyAnnounced::Length(bytes), Some(&LENGTH)),
+            BodyLength::Chunked => (BodyAnnounced::Unknown, Some(&CHUNKED)),
+            BodyLength::UntilClose => (BodyAnnounced::Unknown, Some(&UNTIL_CLOSE)),
         };
         Some(ResponseBody { size, carriage })
     }
 
-    pub(super) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, BodyBroken> {
+    pub(super) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, CutShort> {
         while self.piece_bytes == 0 {
             if self.decoder.is_done() {
                 return Ok(None);
@@ -207,13 +208,13 @@ impl Http1Exchange {
     }
 
     /// What a connection that broke, or fell silent, means for the body: some wait for its end to know theirs.
-    fn broken_off(&mut self, error: ReceiveError) -> BodyBroken {
+    fn broken_off(&mut self, error: ReceiveError) -> CutShort {
         let (errno, reason) = match error {
             ReceiveError::Timeout => (EAGAIN, Reason::BetweenBytesTimeout),
             ReceiveError::Broken(errno) => (errno, Reason::OriginClosed),
         };
         let text = self.decoder.end_of_input().map_or_else(BodyError::text, |()| "eof socket fail");
-        BodyBroken { errno: Some(errno), reason, text }
+        CutShort { errno: Some(errno), reason, text }
     }
 
     pub(super) fn consume(&mut self, count: usize) {
@@ -256,7 +257,7 @@ impl Http1Exchange {
 }
 
 /// A body whose framing is wrong, or that ends before its end.
-fn broken(errno: Option<i32>, error: BodyError) -> BodyBroken {
+fn broken(errno: Option<i32>, error: BodyError) -> CutShort {
     let reason = match error {
         BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::OriginClosed,
         BodyError::ChunkHeaderTooLong
@@ -266,5 +267,5 @@ fn broken(errno: Option<i32>, error: BodyError) -> BodyBroken {
         | BodyError::ChunkTooLarge
         | BodyError::Trailer => Reason::BodyBroken,
     };
-    BodyBroken { errno, reason, text: error.text() }
+    CutShort { errno, reason, text: error.text() }
 }

@@ -3,10 +3,11 @@
 
 use super::*;
 use crate::context::{Clock, Engine, Listener, PanicHook, VxidSource};
+use crate::exchange::BodyAnnounced;
 use crate::fetch::{Fetch, Step};
 use crate::loaded_vcl::{VclState, VclTable};
 use crate::memory::RequestMemory;
-use crate::origin::{BodySize, Carriage};
+use crate::origin::Carriage;
 use crate::storages::Storages;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
@@ -156,7 +157,7 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         is_unpacked: true,
         beresp: message(b"/foreign"),
         responded: 7.0,
-        body: ResponseBody { size: BodySize::Unknown, carriage: Some(&FOREIGN) },
+        body: ResponseBody { size: BodyAnnounced::Unknown, carriage: Some(&FOREIGN) },
         verdict: foreign_verdict(),
         storage: Some(7),
         stale_head: message(b"/foreign"),

@@ -27,7 +27,7 @@ pub(super) enum ReceiveError {
 }
 
 /// A connection being used.
-pub(super) struct Wire {
+pub(super) struct OriginWire {
     connection: BackendConnection,
     buffer: Vec<u8>,
     start: usize,
@@ -40,9 +40,17 @@ pub(super) struct Wire {
     is_ended: bool,
 }
 
-impl Wire {
-    pub(super) fn new(connection: BackendConnection) -> Wire {
-        Wire { connection, buffer: Vec::new(), start: 0, end: 0, sent_bytes: 0, has_answered: false, is_ended: false }
+impl OriginWire {
+    pub(super) fn new(connection: BackendConnection) -> OriginWire {
+        OriginWire {
+            connection,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            sent_bytes: 0,
+            has_answered: false,
+            is_ended: false,
+        }
     }
 
     /// The connection itself.
