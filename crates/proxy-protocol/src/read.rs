@@ -3,8 +3,9 @@
 //! A parser over the bytes received so far. Addresses that the sender left out or that we can't use are not an error
 //! (`addresses: None`), a malformed header is. Compat: texts as observed in Varnish 7.1.1.
 
-use crate::{
-    FAMILY_TCP4, FAMILY_TCP6, FAMILY_UNSPECIFIED, HEAD_BYTES, PREFIX, SIGNATURE, TCP4_BYTES, TCP6_BYTES, element,
+use crate::element;
+use crate::layout::{
+    FAMILY_TCP4, FAMILY_TCP6, FAMILY_UNSPECIFIED, HEAD_BYTES, PREFIX, SIGNATURE, TCP4_BYTES, TCP6_BYTES,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};

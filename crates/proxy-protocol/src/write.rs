@@ -1,8 +1,9 @@
 //! Headers for others: whose request a connection carries.
 
-use crate::{
+use crate::element;
+use crate::layout::{
     COMMAND_LOCAL, COMMAND_PROXY, FAMILY_TCP4, FAMILY_TCP6, FAMILY_UNSPECIFIED, PREFIX, SIGNATURE, TCP4_BYTES,
-    TCP6_BYTES, element,
+    TCP6_BYTES,
 };
 use std::net::{IpAddr, SocketAddr};
 

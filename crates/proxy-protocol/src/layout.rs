@@ -1,0 +1,20 @@
+//! What lies where in a header, for those who read and those who write.
+
+/// Start of a version 2 header.
+pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
+
+/// What a version 1 header begins with.
+pub(crate) const PREFIX: &str = "PROXY";
+/// Bytes of a version 2 header before the addresses: signature, version and command, family, length of the rest.
+pub(crate) const HEAD_BYTES: usize = 16;
+/// Version 2, and the sender speaks for itself.
+pub(crate) const COMMAND_LOCAL: u8 = 0x20;
+/// Version 2, and the sender speaks for a client.
+pub(crate) const COMMAND_PROXY: u8 = 0x21;
+pub(crate) const FAMILY_UNSPECIFIED: u8 = 0x00;
+pub(crate) const FAMILY_TCP4: u8 = 0x11;
+pub(crate) const FAMILY_TCP6: u8 = 0x21;
+/// Bytes of two IPv4 addresses and two ports.
+pub(crate) const TCP4_BYTES: usize = 12;
+/// Bytes of two IPv6 addresses and two ports.
+pub(crate) const TCP6_BYTES: usize = 36;
