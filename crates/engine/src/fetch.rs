@@ -18,12 +18,11 @@ mod commit;
 mod error;
 mod fail;
 mod fill;
-mod host;
 pub(crate) mod legacy;
 mod overflow;
 mod prepare;
 mod refresh;
-mod request_filters;
+pub(crate) mod request_filters;
 mod response;
 mod retry;
 mod revalidate;
@@ -39,6 +38,7 @@ use crate::context::{Loop, Peer, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::mempool_counts::Counted;
 use crate::request::Delivered;
+use backend::{Notes, ResolveContext};
 use cache::Busy;
 use legacy::{ClientRequest, PreparedRequest};
 use message::Message;
@@ -49,7 +49,7 @@ use std::sync::Arc;
 use store::Object;
 use surface::counter::Main;
 use surface::tag::Tag;
-use task::FetchTask;
+pub(crate) use task::{FetchTask, Verdict};
 use tokio::sync::oneshot;
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
@@ -271,9 +271,9 @@ impl Fetch {
 
     /// Accounts, and the end of the transaction.
     fn end(&mut self) {
-        let notes = backend::Notes::new();
+        let notes = Notes::new();
         self.task.vmod_state.leave(&self.task.order.vcl.directors, &notes);
-        crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
+        crate::world::log_notes(&self.context.engine, &mut self.log, &notes);
         let account = self.task.life.account;
         self.log.record_fmt(
             Tag::BereqAcct,
@@ -303,6 +303,11 @@ impl Fetch {
     /// Seconds since 1970.
     fn now(&self) -> f64 {
         self.context.clock.now()
+    }
+
+    /// What decides where directors lead now. What they have to say goes to `notes`.
+    fn resolving<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
+        self.task.resolving(&self.context.engine.random, self.now(), notes)
     }
 
     fn timestamp(&mut self, label: &str) {

@@ -27,4 +27,4 @@ pub mod session;
 pub mod storages;
 pub mod transport;
 mod turns;
-pub(crate) mod vcl_context;
+mod world;

@@ -35,20 +35,22 @@ mod vcl_failed;
 
 mod body;
 mod filters;
-mod host;
 mod pool;
 mod slot;
 mod task;
 mod vcl;
-mod vmod_context;
 mod why;
 
 pub(crate) use body::ClientBody;
+pub(crate) use filters::default_list as default_filters;
+pub(crate) use legacy::set_object_lifetime;
 pub use pool::{PoolCounters, PoolLimits, RequestPool};
 pub(crate) use slot::Buffers;
 pub use slot::RequestSlot;
+#[cfg(test)]
+pub(crate) use task::PipeRequest;
 pub use task::Request;
-pub(crate) use task::{Delivered, SessionTimeouts, Settings, Task};
+pub(crate) use task::{Answer, Delivered, ObjectHead, SessionTimeouts, Settings, Task};
 pub(crate) use vcl::Ruling;
 
 use crate::context::Loop;

@@ -6,6 +6,9 @@
 
 pub mod explanation;
 pub mod legacy;
+mod object;
+
+pub use object::VclObject;
 
 use serde::{Deserialize, Serialize};
 

@@ -328,12 +328,7 @@ impl Machine {
             }
             Op::StorageProperty(var) => {
                 let Value::Stevedore(storage) = self.take()? else { return Err(damaged()) };
-                let property = match var {
-                    surface::vcl::Var::StorageFreeSpace => "free_space",
-                    surface::vcl::Var::StorageUsedSpace => "used_space",
-                    _ => "happy",
-                };
-                self.stack.push(host.storage_property(storage, property));
+                self.stack.push(host.storage_property(storage, var));
             }
             Op::ToText => {
                 let value = self.take()?;

@@ -84,8 +84,8 @@ pub trait Host {
     fn set_header(&mut self, http: HttpObject, name: &str, value: Text, scratch: &Scratch) -> Result<(), Failure>;
     /// Removes all headers of that name.
     fn unset_header(&mut self, http: HttpObject, name: &str);
-    /// Property of a storage: `free_space`, `used_space` (BYTES), `happy` (BOOL).
-    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value;
+    /// Reads a variable of a storage: its room (BYTES), or whether it is happy (BOOL).
+    fn storage_property(&mut self, storage: Option<u32>, var: Var) -> Value;
     /// The bare name of a storage, e.g. `s0`; as text in VCL it reads `storage.s0`.
     fn storage_name(&self, storage: Option<u32>) -> &str;
     /// The name of a director or backend, for text; empty for none.

@@ -220,7 +220,7 @@ impl Host for Engine {
 
     fn unset_header(&mut self, _http: HttpObject, _name: &str) {}
 
-    fn storage_property(&mut self, _storage: Option<u32>, _property: &str) -> Value {
+    fn storage_property(&mut self, _storage: Option<u32>, _var: Var) -> Value {
         Value::Void
     }
 

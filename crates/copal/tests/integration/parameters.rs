@@ -39,7 +39,7 @@ const READERS: &[(&str, &str)] = &[
     ("default_ttl", "engine/src/fetch/response.rs"),
     ("drain_timeout", "worker/src/configure.rs"),
     ("event_loops", "manager/src/life.rs"),
-    ("feature", "engine/src/vcl_context.rs"),
+    ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
     ("gzip_level", "engine/src/fetch/body.rs"),
     ("http_gzip_support", "engine/src/request/task.rs"),
@@ -79,7 +79,7 @@ const READERS: &[(&str, &str)] = &[
     ("timeout_idle", "engine/src/session.rs"),
     ("timeout_linger", "engine/src/session.rs"),
     ("transit_buffer", "engine/src/fetch/storage.rs"),
-    ("uncacheable_ttl", "engine/src/vcl_context.rs"),
+    ("uncacheable_ttl", "engine/src/world/param.rs"),
     ("unsized_body_share", "cache/src/lib.rs"),
     ("vary_notice", "engine/src/request/lookup.rs"),
     ("vcc_err_unref", "manager/src/compile.rs"),
@@ -131,7 +131,7 @@ const BIT_READERS: &[(&str, &str)] = &[
     ("feature::SHORT_PANIC", "worker/src/configure.rs"),
     ("feature::NO_COREDUMP", "worker/src/configure.rs"),
     ("feature::HTTP_DATE_POSTEL", "semantics/src/date.rs"),
-    ("feature::VALIDATE_HEADERS", "engine/src/request/host.rs"),
+    ("feature::VALIDATE_HEADERS", "engine/src/world/messages.rs"),
 ];
 
 #[test]

@@ -185,7 +185,7 @@ impl Fetch {
 
 impl FetchTask {
     /// The list that `beresp.filters` shows unless VCL set it: each name with a blank before it.
-    pub(super) fn default_filters(&self) -> Vec<u8> {
+    pub(crate) fn default_filters(&self) -> Vec<u8> {
         let encoding = self.attempt.beresp.get("Content-Encoding");
         let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
         let is_plain = encoding.is_none();

@@ -29,7 +29,7 @@ impl Fetch {
         let reason = std::mem::take(&mut self.task.attempt.error_reason);
         let reason = match reason.as_slice() {
             b"" if self.task.attempt.error_status == 0 => b"Backend fetch failed".as_slice(),
-            b"" => crate::vcl_context::standard_reason(status).as_bytes(),
+            b"" => semantics::reason::phrase(status % 1000).as_bytes(),
             given => given,
         };
         self.make_response(status, reason);

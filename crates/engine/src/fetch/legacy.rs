@@ -8,16 +8,14 @@
 //! Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
 use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
-use crate::logged::{self, BEREQ, REQ};
-use crate::vcl_context::{self as shared, StartLine};
+use crate::logged::{self, BEREQ};
 use backend::{Notes, OpenError};
 use message::Message;
 use semantics::{HttpPolicy, is_cacheable_of_old};
 use surface::counter::{Main, Vbe};
-use surface::vcl::{Generation, Var};
+use surface::vcl::Generation;
 use vcl_run::eval::ActionArguments;
-use vcl_run::host::Failure;
-use vcl_run::value::{DirectorId, Scratch, Value};
+use vcl_run::value::DirectorId;
 use vmods::TaskState;
 
 /// What VCL may read and change of a client's request while it is fetched for.
@@ -207,128 +205,12 @@ impl Fetch {
             .as_ref()
             .filter(|backend| self.task.order.vcl.is_legacy() && backend.is_healthy())?;
         let notes = Notes::new();
-        if self.task.order.vcl.directors.is_healthy_for(self.used_backend()?, &self.resolve_at(self.now(), &notes)) {
+        if self.task.order.vcl.directors.is_healthy_for(self.task.used_backend()?, &self.resolving(&notes)) {
             return None;
         }
         backend.count(Vbe::Unhealthy, 1);
         self.context.count(Main::BackendUnhealthy);
         Some(OpenError::Unhealthy(backend.name().to_owned()).text())
-    }
-
-    /// `set beresp.saintmode`: the backend counts as sick for this request for so many seconds.
-    fn set_saint_mode(&mut self, seconds: f64) {
-        if self.task.order.mode != FetchMode::Pass
-            && seconds > 0.0
-            && let Some(backend) = &self.task.route.backend
-        {
-            backend.troubles().add(&self.task.order.digest, self.task.running.now + seconds, self.task.running.now);
-        }
-    }
-
-    /// A variable of the client's request, as vcl_fetch reads it.
-    pub(super) fn read_of_client(&self, var: Var, scratch: &mut Scratch) -> Value {
-        let Some(client) = &self.task.life.client else { return Value::Void };
-        let cap = |cap: Option<f64>| Value::Duration(cap.unwrap_or(-1.0));
-        match var {
-            Var::ReqMethod => Value::Text(scratch.put(client.message.method())),
-            Var::ReqUrl => Value::Text(scratch.put(client.message.target())),
-            Var::ReqProto => Value::Text(scratch.put(client.message.protocol())),
-            Var::ReqBackendHint => Value::Backend(client.director),
-            Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&client.message)),
-            Var::ReqEsi => Value::Bool(client.is_esi_allowed),
-            Var::ReqGrace => {
-                let default = self.task.order.parameters.default_grace;
-                Value::Duration(grace_shown(client.grace_cap, self.task.order.vcl.generation, default))
-            }
-            Var::ReqTtl => cap(client.ttl_cap),
-            Var::ReqHash => Value::Blob(scratch.put(&self.task.order.digest)),
-            Var::ReqHashAlwaysMiss => Value::Bool(client.always_miss),
-            Var::ReqHashIgnoreBusy => Value::Bool(client.ignore_busy),
-            Var::ReqIsHitmiss => Value::Bool(self.task.order.is_hit_for_miss),
-            Var::ReqIsHitpass => Value::Bool(self.task.order.is_hit_for_pass),
-            Var::ReqRestarts => Value::Int(i64::try_from(client.restarts).unwrap_or(i64::MAX)),
-            Var::ReqTime => Value::Time(client.received_at),
-            Var::ReqXid => shared::number_text(scratch, format_args!("{}", client.vxid)),
-            Var::ReqEsiLevel | Var::ObjHits => Value::Int(0),
-            Var::ObjLastuse => Value::Duration(0.0),
-            Var::ObjHash => shared::hexadecimal(&self.task.order.digest, scratch),
-            Var::Cacheable => Value::Bool(self.task.attempt.verdict.is_cacheable),
-            // The compiler lets nothing else of a request or object be read in vcl_fetch.
-            _ => Value::Void,
-        }
-    }
-
-    /// Sets a variable of the client's request in vcl_fetch.
-    ///
-    /// # Errors
-    /// For a method, URL or protocol that would be empty.
-    pub(super) fn write_of_client(&mut self, var: Var, value: Value, scratch: &Scratch) -> Result<(), Failure> {
-        let generation = self.task.order.vcl.generation;
-        let flag = value == Value::Bool(true);
-        match var {
-            Var::Cacheable => {
-                self.task.attempt.verdict.is_cacheable = flag;
-                if !flag {
-                    self.task.life.uncacheable_by = self.taken_note();
-                }
-                return Ok(());
-            }
-            Var::Saintmode => {
-                self.set_saint_mode(shared::seconds(value));
-                return Ok(());
-            }
-            _ => {}
-        }
-        let Some(client) = &mut self.task.life.client else { return Ok(()) };
-        match var {
-            Var::ReqMethod => {
-                let bytes = shared::not_empty(value, "req.method", scratch)?;
-                let logged = (&mut self.log, REQ, &mut client.message);
-                shared::set_start_line(logged, StartLine::Method, "req.method", bytes)?;
-            }
-            Var::ReqUrl => {
-                let bytes = shared::not_empty(value, "req.url", scratch)?;
-                let logged = (&mut self.log, REQ, &mut client.message);
-                shared::set_start_line(logged, StartLine::Url, "req.url", bytes)?;
-            }
-            Var::ReqProto => {
-                let bytes = shared::not_empty(value, "req.proto", scratch)?;
-                let logged = (&mut self.log, REQ, &mut client.message);
-                shared::set_start_line(logged, StartLine::Protocol, "req.proto", bytes)?;
-            }
-            Var::ReqBackendHint => {
-                if let Value::Backend(director) = value {
-                    client.director = director;
-                }
-            }
-            Var::ClientIdentity => {
-                let identity = shared::bytes(value, scratch).to_vec();
-                self.task.choices.client_identity = Some(identity.clone());
-                client.identity = Some(identity);
-            }
-            Var::ReqEsi => client.is_esi_allowed = flag,
-            Var::ReqGrace => client.grace_cap = cap(shared::seconds(value), generation),
-            Var::ReqTtl => client.ttl_cap = cap(shared::seconds(value), generation),
-            Var::ReqHashAlwaysMiss => client.always_miss = flag,
-            Var::ReqHashIgnoreBusy => client.ignore_busy = flag,
-            // The compiler lets nothing else be set in vcl_fetch.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// `rollback` of the client's request.
-    ///
-    /// # Errors
-    /// When VCL cannot touch that here.
-    pub(super) fn roll_client_back(&mut self) -> Result<(), Failure> {
-        match &mut self.task.life.client {
-            Some(client) => {
-                client.message.copy_from(&client.original);
-                Ok(())
-            }
-            None => Err(Failure("std.rollback() works on req and bereq only".to_owned())),
-        }
     }
 }
 

@@ -140,7 +140,7 @@ impl Fetch {
 
 impl FetchTask {
     /// Drops the client's body (`unset bereq.body`).
-    pub(super) fn drop_request_body(&mut self, log: &mut LogBuffer) {
+    pub(crate) fn drop_request_body(&mut self, log: &mut LogBuffer) {
         self.life.body = RequestBody::None;
         logged::unset(log, BEREQ, &mut self.bereq, "Content-Length");
         logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");

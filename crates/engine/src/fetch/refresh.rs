@@ -10,12 +10,11 @@ use crate::logged::{self, BERESP};
 use crate::origin::close_reason;
 use message::Message;
 use std::sync::Arc;
-use store::{Object, ObjectFlags};
+use store::Object;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method, Var};
+use surface::vcl::{Action, Method};
 use vcl_run::eval::Outcome;
-use vcl_run::value::{Scratch, Value};
 
 /// What describes the stale body, which the new object keeps.
 const OF_BODY: [&str; 4] = ["Content-Length", "Content-Encoding", "ETag", "Last-Modified"];
@@ -79,28 +78,6 @@ impl Fetch {
                 Some(value) => logged::force(log, BERESP, beresp, name, value),
                 None => logged::unset(log, BERESP, beresp, name),
             }
-        }
-    }
-
-    /// A variable of `obj_stale`.
-    pub(super) fn read_of_stale(&self, var: Var, scratch: &mut Scratch) -> Value {
-        let Some(stale) = &self.task.life.stale else { return Value::Void };
-        let flags = stale.flags();
-        match var {
-            Var::ObjStaleAge => Value::Duration(self.task.running.now - stale.origin()),
-            Var::ObjStaleCanEsi => Value::Bool(flags.has(ObjectFlags::ESI)),
-            Var::ObjStaleGrace => Value::Duration(stale.grace()),
-            Var::ObjStaleHits => Value::Int(i64::from(stale.hits())),
-            Var::ObjStaleIsValid => Value::Bool(!stale.is_removed()),
-            Var::ObjStaleKeep => Value::Duration(stale.keep()),
-            Var::ObjStaleProto => Value::Text(scratch.put(self.task.attempt.stale_head.protocol())),
-            Var::ObjStaleReason => Value::Text(scratch.put(self.task.attempt.stale_head.reason())),
-            Var::ObjStaleStatus => Value::Int(i64::from(self.task.attempt.stale_head.status())),
-            Var::ObjStaleStorage => Value::Stevedore(Some(self.context.engine.storages.of_object(stale))),
-            Var::ObjStaleTime => Value::Time(stale.origin()),
-            Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - self.task.running.now),
-            // A marker of what is not to be cached has nothing that an origin could be asked about.
-            _ => Value::Bool(false),
         }
     }
 }

@@ -102,7 +102,7 @@ impl Fetch {
         let Some(director) = self.task.choices.director else { return };
         let names = {
             let notes = Notes::new();
-            self.task.order.vcl.directors.first_lookups(director, &self.resolve_at(self.now(), &notes))
+            self.task.order.vcl.directors.first_lookups(director, &self.resolving(&notes))
         };
         for name in names {
             name.ready().await;
@@ -113,13 +113,13 @@ impl Fetch {
     fn resolve(&mut self) -> Result<(), (Reason, String)> {
         let notes = Notes::new();
         let mut trail = std::mem::take(&mut self.task.route.trail);
-        let context = self.resolve_at(self.now(), &notes);
+        let context = self.resolving(&notes);
         let resolved = match self.task.order.vcl.is_legacy() {
             true => trail.next(&self.task.order.vcl.directors, self.task.choices.director, &context),
             false => self.task.order.vcl.directors.resolve(self.task.choices.director, &context),
         };
         self.task.route.trail = trail;
-        crate::vcl_context::log_notes(&self.context.engine, &mut self.log, &notes);
+        crate::world::log_notes(&self.context.engine, &mut self.log, &notes);
         let backend = resolved.map_err(|none| (Reason::NoBackend, none.text()))?;
         let host = &backend.definition().host_header;
         if self.task.route.has_backend_host {

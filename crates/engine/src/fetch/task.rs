@@ -12,26 +12,25 @@ use crate::context::{Loop, Peer};
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
 use crate::origin::{OriginExchange, ResponseBody};
-use crate::vcl_context::Noted;
+use crate::world::{Noted, VmodWait};
 use backend::Backend;
 use backend::director::trail::Trail;
 use cache::Busy;
 use message::Message;
+use shm::log::LogBuffer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Object;
 use surface::parameter::Parameters;
-use surface::vcl::{Generation, Method};
+use surface::vcl::Generation;
 use tokio::sync::oneshot;
 use vcl_run::value::DirectorId;
-use vmods::{Finish, Pending, TaskState};
+use vmods::TaskState;
 
 /// The state of one fetch.
 pub(crate) struct FetchTask {
     /// What the client's side wants.
     pub(crate) order: Ordered,
-    /// The method being run.
-    pub(crate) running: Running,
     /// What one try to get a response has come to.
     pub(crate) attempt: Attempt,
     /// The way to the origin; a try that repeats the last goes the same way.
@@ -47,6 +46,8 @@ pub(crate) struct FetchTask {
     pub(crate) bereq_original: Message,
     /// What VMODs keep for the duration of the fetch.
     pub(crate) vmod_state: TaskState,
+    /// What a VMOD waits for.
+    pub(crate) vmod_wait: Option<VmodWait>,
 }
 
 /// What was ordered, and under which parameters. It never changes.
@@ -71,20 +72,6 @@ pub(crate) struct Ordered {
     pub(crate) vcl: Arc<LoadedVcl>,
     /// Addresses of the client's connection.
     pub(crate) peer: Peer,
-}
-
-/// The method being run, or the one that ran last.
-pub(crate) struct Running {
-    /// Which.
-    pub(crate) method: Method,
-    /// `now`, seconds since 1970.
-    pub(crate) now: f64,
-    /// Where VCL is about to set something.
-    pub(crate) noted: Noted,
-    /// What a VMOD waits for.
-    pub(crate) pending: Option<Pending>,
-    /// What is left to do of a VMOD call once the wait is over.
-    pub(crate) finish: Option<Finish>,
 }
 
 /// What lasts as long as the fetch.
@@ -275,7 +262,7 @@ impl Verdict {
 
 impl FetchTask {
     /// What an order begins with.
-    pub(super) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
+    pub(crate) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
         let FetchOrder {
             mode,
             request,
@@ -324,13 +311,6 @@ impl FetchTask {
                 vcl,
                 peer,
             },
-            running: Running {
-                method: Method::BackendFetch,
-                now,
-                noted: Noted::default(),
-                pending: None,
-                finish: None,
-            },
             attempt: Attempt::default(),
             route: Route::default(),
             choices,
@@ -355,7 +335,27 @@ impl FetchTask {
             bereq,
             bereq_original: Message::new(),
             vmod_state,
+            vmod_wait: None,
         }
+    }
+
+    /// Bytes of its messages that VCL can make grow.
+    pub(crate) fn message_bytes(&self) -> usize {
+        self.bereq.memory_bytes() + self.attempt.beresp.memory_bytes()
+    }
+
+    /// The id of the backend in use.
+    pub(crate) fn used_backend(&self) -> Option<DirectorId> {
+        self.order.vcl.directors.id_of(self.route.backend.as_ref()?)
+    }
+
+    /// Puts `bereq` back to what it was before VCL. The request that the response is the answer to is no more. Compat: so is
+    /// the connection.
+    pub(crate) fn roll_back(&mut self, context: &Loop, log: &mut LogBuffer) {
+        self.give_up_response(context, log);
+        self.attempt.verdict.filters = None;
+        self.bereq.copy_from(&self.bereq_original);
+        self.bereq.set("X-Varnish", itoa::Buffer::new().format(self.life.vxid).as_bytes());
     }
 
     /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.
@@ -365,4 +365,4 @@ impl FetchTask {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

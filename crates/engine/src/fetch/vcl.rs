@@ -1,34 +1,33 @@
 //! Running a method of the VCL on a fetch.
 
 use super::Fetch;
+use crate::world::{FetchSide, Side, VmodWait, World};
 use std::sync::Arc;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::tag::Tag;
 use surface::vcl::Method;
-use vcl_run::eval::{ActionArguments, Outcome};
+use vcl_run::eval::{ActionArguments, Machine, Outcome};
 use vcl_run::host::Failure;
+use vcl_run::link::LinkedProgram;
+use vcl_run::value::Scratch;
 
 impl Fetch {
     /// Runs a method to its end, waiting where a VMOD has to wait. A failure is counted.
     pub(super) async fn run_vcl(&mut self, method: Method) -> Outcome {
-        let mut machine = std::mem::take(&mut self.machine);
-        let mut scratch = std::mem::take(&mut self.scratch);
         let limit = usize::try_from(self.task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
-        scratch.clear(limit.saturating_sub(self.task.vmod_state.taken_bytes()));
-        let program = Arc::clone(&self.task.order.vcl.program);
-        self.task.running.method = method;
+        self.scratch.clear(limit.saturating_sub(self.task.vmod_state.taken_bytes()));
         // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.
-        self.task.running.now = self.log.previous();
-        let mut outcome = machine.run(&program, method, self, &mut scratch);
+        let now = self.log.previous();
+        let mut outcome =
+            self.in_world(method, now, |machine, program, world, scratch| machine.run(program, method, world, scratch));
         while outcome == Outcome::Wait {
-            if let Some(pending) = self.task.running.pending.take() {
-                self.task.running.finish = Some(pending.await);
+            if let Some(VmodWait::Pending(pending)) = self.task.vmod_wait.take() {
+                self.task.vmod_wait = Some(VmodWait::Finish(pending.await));
             }
-            outcome = machine.resume(&program, self, &mut scratch);
+            outcome =
+                self.in_world(method, now, |machine, program, world, scratch| machine.resume(program, world, scratch));
         }
-        self.machine = machine;
-        self.scratch = scratch;
         self.task.life.held.set_at_least(&self.context.memory, self.bytes_of_vcl());
         if self.task.attempt.synthetic.len() > limit && !matches!(outcome, Outcome::Failed(_)) {
             let failure = Failure::out_of_memory();
@@ -42,6 +41,19 @@ impl Fetch {
             }
         }
         outcome
+    }
+
+    /// Has the evaluator do something with what the method can touch.
+    fn in_world(
+        &mut self,
+        method: Method,
+        now: f64,
+        run: impl FnOnce(&mut Machine, &LinkedProgram, &mut World<'_>, &mut Scratch) -> Outcome,
+    ) -> Outcome {
+        let vcl = Arc::clone(&self.task.order.vcl);
+        let side = Side::Fetch(FetchSide { context: &self.context, task: &mut self.task });
+        let mut world = World::new((&self.context.engine, &vcl), (method, now), &mut self.log, side);
+        run(&mut self.machine, &vcl.program, &mut world, &mut self.scratch)
     }
 
     /// What VCL has made of headers, strings and a body; 0 when the base is enough for it.

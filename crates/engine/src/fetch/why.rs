@@ -3,7 +3,7 @@
 //! Next file: `surface::reason`, where each has its words.
 
 use super::Fetch;
-use crate::vcl_context::Decision;
+use crate::world::Decision;
 use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 
 impl Fetch {

@@ -1,7 +1,7 @@
 //! The end of a request: what it moved is counted, and its log is complete.
 
 use super::Run;
-use crate::vcl_context;
+use crate::world::log_notes;
 use backend::Notes;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -23,7 +23,7 @@ impl Run<'_> {
         if let Some(vcl) = &request.vcl {
             let notes = Notes::new();
             request.task.vmod_state.leave(&vcl.directors, &notes);
-            vcl_context::log_notes(&self.context.engine, &mut request.log, &notes);
+            log_notes(&self.context.engine, &mut request.log, &notes);
         }
     }
 

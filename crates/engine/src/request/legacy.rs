@@ -209,7 +209,7 @@ impl Run<'_> {
 
 /// Sets `obj.ttl`, `obj.grace` or `obj.keep` (or `obj.cacheable = false`, as no ttl) in vcl_hit, durably and for everybody.
 /// A ttl of 0 ends the object: in 3.0 for good, before with its grace left to it.
-pub(super) fn set_object_lifetime(
+pub(crate) fn set_object_lifetime(
     cache: &Cache,
     object: &Arc<Object>,
     (var, seconds): (Var, f64),

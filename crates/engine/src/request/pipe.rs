@@ -13,7 +13,7 @@ use crate::deadline::duration;
 use crate::fetch::legacy::forwards_address;
 use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
-use crate::vcl_context;
+use crate::world::log_notes;
 use backend::director::trail::Trail;
 use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};
 use http1::write_request_head;
@@ -233,7 +233,7 @@ impl Run<'_> {
                 true => trail.next(&vcl.directors, pipe.director, &resolve),
                 false => vcl.directors.resolve(pipe.director, &resolve),
             };
-            vcl_context::log_notes(engine, &mut pipe.log, &notes);
+            log_notes(engine, &mut pipe.log, &notes);
             // Who has no other to offer fails with the one it had.
             let backend: Arc<Backend> =
                 resolved.map_err(|none| failed.take().unwrap_or_else(|| (Reason::NoBackend, none.text())))?;

@@ -1,13 +1,12 @@
 //! What a request is made of: its buffers, and everything its steps and its VCL work on.
 
 use super::body::ClientBody;
-use super::vmod_context::VmodWait;
 use crate::bodies::filters::Filters;
 use crate::context::Loop;
 use crate::fetch::legacy::PreparedRequest;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
-use crate::vcl_context::Noted;
+use crate::world::{Noted, VmodWait};
 use cache::Busy;
 use message::Message;
 use sha2::{Digest, Sha256};

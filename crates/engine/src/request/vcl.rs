@@ -1,16 +1,17 @@
 //! Running a VCL method for a request, waiting where a VMOD waits.
 
-use super::host::ClientHost;
-use super::vmod_context::VmodWait;
-use super::{Run, Step};
+use super::{Request, Run, Step};
+use crate::world::{ClientSide, Side, VmodWait, World};
 use shm::log::LogBuffer;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
-use vcl_run::eval::{ActionArguments, Outcome};
-use vcl_run::value::Value;
+use vcl_run::eval::{ActionArguments, Machine, Outcome};
+use vcl_run::host::Failure;
+use vcl_run::link::LinkedProgram;
+use vcl_run::value::{Scratch, Value};
 
 /// What a method decided.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -27,7 +28,7 @@ impl Run<'_> {
         let mut outcome = self.start_vcl(method);
         while outcome == Outcome::Wait {
             Box::pin(self.wait_for_vmod()).await;
-            outcome = self.resume_vcl(method);
+            outcome = self.in_world(method, |machine, program, world, scratch| machine.resume(program, world, scratch));
         }
         match outcome {
             Outcome::Return(action, arguments) if !self.has_overflowed() => Ruling::Action(action, arguments),
@@ -38,45 +39,25 @@ impl Run<'_> {
     }
 
     fn start_vcl(&mut self, method: Method) -> Outcome {
-        // VCL's `now` is the time of the last timestamp.
-        let now = self.request.task.life.previous;
         let request = &mut *self.request;
-        let Some(vcl) = &request.vcl else {
-            return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
-        };
         request.scratch.clear(request.task.memory_limit());
-        request.scratch.set_constants(vcl.program.constants());
-        let mut host = ClientHost {
-            context: self.context,
-            session: self.session,
-            task: &mut request.task,
-            log: &mut request.log,
-            vcl,
-            method,
-            now,
-            noted: None,
-        };
-        request.machine.run(&vcl.program, method, &mut host, &mut request.scratch)
+        self.in_world(method, |machine, program, world, scratch| machine.run(program, method, world, scratch))
     }
 
-    fn resume_vcl(&mut self, method: Method) -> Outcome {
+    /// Has the evaluator do something with what the method can touch.
+    #[inline]
+    fn in_world(
+        &mut self,
+        method: Method,
+        run: impl FnOnce(&mut Machine, &LinkedProgram, &mut World<'_>, &mut Scratch) -> Outcome,
+    ) -> Outcome {
         // VCL's `now` is the time of the last timestamp.
         let now = self.request.task.life.previous;
-        let request = &mut *self.request;
-        let Some(vcl) = &request.vcl else {
-            return Outcome::Failed(vcl_run::host::Failure("No VCL".to_owned()));
-        };
-        let mut host = ClientHost {
-            context: self.context,
-            session: self.session,
-            task: &mut request.task,
-            log: &mut request.log,
-            vcl,
-            method,
-            now,
-            noted: None,
-        };
-        request.machine.resume(&vcl.program, &mut host, &mut request.scratch)
+        let Request { vcl, machine, scratch, log, task, .. } = &mut *self.request;
+        let Some(vcl) = vcl else { return Outcome::Failed(Failure("No VCL".to_owned())) };
+        let side = Side::Client(ClientSide { context: self.context, session: self.session, task });
+        let mut world = World::new((&self.context.engine, vcl), (method, now), log, side);
+        run(machine, &vcl.program, &mut world, scratch)
     }
 
     /// Waits for what the VMOD waits for.

@@ -4,7 +4,7 @@
 //! side has the same in `fetch/why.rs`. Off under debug bit `vtc_mode`, whose scripts count records.
 
 use super::Run;
-use crate::vcl_context::Decision;
+use crate::world::Decision;
 use cache::{Absence, MissCause};
 use message::Message;
 use std::fmt::Write as _;

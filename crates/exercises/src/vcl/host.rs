@@ -65,7 +65,7 @@ impl Host for ListingHost<'_> {
         self.done.push(format!("unset {name}"));
     }
 
-    fn storage_property(&mut self, _storage: Option<u32>, _property: &str) -> Value {
+    fn storage_property(&mut self, _storage: Option<u32>, _var: Var) -> Value {
         Value::Bytes(0)
     }
 

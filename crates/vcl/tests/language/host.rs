@@ -125,9 +125,9 @@ impl Host for RecordingHost<'_> {
         self.headers.remove(&(format!("{http:?}"), name.to_ascii_lowercase()));
     }
 
-    fn storage_property(&mut self, storage: Option<u32>, property: &str) -> Value {
-        match property {
-            "happy" => Value::Bool(true),
+    fn storage_property(&mut self, storage: Option<u32>, var: Var) -> Value {
+        match var {
+            Var::StorageHappy => Value::Bool(true),
             _ => Value::Bytes(1024 * (i64::from(storage.unwrap_or(9)) + 1)),
         }
     }

@@ -62,7 +62,7 @@ impl Dial for DialSilent {
     }
 }
 
-fn event_loop() -> Rc<Loop> {
+pub(crate) fn event_loop() -> Rc<Loop> {
     let cache = Cache::in_memory(4 << 20, 1.0).unwrap();
     let engine = Arc::new(Engine {
         storages: Storages::of(cache.stores()),
@@ -85,14 +85,14 @@ fn event_loop() -> Rc<Loop> {
     Rc::new(Loop::new(engine, counters, Rc::new(DialSilent), Clock::starting_at(1.0)))
 }
 
-fn message(text: &[u8]) -> Message {
+pub(crate) fn message(text: &[u8]) -> Message {
     let mut message = Message::new();
     message.set_target(text);
     message.append(b"Foreign", text);
     message
 }
 
-fn order(context: &Loop) -> FetchOrder {
+pub(crate) fn order(context: &Loop) -> FetchOrder {
     let text = b"vcl 4.1; backend default { .host = \"10.0.0.1\"; }";
     let program = vcl::compile(&vcl::SourceText { name: "<test>", text }, &vcl::CompileOptions::default()).unwrap();
     let vcl = LoadedVcl::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();

@@ -1,0 +1,32 @@
+//! `obj_stale`: the stale object that a 304 is about, in vcl_backend_refresh.
+
+use super::value::text;
+use super::{Side, World, out_of_reach};
+use store::ObjectFlags;
+use surface::vcl::Var;
+use vcl_run::host::Failure;
+use vcl_run::value::{Scratch, Value};
+
+pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+    let Side::Fetch(fetch) = &world.side else { return Err(out_of_reach()) };
+    let Some(stale) = &fetch.task.life.stale else { return Ok(Value::Void) };
+    let head = &fetch.task.attempt.stale_head;
+    let flags = stale.flags();
+    Ok(match var {
+        Var::ObjStaleAge => Value::Duration(world.now - stale.origin()),
+        Var::ObjStaleCanEsi => Value::Bool(flags.has(ObjectFlags::ESI)),
+        Var::ObjStaleGrace => Value::Duration(stale.grace()),
+        Var::ObjStaleHits => Value::Int(i64::from(stale.hits())),
+        Var::ObjStaleIsValid => Value::Bool(!stale.is_removed()),
+        Var::ObjStaleKeep => Value::Duration(stale.keep()),
+        Var::ObjStaleProto => text(head.protocol(), scratch),
+        Var::ObjStaleReason => text(head.reason(), scratch),
+        Var::ObjStaleStatus => Value::Int(i64::from(head.status())),
+        Var::ObjStaleStorage => Value::Stevedore(Some(world.engine.storages.of_object(stale))),
+        Var::ObjStaleTime => Value::Time(stale.origin()),
+        Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - world.now),
+        // A marker of what is not to be cached has nothing that an origin could be asked about.
+        Var::ObjStaleUncacheable => Value::Bool(false),
+        _ => return Err(out_of_reach()),
+    })
+}
