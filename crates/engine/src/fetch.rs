@@ -29,6 +29,7 @@ mod revalidate;
 mod send;
 mod storage;
 pub(crate) mod task;
+mod transmit;
 mod vcl;
 mod why;
 

@@ -1,7 +1,7 @@
 //! One exchange with an origin: a request goes out, a response comes in. This is all that a fetch knows of the wire.
 //!
 //! ```text
-//! describe_body → put_head → send … → end → receive_head … → begin_body → piece, consume … → release
+//! describe_body → put_head → send … → end → receive_head … → begin_body → more_body, consume_body … → release
 //!      at any moment: close, with the reason that operators read
 //! ```
 //!
@@ -203,20 +203,27 @@ impl OriginExchange {
         }
     }
 
-    /// The next piece of the body, where it lies; `None` at its end. It is the next one until it is consumed.
+    /// Waits for bytes of the body, when those that came before are consumed; gives how many have come, 0 at the end.
     ///
     /// # Errors
     /// [`CutShort`].
-    pub(crate) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, CutShort> {
+    pub(crate) async fn more_body(&mut self, limits: &ReceiveLimits) -> Result<usize, CutShort> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.piece(limits).await,
+            OriginExchange::Http1(exchange) => exchange.more_body(limits).await,
         }
     }
 
-    /// So many bytes of the piece have been used.
-    pub(crate) fn consume(&mut self, count: usize) {
+    /// Received bytes of the body.
+    pub(crate) fn body(&self) -> &[u8] {
         match self {
-            OriginExchange::Http1(exchange) => exchange.consume(count),
+            OriginExchange::Http1(exchange) => exchange.body(),
+        }
+    }
+
+    /// So many of them were used.
+    pub(crate) fn consume_body(&mut self, count: usize) {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.consume_body(count),
         }
     }
 

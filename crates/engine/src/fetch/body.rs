@@ -110,11 +110,9 @@ impl Fetch {
         let Some(exchange) = self.task.attempt.exchange.take() else {
             return Err(BodyFailure::Origin(CutShort::GONE));
         };
-        let mut source = Source::Origin { exchange, limits: self.receive_limits() };
+        let mut source = Source::of_exchange(exchange, self.receive_limits());
         let filled = self.fill(object, &mut source, filters).await;
-        if let Source::Origin { exchange, .. } = source {
-            self.task.attempt.exchange = Some(exchange);
-        }
+        self.task.attempt.exchange = source.into_exchange();
         filled
     }
 

@@ -1,4 +1,4 @@
-//! Fill: a body gets from where it comes into an object: a piece, what filters make of it step by step, the next piece.
+//! Fill: a body gets from where it comes into an object: pulled piece by piece, through filters, into the store.
 //!
 //! The origin's transport shows the pieces where they lie in its buffers; a stale object that is good again shows its own.
 //! Nothing is pulled before what came of the last piece is stored, and storing waits: for eviction, or for the readers of what
@@ -6,9 +6,10 @@
 
 use super::Fetch;
 use crate::bodies::filters::Filters;
+use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
 use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
 use crate::turns::Turns;
-use body::{FilterError, Flow};
+use body::FilterError;
 use std::sync::Arc;
 use store::{AppendError, BodyReader, Object};
 use surface::counter::Vbe;
@@ -17,21 +18,24 @@ use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
 /// Bytes of a stored body copied between two looks at what else there is to do on this event loop.
 const SLICE_BYTES: usize = 256 << 10;
 
-/// Where a body comes from.
-pub(super) enum Source {
-    /// An origin, which has said what comes.
-    Origin {
-        /// The origin.
-        exchange: OriginExchange,
-        /// How long it may take.
-        limits: ReceiveLimits,
-    },
-    /// An object that is whole.
-    Stored {
-        /// The object.
+/// Where a body comes from: it shows a piece until that is used up, and waits for the next.
+pub(super) struct Source {
+    supplier: Supplier,
+    /// There will be no more.
+    is_over: bool,
+}
+
+/// Who has it.
+enum Supplier {
+    /// What an origin sends, and how long it may take.
+    Exchange(OriginExchange, ReceiveLimits),
+    /// What lies in an object that is whole.
+    Object {
         reader: BodyReader,
         /// Bytes used.
         offset: u64,
+        /// Bytes from there on that are shown.
+        slice_bytes: usize,
     },
 }
 
@@ -59,29 +63,72 @@ impl From<AppendError> for BodyFailure {
 }
 
 impl Source {
-    /// The next piece, where it lies; `None` at the end. It is the next one until it is consumed.
-    async fn piece(&mut self) -> Result<Option<&[u8]>, BodyFailure> {
-        match self {
-            Source::Origin { exchange, limits } => exchange.piece(limits).await.map_err(BodyFailure::Origin),
-            Source::Stored { reader, offset } => {
-                if *offset > 0 {
-                    tokio::task::yield_now().await;
-                }
-                let is_whole = *offset == reader.object().available_bytes();
-                match reader.chunk_at(*offset).filter(|chunk| !chunk.is_empty()) {
-                    Some(chunk) => Ok(Some(&chunk[..chunk.len().min(SLICE_BYTES)])),
-                    None if is_whole => Ok(None),
-                    None => Err(BodyFailure::Template),
-                }
-            }
+    /// A response's body, which has been announced.
+    pub(super) fn of_exchange(exchange: OriginExchange, limits: ReceiveLimits) -> Source {
+        Source { supplier: Supplier::Exchange(exchange, limits), is_over: false }
+    }
+
+    /// The body of an object that is whole.
+    pub(super) fn of_object(reader: BodyReader) -> Source {
+        Source { supplier: Supplier::Object { reader, offset: 0, slice_bytes: 0 }, is_over: false }
+    }
+
+    /// Gives the origin back.
+    pub(super) fn into_exchange(self) -> Option<OriginExchange> {
+        match self.supplier {
+            Supplier::Exchange(exchange, _) => Some(exchange),
+            Supplier::Object { .. } => None,
         }
     }
 
-    /// So many bytes of the piece have been used.
+    /// Waits for the next piece; gives its size, 0 at the end. What is left of the last one is dropped.
+    async fn more(&mut self) -> Result<usize, BodyFailure> {
+        let count = match &mut self.supplier {
+            Supplier::Exchange(exchange, limits) => {
+                exchange.consume_body(exchange.body().len());
+                exchange.more_body(limits).await.map_err(BodyFailure::Origin)?
+            }
+            Supplier::Object { reader, offset, slice_bytes } => {
+                *offset += *slice_bytes as u64;
+                if *offset > 0 {
+                    tokio::task::yield_now().await;
+                }
+                *slice_bytes = reader.chunk_at(*offset).map_or(0, <[u8]>::len).min(SLICE_BYTES);
+                if *slice_bytes == 0 && *offset != reader.object().available_bytes() {
+                    return Err(BodyFailure::Template);
+                }
+                *slice_bytes
+            }
+        };
+        self.is_over = count == 0;
+        Ok(count)
+    }
+}
+
+impl Supply for Source {
+    fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
+        let bytes = match &mut self.supplier {
+            _ if self.is_over => return Pulled::Ended,
+            Supplier::Exchange(exchange, _) => exchange.body(),
+            Supplier::Object { slice_bytes: 0, .. } => &[],
+            Supplier::Object { reader, offset, slice_bytes } => {
+                let chunk = reader.chunk_at(*offset).unwrap_or_default();
+                &chunk[..chunk.len().min(*slice_bytes)]
+            }
+        };
+        match bytes {
+            [] => Pulled::Waits,
+            bytes => Pulled::Piece { bytes: &bytes[..bytes.len().min(bytes_max)], is_last: false },
+        }
+    }
+
     fn consume(&mut self, count: usize) {
-        match self {
-            Source::Origin { exchange, .. } => exchange.consume(count),
-            Source::Stored { offset, .. } => *offset += count as u64,
+        match &mut self.supplier {
+            Supplier::Exchange(exchange, _) => exchange.consume_body(count),
+            Supplier::Object { offset, slice_bytes, .. } => {
+                *offset += count as u64;
+                *slice_bytes = slice_bytes.saturating_sub(count);
+            }
         }
     }
 }
@@ -97,42 +144,38 @@ impl Fetch {
         source: &mut Source,
         filters: &mut Filters,
     ) -> Result<(), BodyFailure> {
-        let is_received = matches!(source, Source::Origin { .. });
+        let (mut pull, mut turns) = (Pull::default(), Turns::default());
         loop {
-            let piece = source.piece().await?;
-            let count = piece.map(<[u8]>::len);
-            if is_received {
-                self.count_response_body(count.unwrap_or(0));
+            match pull.next(source, filters) {
+                Next::Bytes { bytes, .. } => self.store(object, bytes).await?,
+                Next::Nothing => {}
+                Next::Waits => {
+                    self.receive(source).await?;
+                    continue;
+                }
+                Next::Ended => break,
+                Next::Failed(Failure::Filter(error)) => return Err(BodyFailure::Filter(error)),
+                // A source says so when it is waited for, and no filter of this side promises anything.
+                Next::Failed(Failure::Supply | Failure::Short) => return Err(BodyFailure::Origin(CutShort::GONE)),
             }
-            if !filters.is_empty() {
-                self.store_filtered(object, piece, filters).await?;
-            } else if let Some(bytes) = piece {
-                self.store(object, bytes).await?;
-            }
-            let Some(count) = count else { return Ok(()) };
-            source.consume(count);
-        }
-    }
-
-    /// Adds what comes of some of the body, or of its end (`None`): step by step, each waiting for room.
-    async fn store_filtered(
-        &mut self,
-        object: &Arc<Object>,
-        input: Option<&[u8]>,
-        filters: &mut Filters,
-    ) -> Result<(), BodyFailure> {
-        let mut turns = Turns::default();
-        let mut rest = input;
-        loop {
-            let step = filters.step(rest).map_err(BodyFailure::Filter)?;
-            self.store(object, step.bytes).await?;
-            if step.flow != Flow::More {
-                return Ok(());
-            }
-            let taken = step.taken;
-            rest = rest.map(|rest| &rest[taken..]);
             turns.take().await;
         }
+        // What the filters have no use for has to come all the same.
+        while !source.is_over {
+            self.receive(source).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next piece, and counts it.
+    async fn receive(&mut self, source: &mut Source) -> Result<(), BodyFailure> {
+        let bytes = source.more().await?;
+        if let Supplier::Exchange(..) = source.supplier {
+            self.task.attempt.received_pieces += u64::from(bytes > 0);
+            self.task.life.account.response_body += bytes as u64;
+            self.count_backend(Vbe::BerespBodybytes, bytes as u64);
+        }
+        Ok(())
     }
 
     /// Adds body bytes to the object, waiting for room. A body that cannot be kept is passed on from here on.
@@ -171,11 +214,5 @@ impl Fetch {
         let under_way = object.under_way_bytes();
         let life = &mut self.task.life;
         life.held.set(memory, life.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
-    }
-
-    fn count_response_body(&mut self, bytes: usize) {
-        self.task.attempt.received_pieces += u64::from(bytes > 0);
-        self.task.life.account.response_body += bytes as u64;
-        self.count_backend(Vbe::BerespBodybytes, bytes as u64);
     }
 }

@@ -72,8 +72,7 @@ impl Fetch {
         if is_streamed {
             self.publish();
         }
-        let mut source = Source::Stored { reader, offset: 0 };
-        match self.fill(&object, &mut source, &mut Filters::default()).await {
+        match self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await {
             Ok(()) => {
                 object.finish();
                 Step::Commit

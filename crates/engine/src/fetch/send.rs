@@ -2,21 +2,17 @@
 //!
 //! A reused connection may turn out to be dead; then the request is sent once more on a new one (`wants_fresh`), if nothing
 //! of the client's body is lost by that, and nobody can take it for a second order: it is idempotent, or the connection took
-//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). What goes over the wire is the transport's affair
-//! (`origin.rs`): exactly the announced length of body, or one whose end shows. Next file: `response.rs`.
+//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
 use super::task::FetchTask;
+use super::transmit::SendError;
 use super::{Fetch, Step};
-use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
-use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, close_reason};
-use crate::turns::Turns;
 use backend::director::trail::Trail;
 use backend::{Notes, OpenError, OpenRequest, open};
-use body::Flow;
 use shm::log::LogBuffer;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,14 +20,6 @@ use std::time::Duration;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
-
-/// Why a request was not sent whole.
-enum SendError {
-    /// The origin does not take it: error number.
-    Origin(i32),
-    /// The client does not give it.
-    Client(String),
-}
 
 /// What an operator should know of a backend that gave no connection.
 pub(crate) fn reason_of(error: &OpenError) -> Reason {
@@ -160,104 +148,6 @@ impl Fetch {
         Ok(())
     }
 
-    /// What is known of the length of the body that will be sent.
-    fn announced_body(&self) -> BodyAnnounced {
-        match &self.task.life.body {
-            RequestBody::None | RequestBody::Taken => BodyAnnounced::None,
-            RequestBody::Cached(_) | RequestBody::Stream { .. } => {
-                self.announced_length().map_or(BodyAnnounced::Unknown, BodyAnnounced::Length)
-            }
-        }
-    }
-
-    /// Sends the head, and the body behind it.
-    async fn transmit(&mut self) -> Result<(), SendError> {
-        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let head_bytes = exchange.put_head(&self.task.bereq);
-        self.count_request_head(head_bytes);
-        match &self.task.life.body {
-            RequestBody::None | RequestBody::Taken => self.send_some(b"").await?,
-            RequestBody::Stream { .. } => {
-                // The client is asked for its body once the head has gone.
-                self.send_some(b"").await?;
-                self.send_stream().await?;
-            }
-            RequestBody::Cached(body) => {
-                let body = Rc::clone(body.bytes());
-                match self.take_stages() {
-                    None => self.send_some(&body).await?,
-                    Some(mut stages) => {
-                        self.send_some(b"").await?;
-                        self.send_filtered(Some(&body), &mut stages).await?;
-                        self.send_filtered(None, &mut stages).await?;
-                    }
-                }
-            }
-        }
-        self.send_end().await
-    }
-
-    /// Sends the client's body piece by piece. Exactly the announced length goes out, or the fetch fails.
-    async fn send_stream(&mut self) -> Result<(), SendError> {
-        let is_announced = self.task.life.body.length().is_some();
-        let mut remaining = self.task.life.body.length().unwrap_or(u64::MAX);
-        let mut stages = self.take_stages();
-        self.task.life.is_body_begun = true;
-        while let Some(piece) = self.task.life.body.next().await {
-            let piece = piece.map_err(|error| SendError::Client(error.0))?;
-            if piece.is_empty() {
-                continue;
-            }
-            remaining = remaining
-                .checked_sub(piece.len() as u64)
-                .ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
-            match &mut stages {
-                None => self.send_some(&piece).await?,
-                Some(stages) => self.send_filtered(Some(&piece), stages).await?,
-            }
-        }
-        if let Some(stages) = &mut stages {
-            self.send_filtered(None, stages).await?;
-        }
-        if is_announced && remaining > 0 {
-            return Err(SendError::Client("less than announced".to_owned()));
-        }
-        Ok(())
-    }
-
-    /// Sends what comes of some of the body, or of its end (`None`), through filters: step by step.
-    async fn send_filtered(&mut self, input: Option<&[u8]>, stages: &mut Filters) -> Result<(), SendError> {
-        let mut turns = Turns::default();
-        let mut rest = input;
-        loop {
-            let step = stages.step(rest).map_err(|error| SendError::Client(error.text().to_owned()))?;
-            self.send_some(step.bytes).await?;
-            if step.flow != Flow::More {
-                return Ok(());
-            }
-            let taken = step.taken;
-            rest = rest.map(|rest| &rest[taken..]);
-            turns.take().await;
-        }
-    }
-
-    /// Sends some of the body, and the head before it if that has not gone.
-    async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
-        let stall = self.first_byte_limit();
-        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let bytes = exchange.send(piece, stall).await.map_err(SendError::Origin)?;
-        self.count_request_body(bytes);
-        Ok(())
-    }
-
-    async fn send_end(&mut self) -> Result<(), SendError> {
-        let stall = self.first_byte_limit();
-        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let bytes = exchange.end(stall).await.map_err(SendError::Origin)?;
-        self.count_request_body(bytes);
-        Ok(())
-    }
-
     fn send_failed(&mut self, error: SendError) -> Step {
         match error {
             SendError::Origin(errno) => {
@@ -333,16 +223,6 @@ impl Fetch {
         let of_backend =
             self.task.route.backend.as_ref().and_then(|backend| backend.definition().between_bytes_timeout);
         applies(self.task.choices.between_bytes_timeout, of_backend, self.task.order.parameters.between_bytes_timeout)
-    }
-
-    fn count_request_head(&mut self, bytes: u64) {
-        self.task.life.account.request_head += bytes;
-        self.count_backend(Vbe::BereqHdrbytes, bytes);
-    }
-
-    fn count_request_body(&mut self, bytes: u64) {
-        self.task.life.account.request_body += bytes;
-        self.count_backend(Vbe::BereqBodybytes, bytes);
     }
 
     /// Adds to a counter of the backend in use.

@@ -184,17 +184,14 @@ impl Http1Exchange {
         Some(ResponseBody { size, carriage })
     }
 
-    pub(super) async fn piece(&mut self, limits: &ReceiveLimits) -> Result<Option<&[u8]>, CutShort> {
-        while self.piece_bytes == 0 {
-            if self.decoder.is_done() {
-                return Ok(None);
-            }
+    pub(super) async fn more_body(&mut self, limits: &ReceiveLimits) -> Result<usize, CutShort> {
+        while self.piece_bytes == 0 && !self.decoder.is_done() {
             if self.wire.received().is_empty() {
                 let deadline = Instant::now() + limits.between_bytes;
                 match self.wire.receive(limits.at_once_bytes, deadline).await {
                     Ok(0) => {
                         self.decoder.end_of_input().map_err(|error| broken(None, error))?;
-                        return Ok(None);
+                        break;
                     }
                     Ok(_) => {}
                     Err(error) => return Err(self.broken_off(error)),
@@ -204,7 +201,17 @@ impl Http1Exchange {
             self.wire.consume(step.skip);
             self.piece_bytes = step.data;
         }
-        Ok(Some(&self.wire.received()[..self.piece_bytes]))
+        Ok(self.piece_bytes)
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.wire.received()[..self.piece_bytes]
+    }
+
+    pub(super) fn consume_body(&mut self, count: usize) {
+        let count = count.min(self.piece_bytes);
+        self.wire.consume(count);
+        self.piece_bytes -= count;
     }
 
     /// What a connection that broke, or fell silent, means for the body: some wait for its end to know theirs.
@@ -215,12 +222,6 @@ impl Http1Exchange {
         };
         let text = self.decoder.end_of_input().map_or_else(BodyError::text, |()| "eof socket fail");
         CutShort { errno: Some(errno), reason, text }
-    }
-
-    pub(super) fn consume(&mut self, count: usize) {
-        let count = count.min(self.piece_bytes);
-        self.wire.consume(count);
-        self.piece_bytes -= count;
     }
 
     pub(super) fn standing(&self) -> Standing {

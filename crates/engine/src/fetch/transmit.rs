@@ -1,0 +1,170 @@
+//! Transmit: the request goes out, its body through the filters of `bereq.filters`.
+//!
+//! A body that is held goes out with the head, one that is being received piece by piece: the client is asked for the next when
+//! the last has gone. How it is framed is the transport's affair (`origin.rs`). Next file: `response.rs`.
+
+use super::Fetch;
+use crate::bodies::filters::Filters;
+use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
+use crate::bodies::request::RequestBody;
+use crate::exchange::BodyAnnounced;
+use crate::turns::Turns;
+use std::rc::Rc;
+use surface::counter::Vbe;
+
+/// Why a request was not sent whole.
+pub(super) enum SendError {
+    /// The origin does not take it: error number.
+    Origin(i32),
+    /// The client does not give it.
+    Client(String),
+}
+
+/// The client's body on its way out: all of it, or the piece that came last.
+struct Outgoing {
+    piece: Option<Rc<Vec<u8>>>,
+    used: usize,
+    /// There will be no more.
+    is_over: bool,
+    /// Bytes that are still to come, where that was announced.
+    missing_bytes: Option<u64>,
+}
+
+impl Outgoing {
+    fn held(body: Rc<Vec<u8>>) -> Outgoing {
+        Outgoing { piece: Some(body), used: 0, is_over: true, missing_bytes: None }
+    }
+
+    fn coming(length: Option<u64>) -> Outgoing {
+        Outgoing { piece: None, used: 0, is_over: false, missing_bytes: length }
+    }
+}
+
+impl Supply for Outgoing {
+    fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
+        let rest = self.piece.as_ref().map_or(&[][..], |piece| &piece[self.used..]);
+        match rest {
+            [] if self.is_over => Pulled::Ended,
+            [] => Pulled::Waits,
+            rest => Pulled::Piece { bytes: &rest[..rest.len().min(bytes_max)], is_last: false },
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.used += count;
+    }
+}
+
+impl Fetch {
+    /// What is known of the length of the body that will be sent.
+    pub(super) fn announced_body(&self) -> BodyAnnounced {
+        match &self.task.life.body {
+            RequestBody::None | RequestBody::Taken => BodyAnnounced::None,
+            RequestBody::Cached(_) | RequestBody::Stream { .. } => {
+                self.announced_length().map_or(BodyAnnounced::Unknown, BodyAnnounced::Length)
+            }
+        }
+    }
+
+    /// Sends the head, and the body behind it.
+    pub(super) async fn transmit(&mut self) -> Result<(), SendError> {
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let head_bytes = exchange.put_head(&self.task.bereq);
+        self.count_request_head(head_bytes);
+        match &self.task.life.body {
+            RequestBody::None | RequestBody::Taken => self.send_some(b"").await?,
+            RequestBody::Cached(body) => {
+                let body = Rc::clone(body.bytes());
+                match self.take_stages() {
+                    None => self.send_some(&body).await?,
+                    Some(stages) => {
+                        self.send_some(b"").await?;
+                        self.send_body(Outgoing::held(body), stages).await?;
+                    }
+                }
+            }
+            RequestBody::Stream { length, .. } => {
+                let length = *length;
+                // The client is asked for its body once the head has gone.
+                self.send_some(b"").await?;
+                self.task.life.is_body_begun = true;
+                let stages = self.take_stages().unwrap_or_default();
+                self.send_body(Outgoing::coming(length), stages).await?;
+            }
+        }
+        self.send_end().await
+    }
+
+    /// Sends what filters make of the client's body. Exactly the announced length goes in, or the fetch fails.
+    async fn send_body(&mut self, mut outgoing: Outgoing, mut stages: Filters) -> Result<(), SendError> {
+        let (mut pull, mut turns) = (Pull::default(), Turns::default());
+        loop {
+            match pull.next(&mut outgoing, &mut stages) {
+                Next::Bytes { bytes, .. } => self.send_some(bytes).await?,
+                Next::Nothing => {}
+                Next::Waits => {
+                    self.take_piece(&mut outgoing).await?;
+                    continue;
+                }
+                Next::Ended => break,
+                Next::Failed(Failure::Filter(error)) => return Err(SendError::Client(error.text().to_owned())),
+                // What breaks off says so when it is waited for, and no filter of this side promises anything.
+                Next::Failed(Failure::Supply | Failure::Short) => {
+                    return Err(SendError::Client("short body".to_owned()));
+                }
+            }
+            turns.take().await;
+        }
+        // What the filters have no use for is taken from the client all the same.
+        while !outgoing.is_over {
+            self.take_piece(&mut outgoing).await?;
+        }
+        match outgoing.missing_bytes {
+            Some(1..) => Err(SendError::Client("less than announced".to_owned())),
+            Some(0) | None => Ok(()),
+        }
+    }
+
+    /// Waits for the client's next piece.
+    async fn take_piece(&mut self, outgoing: &mut Outgoing) -> Result<(), SendError> {
+        (outgoing.piece, outgoing.used) = (None, 0);
+        let Some(piece) = self.task.life.body.next().await else {
+            outgoing.is_over = true;
+            return Ok(());
+        };
+        let piece = piece.map_err(|error| SendError::Client(error.0))?;
+        if let Some(missing) = &mut outgoing.missing_bytes {
+            let left = missing.checked_sub(piece.len() as u64);
+            *missing = left.ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
+        }
+        outgoing.piece = Some(Rc::new(piece));
+        Ok(())
+    }
+
+    /// Sends some of the body, and the head before it if that has not gone.
+    async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        let stall = self.first_byte_limit();
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let bytes = exchange.send(piece, stall).await.map_err(SendError::Origin)?;
+        self.count_request_body(bytes);
+        Ok(())
+    }
+
+    async fn send_end(&mut self) -> Result<(), SendError> {
+        let stall = self.first_byte_limit();
+        let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+        let bytes = exchange.end(stall).await.map_err(SendError::Origin)?;
+        self.count_request_body(bytes);
+        Ok(())
+    }
+
+    fn count_request_head(&mut self, bytes: u64) {
+        self.task.life.account.request_head += bytes;
+        self.count_backend(Vbe::BereqHdrbytes, bytes);
+    }
+
+    fn count_request_body(&mut self, bytes: u64) {
+        self.task.life.account.request_body += bytes;
+        self.count_backend(Vbe::BereqBodybytes, bytes);
+    }
+}
