@@ -22,7 +22,6 @@ pub(crate) mod legacy;
 mod overflow;
 mod prepare;
 mod refresh;
-pub(crate) mod request_filters;
 mod response;
 mod retry;
 mod revalidate;

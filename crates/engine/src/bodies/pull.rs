@@ -111,3 +111,103 @@ impl Pull {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bodies::filters::Subject;
+    use crate::bodies::source::Handed;
+    use body::Side;
+    use message::Message;
+    use shm::counters::MainCounters;
+    use shm::log::{LogBuffer, LogRing};
+    use surface::limits::FILTER_STEP_BYTES_MAX;
+    use surface::parameter::Parameters;
+
+    /// The filters of a list for a response to a client that wants a range, `length` bytes long.
+    fn opened(list: &str, range: &str, length: u64) -> Filters {
+        let mut log = LogBuffer::new(&LogRing::in_memory(1 << 16));
+        let (mut request, mut response) = (Message::new(), Message::new());
+        request.append(b"Range", range.as_bytes());
+        response.set_status(200);
+        let mut subject =
+            Subject { request: Some(&request), ..Subject::new(Side::Resp, &mut response, &mut log, Some(length)) };
+        Filters::open(list.as_bytes(), &mut subject, &Parameters::default(), &MainCounters::new())
+            .unwrap_or_else(|text| panic!("{text}"))
+    }
+
+    /// Pulls until there is nothing more, or nothing yet. Gives what came and how that ended.
+    fn drained(pull: &mut Pull, handed: &mut Handed, filters: &mut Filters) -> (Vec<u8>, &'static str) {
+        let mut all = Vec::new();
+        loop {
+            match pull.next(handed, filters) {
+                Next::Bytes { bytes, .. } => {
+                    assert!(!bytes.is_empty() && bytes.len() <= FILTER_STEP_BYTES_MAX);
+                    all.extend_from_slice(bytes);
+                }
+                Next::Nothing => {}
+                Next::Waits => return (all, "waits"),
+                Next::Ended => return (all, "ended"),
+                Next::Failed(Failure::Filter(error)) => return (all, error.text()),
+                Next::Failed(Failure::Short) => return (all, "short"),
+                Next::Failed(Failure::Supply) => return (all, "broken off"),
+            }
+        }
+    }
+
+    #[test]
+    fn without_filters_a_body_goes_on_as_it_comes() {
+        let (mut pull, mut handed, mut filters) = (Pull::default(), Handed::default(), Filters::default());
+        assert_eq!(drained(&mut pull, &mut handed, &mut filters), (Vec::new(), "waits"));
+        for piece in [b"ab", b"cd"] {
+            handed.give(Some(piece.to_vec()));
+            assert_eq!(drained(&mut pull, &mut handed, &mut filters), (piece.to_vec(), "waits"));
+        }
+        handed.give(None);
+        assert_eq!(drained(&mut pull, &mut handed, &mut filters), (Vec::new(), "ended"));
+    }
+
+    #[test]
+    fn nothing_more_is_asked_for_while_filters_have_something() {
+        let plain = vec![7; 1_000_000];
+        let mut zipped = Vec::new();
+        assert_eq!(body::whole(body::Gzip::new(9), &plain, usize::MAX, &mut zipped), Ok(()));
+        let (mut pull, mut handed) = (Pull::default(), Handed::default());
+        let mut filters = opened("gunzip", "", zipped.len() as u64);
+        let (most, rest) = zipped.split_at(zipped.len() - 8);
+        handed.give(Some(most.to_vec()));
+        let (mut got, how) = drained(&mut pull, &mut handed, &mut filters);
+        assert!(how == "waits" && got.len() > 900_000, "{} bytes", got.len());
+        handed.give(Some(rest.to_vec()));
+        got.extend(drained(&mut pull, &mut handed, &mut filters).0);
+        assert!(got == plain);
+        handed.give(None);
+        assert_eq!(drained(&mut pull, &mut handed, &mut filters), (Vec::new(), "ended"));
+    }
+
+    #[test]
+    fn a_body_that_ends_before_its_range_is_short() {
+        for (body, got, how) in [("0123456789", "345", "ended"), ("01234", "34", "short"), ("", "", "short")] {
+            let (mut pull, mut handed) = (Pull::default(), Handed::default());
+            let mut filters = opened("range", "bytes=3-5", 10);
+            handed.give((!body.is_empty()).then(|| body.as_bytes().to_vec()));
+            let (mut all, mut ended) = drained(&mut pull, &mut handed, &mut filters);
+            if ended == "waits" {
+                handed.give(None);
+                let (more, how) = drained(&mut pull, &mut handed, &mut filters);
+                all.extend(more);
+                ended = how;
+            }
+            assert_eq!((all, ended), (got.as_bytes().to_vec(), how), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_a_filter_refuses_is_no_end() {
+        let (mut pull, mut handed) = (Pull::default(), Handed::default());
+        let mut filters = opened("gunzip", "", 11);
+        handed.give(Some(b"hello world".to_vec()));
+        let (_, how) = drained(&mut pull, &mut handed, &mut filters);
+        assert_eq!(how, "Invalid Gzip data: incorrect header check");
+    }
+}

@@ -1,16 +1,21 @@
 //! Transmit: the request goes out, its body through the filters of `bereq.filters`.
 //!
+//! Opening those filters changes the headers that describe the body; a retry finds them as they were. What is unpacked is sent
+//! without a length, even if it is held whole, since nobody knows how long it will be (VCL of Varnish 7.7).
 //! A body that is held goes out with the head, one that is being received piece by piece: the client is asked for the next when
 //! the last has gone. How it is framed is the transport's affair (`origin.rs`). Next file: `response.rs`.
 
 use super::Fetch;
-use crate::bodies::filters::Filters;
+use crate::bodies::filters::{Filters, Subject};
 use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
 use crate::bodies::request::RequestBody;
 use crate::exchange::BodyAnnounced;
+use crate::logged::{self, BEREQ};
 use crate::turns::Turns;
+use body::Side;
 use std::rc::Rc;
 use surface::counter::Vbe;
+use surface::limits::FILTER_STEP_BYTES_MAX;
 
 /// Why a request was not sent whole.
 pub(super) enum SendError {
@@ -56,6 +61,44 @@ impl Supply for Outgoing {
 }
 
 impl Fetch {
+    /// Sets the filters up, unless that has happened and nothing has gone through them yet.
+    ///
+    /// # Errors
+    /// The text for the log: a name is not known.
+    pub(super) fn open_request_filters(&mut self) -> Result<(), String> {
+        if self.task.attempt.body_stages.is_some() || !self.task.life.body.is_present() {
+            return Ok(());
+        }
+        self.restore_body_headers();
+        let Some(list) = &self.task.choices.body_filters else { return Ok(()) };
+        let length = self.task.life.body.length();
+        let mut subject = Subject::new(Side::Bereq, &mut self.task.bereq, &mut self.log, length);
+        let stages = Filters::open(list, &mut subject, &self.task.order.parameters, &self.context.counters)?;
+        self.task.attempt.is_unpacked = stages.unpack();
+        self.task.life.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
+        self.task.attempt.body_stages = Some(stages);
+        Ok(())
+    }
+
+    /// The headers say again what the body is before it goes through the filters: it is about to be sent once more.
+    pub(super) fn restore_body_headers(&mut self) {
+        if std::mem::take(&mut self.task.attempt.is_unpacked) {
+            logged::set(&mut self.log, BEREQ, &mut self.task.bereq, "Content-Encoding", b"gzip");
+        }
+        self.task.attempt.body_stages = None;
+    }
+
+    /// The length to announce; `None` = the body is sent chunked, since filters change it.
+    pub(super) fn announced_length(&self) -> Option<u64> {
+        let changes = self.task.attempt.body_stages.as_ref().is_some_and(Filters::change_length);
+        self.task.life.body.length().filter(|_| !changes)
+    }
+
+    /// Takes the filters for a body that goes out now; `None` when it goes as it is. The next time they are set up anew.
+    pub(super) fn take_stages(&mut self) -> Option<Filters> {
+        self.task.attempt.body_stages.take_if(|stages| !stages.is_empty())
+    }
+
     /// What is known of the length of the body that will be sent.
     pub(super) fn announced_body(&self) -> BodyAnnounced {
         match &self.task.life.body {
