@@ -11,12 +11,12 @@
 //! Next files: `migrate/tables.rs`, what words become; `migrate/writer.rs`, variables; `migrate/frame.rs`, what is put around.
 
 mod declaration;
+mod dns_director;
 mod edit;
 mod expression;
 mod failover;
 mod frame;
 mod kinds;
-mod names;
 mod statement;
 mod tables;
 mod writer;
