@@ -5,6 +5,7 @@
 
 use super::pull::{Pulled, Supply};
 use crate::request::Delivered;
+use std::rc::Rc;
 use store::{BodyReader, BodyState};
 
 /// The body of a response as it is sent.
@@ -114,29 +115,38 @@ fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool)
     }
 }
 
-/// A body that somebody hands over piece by piece.
+/// A body that somebody hands over piece by piece, or holds whole.
 #[derive(Default)]
 pub(crate) struct Handed {
-    piece: Vec<u8>,
+    piece: Rc<Vec<u8>>,
     used: usize,
     is_over: bool,
 }
 
 impl Handed {
-    /// The next piece, when the last one is used up; `None` at the end of the body.
+    /// All of it.
+    pub(crate) fn whole(body: Rc<Vec<u8>>) -> Handed {
+        Handed { piece: body, used: 0, is_over: true }
+    }
+
+    /// The next piece; what is left of the last one is dropped. `None` at the end of the body.
     pub(crate) fn give(&mut self, piece: Option<Vec<u8>>) {
         self.is_over = piece.is_none();
-        (self.piece, self.used) = (piece.unwrap_or_default(), 0);
+        (self.piece, self.used) = (Rc::new(piece.unwrap_or_default()), 0);
+    }
+
+    /// Whether no further piece will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 }
 
 impl Supply for Handed {
     fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
-        let rest = &self.piece[self.used..];
-        match (rest, self.is_over) {
-            ([], true) => Pulled::Ended,
-            ([], false) => Pulled::Waits,
-            _ => Pulled::Piece { bytes: &rest[..rest.len().min(bytes_max)], is_last: false },
+        match &self.piece[self.used..] {
+            [] if self.is_over => Pulled::Ended,
+            [] => Pulled::Waits,
+            rest => Pulled::Piece { bytes: &rest[..rest.len().min(bytes_max)], is_last: false },
         }
     }
 

@@ -7,8 +7,9 @@
 
 use super::Fetch;
 use crate::bodies::filters::{Filters, Subject};
-use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
+use crate::bodies::pull::{Failure, Next, Pull};
 use crate::bodies::request::RequestBody;
+use crate::bodies::source::Handed;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use crate::turns::Turns;
@@ -23,41 +24,6 @@ pub(super) enum SendError {
     Origin(i32),
     /// The client does not give it.
     Client(String),
-}
-
-/// The client's body on its way out: all of it, or the piece that came last.
-struct Outgoing {
-    piece: Option<Rc<Vec<u8>>>,
-    used: usize,
-    /// There will be no more.
-    is_over: bool,
-    /// Bytes that are still to come, where that was announced.
-    missing_bytes: Option<u64>,
-}
-
-impl Outgoing {
-    fn held(body: Rc<Vec<u8>>) -> Outgoing {
-        Outgoing { piece: Some(body), used: 0, is_over: true, missing_bytes: None }
-    }
-
-    fn coming(length: Option<u64>) -> Outgoing {
-        Outgoing { piece: None, used: 0, is_over: false, missing_bytes: length }
-    }
-}
-
-impl Supply for Outgoing {
-    fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
-        let rest = self.piece.as_ref().map_or(&[][..], |piece| &piece[self.used..]);
-        match rest {
-            [] if self.is_over => Pulled::Ended,
-            [] => Pulled::Waits,
-            rest => Pulled::Piece { bytes: &rest[..rest.len().min(bytes_max)], is_last: false },
-        }
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.used += count;
-    }
 }
 
 impl Fetch {
@@ -122,7 +88,7 @@ impl Fetch {
                     None => self.send_some(&body).await?,
                     Some(stages) => {
                         self.send_some(b"").await?;
-                        self.send_body(Outgoing::held(body), stages).await?;
+                        self.send_body(Handed::whole(body), None, stages).await?;
                     }
                 }
             }
@@ -132,21 +98,27 @@ impl Fetch {
                 self.send_some(b"").await?;
                 self.task.life.is_body_begun = true;
                 let stages = self.take_stages().unwrap_or_default();
-                self.send_body(Outgoing::coming(length), stages).await?;
+                self.send_body(Handed::default(), length, stages).await?;
             }
         }
         self.send_end().await
     }
 
-    /// Sends what filters make of the client's body. Exactly the announced length goes in, or the fetch fails.
-    async fn send_body(&mut self, mut outgoing: Outgoing, mut stages: Filters) -> Result<(), SendError> {
+    /// Sends what filters make of the client's body. Exactly the announced length goes in, or the fetch fails: so many bytes are
+    /// still to be handed over.
+    async fn send_body(
+        &mut self,
+        mut handed: Handed,
+        mut missing_bytes: Option<u64>,
+        mut stages: Filters,
+    ) -> Result<(), SendError> {
         let (mut pull, mut turns) = (Pull::default(), Turns::default());
         loop {
-            match pull.next(&mut outgoing, &mut stages) {
+            match pull.next(&mut handed, &mut stages) {
                 Next::Bytes { bytes, .. } => self.send_some(bytes).await?,
                 Next::Nothing => {}
                 Next::Waits => {
-                    self.take_piece(&mut outgoing).await?;
+                    handed.give(self.next_piece(&mut missing_bytes).await?);
                     continue;
                 }
                 Next::Ended => break,
@@ -159,29 +131,24 @@ impl Fetch {
             turns.take().await;
         }
         // What the filters have no use for is taken from the client all the same.
-        while !outgoing.is_over {
-            self.take_piece(&mut outgoing).await?;
+        while !handed.is_over() {
+            handed.give(self.next_piece(&mut missing_bytes).await?);
         }
-        match outgoing.missing_bytes {
+        match missing_bytes {
             Some(1..) => Err(SendError::Client("less than announced".to_owned())),
             Some(0) | None => Ok(()),
         }
     }
 
-    /// Waits for the client's next piece.
-    async fn take_piece(&mut self, outgoing: &mut Outgoing) -> Result<(), SendError> {
-        (outgoing.piece, outgoing.used) = (None, 0);
-        let Some(piece) = self.task.life.body.next().await else {
-            outgoing.is_over = true;
-            return Ok(());
-        };
+    /// Waits for the client's next piece; `None` at the end of its body.
+    async fn next_piece(&mut self, missing_bytes: &mut Option<u64>) -> Result<Option<Vec<u8>>, SendError> {
+        let Some(piece) = self.task.life.body.next().await else { return Ok(None) };
         let piece = piece.map_err(|error| SendError::Client(error.0))?;
-        if let Some(missing) = &mut outgoing.missing_bytes {
+        if let Some(missing) = missing_bytes {
             let left = missing.checked_sub(piece.len() as u64);
             *missing = left.ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
         }
-        outgoing.piece = Some(Rc::new(piece));
-        Ok(())
+        Ok(Some(piece))
     }
 
     /// Sends some of the body, and the head before it if that has not gone.
