@@ -270,3 +270,6 @@ fn broken(errno: Option<i32>, error: BodyError) -> CutShort {
     };
     CutShort { errno, reason, text: error.text() }
 }
+
+#[cfg(test)]
+mod tests;
