@@ -1,4 +1,4 @@
-//! The Connection header: does the connection stay, and does the message ask for something it must not.
+//! The Connection header: whether the connection persists, and whether the message asks for something it must not.
 //!
 //! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
@@ -9,8 +9,8 @@ use surface::header::{DROP_PASS, find};
 /// What the Connection headers of a message ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionOptions {
-    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`, or a response whose end is not
-    /// known. A later token overrides an earlier one.
+    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`, or a response whose end is
+    /// not known. A later token overrides an earlier one.
     pub close: bool,
     /// `keep-alive` is listed.
     pub keep_alive: bool,
@@ -21,8 +21,8 @@ pub struct ConnectionOptions {
 /// Reads the Connection headers.
 ///
 /// # Errors
-/// [`FramingError::ProtectedHeaderInConnection`]: a header that everyone relies on is named, as if it were this
-/// connection's own. Answer 400 to a request; close the connection after such a response. Compat: observed.
+/// [`FramingError::ProtectedHeaderInConnection`]: it names a header that everyone relies on, as if that belonged to this
+/// connection alone. Answer 400 to a request; close the connection after such a response. Compat: observed.
 pub fn connection_options(message: &Message) -> Result<ConnectionOptions, FramingError> {
     let mut options = ConnectionOptions {
         close: message.protocol().eq_ignore_ascii_case(b"HTTP/1.0") || is_unframed_keep_alive(message),
@@ -52,15 +52,17 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
     Ok(options)
 }
 
-/// Whether a Connection header lists `close`, whatever stands behind it: who sends that means to close. Source: RFC 9112 §9.3.
+/// Whether a Connection header lists `close`, whatever comes after it: a sender that lists it means to close. Source:
+/// RFC 9112 §9.3.
 #[must_use]
 pub fn lists_close(message: &Message) -> bool {
     let mut options = message.get_all("Connection").flat_map(|value| value.split(|&byte| byte == b','));
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Marks the headers that the Connection header names: they are not passed on, whatever becomes of Connection. Those that
-/// somebody sets later under the same name are: a client must not be able to take away what VCL tells an origin.
+/// Marks the headers that the Connection header names. They are not passed on, even if Connection is changed
+/// afterwards. Headers set later under the same name are passed on: a client must not be able to remove what VCL
+/// tells an origin.
 pub(crate) fn mark_hops(message: &mut Message) {
     if !message.may_have("Connection") {
         return;

@@ -10,9 +10,9 @@
 //!                                                   └───────────────────────────┘
 //! ```
 //!
-//! Extensions and trailers are skipped, within bounds; a line with an extension must end in CR LF, since some readers take
-//! a bare LF there for a part of the extension. Compat: Varnish refuses extensions and trailers altogether (RFC 9112 §7.1.1
-//! wants them ignored), and accepts a bare LF elsewhere, as this does. Source: RFC 9112 §7.1.
+//! Extensions and trailers are skipped, within bounds. A line with an extension must end in CR LF, since some readers
+//! take a bare LF there for part of the extension. Compat: Varnish refuses extensions and trailers altogether (RFC
+//! 9112 §7.1.1 wants them ignored), and accepts a bare LF elsewhere, as we do. Source: RFC 9112 §7.1.
 
 use crate::framing::BodyLength;
 use crate::token::{is_blank, is_control, is_token};
@@ -25,7 +25,7 @@ pub struct Step {
     pub skip: usize,
     /// Bytes of body that follow them. Skip and data are consumed together.
     pub data: usize,
-    /// The body is complete with this step; what lies behind belongs to the next message.
+    /// The body is complete with this step; any bytes after it belong to the next message.
     pub done: bool,
 }
 
@@ -42,7 +42,7 @@ pub enum BodyError {
     ChunkHeaderTooLong,
     /// A chunk-size line that does not start with a hexadecimal number.
     ChunkHeaderNotHex,
-    /// Something else than an extension or a line end after the number of a chunk-size line.
+    /// The number in a chunk-size line is followed by neither an extension nor a line end.
     ChunkHeaderNoLineEnd,
     /// A chunk that is not followed by a line end.
     ChunkTailNoLineEnd,
@@ -83,7 +83,7 @@ enum State {
     UntilClose,
     Chunked {
         at: Chunked,
-        /// The size while it is read, then bytes of this chunk to come.
+        /// The size while it is being read, then the bytes of this chunk that are still to come.
         size: u64,
         /// Bytes of this size line, or of the trailer section.
         line_bytes: usize,
@@ -126,12 +126,11 @@ impl BodyDecoder {
         BodyDecoder { state }
     }
 
-    /// Looks at `input`, which starts where the last step ended, and says what is in it. The caller consumes
-    /// `skip + data` bytes and calls again with the rest. A step with no data that is not `done` has used up all of the
-    /// input and asks for more.
+    /// Examines `input`, which starts where the last step ended. The caller consumes `skip + data` bytes and calls
+    /// again with the rest. A step with no data that is not `done` has used up all of the input and needs more.
     ///
     /// # Errors
-    /// [`BodyError`]; the connection is of no further use, and neither is the decoder.
+    /// [`BodyError`]: neither the connection nor the decoder can be used any further.
     pub fn step(&mut self, input: &[u8]) -> Result<Step, BodyError> {
         match self.state {
             State::Done => Ok(Step { skip: 0, data: 0, done: true }),
@@ -223,7 +222,7 @@ impl BodyDecoder {
         self.state == State::Done
     }
 
-    /// The connection ended.
+    /// Tells the decoder that the connection has ended.
     ///
     /// # Errors
     /// When the body is not complete.
@@ -251,7 +250,7 @@ impl BodyDecoder {
     }
 }
 
-/// How much of `input` belongs to the next `remaining` bytes.
+/// How many bytes of `input` belong to the next `remaining` bytes.
 fn take(remaining: u64, input: &[u8]) -> usize {
     usize::try_from(remaining).unwrap_or(usize::MAX).min(input.len())
 }
@@ -261,6 +260,6 @@ fn append_digit(size: u64, digit: u8) -> Result<u64, BodyError> {
         b'0'..=b'9' => digit - b'0',
         _ => (digit | 0x20) - b'a' + 10,
     };
-    // One bit less than fits, so that sums of sizes cannot overflow.
+    // One bit less than would fit, so that sums of sizes cannot overflow.
     if size >= 1 << 59 { Err(BodyError::ChunkTooLarge) } else { Ok(size << 4 | u64::from(value)) }
 }

@@ -1,6 +1,6 @@
 //! How long the body of a message is.
 //!
-//! This is where request smuggling is decided: when a message can be read in two ways, it is refused, never guessed at.
+//! This is where request smuggling is decided: a message that can be read in two ways is refused; we never guess.
 //! `docs/request-smuggling.md` lists the cases. Source: RFC 9112 §6.
 
 use message::Message;
@@ -15,7 +15,7 @@ pub enum BodyLength {
     Length(u64),
     /// Chunked.
     Chunked,
-    /// It ends with the connection: responses only.
+    /// The body ends with the connection: responses only.
     UntilClose,
 }
 
@@ -24,7 +24,7 @@ pub enum BodyLength {
 pub enum FramingError {
     /// A Content-Length that is not a decimal number below 2^63.
     LengthSyntax,
-    /// Several Content-Length headers (in a response: that differ).
+    /// Several Content-Length headers (in a response: several that differ).
     SeveralLengths,
     /// A Transfer-Encoding that is not exactly `chunked`, once.
     UnknownTransferEncoding,
@@ -34,16 +34,16 @@ pub enum FramingError {
     TransferEncodingInHttp10,
     /// POST or PUT without a length in HTTP/1.0.
     LengthRequired,
-    /// A method or status that has no body comes with one.
+    /// A body where the method or status allows none.
     UnexpectedBody,
-    /// A response with a status below 200, where the final one is needed.
+    /// A response with a status below 200 where a final one is needed.
     InterimResponse,
-    /// The Connection header names a header that is not the connection's to take away.
+    /// The Connection header names a header that must not be removed with the connection.
     ProtectedHeaderInConnection,
 }
 
 impl FramingError {
-    /// In words, for reports of Copal's own.
+    /// A description for Copal's own reports.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ impl Framing {
     }
 }
 
-/// Digits only: no sign, no blanks inside, no list. Below 2^63, so that sums of two lengths cannot overflow.
+/// Digits only: no sign, no blanks inside, no list. Less than 2^63, so that sums of two lengths cannot overflow.
 fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return Err(FramingError::LengthSyntax);
@@ -122,12 +122,12 @@ fn is_http10(message: &Message) -> bool {
     message.protocol().eq_ignore_ascii_case(b"HTTP/1.0")
 }
 
-/// How long the body of a request is: never [`BodyLength::UntilClose`]. Source: RFC 9112 §6.3.
+/// The length of a request body: never [`BodyLength::UntilClose`]. Source: RFC 9112 §6.3.
 ///
 /// # Errors
 /// When two readers of this request could disagree: answer 400 and close. Several equal Content-Length headers are an
-/// error too ([`FramingError::SeveralLengths`]; Compat: Varnish records `Multiple Content-Length: headers`), so is a HEAD
-/// with a body and an HTTP/1.0 POST or PUT without a length.
+/// error too ([`FramingError::SeveralLengths`]; Compat: Varnish records `Multiple Content-Length: headers`), and so
+/// are a HEAD with a body and an HTTP/1.0 POST or PUT without a length.
 pub fn request_body_length(message: &Message) -> Result<BodyLength, FramingError> {
     let framing = Framing::of(message);
     if framing.transfer_encodings > 0 && is_http10(message) {
@@ -142,14 +142,14 @@ pub fn request_body_length(message: &Message) -> Result<BodyLength, FramingError
     }
 }
 
-/// How long the body of a final response to a request of that method is. Source: RFC 9112 §6.3.
+/// The length of the body of a final response to a request with that method. Source: RFC 9112 §6.3.
 ///
-/// A response without any length that says `Connection: keep-alive` has no body: reading until close would wait for a
+/// A response with `Connection: keep-alive` but without any length has no body: reading until close would wait for a
 /// close that is not coming. Such a connection is not reused, see [`connection_options`](crate::connection_options).
 ///
 /// # Errors
 /// When two readers of this response could disagree: `Body cannot be fetched`. A status below 200 is an error here:
-/// whoever handles interim responses looks at the status first.
+/// handle interim responses before calling this.
 pub fn response_body_length(message: &Message, request_method: &[u8]) -> Result<BodyLength, FramingError> {
     match message.status() {
         ..200 => return Err(FramingError::InterimResponse),
@@ -180,8 +180,8 @@ pub(crate) fn is_unframed_keep_alive(message: &Message) -> bool {
         && !message.has("Transfer-Encoding")
 }
 
-/// Makes one of several equal lengths, be they on several lines or a list. What is no length stays as it is, to be
-/// refused. Source: RFC 9112 §6.3.
+/// Reduces several equal lengths to one, whether they are on several lines or in a list. Anything that is not a
+/// length stays as it is and will be refused. Source: RFC 9112 §6.3.
 pub(crate) fn merge_equal_lengths(message: &mut Message) {
     let mut values = message.get_all("Content-Length").flat_map(|value| value.split(|&byte| byte == b','));
     let Some(first) = values.next() else { return };

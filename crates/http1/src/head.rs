@@ -1,11 +1,12 @@
 //! Request and response heads: bytes to [`Message`].
 //!
-//! A head is looked at only when all of it is there (the empty line was seen), so that a refusal never depends on how the
-//! bytes were cut into packets. Then one pass over the lines: find the line feed, check the bytes, find the colon, copy
-//! the line into the message. Nothing is allocated, save for folded lines.
+//! A head is parsed only when all of it is there (the empty line was seen), so that a refusal never depends on how
+//! the bytes were cut into packets. Then one pass over the lines: find the line feed, check the bytes, find the
+//! colon, copy the line into the message. Nothing is allocated except for folded lines.
 //!
-//! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to the one before, every
-//! blank and line end between them becoming one space; a folded Host, Content-Length or Transfer-Encoding is refused.
+//! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to the one before it:
+//! the blanks and line ends between them become spaces. A folded Host, Content-Length or Transfer-Encoding is
+//! refused.
 //!
 //! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
 //! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
@@ -23,8 +24,8 @@ use message::Message;
 pub struct HeadLimits {
     /// Largest head, line ends and leading blank lines included, in bytes (`http_req_size`, `http_resp_size`).
     pub total_bytes: usize,
-    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`, `http_resp_hdr_len`). Never more than
-    /// 65,535 whatever is said here.
+    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`, `http_resp_hdr_len`). At most 65,535,
+    /// whatever is configured.
     pub line_bytes: usize,
     /// `http_max_hdr`: header lines, of which the start line takes [`START_LINE_SLOTS`].
     pub headers_max: usize,
@@ -36,7 +37,7 @@ pub const START_LINE_SLOTS: usize = 5;
 /// Offsets within a line are kept in 16 bits.
 const LINE_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How far the parser came.
+/// How far the parser got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadStatus {
     /// The head is not complete; call again from the same start when there are more bytes.
@@ -81,34 +82,34 @@ impl std::fmt::Debug for Sample {
 pub enum HeadError {
     /// Larger than [`HeadLimits::total_bytes`]: close with `RX_OVERFLOW`, without an answer.
     Overflow,
-    /// No, or a malformed, start line: a method that is no token and a URI of no host among them.
+    /// A missing or malformed start line; this includes a method that is no token and a URI without a valid host.
     StartLine,
     /// A protocol that is not HTTP/1.0 or HTTP/1.1 (in a response: not HTTP at all).
     Version,
-    /// A response status that is not three digits from 100 on.
+    /// A response status that is not three digits, from 100 on.
     Status,
     /// A control character in a header line.
     ControlCharacter(u8),
     /// A header line longer than [`HeadLimits::line_bytes`].
     LineTooLong(Sample),
-    /// The first header line starts with a blank: there is nothing it could continue.
+    /// The first header line starts with a blank, so there is nothing it could continue.
     FirstLineFolded(Sample),
     /// A folded Host, Content-Length or Transfer-Encoding.
     FramingFolded(Sample),
     /// A header line that starts with its colon.
     NameMissing(Sample),
-    /// A character that may not stand in a header name, a blank before the colon among them.
+    /// A character that may not appear in a header name; a blank before the colon is one.
     NameCharacter(u8),
     /// A header line without a colon.
     ColonMissing(Sample),
     /// More than [`HeadLimits::headers_max`] header lines.
     TooManyHeaders(Sample),
-    /// A Host that is no host and port.
+    /// A Host that is not a host with an optional port.
     Host(Sample),
 }
 
 impl HeadError {
-    /// The payload of the `BogoHeader` record that goes with it; `None` when there is none.
+    /// The payload of the `BogoHeader` record for this error; `None` when there is none.
     #[must_use]
     pub fn bogo_header(&self) -> Option<String> {
         let sampled = |text: &str, sample: &Sample| {
@@ -130,7 +131,7 @@ impl HeadError {
         }
     }
 
-    /// In words, for reports of Copal's own.
+    /// A description for Copal's own reports.
     #[must_use]
     pub fn text(&self) -> &'static str {
         match self {
@@ -151,18 +152,18 @@ impl HeadError {
     }
 }
 
-/// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank lines and blanks before
-/// it are skipped.
+/// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank lines and blanks
+/// before the head are skipped.
 ///
-/// The protocol is left as written (`http/1.0` is possible). The target is left as written too, see
+/// Protocol (`http/1.0` is possible) and target stay as written; see
 /// [`split_absolute_form`](crate::split_absolute_form).
 ///
 /// # Errors
-/// [`HeadError`] says what is wrong with it: answer 400 and close, save for [`HeadError::Overflow`].
+/// [`HeadError`]: answer 400 and close; for [`HeadError::Overflow`] close without an answer.
 pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
     let status = parse(buffer, limits, message, request_line)?;
     if status != HeadStatus::Partial {
-        // Also of one that an absolute target replaces: whoever sends both may have read the other.
+        // Checked even where an absolute target replaces Host: another reader may have used the header.
         if let Some(value) = message.get_all("Host").find(|value| !is_host(value)) {
             return Err(HeadError::Host(Sample::of(value)));
         }
@@ -172,11 +173,11 @@ pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) 
 
 /// Parses a response head from the start of `buffer` into `message`, which is cleared first.
 ///
-/// Every HTTP version but 1.0 reads as 1.1, and a missing reason as the standard phrase. Compat: observed. Equal lengths
-/// that are repeated are made one (RFC 9112 §6.3).
+/// Every HTTP version except 1.0 is stored as 1.1, and a missing reason as the standard phrase. Compat: observed.
+/// Repeated equal lengths become one (RFC 9112 §6.3).
 ///
 /// # Errors
-/// [`HeadError`] says what is wrong with it: `http format error`.
+/// [`HeadError`]: `http format error`.
 pub fn parse_response(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
     let status = parse(buffer, limits, message, status_line)?;
     if status != HeadStatus::Partial {
@@ -207,7 +208,7 @@ fn parse(
     Ok(HeadStatus::Complete { consumed })
 }
 
-/// Where the head ends: behind the first line feed that is followed by an empty line, and that empty line.
+/// The length of the head, including the empty line at its end.
 fn head_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -238,7 +239,8 @@ impl<'a> Lines<'a> {
         matches!(self.rest, [b' ' | b'\t', ..])
     }
 
-    /// From where a fold starts, the rest of the line that continues `line`, and the ends in between as they were written.
+    /// Joins `line` with the lines that continue it. Every byte of a line end and every blank between them becomes a
+    /// space; `separator_bytes` is the length of the first of those line ends.
     fn unfold(&mut self, line: &[u8], separator_bytes: usize) -> Vec<u8> {
         let mut joined = line.to_vec();
         let mut end_bytes = separator_bytes;
@@ -254,7 +256,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Cuts the next word off: what comes up to a space. The spaces behind it go too.
+/// Cuts off and returns the next word, up to a space. The spaces after it are dropped.
 fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
     let end = memchr(b' ', line).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
@@ -265,8 +267,8 @@ fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
     Ok(word)
 }
 
-/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1; Compat: several spaces are accepted, a
-/// space behind the protocol is not.
+/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1; Compat: several
+/// spaces are accepted, a space after the protocol is not.
 fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
     let method = word(&mut line)?;
     if !is_method(method) {
@@ -284,8 +286,8 @@ fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError>
     Ok(())
 }
 
-/// Whether that is a token. Compat: a colon before it is let through (r03830); as a header line it would lack its name, so
-/// nobody takes it for one.
+/// Whether this is a token. Compat: a leading colon is let through (r03830); nobody can mistake it for a header line,
+/// since the name would be missing.
 fn is_method(method: &[u8]) -> bool {
     let token = method.strip_prefix(b":").unwrap_or(method);
     !token.is_empty() && token.iter().all(|&byte| is_token(byte))
@@ -343,7 +345,7 @@ fn headers(lines: &mut Lines<'_>, limits: &HeadLimits, message: &mut Message) ->
 }
 
 fn header(line: &[u8], line_bytes_max: usize, headers_max: usize, message: &mut Message) -> Result<(), HeadError> {
-    // A fold over the whole line instead of a search: it has no branch, so it runs sixteen bytes at a time.
+    // A fold over the whole line rather than a search: without branches it runs sixteen bytes at a time.
     if line.iter().fold(false, |found, &byte| found | is_control(byte)) {
         let byte = line.iter().copied().find(|&byte| is_control(byte)).unwrap_or(0);
         return Err(HeadError::ControlCharacter(byte));

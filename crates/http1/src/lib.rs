@@ -1,12 +1,14 @@
-//! HTTP/1 framing without sockets: heads to [`message::Message`] and back, how long a body is, and where it lies in the bytes received.
+//! HTTP/1 framing without sockets: heads to [`message::Message`] and back, how long a body is, and where in the
+//! received bytes it lies.
 //!
-//! Everything takes bytes and gives positions; nothing here reads, writes, waits or keeps a buffer of its own. What a
-//! header means to a cache is `semantics`' business.
+//! Everything takes bytes and returns positions; nothing here reads, writes, waits or keeps a buffer of its own. What
+//! a header means to a cache is the business of `semantics`.
 //!
-//! The codec is written by hand, not over a parser crate, because a drop-in has to give Varnish's answers, and they are
-//! not those of a generic parser: folded lines are joined with blanks, bare line feeds end lines, and each refusal has
-//! its own `BogoHeader` text. Where Varnish is lenient in a way that lets two servers disagree about where a message
-//! ends, this crate is stricter; `docs/request-smuggling.md` lists every such case and `tests/smuggling.rs` holds it.
+//! The codec is written by hand rather than with a parser crate, because a drop-in replacement has to give Varnish's
+//! answers, and a generic parser does not: folded lines are joined with blanks, bare line feeds end lines, and each
+//! refusal has its own `BogoHeader` text. Where Varnish is so lenient that two servers may disagree about where a
+//! message ends, this crate is stricter; `docs/request-smuggling.md` lists every such case and `tests/smuggling.rs`
+//! checks it.
 //!
 //! Reading order: `head`, `target`, `authority`, `framing`, `connection`, `decode`, `write`. Source: RFC 9112.
 

@@ -5,14 +5,14 @@ use crate::authority::{is_authority, is_user};
 /// A target in absolute form, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AbsoluteForm<'a> {
-    /// What belongs into `Host`, whatever the client said there: host and port, without a user.
+    /// What `Host` must become, whatever the client sent there: host and port, without a user.
     pub host: &'a [u8],
     /// Path and query; either may be missing.
     rest: &'a [u8],
 }
 
 impl AbsoluteForm<'_> {
-    /// The target as an origin is asked for it. Source: RFC 9112 §3.2.1, and §3.2.4 for OPTIONS.
+    /// The target to ask an origin for. Source: RFC 9112 §3.2.1, and §3.2.4 for OPTIONS.
     #[must_use]
     pub fn origin_form(&self, method: &[u8]) -> Vec<u8> {
         match self.rest {
@@ -23,15 +23,16 @@ impl AbsoluteForm<'_> {
     }
 }
 
-/// A target that begins as a URI of http or https, and is none.
+/// A target that begins like an http or https URI but is not a valid one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MalformedTarget;
 
-/// Takes the URI of http or https apart, the scheme in any case. `None` when the target has another form. Compat: Varnish
-/// takes apart only what has a path, https only with the feature `https_scheme`, and leaves the user in the host.
+/// Splits an http or https URI; the case of the scheme does not matter. `None` when the target has another form.
+/// Compat: Varnish splits only a URI that has a path, https only with the feature `https_scheme`, and leaves the user
+/// in the host.
 ///
 /// # Errors
-/// [`MalformedTarget`]: no host, what is no host and port, a fragment in place of the path, or CONNECT.
+/// [`MalformedTarget`]: no host, an invalid host or port, a fragment in place of the path, or CONNECT.
 pub fn split_absolute_form<'a>(method: &[u8], target: &'a [u8]) -> Result<Option<AbsoluteForm<'a>>, MalformedTarget> {
     if target.first() == Some(&b'/') {
         return Ok(None);
@@ -42,7 +43,7 @@ pub fn split_absolute_form<'a>(method: &[u8], target: &'a [u8]) -> Result<Option
     };
     let Some(rest) = after("http:").or_else(|| after("https:")) else { return Ok(None) };
     let rest = match (method, rest) {
-        // A host may have that name, and a port follow it.
+        // A host may be called `http` or `https`, with a port after it.
         (b"CONNECT", [b'0'..=b'9', ..]) => return Ok(None),
         (b"CONNECT", _) => return Err(MalformedTarget),
         (_, [b'/', b'/', rest @ ..]) => rest,

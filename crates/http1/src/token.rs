@@ -18,12 +18,12 @@ const fn token_table() -> [bool; 256] {
 
 static TOKEN: [bool; 256] = token_table();
 
-/// May stand in a header name or a method.
+/// Whether the byte may appear in a header name or a method.
 pub(crate) fn is_token(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 
-/// A control character that may stand nowhere in a line; a tab may.
+/// Whether this is a control character that must not appear in a line; a tab may.
 pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }

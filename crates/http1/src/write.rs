@@ -5,8 +5,8 @@ use message::Message;
 /// The chunk that ends a chunked body, with an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends request line, headers and the empty line to `out`. What would cut the target in two (VCL may have put a blank there) is
-/// sent percent-encoded. Source: RFC 9112 §3: no whitespace in a request target; RFC 3986 §2.1.
+/// Appends request line, headers and the empty line to `out`. Characters that would split the target (VCL may have
+/// put a blank there) are percent-encoded. Source: RFC 9112 §3: no whitespace in a request target; RFC 3986 §2.1.
 pub fn write_request_head(message: &Message, out: &mut Vec<u8>) {
     out.reserve(message.memory_bytes() + 16);
     out.extend_from_slice(message.method());
@@ -53,8 +53,8 @@ fn write_headers(message: &Message, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the size line of a chunk of `len` bytes; the chunk's bytes and `\r\n` come after it. A `len` of 0 would end the
-/// body: send [`LAST_CHUNK`] for that.
+/// Appends the size line of a chunk of `len` bytes; the caller appends the bytes and `\r\n`. A `len` of 0 would end
+/// the body: send [`LAST_CHUNK`] for that.
 pub fn chunk_header(len: usize, out: &mut Vec<u8>) {
     debug_assert!(len > 0, "an empty chunk ends the body");
     let digits = (usize::BITS - len.leading_zeros()).div_ceil(4).max(1);

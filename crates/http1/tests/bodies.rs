@@ -1,4 +1,4 @@
-//! How long bodies are, and where they lie in the bytes, however these are cut.
+//! How long bodies are, and where they lie in the bytes, however those are cut into pieces.
 
 use http1::{BodyDecoder, BodyError, BodyLength, FramingError, LAST_CHUNK, chunk_header, response_body_length};
 use message::Message;

@@ -1,9 +1,9 @@
-//! Requests and responses that two readers could cut differently, and what becomes of each.
+//! Requests and responses that two readers could split differently, and what we do with each.
 //!
-//! The table is the document: `docs/request-smuggling.md` is written from it, and a test compares the two. To write it
-//! anew: `COPAL_WRITE_DOCS=1 cargo test -p http1 --test smuggling`.
+//! The table is the source of `docs/request-smuggling.md`; a test compares the two. To write the document again:
+//! `COPAL_WRITE_DOCS=1 cargo test -p http1 --test smuggling`.
 //!
-//! `varnish` is what varnishd 7.1.1 answered to the same bytes; where ours is another, `why` says so.
+//! `varnish` is what varnishd 7.1.1 answered to the same bytes; where our answer differs, `why` gives the reason.
 
 use http1::{
     BodyDecoder, BodyLength, HeadLimits, HeadStatus, connection_options, parse_request, parse_response,
@@ -38,8 +38,8 @@ const fn differs(
     Case { what, bytes, ours, varnish, why }
 }
 
-/// Reads one request, the body and what is left: `accepted, body "hello", next "GET"`. What follows the body in the cases
-/// starts with `GET`, so a reader that is led astray shows.
+/// Reads one request and shows the body and what is left: `accepted, body "hello", next "GET"`. In the cases, what
+/// follows the body starts with `GET`, so it shows when a reader is led astray.
 fn request(bytes: &[u8]) -> String {
     let mut message = Message::new();
     let consumed = match parse_request(bytes, &LIMITS, &mut message) {
@@ -50,7 +50,7 @@ fn request(bytes: &[u8]) -> String {
     if let Err(error) = connection_options(&message) {
         return refused(Some(error.text().to_owned()));
     }
-    // The request machine refuses several Host headers; the table is about the whole.
+    // The request machine refuses several Host headers; the table shows the behaviour of the whole.
     if message.get_all("Host").count() > 1 {
         return refused(Some("Multiple Host: headers".to_owned()));
     }
@@ -77,7 +77,7 @@ fn response(bytes: &[u8]) -> String {
     }
 }
 
-/// Reads one request and says what its origin is asked: `GET /a at "example.com"`.
+/// Reads one request and shows what its origin is asked for: `GET /a at "example.com"`.
 fn asked(bytes: &[u8]) -> String {
     let mut message = Message::new();
     match parse_request(bytes, &LIMITS, &mut message) {
@@ -821,14 +821,14 @@ fn every_case_has_its_documented_answer() {
     }
 }
 
-/// Whether an answer goes on, rather than refuses or waits.
+/// Whether an answer accepts the message rather than refusing it or waiting for more.
 fn is_accepted(answer: &str) -> bool {
     !["refused", "body refused", "waits for more"].iter().any(|other| answer.starts_with(other))
 }
 
 #[test]
 fn every_refusal_stands_however_the_bytes_come() {
-    // A head is judged when it is complete: nothing that was refused may be accepted because it came in two packets.
+    // A head is judged when it is complete: what is refused in one packet must not be accepted in two.
     for (_, answer, cases) in GROUPS {
         for case in *cases {
             let whole = answer(case.bytes.as_bytes());
@@ -901,7 +901,7 @@ refuses it answers otherwise than the origin would. `crates/semantics/tests/rang
 | `bytes=99999999999999999999-1` | 416 | same |
 ";
 
-/// Bytes as a table cell shows them.
+/// Bytes as they appear in a table cell.
 fn cell(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {

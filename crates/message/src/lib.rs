@@ -1,10 +1,11 @@
 //! One HTTP message head over one buffer: start line and header lines in order, case and duplicates kept.
 //!
-//! A [`Message`] owns a byte buffer and a table of spans into it. Parsing, copying and serialising never allocate once the
-//! buffer has grown; `clear` keeps the capacity, so a connection reuses its messages. It knows nothing of what a header
-//! means (`semantics`) or how bytes arrive (`http1`).
+//! A [`Message`] owns a byte buffer and a table of spans into it. Once the buffer has grown, parsing, copying and
+//! serialising never allocate; `clear` keeps the capacity, so a connection reuses its messages. What a header means
+//! is the business of `semantics`; how the bytes arrive is that of `http1`.
 //!
-//! Invariants: every span lies inside the buffer; a header line is stored as `Name: value` exactly as it is logged and sent.
+//! Invariants: every span lies inside the buffer; a header line is stored as `Name: value`, exactly as it is logged
+//! and sent.
 //! Source: RFC 9110 §5 (fields), §6 (messages).
 
 #![forbid(unsafe_code)]
@@ -33,8 +34,8 @@ struct Field {
     is_hop: bool,
 }
 
-/// One of 64 bits, by length, first and last letter of a header name without regard to case. Most of the names that a hit
-/// asks for and does not find have a bit of their own.
+/// One of 64 bits, chosen by the length and the first and last letters of a header name, ignoring case. Most of the
+/// names that a hit looks for in vain have a bit of their own.
 #[inline]
 fn name_bit(name: &[u8]) -> u64 {
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return 1 };
@@ -52,13 +53,13 @@ pub struct HeaderLine<'a> {
 }
 
 impl<'a> HeaderLine<'a> {
-    /// The whole line, `Name: value`, without line end: what the log records and what is sent.
+    /// The whole line, `Name: value`, without the line end: this is what is logged and sent.
     #[must_use]
     pub fn line(&self) -> &'a [u8] {
         self.line
     }
 
-    /// The name, in the case it was received or set.
+    /// The name, in the case in which it was received or set.
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
         &self.line[..self.name_len]
@@ -70,21 +71,21 @@ impl<'a> HeaderLine<'a> {
         &self.line[self.value_start..]
     }
 
-    /// Whether it was meant for the hop it came over only: named by the Connection header of the message as received.
+    /// Whether the header is for one hop only: the message was received with a Connection header that names it.
     #[must_use]
     pub fn is_hop(&self) -> bool {
         self.is_hop
     }
 
-    /// Whether this is the header of that name, without regard to case.
+    /// Whether this header has that name, ignoring case.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name().eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
-/// A request or response head. The three start-line parts of a request are method, target and protocol; of a response
-/// protocol, status (a number) and reason.
+/// A request or response head. The start line of a request consists of method, target and protocol; that of a
+/// response of protocol, status (a number) and reason.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     buffer: Vec<u8>,
@@ -93,7 +94,7 @@ pub struct Message {
     protocol: Span,
     reason: Span,
     status: u16,
-    /// The [`name_bit`] of every header; bits of headers that were removed stay.
+    /// The [`name_bit`] of every header. Removing a header does not clear its bit.
     names: u64,
     fields: SmallVec<[Field; 32]>,
 }
@@ -105,7 +106,7 @@ impl Message {
         Self::default()
     }
 
-    /// Forgets everything but the allocated room.
+    /// Removes the contents but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.fields.clear();
@@ -117,7 +118,7 @@ impl Message {
         self.status = 0;
     }
 
-    /// Forgets everything, and the room too where it is more than `kept_bytes`.
+    /// Removes the contents, and frees the memory if it is more than `kept_bytes`.
     pub fn shrink_to(&mut self, kept_bytes: usize) {
         self.clear();
         if self.buffer.capacity() > kept_bytes {
@@ -128,7 +129,7 @@ impl Message {
         }
     }
 
-    /// Makes this message equal to the other, reusing this one's room.
+    /// Makes this message equal to the other, reusing this one's memory.
     pub fn copy_from(&mut self, other: &Message) {
         self.buffer.clear();
         self.buffer.extend_from_slice(&other.buffer);
@@ -142,7 +143,7 @@ impl Message {
         self.status = other.status;
     }
 
-    /// Bytes held, live and dead: what `request_memory_max` bounds.
+    /// Bytes in use, including those of removed headers: what `request_memory_max` bounds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.buffer.len() + self.fields.len() * size_of::<Field>()
@@ -265,7 +266,7 @@ impl Message {
             .map(|header| header.value())
     }
 
-    /// False only when there is no header of this name: a test of one bit, for the many headers that most messages lack.
+    /// False only when there is no header of this name. Tests one bit, for the many headers that most messages lack.
     #[inline]
     #[must_use]
     pub fn may_have(&self, name: &str) -> bool {
@@ -279,8 +280,8 @@ impl Message {
         self.get(name).is_some()
     }
 
-    /// Adds a header line at the end, written `Name: value`. Blanks that the value begins with are sent and logged, and are
-    /// no part of what [`Message::get`] gives, as if the line had been received.
+    /// Adds a header line at the end, written `Name: value`. Leading blanks of the value are sent and logged, but
+    /// [`Message::get`] leaves them out, as if the line had been received.
     ///
     /// # Panics
     /// When the name is longer than 65,530 bytes; parsers bound names long before.
@@ -288,10 +289,10 @@ impl Message {
         self.append_parts(name, &[value]);
     }
 
-    /// As [`Message::append`], with the value in pieces.
+    /// Like [`Message::append`], with the value in pieces.
     ///
     /// # Panics
-    /// As `append`.
+    /// As for `append`.
     pub fn append_parts(&mut self, name: &[u8], value: &[&[u8]]) {
         let start = self.buffer.len() as u32;
         self.buffer.extend_from_slice(name);
@@ -341,8 +342,8 @@ impl Message {
         before - self.fields.len()
     }
 
-    /// Makes one of all headers of this name, in place of the first, their values separated by `, `. Returns whether there
-    /// was anything to join. Source: RFC 9110 §5.3.
+    /// Joins all headers of this name into one, in the place of the first, with their values separated by `, `.
+    /// Returns whether there was anything to join. Source: RFC 9110 §5.3.
     pub fn join(&mut self, name: &str) -> bool {
         if !self.may_have(name) {
             return false;
@@ -359,24 +360,24 @@ impl Message {
         true
     }
 
-    /// Writes another line in the place of the header line of that index, counted from 0.
+    /// Replaces the header line at that index, counted from 0.
     ///
     /// # Panics
-    /// As [`Message::append`], and when there is no line of that index.
+    /// As for [`Message::append`], and when there is no line at that index.
     pub fn replace(&mut self, index: usize, name: &[u8], value: &[u8]) {
         self.append(name, value);
         self.fields.swap_remove(index);
     }
 
-    /// Removes the header line of that index, counted from 0.
+    /// Removes the header line at that index, counted from 0.
     ///
     /// # Panics
-    /// When there is no line of that index.
+    /// When there is no line at that index.
     pub fn remove(&mut self, index: usize) {
         self.fields.remove(index);
     }
 
-    /// Keeps the headers for which the test says true.
+    /// Keeps only the headers for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(HeaderLine<'_>) -> bool) {
         let buffer = &self.buffer;
         self.fields.retain(|field| {
@@ -389,7 +390,7 @@ impl Message {
         });
     }
 
-    /// Marks the headers whose names the test accepts as meant for the next hop only, see [`HeaderLine::is_hop`]. Headers
+    /// Marks the headers whose names the test accepts as meant for one hop only, see [`HeaderLine::is_hop`]. Headers
     /// added later are not marked, even under the same name.
     pub fn mark_hops(&mut self, mut is_hop: impl FnMut(&[u8]) -> bool) {
         let buffer = &self.buffer;
@@ -415,8 +416,8 @@ impl Message {
         }
     }
 
-    /// Reads what [`Message::encode`] wrote of a response into this message. `None` when the bytes are not such a message
-    /// (they come from shared memory and are an allegation until checked).
+    /// Reads into this message a response that [`Message::encode`] wrote. `None` when the bytes are no such message:
+    /// they come from shared memory and must not be trusted.
     #[must_use]
     pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
         self.clear();
@@ -440,15 +441,15 @@ impl Message {
     }
 }
 
-/// The header lines of a message in the form of [`Message::encode`], without copying any. Ends early where the bytes are
-/// not such a message.
+/// The header lines of a message in the form of [`Message::encode`], without copying. Stops where the bytes are
+/// malformed.
 pub fn stored_headers(bytes: &[u8]) -> impl Iterator<Item = HeaderLine<'_>> {
     let mut rest = bytes;
     let count = skip_start(&mut rest).unwrap_or(0);
     (0..count).map_while(move |_| take_header(&mut rest))
 }
 
-/// Passes over what stands before the headers; returns how many there are.
+/// Skips the part before the headers; returns the number of headers.
 fn skip_start(rest: &mut &[u8]) -> Option<u16> {
     take_u16(rest)?;
     let count = take_u16(rest)?;
