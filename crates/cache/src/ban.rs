@@ -1,13 +1,13 @@
-//! The ban list: what must not be served any more, newest first in the reader's eye, oldest first in memory.
+//! The ban list: what must no longer be served. Listed newest first, kept in memory oldest first.
 //!
-//! A ban gets a sequence number from the journal and is durable before anybody is told so. Each object remembers, durably,
-//! the newest ban it was tested against, and is counted as a reference to it; so the bans older than the oldest reference
-//! are of no more use and go. A fetch under way refers to the ban that was newest when it began. After a restart objects
-//! are tested against the bans that came later than their mark: nothing banned comes back.
+//! A ban gets a sequence number from the journal and is durable before anybody is told about it. Each object records,
+//! durably, the newest ban it was tested against, and counts as a reference to that ban; bans older than the oldest
+//! reference are no longer needed and are dropped. A fetch under way refers to the ban that was newest when it began.
+//! After a restart objects are tested against the bans that are newer than their mark, so nothing banned comes back.
 //!
-//! *Lock*: one read-write lock around the list, inside a shard's; the number of the newest ban is an atomic, so a lookup of
-//! an object that has been tested already takes no lock. *Invariant*: adding a ban and forgetting one cost the same however
-//! many there are. Next files: `ban/catalogue.rs`, `ban/specification.rs`, `ban/lurker.rs`.
+//! *Lock*: one read-write lock around the list, taken inside a shard's. The number of the newest ban is an atomic, so
+//! the lookup of an object that is already tested takes no lock. *Invariant*: adding or dropping a ban costs the same,
+//! however many there are. Next files: `ban/catalogue.rs`, `ban/specification.rs`, `ban/lurker.rs`.
 
 mod catalogue;
 pub(crate) mod listing;
@@ -31,7 +31,7 @@ pub(crate) struct Ban {
     /// When it was added, seconds since 1970.
     pub(crate) time: f64,
     pub(crate) specification: BanSpecification,
-    /// Objects and fetches that were tested up to this one.
+    /// Objects and fetches whose newest tested ban is this one.
     pub(crate) references: AtomicU64,
     /// All objects have been tested, or a newer ban says the same. Set by the catalogue.
     completed: AtomicBool,
@@ -53,7 +53,7 @@ impl Ban {
     }
 }
 
-/// See the module's page.
+/// See the module header.
 pub(crate) struct BanList {
     /// Never empty.
     list: ClassRwLock<Catalogue>,
@@ -63,7 +63,7 @@ pub(crate) struct BanList {
 }
 
 impl BanList {
-    /// The bans of a journal; a new one gets the ban that every list begins with, which bans nothing.
+    /// Reads the bans of a journal. A new journal starts with a ban that bans nothing, since the list is never empty.
     pub(crate) fn open(journal: Journal, now: f64, totals: Arc<Totals>) -> io::Result<BanList> {
         if journal.entries()?.is_empty() {
             journal.append(&BanSpecification::nothing().to_journal(now))?;
@@ -109,7 +109,7 @@ impl BanList {
         Ok(())
     }
 
-    /// Drops the bans that are older than all references.
+    /// Drops the bans that are older than every reference.
     pub(crate) fn clean_tail(&self) {
         let is_due = self.list.read().has_unreferenced_tail();
         if is_due {
@@ -123,7 +123,7 @@ impl BanList {
             self.totals.add(Main::BansDeleted, 1);
         }
         if let Some(oldest) = list.oldest() {
-            // Failing costs memory in the journal, nothing else: it is tried again.
+            // If this fails, the journal stays larger than necessary; the next call tries again.
             let _ = self.journal.drop_older_than(oldest.sequence);
         }
         self.publish_gauges(list);
@@ -140,14 +140,14 @@ impl BanList {
         }
     }
 
-    /// Counts an object that was tested up to `sequence`.
+    /// Adds the reference of an object that was tested up to `sequence`.
     pub(crate) fn refer(&self, sequence: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Counts a fetch that begins now; returns the number for [`BanList::release`].
+    /// Adds the reference of a fetch that begins now; returns the number for [`BanList::release`].
     pub(crate) fn refer_to_newest(&self) -> u64 {
         let list = self.list.read();
         list.newest().map_or(0, |ban| {
@@ -156,7 +156,7 @@ impl BanList {
         })
     }
 
-    /// Takes back [`BanList::refer`].
+    /// Undoes [`BanList::refer`].
     pub(crate) fn release(&self, sequence: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_sub(1, Ordering::AcqRel);
@@ -171,8 +171,8 @@ impl BanList {
         }
     }
 
-    /// Tests an object of the index against the bans that it has not been tested against; gives the one that hits it.
-    /// The lock of its shard is held.
+    /// Tests an object of the index against the bans that it has not been tested against; returns the ban that hits it.
+    /// The lock of the object's shard is held.
     pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> Option<Arc<Ban>> {
         let list = self.list.read();
         let since = object.ban();
@@ -193,11 +193,11 @@ impl BanList {
         banned
     }
 
-    /// Takes a new object in, whose fetch began when `since` was the newest ban: `false` when a later one on obj.* alone
-    /// hits it. Later ones on req.* are left to the lookups.
+    /// Takes in a new object; `since` was the newest ban when its fetch began. `false` when a later ban on obj.* alone
+    /// hits it. Later bans on req.* are left to the lookups.
     pub(crate) fn accept(&self, object: &Object, since: u64, now: f64) -> bool {
         let list = self.list.read();
-        // Nobody has had it yet.
+        // The object has not been used yet.
         let view = ObjectView::new(object, now, 0.0);
         let mut tested_up_to = list.newest().map_or(since, |ban| ban.sequence);
         for ban in list.after(since).rev() {
@@ -206,7 +206,7 @@ impl BanList {
                     tested_up_to = ban.sequence - 1;
                 }
             } else if ban.specification.hits(&view, ban.time, None, &mut 0) {
-                // Completed or not: that was said of the objects that were there.
+                // Even if the ban is completed: that covers only the objects that were in the index then.
                 return false;
             }
         }

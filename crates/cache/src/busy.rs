@@ -4,9 +4,10 @@
 //! Wait ──publish, or Busy dropped──▶ rush_exponent waiters woken ──each, when done──▶ rush_exponent more …
 //! ```
 //!
-//! A waiter is parked, woken or gone, in one atomic; whoever wakes pops it under the shard's lock. A woken [`Waiter`] passes
-//! the wake on when it is dropped, whether or not its task came to look up again, so a cancelled request stops nobody. It
-//! does not where that would be in vain: a new fetch is under way and there is nothing yet to find.
+//! A waiter is parked, woken or gone, in one atomic; it is popped under the shard's lock before it is woken. A woken
+//! [`Waiter`] passes the wake on when it is dropped, whether or not its task came back to look up again, so a cancelled
+//! request holds nobody up. It does not pass it on when that would be useless: when a new fetch is under way and nothing
+//! is stored yet.
 
 use crate::departure::Leaving;
 use crate::shard::{BusyMark, Digest, Head, Shard};
@@ -26,14 +27,15 @@ const GONE: u8 = 2;
 /// A request on a waiting list.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    /// Grows from one to the next.
+    /// Increases from each waiter to the next.
     number: u64,
     state: AtomicU8,
     wake: Notify,
 }
 
-/// The right to publish a response under a key; others wait meanwhile. Dropped without `publish` = the fetch failed:
-/// waiters are woken. Keep it to the end of the fetch: when the published object has failed by then, it leaves the index.
+/// The right to publish a response under a key, while others wait. Dropping it without `publish` means that the fetch
+/// failed and wakes the waiters. Keep it until the fetch ends: if the published object has failed by then, it leaves the
+/// index.
 pub struct Busy {
     cache: Cache,
     digest: Digest,
@@ -69,7 +71,7 @@ impl Busy {
     }
 
     /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object
-    /// with another key, and a passing one, only ends the waiting; so does one that a newer ban on obj.* already hits.
+    /// with another key or a passing one only ends the waiting, and so does one that a newer ban on obj.* already hits.
     pub fn publish(&self, object: &Arc<Object>) {
         let mut published = self.published.lock();
         if published.is_some() {
@@ -90,8 +92,8 @@ impl Busy {
         inner.keep_to_limit(inner.store_of(object));
     }
 
-    /// What was published cannot be kept: it leaves the index, durably, and `instead`, a marker, takes its place at once.
-    /// Where nothing has been published yet the marker is.
+    /// Removes from the index, durably, what was published and cannot be kept; `instead`, a marker, takes its place at
+    /// once. If nothing has been published yet, publishes the marker.
     pub fn replace(&self, instead: Option<&Arc<Object>>) {
         let mut published = self.published.lock();
         let Some(old) = published.take() else {
@@ -104,7 +106,7 @@ impl Busy {
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let held = old.as_ref().filter(|old| shard.holds(old));
-        // What the index tested the one against is nothing that hits the other.
+        // Bans that the index tested the old object against may still hit the marker.
         let since = held.map_or(self.ban, |old| old.ban());
         let discarded =
             held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot(), Leaving::As(Departure::Dropped)));
@@ -128,13 +130,13 @@ impl Busy {
         }
     }
 
-    /// Takes the mark away and wakes the first waiters.
+    /// Removes the busy mark and wakes the first waiters.
     fn end(&self, shard: &mut Shard) {
         let inner = &*self.cache.inner;
         inner.bans.release(self.ban);
         if let Some(head) = shard.existing_head(&self.digest) {
             head.busy.retain(|mark| mark.number != self.number);
-            // Whoever comes to wait from now on, a woken one again too, waits for another fetch.
+            // Whoever starts to wait from now on, including a woken waiter that returns, waits for another fetch.
             head.woken_below = inner.next_busy.fetch_add(1, Ordering::Relaxed);
             inner.rush(head);
         }
@@ -152,7 +154,7 @@ impl Busy {
             .is_some_and(|head| head.waiting.iter().any(|waiting| waiting.state.load(Ordering::Acquire) == PARKED))
     }
 
-    /// What the response is expected to vary on (`semantics::vary`): requests that do not match it need not wait.
+    /// Sets what the response is expected to vary on (`semantics::vary`): requests that do not match need not wait.
     pub fn set_vary(&self, vary: &[u8]) {
         let mut shard = self.cache.inner.lock(&self.digest);
         let Some(head) = shard.existing_head(&self.digest) else { return };
@@ -199,7 +201,7 @@ impl Waiter {
     /// Returns when it is worth looking up again. Keep the waiter until that lookup is done, then drop it.
     pub async fn wait(&self) {
         while self.waiting.state.load(Ordering::Acquire) == PARKED {
-            // Whoever wakes leaves a permit, so there is no moment to miss.
+            // The waker leaves a permit, so a wake cannot be missed.
             self.waiting.wake.notified().await;
         }
     }
@@ -223,7 +225,7 @@ impl Drop for Waiter {
 }
 
 impl Inner {
-    /// Wakes up to `rush_exponent` of those who waited when a fetch last ended.
+    /// Wakes up to `rush_exponent` of the waiters that were there when a fetch last ended.
     fn rush(&self, head: &mut Head) {
         let mut left = self.parameters.rush_exponent.load(Ordering::Relaxed);
         while left > 0 {
@@ -239,7 +241,7 @@ impl Inner {
         }
     }
 
-    /// Dissolves a head that is no longer needed.
+    /// Dissolves the head of a key if it is no longer needed.
     pub(crate) fn simplify(&self, shard: &mut Shard, digest: &Digest) {
         if shard.simplify(digest) {
             self.totals.sub(Main::NObjecthead, 1);

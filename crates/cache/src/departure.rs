@@ -1,8 +1,8 @@
-//! How keys were lost: when and why the latest objects left the index, for those who ask why there is nothing.
+//! How keys were lost: when and why the latest objects left the index. This answers why nothing was found.
 //!
-//! Each shard remembers some of its own, under its lock; a hit never comes here. The oldest make room for new ones, and the
-//! memory says how far back it reaches: what was not there since then was never there as far as this worker knows. Next
-//! file: `removal.rs`.
+//! Each shard remembers its own latest departures, under its lock; a hit never comes here. New entries replace the
+//! oldest, and the memory knows how far back it reaches: what it does not mention was not there since then, as far as
+//! this worker knows. Next file: `removal.rs`.
 
 use crate::SHARDS;
 use crate::ban::Ban;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use surface::limits::{DEPARTED_KEYS_MAX, WHY_TEXT_BYTES_MAX};
 use surface::reason::Departure;
 
-/// Most that one shard remembers.
+/// How many departures one shard remembers.
 const SHARD_ENTRIES_MAX: usize = DEPARTED_KEYS_MAX / SHARDS;
 
-/// What is left of a ban that removed something.
+/// What is remembered of a ban that removed something.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BanNote {
     /// When it was added, seconds since 1970.
     pub time: f64,
-    /// As `ban.list` shows it, cut to [`WHY_TEXT_BYTES_MAX`].
+    /// The text that `ban.list` shows, cut to [`WHY_TEXT_BYTES_MAX`].
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Gone {
     pub how: Departure,
     /// When, seconds since 1970.
     pub at: f64,
-    /// The ban that did it.
+    /// The ban that removed the object.
     pub ban: Option<Arc<BanNote>>,
 }
 
@@ -47,24 +47,24 @@ pub struct Gone {
 pub struct Absence {
     /// What happened; `None` = nothing was there since `known_since`.
     pub gone: Option<Gone>,
-    /// How far back that is known, seconds since 1970.
+    /// How far back this knowledge reaches, seconds since 1970.
     pub known_since: f64,
 }
 
-/// Why an object is taken out.
+/// Why an object is removed.
 #[derive(Clone, Copy)]
 pub(crate) enum Leaving<'a> {
     As(Departure),
     Banned(&'a Ban),
 }
 
-/// A shard's memory: a ring, the next place to write is `next` once it is full.
+/// A shard's memory: a ring; once it is full, `next` is the next place to write.
 pub(crate) struct Departures {
-    /// The key's hash, and what became of it.
+    /// The key's hash, and how its object left.
     entries: Vec<(u64, Gone)>,
     next: usize,
     known_since: f64,
-    /// The ban that removed something last, so that many objects share one note.
+    /// The ban that removed something last, so that many objects can share one note.
     last_ban: Option<(u64, Arc<BanNote>)>,
 }
 
@@ -93,7 +93,7 @@ impl Departures {
         self.next = (self.next + 1) % SHARD_ENTRIES_MAX;
     }
 
-    /// What became of a key.
+    /// What is known about a key that has no object.
     pub(crate) fn of(&self, digest: &Digest) -> Absence {
         let (newer, older) = self.entries.split_at(self.next.min(self.entries.len()));
         let found = newer.iter().rev().chain(older.iter().rev()).find(|(hash, _)| *hash == digest.hash());

@@ -1,9 +1,10 @@
-//! Making room: the least recently used of a sample goes.
+//! Making room: of a sample of objects, the least recently used one is evicted.
 //!
-//! There is no list to move things in: a hit notes the time in the object, and eviction looks at a few objects at random and
-//! takes the one that was used longest ago. With few objects it looks at all of them, and is exact. Objects that somebody
-//! reads or writes are left alone, since their memory would not come free. Room in one storage is made of that storage's
-//! objects only; and when Transient has reached a limit of its own, of the transient ones.
+//! There is no list in which objects are moved: a hit notes the time in the object, and eviction looks at a few objects
+//! at random and takes the one that was used longest ago. When there are few objects it looks at all of them, and is
+//! exact. Objects that are being read or written are left alone, since their memory would not be freed. To make room in
+//! a storage, only objects of that storage are evicted; when Transient has reached a limit of its own, only transient
+//! ones.
 
 use crate::Inner;
 use crate::departure::Leaving;
@@ -15,18 +16,18 @@ use store::{Evictable, Object, ObjectFlags, Store};
 use surface::counter::Main;
 use surface::reason::Departure;
 
-/// Up to that many objects in the storage, all are looked at.
+/// With at most this many objects in the storage, all are examined.
 const EXACT_OBJECTS_MAX: u64 = 256;
-/// How many objects a sample has.
+/// Number of objects in a sample.
 const SAMPLE_OBJECTS: usize = 16;
-/// How many shards are tried for a sample before all are looked through.
+/// How many shards are tried for a sample before all of them are searched.
 const SAMPLE_SHARDS_MAX: usize = 64;
-/// How many objects one look through a large index evicts.
+/// How many objects one search through a large index evicts.
 const SCAN_HARVEST: usize = 64;
-/// How many objects are taken from one shard.
+/// How many objects are sampled from one shard.
 const SAMPLE_PER_SHARD: usize = 4;
 
-/// A small generator; which objects are looked at need not be unpredictable.
+/// A small random generator; the choice of a sample need not be unpredictable.
 pub(crate) struct Sampler(AtomicU64);
 
 impl Default for Sampler {
@@ -38,7 +39,7 @@ impl Default for Sampler {
 impl Sampler {
     /// A number below `bound`, which is not 0.
     fn below(&self, bound: u32) -> u32 {
-        // A Weyl sequence, mixed: every thread may draw without waiting.
+        // A mixed Weyl sequence: every thread can draw without waiting.
         let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -48,9 +49,9 @@ impl Sampler {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// Units of last use since it was used.
+    /// Units of last use since the object was used.
     age: u32,
-    /// Of the same age, those with smaller numbers go first.
+    /// Among objects of the same age, those with smaller numbers go first.
     xid: Reverse<u32>,
     shard: usize,
     slot: u32,
@@ -60,14 +61,14 @@ struct Candidate {
 struct Ballot {
     now: u32,
     what: Evictable,
-    /// How many are wanted.
+    /// How many candidates are wanted.
     seats: usize,
-    /// Worst first, so that it makes room for a better one.
+    /// Worst candidate first, so that a better one can replace it.
     elected: BinaryHeap<Reverse<Candidate>>,
 }
 
 impl Ballot {
-    /// Considers an object; says whether it could be evicted at all.
+    /// Considers an object; returns whether it could be evicted at all.
     fn consider(&mut self, object: &Arc<Object>, shard: usize, slot: u32) -> bool {
         let is_free = Arc::strong_count(object) == 1
             && (self.what == Evictable::Any || object.flags().has(ObjectFlags::TRANSIENT));
@@ -83,7 +84,7 @@ impl Ballot {
 }
 
 impl Inner {
-    /// Evicts from a storage until about `bytes` have come free; `false` when there was nothing to evict.
+    /// Evicts from a storage until about `bytes` are free; `false` when there was nothing to evict.
     pub(crate) fn evict(&self, store: u8, bytes: u64, what: Evictable) -> bool {
         let mut freed = 0;
         while freed < bytes.max(1) {
@@ -98,9 +99,9 @@ impl Inner {
         freed > 0
     }
 
-    /// Evicts while the index, which charges after it has grown, has taken a storage beyond its limit. That it takes others
-    /// beyond theirs, since all share its tables, is their next allocation's business: nobody loses objects by what is
-    /// stored elsewhere.
+    /// Evicts while the index, which is charged after it has grown, has taken this storage beyond its limit. Since all
+    /// storages share the tables, others may exceed their limits too; that is left to their next allocation: no storage
+    /// loses objects because of what is stored elsewhere.
     pub(crate) fn keep_to_limit(&self, store: &Store) {
         while store.held_bytes() > store.limit_bytes() && self.evict(store.number(), 1, Evictable::Any) {}
     }
@@ -121,7 +122,7 @@ impl Inner {
         Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128)
     }
 
-    /// The objects of a storage to go next; none when none may.
+    /// The objects of a storage to evict next; empty when none may be evicted.
     fn candidates(&self, store: u8, what: Evictable) -> Vec<Candidate> {
         let count = self.objects[usize::from(store)].load(Relaxed);
         let now = self.use_units(self.recent());
@@ -145,7 +146,7 @@ impl Inner {
             }
         }
         if ballot.elected.is_empty() {
-            // Looking through a large index takes long: it must last for a while.
+            // Searching a large index takes long, so the result must last for a while.
             ballot.seats = if is_exact { 1 } else { SCAN_HARVEST };
             for (index, shard) in self.shards.iter().enumerate() {
                 let shard = shard.lock();

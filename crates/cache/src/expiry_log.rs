@@ -1,9 +1,9 @@
-//! What `ExpKill` records say of an object's life, for those who have unmasked them: when it will die, that this has changed, and
-//! why it went.
+//! The `ExpKill` records of an object's life, for those who have unmasked them: when it will die, that this has changed,
+//! and why it was removed.
 //!
-//! Compat: texts and order are those of Varnish 7.1.1, whose expiry thread gets a letter (`EXP_Inbox`) for each change; the
-//! flags are those that it has then. Its waking up for each next object (`EXP_expire`) has nothing here that it could stand
-//! for. Nothing is formatted while the tag is masked.
+//! Compat: texts and order are those of Varnish 7.1.1, whose expiry thread gets a letter (`EXP_Inbox`) for each change;
+//! so are the flags. Its record about waking up for the next object (`EXP_expire`) has no counterpart here. Nothing is
+//! formatted while the tag is masked.
 
 use crate::{Inner, removal};
 use std::fmt::Arguments;
@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::tag::Tag;
 
-/// Flags of a letter and of the object after it: a new object, a changed one; and of a letter about one that goes.
+/// Flags of a letter and of the object after it: for a new object and a changed one; and of the letter about a removed
+/// one.
 const ARRIVAL: u32 = 0x1e;
 const CHANGE: u32 = 0xe;
 const REMOVAL: u32 = 0x26;
@@ -40,7 +41,7 @@ impl Inner {
         self.when(object, ARRIVAL);
     }
 
-    /// Its life, which was to end at `died_at`, has another end now.
+    /// The end of the object's life has changed; it was `died_at`.
     pub(crate) fn log_change(&self, object: &Arc<Object>, died_at: f64) {
         let dies_at = removal::dies_at(object);
         self.tell(format_args!("EXP_Rearm p={:p} E={died_at:.6} e={dies_at:.6} f=0x0", Arc::as_ptr(object)));
@@ -48,17 +49,17 @@ impl Inner {
         self.when(object, CHANGE);
     }
 
-    /// It was banned, or something newer has taken its place.
+    /// The object was banned or replaced by a newer one.
     pub(crate) fn log_removal(&self, object: &Arc<Object>) {
         self.letter(object, REMOVAL, removal::dies_at(object), 0x80);
     }
 
-    /// Its life is over: it ended `left` seconds ago, as a negative number.
+    /// The object has expired, `left` seconds ago (a negative number).
     pub(crate) fn log_expiry(&self, object: &Object, left: f64) {
         self.tell(format_args!("EXP_Expired x={} t={left:.0}", object.xid()));
     }
 
-    /// It made room for others.
+    /// The object was evicted to make room.
     pub(crate) fn log_eviction(&self, object: &Object) {
         self.tell(format_args!("LRU x={}", object.xid()));
     }

@@ -1,17 +1,17 @@
 //! The index of stored responses: lookup and waiting lists, variants, expiry, eviction, purges and bans.
 //!
-//! Private memory of the worker, over objects that lie in one [`store::Store`] or several; rebuilt with [`Cache::adopt`]
-//! after a restart.
-//! Sharded by digest, one short mutex each; a hit takes one of them, allocates nothing, and reads the body without any.
-//! What the index costs is charged to the stores' limits, to each by its objects. It knows requests only as far as Vary and bans need them.
+//! Private memory of the worker, about objects that lie in one [`store::Store`] or several; rebuilt with
+//! [`Cache::adopt`] after a restart. Sharded by digest, with one short mutex for each shard; a hit takes one of them,
+//! allocates nothing, and reads the body without a lock. What the index costs is charged to the stores' limits, to each
+//! in proportion to its objects. The cache knows only as much of requests as Vary and bans need.
 //!
 //! *Locks*, in the order in which they may nest: shard → tags or ban list → the store's heap. The evictor runs inside
-//! `Store::create` and `Object::append`, so nobody may call those with a shard locked. *Invariants*: an object in the index
-//! has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves the
-//! index; while requests wait under a key, somebody will wake one of them.
+//! `Store::create` and `Object::append`, so these must not be called with a shard locked. *Invariants*: an object in the
+//! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
+//! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `departure` → `tag` → `eviction` → `upkeep`; `ban`
-//! and below it `specification`, `listing`, `lurker`.
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `departure` → `tag` →
+//! `eviction` → `upkeep`; then `ban` and in it `specification`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -55,12 +55,12 @@ use surface::parameter::Parameters;
 use surface::reason::Departure;
 use surface::tag::Tag;
 
-/// Takes log records that belong to no transaction: `ExpKill`, and `ExpBan` of the lurker.
+/// Receives log records that belong to no transaction: `ExpKill`, and the lurker's `ExpBan`.
 pub type LogSink = Box<dyn Fn(Tag, &[u8]) + Send + Sync>;
 
-/// Shards of the index; a power of two.
+/// Number of shards of the index; a power of two.
 const SHARDS: usize = 256;
-/// Units of last use in a second.
+/// Units of last use per second.
 const USE_UNITS: f64 = 128.0;
 
 /// The counters and gauges that the cache keeps for all event loops together.
@@ -115,16 +115,16 @@ impl Totals {
 }
 
 pub(crate) struct Inner {
-    /// The storages, each at the place that is its number.
+    /// The storages, each at the index that is its number.
     stores: Box<[Store]>,
-    /// How many objects of each are in the index.
+    /// How many objects of each storage are in the index.
     objects: Box<[AtomicU64]>,
     shards: Box<[CountedMutex<Shard>]>,
-    /// Keeps clients from choosing keys that collide in the tables.
+    /// Prevents clients from choosing keys that collide in the tables.
     hash_seed: [u64; 2],
-    /// Seconds since 1970 from which ticks and last-use units count.
+    /// The time from which ticks and last-use units count, in seconds since 1970.
     base: f64,
-    /// The latest time seen, as the bits of an `f64`, seconds since 1970: not everybody who needs it is told.
+    /// The latest time seen, as the bits of an `f64`, seconds since 1970, for callers that are not given the time.
     recent: AtomicU64,
     next_busy: AtomicU64,
     bans: BanList,
@@ -149,8 +149,8 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// An empty index over storages, at least one and at most `surface::limits::STORAGES_MAX`, with the bans of `journal`.
-    /// Numbers the storages and becomes the evictor of each. `now`: seconds since 1970.
+    /// Creates an empty index over storages, at least one and at most `surface::limits::STORAGES_MAX`, with the bans of
+    /// `journal`. Numbers the storages and becomes the evictor of each. `now`: seconds since 1970.
     ///
     /// # Errors
     /// The journal cannot be read or written; `InvalidInput` when there are no storages or too many.
@@ -159,7 +159,7 @@ impl Cache {
         Cache::with_seed(stores, journal, now, [random.hash_one(1), random.hash_one(2)])
     }
 
-    /// As [`Cache::new`]; equal seeds make equal choices of whom to evict.
+    /// Like [`Cache::new`]; equal seeds make equal choices of what to evict.
     fn with_seed(stores: Vec<Store>, journal: Journal, now: f64, hash_seed: [u64; 2]) -> io::Result<Cache> {
         if stores.is_empty() || stores.len() > surface::limits::STORAGES_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -214,11 +214,10 @@ impl Cache {
         Cache::with_seed(stores, Journal::in_memory()?, now, [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9])
     }
 
-    /// Takes over recovered objects, those of all storages together; those whose lives are over are removed. Returns how
-    /// many were kept.
+    /// Takes over the recovered objects of all storages; expired ones are removed. Returns how many were kept.
     pub fn adopt(&self, mut objects: Vec<Arc<Object>>, now: f64) -> usize {
         self.inner.see(now);
-        // The youngest variant comes first in a lookup, so it goes in last.
+        // A lookup sees the youngest variant first, so that one goes in last.
         objects.sort_by(|one, other| one.origin().total_cmp(&other.origin()));
         if let Some(oldest) = objects.iter().map(|object| object.ban()).min() {
             self.inner.bans.reach_back_to(oldest);
@@ -246,19 +245,19 @@ impl Cache {
         kept
     }
 
-    /// The first storage underneath: that of the transient objects.
+    /// The first storage: transient objects lie here.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.inner.stores[0]
     }
 
-    /// All storages underneath, each at the place that is its number.
+    /// All storages, each at the index that is its number.
     #[must_use]
     pub fn stores(&self) -> &[Store] {
         &self.inner.stores
     }
 
-    /// Sets who gets records without a transaction.
+    /// Sets the receiver of records without a transaction.
     pub fn set_log_sink(&self, sink: LogSink) {
         *self.inner.log_sink.write() = Some(sink);
     }
@@ -278,7 +277,7 @@ impl Cache {
     }
 
     /// Calls `add` with the amounts of the `MAIN` counters and gauges that the cache keeps for all event loops together:
-    /// n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*, busy_wakeup, bans*. Whoever publishes adds them to
+    /// n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*, busy_wakeup, bans*. The publisher adds them to
     /// the sums over the loops.
     pub fn counters(&self, add: &mut dyn FnMut(Main, u64)) {
         for counter in OWN_COUNTERS {
@@ -312,17 +311,17 @@ impl Inner {
         self.shards[digest.shard(SHARDS)].lock()
     }
 
-    /// The storage that an object lies in; the first one for what lies in none.
+    /// The storage of an object; the first one if it lies in none.
     pub(crate) fn store_of(&self, object: &Object) -> &Store {
         &self.stores[usize::from(object.store_number().unwrap_or(0))]
     }
 
-    /// The count of the objects of a storage.
+    /// The object count of the object's storage.
     fn objects_of(&self, object: &Object) -> &AtomicU64 {
         &self.objects[usize::from(object.store_number().unwrap_or(0))]
     }
 
-    /// Notes the time. A request that waited comes with an old one, so only later times count.
+    /// Notes the time. A request that waited brings an old time, so only later ones count.
     pub(crate) fn see(&self, now: f64) {
         if now > self.recent() {
             self.recent.store(now.to_bits(), Relaxed);
@@ -339,7 +338,8 @@ impl Inner {
         ((now - self.base).max(0.0) * USE_UNITS) as u64 as u32
     }
 
-    /// How long ago an object was used last, or stored if it never was; seconds, to the parameter `lru_interval`.
+    /// How long ago an object was used last, or stored if never used; in seconds, as precise as the parameter
+    /// `lru_interval`.
     pub(crate) fn idle_seconds(&self, object: &Object, now: f64) -> f64 {
         f64::from(self.use_units(now).wrapping_sub(object.last_use())) / USE_UNITS
     }
@@ -351,7 +351,7 @@ impl Inner {
         }
     }
 
-    /// Puts an object into the index: newest of its key.
+    /// Puts an object into the index as the newest of its key.
     pub(crate) fn insert(&self, shard: &mut Shard, digest: &Digest, object: &Arc<Object>) {
         object.enter_index();
         object.touch(self.use_units(self.recent()), 0, 0);

@@ -7,9 +7,9 @@
 //! somebody does ─────────────▶ Grace │ Wait
 //! ```
 //!
-//! One shard's lock, held to the end; nothing is allocated for a hit. Compat: the steps are those of Varnish 7.1
-//! (interoperability notes §9.3), except that an object fetched before a ban and published after it is tested against it.
-//! Next file: `busy.rs`.
+//! One shard's lock is held to the end; a hit allocates nothing. Compat: the steps are those of Varnish 7.1
+//! (interoperability notes §9.3), except that an object fetched before a ban and published after it is tested against
+//! that ban. Next file: `busy.rs`.
 
 use crate::ban::Ban;
 use crate::departure::{Absence, BanNote, Leaving};
@@ -25,7 +25,7 @@ use surface::counter::Main;
 use surface::reason::Departure;
 use surface::tag::Tag;
 
-/// One question to the index.
+/// A question to the index.
 #[derive(Clone, Copy, Debug)]
 pub struct LookupRequest<'a> {
     /// Digest of the request.
@@ -46,23 +46,23 @@ pub struct LookupRequest<'a> {
     pub ignore_vary: bool,
     /// `http_gzip_support`.
     pub gzip_support: bool,
-    /// `vary_notice`: that many variants that did not match are worth a record; 0 = never.
+    /// `vary_notice`: this many mismatching variants are worth a record; 0 = never.
     pub vary_notice: u64,
-    /// Where to put for how many seconds what is found was not used before. Uses are noted exactly then, not at
-    /// `lru_interval`.
+    /// Receives for how many seconds the object that was found had not been used. If set, uses are noted exactly instead
+    /// of at `lru_interval`.
     pub unused_seconds: Option<&'a Cell<f64>>,
 }
 
 /// The answer.
 #[derive(Debug)]
 pub enum Lookup {
-    /// Fresh. Its hits were counted up.
+    /// Fresh. Its hit count was incremented.
     Hit(Arc<Object>),
     /// Expired, within grace.
     Grace {
-        /// The stale object; its hits were counted up.
+        /// The stale object; its hit count was incremented.
         object: Arc<Object>,
-        /// Given to the one request that must start the background fetch.
+        /// Given only to the request that must start the background fetch.
         fetch: Option<Busy>,
     },
     /// A hit-for-pass marker.
@@ -71,68 +71,68 @@ pub enum Lookup {
     HitForMiss {
         /// The marker.
         marker: Arc<Object>,
-        /// To publish the response under.
+        /// For publishing the response.
         busy: Busy,
     },
     /// Nothing usable: fetch.
     Miss {
         /// Why nothing was usable.
         cause: MissCause,
-        /// To publish the response under.
+        /// For publishing the response.
         busy: Busy,
         /// An expired object within keep, for a conditional request.
         stale: Option<Arc<Object>>,
     },
-    /// Somebody fetches it already.
+    /// Somebody is already fetching it.
     Wait(Waiter),
 }
 
 /// Why nothing that is stored could be used.
 #[derive(Clone, Debug)]
 pub enum MissCause {
-    /// Nothing is stored: what became of the last object of the key.
+    /// Nothing is stored; tells how the last object of the key left.
     Absent(Absence),
-    /// Only variants for other request headers are.
+    /// Only variants for other request headers are stored.
     Vary {
-        /// An object of another variant, whose Vary says on which headers.
+        /// An object of another variant; its Vary names the headers.
         other: Arc<Object>,
     },
-    /// What was stored is past its time to live and its grace, by that many seconds since its time to live ended.
+    /// What was stored is past its time to live and its grace; the seconds count from the end of the time to live.
     Expired(f64),
     /// What was stored has just been removed by a ban.
     Banned {
-        /// How many objects were.
+        /// How many objects the ban removed.
         objects: usize,
-        /// The ban, the last of them where there was more than one.
+        /// The ban; the last one if there were several.
         ban: BanNote,
     },
     /// `req.hash_always_miss`.
     Forced,
-    /// `req.hash_ignore_busy`, and somebody is fetching it.
+    /// `req.hash_ignore_busy` is set and somebody is fetching it.
     IgnoredBusy,
 }
 
-/// What the variants under a key came to.
+/// What was found among the variants of a key.
 #[derive(Default)]
 struct Sighting {
     fresh: Option<Arc<Object>>,
-    /// The youngest of those that have expired.
+    /// The youngest of the expired variants.
     stale: Option<Arc<Object>>,
-    /// Slots of objects that must go, with the ban that says so; without one their bodies have failed.
+    /// Slots of objects that must be removed, with the ban that hit them; without a ban, their bodies have failed.
     doomed: SmallVec<[(u32, Option<Arc<Ban>>); 4]>,
     mismatched: u64,
-    /// Objects that a ban removed just now.
+    /// How many objects a ban has just removed.
     banned: usize,
     /// The last such ban.
     ban: Option<Arc<Ban>>,
-    /// A variant that did not match: says what the response will vary on.
+    /// A variant that did not match: shows what the response will vary on.
     other_variant: Option<Arc<Object>>,
 }
 
 impl Cache {
-    /// Finds what to do with a request. Counts `cache_hitpass`, `cache_hitmiss` and `busy_sleep` in `counters` (all else
-    /// comes with [`Cache::counters`]); the records `Hit`, `HitPass` and `HitMiss` are the caller's, `log` gets `ExpBan`
-    /// and `Notice`.
+    /// Decides what to do with a request. Counts `cache_hitpass`, `cache_hitmiss` and `busy_sleep` in `counters` (all
+    /// others come with [`Cache::counters`]); the caller writes the records `Hit`, `HitPass` and `HitMiss`, `log` gets
+    /// `ExpBan` and `Notice`.
     pub fn lookup(
         &self,
         request: &LookupRequest<'_>,
@@ -155,7 +155,7 @@ impl Cache {
             shard.settle(&inner.stores);
         }
         drop(shard);
-        // Here, outside the lock, the memory of what was removed is freed.
+        // The memory of removed objects is freed here, outside the lock.
         for removed in removed {
             inner.log_removal(&removed);
         }
@@ -293,7 +293,7 @@ impl Inner {
         sighting
     }
 
-    /// The ban that hits an object, of those that it has not been tested against.
+    /// The ban that hits an object, among those it has not been tested against.
     fn banned_by(&self, object: &Object, request: &LookupRequest<'_>) -> Option<Arc<Ban>> {
         self.bans.check(object, request.request, request.now, self.idle_seconds(object, request.now))
     }
@@ -310,7 +310,7 @@ impl Inner {
                 0.0
             }
         };
-        // Saturates; at least one unit, so that not every hit of one moment counts as a move.
+        // The cast saturates; at least one unit, so that several hits at one moment do not each count as a move.
         let interval = (units as u32).max(1);
         if object.touch(now, hits, interval) {
             self.totals.add(Main::NLruMoved, 1);

@@ -1,10 +1,10 @@
-//! Parameter values that the cache reads, each an atomic, so that a change needs no lock.
+//! Parameter values that the cache reads. Each is an atomic, so that a change needs no lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
 
-/// A number of seconds that may change.
+/// A number of seconds that can be changed.
 pub(crate) struct Seconds(AtomicU64);
 
 impl Seconds {

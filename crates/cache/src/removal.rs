@@ -1,6 +1,6 @@
 //! How objects leave the index: removed one by one, purged by key, or with shortened lives.
 //!
-//! *Order*: the mark in the arena first, the index after, the memory when the last reader is gone. A kill in between
+//! *Order*: first the mark in the arena, then the index, and the memory when the last reader is gone. A kill in between
 //! brings nothing back.
 
 use crate::departure::Leaving;
@@ -18,7 +18,7 @@ use surface::reason::Departure;
 pub enum Purge {
     /// Remove.
     Hard,
-    /// Shorten lives; nothing is made longer.
+    /// Shorten lives; never lengthens them.
     Soft {
         /// Seconds of freshness left.
         ttl: f64,
@@ -29,7 +29,7 @@ pub enum Purge {
     },
 }
 
-/// When an object is of no more use, seconds since 1970.
+/// The time at which an object can be discarded, seconds since 1970.
 pub(crate) fn dies_at(object: &Object) -> f64 {
     object.origin() + object.ttl().max(0.0) + object.grace().max(0.0) + object.keep().max(0.0)
 }
@@ -53,7 +53,7 @@ impl Cache {
         }
     }
 
-    /// Gives an object another lifetime, durably: seconds from its origin, longer or shorter than before.
+    /// Changes the lifetime of an object, durably: seconds from its origin, longer or shorter than before.
     pub fn set_lifetime(&self, object: &Arc<Object>, ttl: f64, grace: f64, keep: f64) {
         let died_at = dies_at(object);
         object.set_lifetime(ttl, grace, keep);
@@ -93,7 +93,7 @@ impl Cache {
 }
 
 impl Inner {
-    /// Shortens the life of the object in a slot as a soft purge says.
+    /// Shortens the life of the object in a slot, as for a soft purge.
     pub(crate) fn shorten(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
         let (Some(object), Purge::Soft { ttl, grace, keep }) = (shard.slots.get(slot), purge) else { return };
         let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
@@ -108,7 +108,7 @@ impl Inner {
         shard.reschedule(slot, due);
     }
 
-    /// Marks the object in a slot as removed and takes it out. The caller drops it after the lock.
+    /// Marks the object in a slot as removed and takes it out. The caller must drop it after releasing the lock.
     pub(crate) fn discard(
         &self,
         shard: &mut Shard,

@@ -1,9 +1,10 @@
-//! One shard of the index: a table from key to object, or to a head where there is more to say than one object.
+//! One shard of the index: a table from key to object, or to a head where one object is not enough.
 //!
-//! Most keys have one object and nobody waiting: their table entry is the object's slot, four bytes. A key with variants,
-//! a fetch under way or requests waiting has a [`Head`], made when needed and dissolved after. Objects lie in slots, whose
-//! numbers don't change while they are there; a slot also links its object into the timer wheel. Keys are not kept here:
-//! they are read from the object in the arena. *Lock*: the shard's mutex around everything. Next file: `lookup.rs`.
+//! Most keys have one object and nobody waiting: their table entry is the object's slot, four bytes. A key with
+//! variants, a fetch under way or waiting requests has a [`Head`], created when needed and dissolved afterwards. Objects
+//! lie in slots, whose numbers don't change while the objects are there; a slot also links its object into the timer
+//! wheel. Keys are not kept here: they are read from the object in the arena. *Lock*: the shard's mutex around
+//! everything. Next file: `lookup.rs`.
 
 use crate::busy::Waiting;
 use crate::departure::Departures;
@@ -15,9 +16,9 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use store::{Object, Store};
 
-/// Bytes of a key that the index tells keys apart by: what the store keeps.
+/// How many bytes of a key tell keys apart: as many as the store keeps.
 pub(crate) const KEY_BYTES: usize = 24;
-/// A table entry with this bit is a head's number, else a slot's.
+/// With this bit set a table entry is the number of a head, otherwise that of a slot.
 const HEAD: u32 = 1 << 31;
 
 /// A key with its hash.
@@ -28,7 +29,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// The key's first bytes count; a shorter one is filled up with zeros.
+    /// Only the first bytes of the key count; a shorter one is padded with zeros.
     pub(crate) fn new(bytes: &[u8], seed: &[u64; 2]) -> Digest {
         let mut key = [0; KEY_BYTES];
         let len = bytes.len().min(KEY_BYTES);
@@ -68,10 +69,10 @@ const NOBODY: u8 = u8::MAX;
 /// The objects of a shard. Empty slots are chained through `links.next`.
 pub(crate) struct Slots {
     slots: Vec<Slot>,
-    /// In which storage the object of each slot lies, so that one can find its own among the others' without touching
-    /// these. Empty while there is one storage only.
+    /// The storage of the object in each slot, so that a search for one storage does not touch the objects of others.
+    /// Empty while there is only one storage.
     owners: Vec<u8>,
-    /// How many objects each storage has here.
+    /// How many objects of each storage are in this shard.
     counts: Box<[u32]>,
     free: Option<u32>,
     live: usize,
@@ -100,8 +101,8 @@ impl Slots {
         self.counts.get(usize::from(store)).map_or(0, |count| *count as usize)
     }
 
-    /// The first slot not before `from`, else the first of all, whose object lies in that storage; with one storage `from`
-    /// itself, taken or not.
+    /// The first slot from `from` on whose object lies in that storage, else the first of all; with a single storage
+    /// `from` itself, occupied or not.
     pub(crate) fn next_of(&self, store: u8, from: u32) -> Option<u32> {
         if self.owners.is_empty() {
             return Some(from);
@@ -112,7 +113,7 @@ impl Slots {
         found.or_else(|| before.iter().position(is_its)).map(|slot| slot as u32)
     }
 
-    /// All slots whose objects lie in that storage; with one storage all slots, taken or not.
+    /// All slots whose objects lie in that storage; with a single storage all slots, occupied or not.
     pub(crate) fn all_of(&self, store: u8) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).filter(move |slot| self.owners.get(*slot as usize).is_none_or(|owner| *owner == store))
     }
@@ -125,7 +126,7 @@ impl Slots {
         self.slots.get(slot as usize)?.object.as_ref()
     }
 
-    /// How many slots there are, taken or not.
+    /// The number of slots, occupied or not.
     pub(crate) fn len(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -143,7 +144,7 @@ impl Slots {
             return slot;
         }
         if self.slots.len() == self.slots.capacity() {
-            // An eighth at a time: doubling would waste more than a slot's worth for every object.
+            // Grows by an eighth: doubling could waste more than one slot's memory for every object.
             self.slots.reserve_exact((self.slots.len() / 8).max(4));
         }
         self.slots.push(entry);
@@ -180,11 +181,11 @@ impl Slots {
 #[derive(Debug)]
 pub(crate) struct BusyMark {
     pub(crate) number: u64,
-    /// What its response is expected to vary on; empty = unknown.
+    /// What the response is expected to vary on; empty = unknown.
     pub(crate) vary: Vec<u8>,
 }
 
-/// What there is to say of a key beyond one object.
+/// What a key needs beyond one object.
 #[derive(Debug)]
 pub(crate) struct Head {
     key: [u8; KEY_BYTES],
@@ -192,18 +193,18 @@ pub(crate) struct Head {
     variants: SmallVec<[u32; 4]>,
     pub(crate) busy: SmallVec<[BusyMark; 1]>,
     pub(crate) waiting: VecDeque<Arc<Waiting>>,
-    /// Waiters with a lower number may be woken: they were there when a fetch last ended.
+    /// Waiters with a lower number may be woken: they were waiting when a fetch last ended.
     pub(crate) woken_below: u64,
 }
 
 impl Head {
-    /// Whether there is anything under the key but fetches and waiters.
+    /// Whether the key has any objects, rather than only fetches and waiters.
     pub(crate) fn has_variants(&self) -> bool {
         !self.variants.is_empty()
     }
 }
 
-/// Memory of a head: the box, and what a heap allocation adds.
+/// Memory of a head: the box, and the overhead of a heap allocation.
 const HEAD_BYTES: usize = size_of::<Head>() + 8;
 
 /// Memory of a list of variants that no longer fits its head.
@@ -211,7 +212,7 @@ fn spilled_bytes(head: &Head) -> usize {
     if head.variants.spilled() { head.variants.capacity() * 4 } else { 0 }
 }
 
-/// A table entry: a slot, or a head's number with [`HEAD`] set.
+/// A table entry: a slot, or the number of a head with [`HEAD`] set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// One object.
@@ -220,24 +221,24 @@ pub(crate) enum Found {
     Head(u32),
 }
 
-/// See the module's page.
+/// See the module header.
 pub(crate) struct Shard {
     table: HashTable<u32>,
     pub(crate) slots: Slots,
     heads: Vec<Option<Box<Head>>>,
     free_heads: Vec<u32>,
-    /// Memory of all heads; what waits on them is the requests' own.
+    /// Memory of all heads; the waiting requests are not charged here.
     heads_bytes: usize,
     wheel: Wheel,
     seed: [u64; 2],
-    /// What each storage was charged.
+    /// What each storage has been charged.
     charged_bytes: Box<[i64]>,
-    /// What became of keys that are gone; fixed in size, so no object's cost.
+    /// How the objects of lost keys left; of fixed size, so not charged to objects.
     pub(crate) departures: Departures,
 }
 
 impl Shard {
-    /// An empty shard for the objects of that many storages: at least 1, fewer than 256.
+    /// An empty shard for objects in `stores` storages: at least 1, fewer than 256.
     pub(crate) fn new(seed: [u64; 2], stores: usize, now: f64) -> Shard {
         Shard {
             table: HashTable::new(),
@@ -252,8 +253,8 @@ impl Shard {
         }
     }
 
-    /// Charges the storages for what the shard has grown, or gives back: each its share by its objects, and the first one
-    /// while there are none. The fixed part of the index is not an object's cost.
+    /// Charges the storages for the growth of the shard, or gives back: each in proportion to its objects, or the first
+    /// one while there are none. The fixed part of the index is not charged to objects.
     pub(crate) fn settle(&mut self, stores: &[Store]) {
         let bytes = self.table.allocation_size()
             + self.slots.memory_bytes()
@@ -262,7 +263,7 @@ impl Shard {
             + self.heads_bytes;
         let (mut bytes, mut objects) = (bytes as u64, self.slots.live as u64);
         for ((store, charged), count) in stores.iter().zip(&mut self.charged_bytes).zip(&self.slots.counts) {
-            // The last one with objects takes what is left, so that nothing is lost by rounding.
+            // The last storage with objects takes the remainder, so that rounding loses nothing.
             let share = (bytes * u64::from(*count)).checked_div(objects).unwrap_or(bytes);
             (bytes, objects) = (bytes - share, objects - u64::from(*count));
             if share as i64 != *charged {
@@ -325,7 +326,7 @@ impl Shard {
         }
     }
 
-    /// The head of a key, made if there is none; says whether the key is new.
+    /// The head of a key, created if there is none; returns whether the key is new.
     pub(crate) fn make_head(&mut self, digest: &Digest) -> (&mut Head, bool) {
         let found = self.find(digest);
         let number = match found {
@@ -360,7 +361,7 @@ impl Shard {
         (head.expect("made above, or found in the table"), found.is_none())
     }
 
-    /// Dissolves the head of a key when it says no more than one object would; says whether the key is gone altogether.
+    /// Dissolves the head of a key when a single object or nothing is left; returns whether the key is gone altogether.
     pub(crate) fn simplify(&mut self, digest: &Digest) -> bool {
         let Some(Found::Head(number)) = self.find(digest) else { return false };
         let Some(head) = self.head(number) else { return false };
@@ -397,7 +398,7 @@ impl Shard {
         one.into_iter().chain(many.iter().rev().copied())
     }
 
-    /// Adds an object as the newest of its key; says whether the key is new. `due`: the tick at which it dies.
+    /// Adds an object as the newest of its key; returns whether the key is new. `due`: the tick at which it dies.
     pub(crate) fn insert(&mut self, digest: &Digest, object: Arc<Object>, due: u32) -> bool {
         let found = self.find(digest);
         let slot = self.slots.put(Arc::clone(&object));
@@ -446,13 +447,13 @@ impl Shard {
         self.wheel.add(&mut self.slots, slot, due);
     }
 
-    /// Moves time on; the slots of objects that died are appended to `dead`.
+    /// Advances the time; the slots of objects that have died are appended to `dead`.
     pub(crate) fn advance(&mut self, now: u32, due_of: impl Fn(&Object) -> u32, dead: &mut Vec<u32>) {
         let due = |slots: &Slots, slot| slots.get(slot).map_or(0, |object| due_of(object));
         self.wheel.advance(&mut self.slots, now, due, |slot| dead.push(slot));
     }
 
-    /// When the wheel wants to be advanced next.
+    /// When the wheel needs to be advanced next.
     pub(crate) fn next_tick(&self) -> Option<u32> {
         self.wheel.next_tick()
     }

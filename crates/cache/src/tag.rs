@@ -1,13 +1,13 @@
 //! Tags: names that a response gives itself (`xkey: a b`), by which many objects are purged at once.
 //!
 //! An entry is a tag's hash and the place of an object: twelve bytes, ordered by tag, so that the objects of a tag are a
-//! range and leave it one by one in logarithmic time. The names themselves are in the stored heads only: what a hash leads
-//! to is purged when its head names the tag, so a collision costs a look and nothing else. Objects without tags have no
-//! entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart too) and
-//! charged to the storage of the object.
+//! range and each is removed in logarithmic time. The names themselves are only in the stored heads: an object found by
+//! its hash is purged only if its head names the tag, so a collision costs no more than a look. Objects without tags
+//! have no entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart
+//! too) and charged to the storage of the object.
 //!
-//! *Lock*: one short mutex a part, inside a shard's. *Invariant*: an object in the index has an entry for each of its tags.
-//! [`Cache::purge_tags`] is the one place where a purge by tag enters.
+//! *Lock*: one short mutex for each part, taken inside a shard's. *Invariant*: an object in the index has an entry for
+//! each of its tags. Every purge by tag starts at [`Cache::purge_tags`].
 
 use crate::departure::Leaving;
 use crate::removal::Purge;
@@ -26,7 +26,7 @@ use surface::reason::Departure;
 const PARTS: usize = 16;
 /// Bits of a tag's hash; the rest of the word is the shard.
 const HASH_BITS: u32 = 56;
-/// What an entry costs at most: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
+/// Largest cost of an entry: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
 const ENTRY_BYTES: i64 = 40;
 /// How many entries are taken from the table at a time.
 const BATCH: usize = 256;
@@ -69,7 +69,7 @@ pub struct TagUsage {
     pub bytes: u64,
 }
 
-/// The table.
+/// The table of tags.
 #[derive(Default)]
 pub(crate) struct Tags {
     parts: [Mutex<BTreeSet<Entry>>; PARTS],
@@ -77,7 +77,7 @@ pub(crate) struct Tags {
     entries: AtomicU64,
 }
 
-/// The tags in a list: what stands between blanks and commas.
+/// The names in a list, separated by blanks and commas.
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
 }
@@ -114,7 +114,7 @@ impl Tags {
         }
     }
 
-    /// The next entries of a tag from `from` on.
+    /// The next entries of a tag, starting with `from`.
     fn next(&self, hash: u64, from: Entry, most: usize, into: &mut Vec<Entry>) {
         into.extend(self.part(hash).lock().range(from..=*range(hash).end()).take(most));
     }
@@ -138,7 +138,7 @@ impl Inner {
         }
     }
 
-    /// Forgets the tags of an object that leaves its slot. The shard's lock is held.
+    /// Removes the tags of an object that leaves its slot. The shard's lock is held.
     pub(crate) fn untag(&self, object: &Object, shard: usize, slot: u32) {
         if self.tags.entries.load(Relaxed) > 0 {
             for name in names_of(object) {
@@ -150,9 +150,9 @@ impl Inner {
 }
 
 impl Cache {
-    /// Begins a purge of the objects that carry any of the tags in a list (blanks and commas between them). Nothing is done
-    /// before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably; objects that
-    /// have no more freshness than they would be left with are passed over. `now`: seconds since 1970.
+    /// Starts a purge of the objects that carry any of the tags in a list (separated by blanks and commas). Nothing
+    /// happens before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably;
+    /// objects that are no fresher than they would be afterwards are skipped. `now`: seconds since 1970.
     pub fn purge_tags(&self, list: &[u8], purge: Purge, now: f64) -> TagPurge {
         let names: Vec<Arc<[u8]>> = names(list).map(Arc::from).collect();
         let mut ahead = HashMap::new();
@@ -171,24 +171,24 @@ impl Cache {
     }
 }
 
-/// A purge by tags under way. A fetch under way is not touched, as in any purge.
+/// A purge by tags under way. Like any purge it does not touch a fetch under way.
 #[must_use]
 pub struct TagPurge {
     cache: Cache,
     names: Vec<Arc<[u8]>>,
-    /// How often each name comes from here on.
+    /// How often each name is still to come.
     ahead: HashMap<Arc<[u8]>, usize>,
     purge: Purge,
     now: f64,
-    /// Which of the names is being worked on.
+    /// Index of the name being worked on.
     at: usize,
-    /// Where to go on among its objects; `None` = at the first.
+    /// Where to continue among its objects; `None` = at the first.
     from: Option<Entry>,
     count: usize,
 }
 
 impl TagPurge {
-    /// Goes on until about that many objects have been looked at. True when all is done.
+    /// Continues until about `objects` objects have been looked at. Returns true when all is done.
     pub fn step(&mut self, objects: usize) -> bool {
         let mut left = objects.max(1);
         let mut batch = Vec::new();
@@ -217,14 +217,14 @@ impl TagPurge {
         true
     }
 
-    /// How many objects were purged so far. Compat: one that was removed counts once for every tag in the list that it
-    /// carries, one whose life was shortened once.
+    /// How many objects have been purged so far. Compat: a removed object counts once for every tag in the list that it
+    /// carries, an object whose life was shortened counts once.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Purges the objects of a tag in these places, shard by shard.
+    /// Purges the objects of a tag at these places, shard by shard.
     fn purge(&mut self, name: &[u8], entries: &[Entry]) {
         let inner = Arc::clone(&self.cache.inner);
         inner.see(self.now);

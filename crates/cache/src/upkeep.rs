@@ -1,4 +1,4 @@
-//! What is done as time goes by: expired objects leave, the ban lurker takes its steps.
+//! Periodic work: expired objects are removed, the ban lurker takes its steps.
 
 use crate::departure::Leaving;
 use crate::{Cache, Inner};
@@ -6,15 +6,16 @@ use store::Object;
 use surface::counter::Main;
 use surface::reason::Departure;
 
-/// Ticks of the wheels in a second.
+/// Ticks of the wheels per second.
 const TICKS: f64 = 8.0;
-/// Longest time between two calls, seconds: what was added meanwhile may be due.
+/// Longest time between two calls, seconds: something added meanwhile may be due.
 const CALL_INTERVAL_MAX: f64 = 0.5;
 /// Shortest time between two calls, seconds.
 const CALL_INTERVAL_MIN: f64 = 0.005;
 
 impl Cache {
-    /// Does what is due: expiry, ban lurker. Returns when to call again, seconds since 1970. Any thread, one at a time.
+    /// Does what is due: expiry, ban lurker. Returns when to call again, seconds since 1970. Any thread may call it, one
+    /// at a time.
     pub fn tick(&self, now: f64) -> f64 {
         let inner = &*self.inner;
         inner.see(now);
@@ -24,15 +25,15 @@ impl Cache {
 }
 
 impl Inner {
-    /// The tick at which something that happens at `time` is over.
+    /// The tick at which something due at `time` is over.
     pub(crate) fn tick_of(&self, time: f64) -> u32 {
         // Saturates: infinity is the last tick, the past the first.
         ((time - self.base) * TICKS).ceil() as u32
     }
 
-    /// Removes what has died; returns when the next may.
+    /// Removes what has died; returns when the next removal may be due.
     fn expire(&self, now: f64) -> f64 {
-        // Down: a tick is over only when all of it is.
+        // Rounded down: a tick is over only when all of it has passed.
         let now_tick = ((now - self.base) * TICKS).floor() as u32;
         let mut next = u32::MAX;
         let (mut dead, mut removed) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! A hierarchical timer wheel over the slots of a shard: when each object dies.
 //!
 //! Six levels of 64 lists; an entry lies in the level of the highest digit (base 64) in which its tick differs from the
-//! present one, and moves down as time comes nearer. Adding and removing cost a few stores; the lists run through the slots
-//! themselves, eight bytes an object. The wheel knows numbers only: the caller gives it the links.
+//! present one, and moves down as its time approaches. Adding and removing cost a few stores; the lists run through the
+//! slots themselves, at eight bytes an object. The wheel knows only numbers: the caller provides the links.
 
 use std::ops::IndexMut;
 
@@ -15,7 +15,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// In `previous`: the slot is the first of the list whose number is in the low bits.
 const FIRST_OF: u32 = 1 << 31;
 
-/// What a slot lends to the wheel.
+/// The links that each slot provides for the wheel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Links {
     pub(crate) next: u32,
@@ -27,7 +27,7 @@ impl Links {
     pub(crate) const OUT: Links = Links { next: NONE, previous: NONE };
 }
 
-/// The heads of the lists. Ticks are whatever the caller counts time in.
+/// The heads of the lists. The caller chooses the unit of a tick.
 pub(crate) struct Wheel {
     elapsed: u32,
     occupied: [u64; LEVELS],
@@ -45,7 +45,7 @@ impl Wheel {
         (level, (due >> (level as u32 * DIGIT_BITS)) as usize % LISTS)
     }
 
-    /// Adds a slot that is in no list. What is due already comes with the next tick.
+    /// Adds a slot that is in no list. What is already due expires with the next tick.
     pub(crate) fn add(&mut self, links: &mut impl IndexMut<u32, Output = Links>, slot: u32, due: u32) {
         let due = due.max(self.elapsed.saturating_add(1));
         let (level, list) = self.place(due);
@@ -58,7 +58,7 @@ impl Wheel {
         self.occupied[level] |= 1 << list;
     }
 
-    /// Takes a slot out of its list; nothing happens when it is in none.
+    /// Takes a slot out of its list; does nothing when it is in none.
     pub(crate) fn remove(&mut self, links: &mut impl IndexMut<u32, Output = Links>, slot: u32) {
         let Links { next, previous } = std::mem::replace(&mut links[slot], Links::OUT);
         if previous == NONE {
@@ -78,7 +78,7 @@ impl Wheel {
         }
     }
 
-    /// The next tick at which something is due, or must move down: never later than the first due one.
+    /// The next tick at which something is due or must move down: never later than the first due one.
     pub(crate) fn next_tick(&self) -> Option<u32> {
         self.next_list().map(|(_, _, tick)| tick)
     }
@@ -87,7 +87,7 @@ impl Wheel {
         (0..LEVELS).find(|level| self.occupied[*level] != 0).and_then(|level| {
             let shift = level as u32 * DIGIT_BITS;
             let digit = (self.elapsed >> shift) as usize % LISTS;
-            // An entry's digit is above the present one in its level, since all digits above are the same.
+            // In its own level the digit of an entry is above the present one, since all higher digits are the same.
             let above = self.occupied[level] & (u64::MAX << digit);
             let list = if above == 0 { self.occupied[level] } else { above }.trailing_zeros() as usize;
             let low_bits = u32::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);

@@ -1,8 +1,8 @@
 //! HTTP dates: written as IMF-fixdate, read in the three forms of RFC 9110 §5.6.7 and in ISO 8601.
 //!
-//! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must be that of the date,
+//! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must match the date,
 //! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
-//! `http_date_postel`, an IMF-fixdate may have a day of one digit, and that is all that Varnish adds.
+//! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else.
 
 use surface::parameter::feature;
 
@@ -11,18 +11,18 @@ const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 const SECONDS_PER_DAY: i64 = 86_400;
-/// 9999-12-31T23:59:59, the last second that has a text.
+/// 9999-12-31T23:59:59, the last second that can be written.
 const LAST_SECOND: i64 = 253_402_300_799;
 /// 0000-01-01T00:00:00, the first.
 const FIRST_SECOND: i64 = -62_167_219_200;
-/// Two-digit years from here on are of the last century. The fifty-year rule of the RFC would make the meaning of a date
-/// depend on when it is read.
+/// Two-digit years from here on belong to the last century. With the fifty-year rule of the RFC the meaning of a date
+/// would depend on when it is read.
 const CENTURY_PIVOT: i64 = 70;
 
-/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`. Times out of range give the nearest date that
-/// has a text; fractions of a second are dropped.
+/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`. A time out of range is written as the nearest
+/// date in range; fractions of a second are dropped.
 pub fn format(now: f64, out: &mut [u8; 29]) {
-    // `as` saturates, and makes 0 of what is not a number.
+    // `as` saturates, and turns NaN into 0.
     let seconds = (now.floor() as i64).clamp(FIRST_SECOND, LAST_SECOND);
     let days = seconds.div_euclid(SECONDS_PER_DAY);
     let of_day = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
@@ -39,7 +39,7 @@ pub fn format(now: f64, out: &mut [u8; 29]) {
     }
 }
 
-/// The same time as logs have it, to the millisecond: `1994-11-06T08:49:37.000Z` (RFC 3339).
+/// The time in the form used in logs, to the millisecond: `1994-11-06T08:49:37.000Z` (RFC 3339).
 #[must_use]
 pub fn rfc3339(now: f64) -> String {
     let milliseconds = ((now * 1000.0) as i64).clamp(FIRST_SECOND * 1000, LAST_SECOND * 1000);
@@ -51,10 +51,10 @@ pub fn rfc3339(now: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
 }
 
-/// How exact a date must be.
+/// How strictly dates are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DateForms {
-    /// As the standard has them.
+    /// Only as in the standard.
     #[default]
     Exact,
     /// The feature `http_date_postel`: `Sun, 6 Nov 1994 08:49:37 GMT` as well.
@@ -69,7 +69,7 @@ impl DateForms {
     }
 }
 
-/// Reads a date, in seconds since 1970; `None` when it is not one. Blanks around it are the caller's.
+/// Reads a date, in seconds since 1970; `None` when it is not one. The caller removes blanks around it.
 #[must_use]
 pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
     let mut reader = Reader { rest: bytes, forms };
@@ -87,7 +87,7 @@ pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
 
 #[derive(Default)]
 struct Date {
-    /// Day of the week from 0, Sunday; `None` when the form has none.
+    /// Day of the week, 0 = Sunday; `None` when the form has none.
     weekday: Option<i64>,
     year: i64,
     month: i64,
@@ -231,8 +231,8 @@ fn weekday(days: i64) -> &'static str {
     WEEKDAYS[(days + 4).rem_euclid(7) as usize]
 }
 
-/// Days since 1970 of a date of the Gregorian calendar. The year is taken to start in March, so that the leap day is its
-/// last, and to be one of the 400 of an era of 146,097 days.
+/// Days since 1970 of a date of the Gregorian calendar. Years are counted from March, so that the leap day is the last
+/// of a year, in eras of 400 years or 146,097 days.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

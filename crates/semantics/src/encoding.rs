@@ -1,4 +1,4 @@
-//! Content codings: does a client take gzip, what changes with the coding. Source: RFC 9110 §12.5.3, §8.8.1.
+//! Content codings: whether a client accepts gzip, and what changes with the coding. Source: RFC 9110 §12.5.3, §8.8.1.
 
 use crate::list::{members, split_unquoted};
 use message::Message;
@@ -6,7 +6,7 @@ use message::Message;
 /// Whether the request's Accept-Encoding admits gzip (or x-gzip).
 ///
 /// Compat: as Varnish 7.1.1 reads it: the coding must be named (`*` does not count), one member with a weight above 0 is
-/// enough, a weight that is no number counts as 0.
+/// enough, an invalid weight counts as 0.
 #[must_use]
 pub fn accepts_gzip(request: &Message) -> bool {
     request.get_all("Accept-Encoding").flat_map(members).any(|member| {
@@ -42,7 +42,7 @@ fn is_positive(value: &[u8]) -> bool {
     !is_zero
 }
 
-/// Makes a strong ETag weak: the bytes are no longer those it named.
+/// Makes a strong ETag weak: it no longer stands for the same bytes.
 pub fn weaken_etag(message: &mut Message) {
     let Some(tag) = message.get("ETag") else { return };
     if tag.is_empty() || tag.starts_with(b"W/") {

@@ -1,28 +1,28 @@
-//! Which headers go on from one message to the next.
+//! Which headers are copied from one message to the next.
 //!
-//! The table of known headers is `surface::header`; this applies it, together with the marks that the codec puts on headers
-//! named by the Connection header of the message as received. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
+//! The table of known headers is `surface::header`; this applies it, together with the marks that the codec sets on
+//! headers named by the Connection header of the message as received. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
 
 use message::Message;
 use surface::header::{CONNECTION_SPECIFIC, DROP_FETCH, DROP_INSERT, DROP_PASS, DROP_STORE_PASS, find};
 
-/// Which way a message goes.
+/// The direction in which a message goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// Client request to backend request, passed.
+    /// From a client request to a backend request, for a pass.
     Pass,
-    /// Client request to backend request, for the cache.
+    /// From a client request to a backend request, for the cache.
     Fetch,
-    /// Backend response to an object that is kept.
+    /// From a backend response to an object that is kept.
     InsertStored,
-    /// Backend response to an object that serves one request.
+    /// From a backend response to an object that serves one request.
     StorePass,
-    /// Object to response.
+    /// From an object to a response.
     Deliver,
 }
 
 impl Class {
-    /// The bit of `surface::header` that drops a header on this way.
+    /// The bit of `surface::header` that drops a header in this direction.
     fn dropped(self) -> u8 {
         match self {
             Class::Pass => DROP_PASS,
@@ -34,7 +34,7 @@ impl Class {
     }
 }
 
-/// Appends to `to` the headers of `from` that may go that way. The start line of `to` is the caller's.
+/// Appends to `to` the headers of `from` that may go in that direction. The caller sets the start line of `to`.
 pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     let dropped = class.dropped();
     for header in from.headers() {
@@ -42,7 +42,7 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
         if row.is_some_and(|row| row.dropped & dropped != 0) {
             continue;
         }
-        // A header that everyone relies on is kept, whatever Connection says.
+        // A header that everyone relies on is kept, even if Connection names it.
         if header.is_hop() && row.is_none_or(|row| row.dropped & DROP_PASS != 0) {
             continue;
         }
@@ -52,8 +52,8 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     }
 }
 
-/// Joins all headers of that name into one, separated by `, `, in place of the first. Nothing happens when there are fewer
-/// than two.
+/// Joins all headers of this name into one, separated by `, `, in the place of the first. Does nothing when there are
+/// fewer than two.
 pub fn collapse(message: &mut Message, name: &str) {
     message.join(name);
 }

@@ -1,7 +1,7 @@
 //! RFC 9110 and 9111 as pure functions: what may be stored and for how long, what is passed on, what answers a request.
 //!
-//! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the choice is an
-//! [`HttpPolicy`], the one seam; what is not chosen by it holds under every policy.
+//! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the only seam is
+//! [`HttpPolicy`], which selects between them; everything else holds under every policy.
 //!
 //! Reading order: `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `encoding` (answering).

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! Under the policy `varnish` everything is as observed of Varnish 7.1.1: a status that is cacheable by default gets
-//! `default_ttl` where the response says nothing, directives like `no-store` count only in VCL, and a number that cannot be
-//! read is 0. Source: RFC 9111 §4.2, RFC 5861 §3; interoperability tests in `tests/lifetime.rs`.
+//! `default_ttl` when the response gives no lifetime, directives like `no-store` count only in VCL, and an unreadable
+//! number is 0. Source: RFC 9111 §4.2, RFC 5861 §3; interoperability tests in `tests/lifetime.rs`.
 
 use crate::date::{self, DateForms};
 use crate::{HttpPolicy, list};
 use message::Message;
 use std::io::Write;
 
-/// What applies where the response says nothing: the parameters `default_ttl`, `default_grace`, `default_keep` and
+/// What applies when the response says nothing: the parameters `default_ttl`, `default_grace`, `default_keep` and
 /// `clock_skew`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LifetimeDefaults {
@@ -26,41 +26,41 @@ pub struct LifetimeDefaults {
     pub grace: f64,
     /// `default_keep`, seconds.
     pub keep: f64,
-    /// `clock_skew`, seconds: how far Date may be from our clock and still count as the same.
+    /// `clock_skew`, seconds: how far Date may differ from our clock and still count as the same.
     pub clock_skew: f64,
-    /// What counts as a date.
+    /// Which forms of dates are accepted.
     pub dates: DateForms,
 }
 
 /// How long a response may be used, and what that was derived from. Times are seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Lifetime {
-    /// When the response was made: reception less `Age`.
+    /// When the response was made: the time of reception minus `Age`.
     pub origin: f64,
-    /// Seconds from `origin` for which it is fresh; negative when it may not be stored.
+    /// Seconds from `origin` for which the response is fresh; negative when it may not be stored.
     pub ttl: f64,
-    /// Seconds after that for which it may be served stale.
+    /// Seconds after the TTL for which it may be served stale.
     pub grace: f64,
-    /// Seconds after that for which it may be revalidated.
+    /// Seconds after grace for which it may be revalidated.
     pub keep: f64,
-    /// The `Age` header, 0 without one.
+    /// The `Age` header, 0 if absent.
     pub age_seconds: f64,
-    /// The `Date` header, 0 without one or when unreadable.
+    /// The `Date` header, 0 if absent or unreadable.
     pub date: f64,
-    /// The `Expires` header, 0 without one or when unreadable.
+    /// The `Expires` header, 0 if absent or unreadable.
     pub expires: f64,
-    /// `s-maxage` or `max-age` as far as it was used, else 0.
+    /// The value of `s-maxage` or `max-age` if it was used, else 0.
     pub max_age: u64,
 }
 
-/// Whether the old dialects take a response of this status for cacheable: `beresp.cacheable` of 2.1, `obj.cacheable` of 2.0
-/// and 1.x, and what 3.0 gives a TTL (307 besides). Source: RFC 2616 §13.4.
+/// Whether the old dialects consider a response with this status cacheable: `beresp.cacheable` of 2.1, `obj.cacheable`
+/// of 2.0 and 1.x, and what gets a TTL in 3.0 (which adds 307). Source: RFC 2616 §13.4.
 #[must_use]
 pub fn is_cacheable_of_old(status: u16) -> bool {
     matches!(status, 200 | 203 | 300 | 301 | 302 | 404 | 410)
 }
 
-/// What a status means for storing when the response itself says nothing.
+/// Whether a status may be stored when the response itself says nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cacheable {
     /// For `default_ttl`.
@@ -78,7 +78,7 @@ fn cacheable(status: u16) -> Cacheable {
     }
 }
 
-/// The lifetime of a response received at `now` that may be stored. Several Cache-Control headers count as one list.
+/// The lifetime of a storable response received at `now`. Several Cache-Control headers count as one list.
 #[must_use]
 pub fn lifetime(
     policy: HttpPolicy,
@@ -128,8 +128,8 @@ fn varnish(status: u16, response: &Message, now: f64, defaults: &LifetimeDefault
     lifetime
 }
 
-/// As Varnish 3.0 and before had it: lifetimes count from reception unless `max-age` says otherwise, a response without any
-/// gets `default_ttl` whatever its cacheable status, and nobody knew of stale-while-revalidate.
+/// The rules of Varnish 3.0 and before: lifetimes count from reception unless `max-age` says otherwise, a response
+/// without one gets `default_ttl` if its status is cacheable, and stale-while-revalidate was unknown.
 fn of_old(has_ttl: bool, response: &Message, now: f64, defaults: &LifetimeDefaults) -> Lifetime {
     let age_seconds = age(response);
     let mut lifetime = Lifetime {
@@ -156,14 +156,14 @@ fn of_old(has_ttl: bool, response: &Message, now: f64, defaults: &LifetimeDefaul
     lifetime
 }
 
-/// The lifetime of a response that is passed: only its origin counts, and no `TTL` record is written.
+/// The lifetime of a passed response: only its origin counts, and no `TTL` record is written.
 #[must_use]
 pub fn lifetime_of_pass(response: &Message, now: f64) -> Lifetime {
     let age_seconds = age(response);
     Lifetime { origin: now - age_seconds, ttl: -1.0, age_seconds, ..Lifetime::default() }
 }
 
-/// Expires counts from our clock while the origin's agrees with it, else from the origin's own Date.
+/// Expires counts from our clock if the origin's agrees with it, else from the origin's own Date.
 fn from_expires(lifetime: &Lifetime, now: f64, clock_skew: f64) -> f64 {
     let Lifetime { date, expires, .. } = *lifetime;
     if expires < date {
@@ -175,7 +175,7 @@ fn from_expires(lifetime: &Lifetime, now: f64, clock_skew: f64) -> f64 {
     }
 }
 
-/// `s-maxage`, else `max-age`. The first of them that is there decides, even when it has no value: then there is none.
+/// `s-maxage`, else `max-age`. The first one present decides, even without a value: then there is none.
 fn max_age(response: &Message) -> Option<u64> {
     let value = directive(response, "s-maxage").or_else(|| directive(response, "max-age"))?;
     value.map(delta_seconds)
@@ -197,8 +197,8 @@ fn header_date(response: &Message, name: &str, forms: DateForms) -> f64 {
     response.get(name).and_then(|value| date::parse(value, forms)).unwrap_or(0.0)
 }
 
-/// A number of seconds: digits, perhaps with a fraction, which is dropped. What cannot be read is 0, what is too large
-/// 2^32 − 1. Compat: observed; a `+` is accepted, as is anything behind a comma or blank.
+/// A number of seconds: digits, optionally with a fraction, which is dropped. An unreadable number is 0, one that is too
+/// large 2^32 − 1. Compat: observed; a `+` is accepted, and so is anything after a comma or blank.
 fn delta_seconds(value: &[u8]) -> u64 {
     let value = value.strip_prefix(b"+").unwrap_or(value);
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();

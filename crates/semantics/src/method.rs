@@ -1,7 +1,7 @@
 //! What a method promises.
 
-/// Whether a request of that method may be sent twice, since that comes to the same as once. A method that is not known here
-/// promises nothing. Source: RFC 9110 §9.2.2; methods are case-sensitive.
+/// Whether sending a request with this method twice has the same effect as sending it once. An unknown method promises
+/// nothing. Source: RFC 9110 §9.2.2; methods are case-sensitive.
 #[must_use]
 pub fn is_idempotent(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")

@@ -1,14 +1,14 @@
 //! Which rules decide what may be stored and for how long.
 
-/// The choice behind the parameter `http_policy`, and of the old dialects of VCL.
+/// The choice made by the parameter `http_policy`, or by an old dialect of VCL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HttpPolicy {
-    /// The habits of Varnish 7.1.
+    /// The rules of Varnish 7.1.
     #[default]
     Varnish,
-    /// The habits of Varnish 3.0, which the VCL of that time relies on; not to be chosen by the parameter.
+    /// The rules of Varnish 3.0, which VCL of that time relies on; the parameter cannot select it.
     Varnish3,
-    /// Those of Varnish 1 and 2: a status says whether a response is cacheable, not for how long.
+    /// The rules of Varnish 1 and 2: a status says whether a response is cacheable, not for how long.
     Varnish2,
 }
 
@@ -22,7 +22,7 @@ impl HttpPolicy {
         }
     }
 
-    /// The name, as the parameter shows it.
+    /// The name as the parameter shows it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

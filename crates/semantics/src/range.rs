@@ -1,7 +1,7 @@
 //! Range requests, and backends that answer them.
 //!
-//! Compat: one range only; what cannot be read is answered with 416. Observed of Varnish 7.1.1, texts included. Source:
-//! RFC 9110 §14.
+//! Compat: only a single range is served; an unreadable one is answered with 416. Observed of Varnish 7.1.1, texts
+//! included. Source: RFC 9110 §14.
 
 use crate::conditional::is_same_strong;
 use crate::date::{self, DateForms};
@@ -11,10 +11,10 @@ use std::io::Write;
 /// How much later than Date a Last-Modified may be and still serve as a validator for If-Range, in seconds.
 const LAST_MODIFIED_SLACK: f64 = 60.0;
 
-/// What a Range header comes to.
+/// What a Range header leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RangeResult {
-    /// Serve all of it.
+    /// Serve the whole body.
     Whole,
     /// Serve these bytes with 206. Only when the length is known; `first <= last < length`.
     Part {
@@ -23,12 +23,12 @@ pub enum RangeResult {
         /// Last byte, inclusive.
         last: u64,
     },
-    /// 416, for this reason (logged as `RANGE_FAIL <reason>`).
+    /// Answer 416, for this reason (logged as `RANGE_FAIL <reason>`).
     Unsatisfiable(&'static str),
 }
 
-/// Decides on the Range header of a GET whose response is a 200. `length` is that of the body, if known; `if_range` the
-/// value of If-Range.
+/// Decides on the Range header of a GET whose response is a 200. `length` is that of the body, if known; `if_range` is
+/// the value of If-Range.
 #[must_use]
 pub fn resolve(
     range: &[u8],
@@ -56,7 +56,7 @@ pub fn resolve(
     RangeResult::Part { first, last: last.min(length - 1) }
 }
 
-/// Whether the response is still the one that an If-Range is about. Source: RFC 9110 §13.1.5.
+/// Whether the response is still the one that If-Range refers to. Source: RFC 9110 §13.1.5.
 fn still_holds(validator: &[u8], response: &Message, forms: DateForms) -> bool {
     match validator {
         [b'"', ..] => response.get("ETag").is_some_and(|tag| is_same_strong(validator, tag)),
@@ -72,7 +72,7 @@ fn still_holds(validator: &[u8], response: &Message, forms: DateForms) -> bool {
     }
 }
 
-/// A range as asked for, before the length is known.
+/// A range as requested, before the length is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wanted {
     From(u64),
@@ -87,7 +87,8 @@ impl Wanted {
             return Err("Not Bytes");
         }
         let mut rest = &range[equals + 1..];
-        // A number too big for us is a large one, beyond every object. Compat: Varnish answers 416. Source: RFC 9110 §14.1.1.
+        // A number that does not fit lies beyond the end of every object. Compat: Varnish answers 416. Source: RFC 9110
+        // §14.1.1.
         let first = take_number(&mut rest).unwrap_or(Some(u64::MAX));
         rest = rest.strip_prefix(b"-").ok_or("Missing hyphen")?;
         let last = take_number(&mut rest).unwrap_or(Some(u64::MAX));
@@ -107,7 +108,8 @@ impl Wanted {
 
 struct TooBig;
 
-/// Cuts a number off; `None` when there are no digits. Numbers stay below 2^63; the digits of a larger one are cut off too.
+/// Cuts off a number; `None` when there are no digits. Numbers are less than 2^63; the digits of a larger one are cut
+/// off too.
 fn take_number(rest: &mut &[u8]) -> Result<Option<u64>, TooBig> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, tail) = rest.split_at(digits);
@@ -132,8 +134,8 @@ pub fn content_range(first: u64, last: u64, length: Option<u64>, out: &mut Vec<u
     };
 }
 
-/// Appends the value of `Content-Range` of a 416, `bytes */length`. Nothing when the length is not known: then the header
-/// is left out.
+/// Appends the value of `Content-Range` of a 416, `bytes */length`. Appends nothing when the length is unknown: the
+/// header is then left out.
 pub fn content_range_unsatisfied(length: Option<u64>, out: &mut Vec<u8>) {
     if let Some(length) = length {
         let _ = write!(out, "bytes */{length}");
@@ -170,8 +172,8 @@ impl Sent {
     }
 }
 
-/// Checks a backend's response against the range that was asked for: a part that is not the one asked for, or not as long
-/// as it says, would otherwise be given to clients as if it were. `length` is that of the response body, if known.
+/// Checks a backend's response against the range that was requested: a part that is not the requested one, or not as
+/// long as it claims, would otherwise reach clients as if it were. `length` is that of the response body, if known.
 ///
 /// # Errors
 /// The text for the `Error` record; the response must not be used.
@@ -187,7 +189,7 @@ pub fn check_backend(bereq: &Message, response: &Message, length: Option<u64>) -
     let part_length = match sent {
         Sent::Unsatisfied(_) if response.status() == 416 => return Ok(()),
         Sent::Unsatisfied(length) => length,
-        // The parser saw to it that the range has at least one byte, and fewer than 2^63.
+        // The parser made sure that the range has at least one byte, and fewer than 2^63.
         Sent::Part(first, last) => last - first + 1,
     };
     if let Some(length) = length

@@ -2,7 +2,7 @@
 
 use message::Message;
 
-/// Whether a stored response has what a conditional request needs. Compat: only a 200 is asked about.
+/// Whether a stored response has what a conditional request needs. Compat: only a 200 is revalidated.
 #[must_use]
 pub fn is_possible(stored: &Message) -> bool {
     stored.status() == 200 && (stored.has("ETag") || stored.has("Last-Modified"))
@@ -17,8 +17,8 @@ pub fn conditions(stored: &Message, bereq: &mut Message) {
     }
 }
 
-/// Makes a 304 the response that it stands for: start line and every header it does not mention from the stored response.
-/// How the body is coded and how long it is are the stored body's affair, whatever the 304 says of them.
+/// Turns a 304 into the response that it stands for: start line and every header it does not mention come from the
+/// stored response. The coding and the length are those of the stored body, whatever the 304 says.
 pub fn merge(stored: &Message, response_304: &mut Message) {
     response_304.unset("Content-Encoding");
     response_304.unset("Content-Length");

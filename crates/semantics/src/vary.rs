@@ -1,4 +1,4 @@
-//! Variants: what of a request a stored response depends on.
+//! Variants: the parts of a request on which a stored response depends.
 //!
 //! The key of a variant is a list of entries, each a header name and the value the request had:
 //!
@@ -6,9 +6,9 @@
 //! name length (1 byte) │ name │ value length (2 bytes, little endian; 0xFFFF: there was no such header) │ value
 //! ```
 //!
-//! Values are compared byte by byte; several headers of a name count as one, joined by `, `. (Compat: Varnish compares the
-//! first alone, and so hands out a variant that was made for another request.) With gzip support on, Accept-Encoding is
-//! left out: the cache itself gives each client the coding it takes. Source: RFC 9111 §4.1.
+//! Values are compared byte by byte; several headers of a name count as one, joined by `, `. (Compat: Varnish compares
+//! only the first, and so may deliver a variant that was made for another request.) With gzip support on,
+//! Accept-Encoding is left out: the cache itself gives each client the coding it accepts. Source: RFC 9111 §4.1.
 
 use crate::list::members;
 use message::Message;
@@ -48,7 +48,7 @@ impl VaryError {
     }
 }
 
-/// The variant key of a response: the names in its `Vary` and what the request said. `None` when it depends on nothing.
+/// The variant key of a response: the names in its `Vary` with the request's values. `None` when it depends on nothing.
 ///
 /// # Errors
 /// [`VaryError`]: the response must not be shared.
@@ -72,8 +72,8 @@ pub fn encode(response: &Message, request: &Message, gzip_support: bool) -> Resu
     Ok((!key.is_empty()).then_some(key))
 }
 
-/// The key of the variant that a request would get from a response that varies on the names in `key`: what a fetch may
-/// expect before its response is there. `None` when the key is damaged or the request's values are too long.
+/// The key of the variant that this request would get from a response that varies on the names in `key`: what a fetch
+/// can expect before its response arrives. `None` when the key is damaged or the request's values are too long.
 #[must_use]
 pub fn of_request(key: &[u8], request: &Message) -> Option<Vec<u8>> {
     let (mut expected, mut rest) = (Vec::new(), key);
@@ -84,7 +84,7 @@ pub fn of_request(key: &[u8], request: &Message) -> Option<Vec<u8>> {
     Some(expected)
 }
 
-/// Appends a name and what the request said.
+/// Appends a name and the request's value.
 fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), VaryError> {
     key.push(name.len() as u8);
     key.extend_from_slice(name);
@@ -107,14 +107,15 @@ fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), V
     if key.len() > KEY_BYTES_MAX { Err(VaryError::TooLong) } else { Ok(()) }
 }
 
-/// The names in a key on which a request differs from the one that led to it; ends where the key is damaged.
+/// The names in a key for which this request differs from the one that the key was made for; stops where the key is
+/// damaged.
 pub fn differing<'a>(key: &'a [u8], request: &'a Message) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = key;
     let entries = std::iter::from_fn(move || if rest.is_empty() { None } else { take_entry(&mut rest) });
     entries.filter(|(name, value)| !is_same(*value, values(request, name))).map(|(name, _)| name)
 }
 
-/// Whether a request would have led to the same variant. A key that is damaged matches nothing; an empty one everything.
+/// Whether a request would have led to the same variant. A damaged key matches nothing, an empty one everything.
 #[must_use]
 pub fn matches(key: &[u8], request: &Message, gzip_support: bool) -> bool {
     let mut rest = key;

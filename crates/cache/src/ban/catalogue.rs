@@ -1,6 +1,6 @@
-//! The bans themselves, oldest first, with what is asked of them often: which say the same, how many there are of each kind, and
-//! where the lurker has got to. All of it is kept as bans come and go, so nothing here walks the list but who wants to see
-//! all of it. *Lock*: the ban list's.
+//! The bans themselves, oldest first, with what is needed often: which bans say the same, how many there are of each
+//! kind, and how far the lurker has got. All of it is updated as bans come and go, so only listing the bans walks the
+//! whole list. *Lock*: the ban list's.
 
 use super::Ban;
 use super::specification::BanSpecification;
@@ -9,18 +9,18 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How many bans there are, of each kind.
+/// The number of bans of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Gauges {
     pub(super) bans: u64,
     pub(super) completed: u64,
-    /// That look at the object.
+    /// Bans that test the object.
     pub(super) object: u64,
-    /// That look at the request.
+    /// Bans that test the request.
     pub(super) request: u64,
 }
 
-/// A ban as one among those that say the same.
+/// A ban, compared by what it says.
 struct Saying(Arc<Ban>);
 
 impl PartialEq for Saying {
@@ -43,20 +43,20 @@ impl std::borrow::Borrow<BanSpecification> for Saying {
     }
 }
 
-/// See the module's page.
+/// See the module header.
 #[derive(Default)]
 pub(super) struct Catalogue {
     list: VecDeque<Arc<Ban>>,
-    /// Those that are not completed and could be repeated, by what they say; each with the others that say it, oldest first.
-    /// More than one only where `ban_dups` was off.
+    /// The bans that are not completed and could be repeated, grouped by what they say, oldest first. A group has more
+    /// than one member only if `ban_dups` was off.
     sayings: HashMap<Saying, VecDeque<Arc<Ban>>>,
     gauges: Gauges,
-    /// Up to this one there is nothing for the lurker, and never will be.
+    /// No ban up to this sequence number will ever concern the lurker.
     passed_over: u64,
 }
 
 impl Catalogue {
-    /// The newest comes in.
+    /// Adds a ban that is newer than all others.
     pub(super) fn push(&mut self, ban: Arc<Ban>) {
         self.count(&ban, 1);
         if !ban.is_completed() && ban.specification.can_be_repeated() {
@@ -65,7 +65,7 @@ impl Catalogue {
         self.list.push_back(ban);
     }
 
-    /// One comes in that is older than all.
+    /// Adds a ban that is older than all others.
     pub(super) fn reach_back(&mut self, ban: Arc<Ban>) {
         self.count(&ban, 1);
         self.list.push_front(ban);
@@ -79,7 +79,7 @@ impl Catalogue {
         add(&mut self.gauges.request, ban.specification.has_request_tests());
     }
 
-    /// Completes those that a new one says all of; returns how many.
+    /// Completes the bans that a new one makes redundant; returns how many.
     pub(super) fn complete_equals(&mut self, specification: &BanSpecification) -> u64 {
         if !specification.can_be_repeated() {
             return 0;
@@ -88,7 +88,7 @@ impl Catalogue {
         equals.iter().map(|ban| u64::from(self.mark(ban))).sum()
     }
 
-    /// Completes one, unless it has been forgotten meanwhile.
+    /// Completes a ban, unless it has been dropped meanwhile.
     pub(super) fn complete(&mut self, ban: &Arc<Ban>) {
         if self.oldest().is_some_and(|oldest| oldest.sequence <= ban.sequence) {
             self.mark(ban);
@@ -102,10 +102,10 @@ impl Catalogue {
         is_new
     }
 
-    /// Takes one out of those that could be repeated.
+    /// Removes a ban from those that could be repeated.
     fn silence(&mut self, ban: &Ban) {
         let Some(equals) = self.sayings.get_mut(&ban.specification) else { return };
-        // The oldest go first, so this is the first place nearly always.
+        // Oldest bans are dropped first, so this nearly always finds the first entry.
         if let Ok(at) = equals.binary_search_by_key(&ban.sequence, |equal| equal.sequence) {
             equals.remove(at);
         }
@@ -114,12 +114,12 @@ impl Catalogue {
         }
     }
 
-    /// Whether the oldest is older than all references to bans. The last one stays.
+    /// Whether the oldest ban is older than every reference. The last ban is never dropped.
     pub(super) fn has_unreferenced_tail(&self) -> bool {
         self.list.len() > 1 && self.oldest().is_some_and(|ban| ban.references.load(Ordering::Acquire) == 0)
     }
 
-    /// The oldest goes.
+    /// Drops the oldest ban.
     pub(super) fn forget_oldest(&mut self) {
         if let Some(ban) = self.list.pop_front() {
             self.count(&ban, -1);
@@ -135,17 +135,17 @@ impl Catalogue {
         self.list.back()
     }
 
-    /// The `count`th, counted from the newest, which is the first.
+    /// The `count`th newest ban; 1 is the newest.
     pub(super) fn nth_newest(&self, count: usize) -> Option<&Arc<Ban>> {
         self.list.get(self.list.len().checked_sub(count)?)
     }
 
-    /// The newest that is not newer than `sequence`.
+    /// The newest ban that is not newer than `sequence`.
     pub(super) fn at(&self, sequence: u64) -> Option<&Arc<Ban>> {
         self.list.get(self.list.partition_point(|ban| ban.sequence <= sequence).saturating_sub(1))
     }
 
-    /// Those that are newer than `sequence`, oldest first.
+    /// The bans newer than `sequence`, oldest first.
     pub(super) fn after(&self, sequence: u64) -> impl DoubleEndedIterator<Item = &Arc<Ban>> {
         let first = self.list.partition_point(|ban| ban.sequence <= sequence);
         #[cfg(test)]
@@ -154,13 +154,13 @@ impl Catalogue {
         self.list.range(first..)
     }
 
-    /// Goes on over bans that will never be anything for the lurker, to the first that may be.
+    /// Skips the bans that will never concern the lurker, up to the first that may.
     pub(super) fn pass_over(&mut self, is_nothing: impl Fn(&Ban) -> bool) {
         let passed = self.after(self.passed_over).take_while(|ban| is_nothing(ban)).last().map(|ban| ban.sequence);
         self.passed_over = passed.unwrap_or(self.passed_over);
     }
 
-    /// Those that have not been passed over, oldest first.
+    /// The bans that have not been skipped, oldest first.
     pub(super) fn unpassed(&self) -> impl Iterator<Item = &Arc<Ban>> {
         self.after(self.passed_over)
     }
@@ -170,7 +170,7 @@ impl Catalogue {
     }
 }
 
-/// Counts the bans looked at and compared, so that tests can say how many those are.
+/// Counts the bans looked at and compared, so that tests can check that number.
 #[cfg(test)]
 pub(super) mod steps {
     use std::cell::Cell;
@@ -183,7 +183,7 @@ pub(super) mod steps {
         STEPS.set(STEPS.get() + 1);
     }
 
-    /// Those since the last call.
+    /// The count since the last call.
     pub(super) fn taken() -> u64 {
         STEPS.take()
     }
@@ -219,12 +219,12 @@ mod tests {
             bans.add(saying(&format!("obj.http.x == {number}")), 2.0, true).unwrap();
             bans.add(saying(&format!("req.url ~ /{number}/")), 2.0, true).unwrap();
         }
-        // A table that grows may compare what fell together; a walk would be millions.
+        // A growing table may compare entries whose hashes collide; walking the list would cost millions.
         let steps = steps::taken();
         assert!(steps < BANS, "{steps} bans were looked at for {} new ones", 2 * BANS);
         assert_eq!(totals.get(Main::Bans), 2 * BANS + 1);
         assert_eq!((totals.get(Main::BansObj), totals.get(Main::BansReq)), (BANS, BANS));
-        // Each again: each completes one.
+        // Each ban again: each one completes its predecessor.
         for number in 0..BANS {
             bans.add(saying(&format!("obj.http.x == {number}")), 3.0, true).unwrap();
         }
@@ -263,7 +263,7 @@ mod tests {
         }
         let steps = steps::taken();
         assert!(steps <= 2 * BANS + 1, "{steps}");
-        // Young ones wait, and the first of them says until when.
+        // Young bans wait, and the first of them determines how long.
         bans.add(saying("obj.http.x == y"), 990.0, true).unwrap();
         bans.add(saying("obj.http.x == z"), 995.0, true).unwrap();
         assert_eq!(bans.lurkable(1000.0, 60.0).1, 1050.0);
@@ -283,7 +283,7 @@ mod tests {
                 2 => bans.add(saying(&format!("obj.status == {number}")), 2.0, false).unwrap(),
                 3 => {
                     let (targets, _) = bans.lurkable(1000.0, 1.0);
-                    // What the lurker has in hand may be forgotten before it is done.
+                    // A ban that the lurker is working on may be dropped before it is done.
                     if step % 2 == 0 {
                         bans.release(0);
                         bans.clean_tail();
@@ -322,7 +322,7 @@ mod tests {
             ("req.http.Foo == x", "req.http.foo == x", false),
             ("req.url ~ a", "req.url == a", false),
             ("req.url ~ a && obj.status == 200", "obj.status == 200 && req.url ~ a", false),
-            // Each says it of what there was at its own time.
+            // Each refers to what was there at its own time.
             ("obj.ttl > 1h", "obj.ttl > 1h", false),
             ("obj.age > 1h && obj.status == 200", "obj.age > 1h && obj.status == 200", false),
         ] {

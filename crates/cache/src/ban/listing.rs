@@ -1,4 +1,4 @@
-//! What an operator may know of the bans. Facts only: whoever answers the CLI finds the words for them.
+//! What operators can learn about the bans. Facts only: the code that answers the CLI words them.
 
 use super::Ban;
 use crate::Cache;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 pub struct ListedBan {
     /// When it was added, seconds since 1970.
     pub time: f64,
-    /// Objects and fetches that were tested up to this one.
+    /// Objects and fetches whose newest tested ban is this one.
     pub references: u64,
     /// All objects have been tested, or a newer ban says the same.
     pub is_completed: bool,
@@ -21,11 +21,11 @@ pub struct ListedBan {
     pub tests_requests: bool,
     /// It tests objects.
     pub tests_objects: bool,
-    /// Where everything lies; with debug bit `lurker` only.
+    /// Memory addresses; only with debug bit `lurker`.
     pub addresses: Option<BanAddresses>,
 }
 
-/// Where a ban and its objects lie.
+/// The addresses of a ban and its objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BanAddresses {
     /// The ban.

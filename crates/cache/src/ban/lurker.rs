@@ -1,11 +1,11 @@
-//! The ban lurker: tests objects in the background against bans on obj.* alone, so that these can be forgotten.
+//! The ban lurker: tests objects in the background against bans on obj.* alone, so that those bans can be dropped.
 //!
 //! ```text
 //! idle ──a ban is old enough──▶ pass over all shards, a batch at a time ──end──▶ its bans are completed ──▶ idle
 //! ```
 //!
-//! Bans on req.* need a request and are left to lookups. An object that comes in during a pass is tested when it comes
-//! (`BanList::accept`). A shard that is locked makes the lurker step back: lookups come first.
+//! Bans on req.* need a request and are left to lookups. An object that arrives during a pass is tested on arrival
+//! (`BanList::accept`). When a shard is locked the lurker steps back: lookups come first.
 
 use super::{Ban, BanList};
 use crate::Inner;
@@ -22,7 +22,7 @@ use surface::tag::Tag;
 struct Pass {
     /// What objects are tested against, oldest first.
     targets: Vec<Arc<Ban>>,
-    /// Objects whose mark is older than this die, whatever the bans say; 0 = off.
+    /// Objects whose mark is older than this are removed, whatever the bans say; 0 = off.
     cutoff: u64,
     shard: usize,
     slot: u32,
@@ -42,9 +42,9 @@ enum Verdict {
 }
 
 impl BanList {
-    /// The bans that the lurker may test now, and when the next will be old enough.
+    /// The bans that the lurker may test now, and when the next one will be old enough.
     pub(super) fn lurkable(&self, now: f64, age: f64) -> (Vec<Arc<Ban>>, f64) {
-        // Most of the time there is nothing, and then nobody is kept waiting.
+        // Usually there is nothing to test, so the write lock is held only briefly.
         let mut list = self.list.write();
         list.pass_over(|ban| ban.is_completed() || ban.specification.has_request_tests());
         let mut targets = Vec::new();
@@ -59,7 +59,7 @@ impl BanList {
         (targets, f64::INFINITY)
     }
 
-    /// The sequence number of the `count`th newest ban, when there are more than that.
+    /// The sequence number of the `count`th newest ban; 0 when there are no more than `count`.
     fn cutoff(&self, count: u64) -> u64 {
         let list = self.list.read();
         if count == 0 || list.gauges().bans <= count {
@@ -68,7 +68,7 @@ impl BanList {
         list.nth_newest(count as usize).map_or(0, |ban| ban.sequence)
     }
 
-    /// Tests one object; moves its mark as far as all bans up to there have been tested.
+    /// Tests one object; moves its mark up to the last ban before which nothing is left untested.
     fn lurk_at(&self, object: &Object, pass: &Pass, now: f64, idle_seconds: f64) -> Verdict {
         let since = object.ban();
         if since < pass.cutoff {
@@ -111,7 +111,7 @@ impl BanList {
 }
 
 impl Inner {
-    /// One step of the lurker; returns when it wants the next.
+    /// One step of the lurker; returns when the next one is due.
     pub(crate) fn lurk(&self, now: f64) -> f64 {
         let sleep = self.parameters.lurker_sleep.get();
         let mut lurker = self.lurker.lock();
@@ -145,7 +145,7 @@ impl Inner {
         lurker.resume_at
     }
 
-    /// Goes on with a pass for one batch.
+    /// Continues a pass by one batch.
     fn lurk_on(&self, pass: &mut Pass, now: f64) -> Progress {
         let mut left = self.parameters.lurker_batch.load(Ordering::Relaxed);
         while let Some(shard) = self.shards.get(pass.shard) {

@@ -1,9 +1,10 @@
 //! What a ban says: tests on a request or an object, all of which must hold.
 //!
-//! Compat: fields are recognised by their beginning, so `req.urls` is `req.url`; header names may be anything; a missing
-//! header equals nothing and matches no expression. Texts of errors are the stock ones. Durations are shown in the largest
-//! unit that divides them. How old an object is, how long it has to live, and when it was asked for last, count as of the time
-//! of the ban: it says something of what was there then. Source: interoperability notes §9.12, and the stock program's replies.
+//! Compat: fields are recognised by their beginning, so `req.urls` means `req.url`; any header name is accepted; a
+//! missing header equals nothing and matches no expression. Error texts are the stock ones. Durations are shown in the
+//! largest unit that divides them. An object's age, remaining life and last use are taken as of the time of the ban,
+//! since a ban is about what was there at that time. Source: interoperability notes §9.12, and the stock program's
+//! replies.
 
 use message::Message;
 use pcre2::bytes::{Regex, RegexBuilder};
@@ -11,7 +12,7 @@ use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use store::Object;
 
-/// What is looked at.
+/// What a test looks at.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Subject {
     RequestUrl,
@@ -55,19 +56,19 @@ struct Test {
 #[derive(Clone, Debug)]
 pub struct BanSpecification {
     tests: Vec<Test>,
-    /// As it was written: field, operator, argument, `&&`, …
+    /// The expression as it was written: field, operator, argument, `&&`, …
     words: Vec<String>,
-    /// As it is shown.
+    /// The expression as it is shown.
     text: String,
 }
 
 impl Argument {
-    /// What tells arguments apart: a text, and the bits of a number.
+    /// What tells arguments apart: a text, or the bits of a number.
     fn identity(&self) -> (&str, u64) {
         match self {
             Argument::Text(text) => (text, 0),
             Argument::Expression(expression) => (expression.as_str(), 0),
-            // Both zeros are one number.
+            // Adding 0 makes one number of both zeros.
             Argument::Seconds(seconds) => ("", (seconds + 0.0).to_bits()),
         }
     }
@@ -88,7 +89,7 @@ impl Hash for Test {
     }
 }
 
-/// Two that say the same, in the same order: `obj.grace > 60s` and `obj.grace > 1m`.
+/// Two expressions are equal if they say the same in the same order: `obj.grace > 60s` and `obj.grace > 1m`.
 impl PartialEq for BanSpecification {
     fn eq(&self, other: &BanSpecification) -> bool {
         #[cfg(test)]
@@ -105,7 +106,7 @@ impl Hash for BanSpecification {
     }
 }
 
-/// The subjects with the beginnings of their names.
+/// The subjects, each with the beginning of its name.
 fn subject(field: &str) -> Option<Subject> {
     if let Some(name) = field.strip_prefix("req.http.") {
         return Some(Subject::RequestHeader(name.to_owned()));
@@ -130,7 +131,7 @@ impl Subject {
         matches!(self, Subject::RequestUrl | Subject::RequestHeader(_))
     }
 
-    /// Whether it means another thing at another time.
+    /// Whether the meaning depends on the time of the ban.
     fn is_of_its_time(&self) -> bool {
         matches!(self, Subject::ObjectAge | Subject::ObjectTtl | Subject::ObjectLastHit)
     }
@@ -171,7 +172,7 @@ fn operator(word: &str, allowed: &[(&str, Operator)]) -> Result<Operator, String
 const UNITS: &[(&str, f64)] =
     &[("y", 31_536_000.0), ("w", 604_800.0), ("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3)];
 
-/// Most digits of a number.
+/// Largest number of digits in a number.
 const DIGITS_MAX: usize = 15;
 
 /// Reads `-n.nn` and a unit.
@@ -190,8 +191,8 @@ fn duration(word: &str) -> Option<f64> {
     Some(sign * parsed * scale)
 }
 
-/// Shows a duration, to the millisecond, in the largest unit that divides it; what is more than a second and no whole number of
-/// them in seconds.
+/// Shows a duration, to the millisecond, in the largest unit that divides it; above one second, a duration that is not a
+/// whole number of seconds is shown in seconds.
 fn show_duration(seconds: f64) -> String {
     let milliseconds = (seconds * 1e3 + 1e-6 * seconds.signum()).trunc();
     let whole = milliseconds / 1e3;
@@ -248,7 +249,7 @@ impl Test {
     fn holds_text(&self, value: Option<&[u8]>) -> bool {
         let is_positive = match &self.argument {
             Argument::Text(text) => value == Some(text.as_bytes()),
-            // An expression that runs into its limits matches nothing.
+            // An expression that exceeds its limits matches nothing.
             Argument::Expression(regex) => value.is_some_and(|value| regex.is_match(value).unwrap_or(false)),
             Argument::Seconds(_) => false,
         };
@@ -261,7 +262,7 @@ impl Test {
 
     fn holds_seconds(&self, value: f64) -> bool {
         let Argument::Seconds(seconds) = self.argument else { return false };
-        // Lives are kept with 24 significant bits: equal is what agrees in those.
+        // Lifetimes are stored with 24 significant bits: values that agree in those are equal.
         let is_equal = (value - seconds).abs() <= seconds.abs() * 1e-6;
         match self.operator {
             Operator::Equal => is_equal,
@@ -276,7 +277,7 @@ impl Test {
 }
 
 impl BanSpecification {
-    /// From the words of a CLI command: `req.url ~ foo && obj.status == 200`.
+    /// Parses the words of a CLI command: `req.url ~ foo && obj.status == 200`.
     ///
     /// # Errors
     /// The text that the CLI shows.
@@ -298,7 +299,7 @@ impl BanSpecification {
         Ok(BanSpecification::new(tests, words))
     }
 
-    /// From one string, as VCL's `ban()` has it: words between blanks, no quoting.
+    /// Parses a single string, as given to VCL's `ban()`: words separated by blanks, no quoting.
     ///
     /// # Errors
     /// The text that `std.ban_error` shows.
@@ -332,12 +333,12 @@ impl BanSpecification {
         BanSpecification { tests, words: words.iter().map(|word| (*word).to_owned()).collect(), text: shown.join(" ") }
     }
 
-    /// Bans nothing: how every list begins.
+    /// A ban that bans nothing: every list begins with it.
     pub(crate) fn nothing() -> BanSpecification {
         BanSpecification { tests: Vec::new(), words: Vec::new(), text: String::new() }
     }
 
-    /// Bans every object: what a damaged entry of the journal stands for.
+    /// A ban on every object: it stands for a damaged entry of the journal.
     pub(crate) fn everything() -> BanSpecification {
         let test = Test {
             subject: Subject::ObjectStatus,
@@ -351,7 +352,7 @@ impl BanSpecification {
         self.tests.is_empty()
     }
 
-    /// An entry of the journal: this ban, added at `time`, in seconds since 1970.
+    /// The journal entry for this ban, added at `time`, in seconds since 1970.
     #[must_use]
     pub fn to_journal(&self, time: f64) -> Vec<u8> {
         let mut entry = time.to_le_bytes().to_vec();
@@ -362,8 +363,8 @@ impl BanSpecification {
         entry
     }
 
-    /// Reads an entry of the journal: when the ban was added, and what it says. One that cannot be read bans everything older
-    /// than itself: better empty than wrong.
+    /// Reads a journal entry: when the ban was added, and what it says. An unreadable entry bans everything older than
+    /// itself: better an empty cache than a wrong one.
     #[must_use]
     pub fn from_journal(entry: &[u8]) -> (f64, BanSpecification) {
         let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
@@ -389,24 +390,25 @@ impl BanSpecification {
         &self.text
     }
 
-    /// Whether it looks at the request: then only lookups can test it.
+    /// Whether it tests the request: then only lookups can apply it.
     #[must_use]
     pub fn has_request_tests(&self) -> bool {
         self.tests.iter().any(|test| test.subject.is_of_request())
     }
 
-    /// Whether it looks at the object.
+    /// Whether it tests the object.
     #[must_use]
     pub fn has_object_tests(&self) -> bool {
         self.tests.iter().any(|test| !test.subject.is_of_request())
     }
 
-    /// Whether a newer one that is equal says all that an older one did: not where it depends on its time.
+    /// Whether an equal newer ban makes an older one redundant: not if its meaning depends on the time.
     pub(crate) fn can_be_repeated(&self) -> bool {
         !self.is_nothing() && !self.tests.iter().any(|test| test.subject.is_of_its_time())
     }
 
-    /// Whether all tests hold; counts those that were made. `time` is that of the ban. Without a request no test on one holds.
+    /// Whether all tests hold; counts the tests made. `time` is that of the ban. Without a request, tests on the request
+    /// fail.
     pub(crate) fn hits(
         &self,
         object: &ObjectView<'_>,
@@ -422,7 +424,7 @@ impl BanSpecification {
     }
 }
 
-/// An object as bans look at it; its head is decoded once, and only if a test wants it.
+/// An object as bans see it; its head is decoded at most once, and only if a test needs it.
 pub(crate) struct ObjectView<'a> {
     object: &'a Object,
     /// When it was delivered last, or stored if it never was; seconds since 1970.

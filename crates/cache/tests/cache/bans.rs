@@ -78,7 +78,7 @@ fn ages_and_lives_count_as_of_the_time_of_the_ban() {
     bench.now += 5.0;
     bench.ban("obj.age > 10s");
     bench.ban("obj.ttl < 90s");
-    // It is older and nearer its end now than it was when somebody said that.
+    // By now the object is older and nearer its end than it was when it was banned.
     bench.now += 30.0;
     bench.hit(1);
     bench.ban("obj.ttl > 60s");

@@ -1,4 +1,4 @@
-//! How the last objects of keys left is remembered, for the latest of them.
+//! How the objects that left last are remembered, for the latest keys.
 
 use super::*;
 use cache::{Absence, MissCause, Purge};

@@ -1,4 +1,4 @@
-//! The limit, and who goes when it is reached.
+//! The limit, and which objects go when it is reached.
 
 use super::*;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -145,11 +145,11 @@ fn many_threads_storing_reading_banning_and_evicting_see_only_whole_objects() {
 #[test]
 fn a_full_storage_evicts_its_own_objects_and_no_others() {
     let limits = [512 << 10, 1 << 20, 4 << 20];
-    // A few large objects, all of which are looked at, and many small ones, of which a sample is.
+    // A few large objects, which are all examined, and many small ones, of which a sample is.
     for (body_bytes, churn) in [(20_000, 500u32), (500, 20_000)] {
         let mut bench = Bench::with(Cache::in_memory_of(&limits, START).unwrap());
         let made = |store| Made { body: vec![1; body_bytes], store, ..fresh(1e6) };
-        // The first and the third are filled without ever reaching their limits; they are the oldest.
+        // The first and the third storage are filled without ever reaching their limits; their objects are the oldest.
         let (mut stay, mut number) = (Vec::new(), 0);
         for store in [0, 2] {
             let usage = |bench: &Bench| bench.cache.stores()[store].held_bytes();
@@ -173,7 +173,7 @@ fn a_full_storage_evicts_its_own_objects_and_no_others() {
         for number in stay {
             assert_ne!(bench.hit(number).store_number(), Some(1));
         }
-        // What the index costs is somebody's to the last byte.
+        // The cost of the index is charged to the last byte.
         bench.now += 2e6;
         bench.cache.tick(bench.now);
         for store in bench.cache.stores() {
@@ -195,7 +195,7 @@ fn the_index_is_charged_to_the_storages_by_their_objects() {
     };
     let one = charged(&[64 << 20], |_| 0)[0];
     let two = charged(&[64 << 20, 64 << 20], |number| usize::from(number % 3 == 0));
-    // A byte an object says whose it is.
+    // With two storages each object costs one byte more: the number of its storage.
     let both = two[0] + two[1];
     assert!(both >= one && both < one + 40_000.0, "{one} {two:?}");
     assert!((two[0] / two[1] - 2.0).abs() < 0.1, "{two:?}");
@@ -234,7 +234,7 @@ fn an_object_costs_no_more_than_160_bytes_beyond_head_and_body() {
     assert!(beyond <= 160.0, "{beyond:.1}");
 }
 
-/// Polls once: stored objects take bytes at once.
+/// Polls only once: appending to stored objects never has to wait.
 fn block_on_once(future: impl Future<Output = Result<(), store::AppendError>>) {
     let polled = std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
     assert!(matches!(polled, std::task::Poll::Ready(Ok(()))));

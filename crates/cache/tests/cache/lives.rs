@@ -45,7 +45,7 @@ fn expiry_is_logged() {
     bench.wait(6.0);
     assert!(seen.lock().is_empty(), "it is masked unless somebody asks for it");
     bench.set(|parameters| parameters.vsl_mask = [0; 32]);
-    // What pointers there are nobody can know.
+    // Pointers cannot be predicted.
     let taken = || -> Vec<String> {
         let mut seen = seen.lock();
         let lines = seen.drain(..).map(|(tag, line): (Tag, String)| {
@@ -65,7 +65,7 @@ fn expiry_is_logged() {
     taken();
     assert_eq!(bench.cache.purge(&key(2), Purge::Hard, bench.now), 1);
     assert_eq!(taken(), ["EXP_Expired x=78 t=-0"]);
-    // A soft purge is a change, a ban takes it out.
+    // A soft purge is a change, a ban a removal.
     bench.put(3, &Made { xid: 79, headers: vec![("X", "a")], ..fresh(100.0) });
     taken();
     bench.cache.purge(&key(3), Purge::Soft { ttl: 50.0, grace: -1.0, keep: -1.0 }, bench.now);

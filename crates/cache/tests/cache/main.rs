@@ -19,7 +19,7 @@ use surface::counter::Main;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 
-/// When tests begin.
+/// The time at which tests begin.
 const START: f64 = 1_700_000_000.0;
 
 fn key(number: u32) -> [u8; 32] {
@@ -72,7 +72,7 @@ struct Bench {
     xid: u32,
 }
 
-/// How an object lives.
+/// An object to be made.
 #[derive(Clone, Default)]
 struct Made {
     ttl: f64,
@@ -106,7 +106,7 @@ impl Bench {
         self.cache.configure(&parameters);
     }
 
-    /// Looks up with everything at its default but what `change` sets.
+    /// Looks up with default settings, except what `change` sets.
     fn ask(&self, key: &[u8; 32], message: &Message, change: impl FnOnce(&mut LookupRequest<'_>)) -> Lookup {
         let mut question = LookupRequest {
             key,
@@ -166,7 +166,7 @@ impl Bench {
         object
     }
 
-    /// Fetches and publishes an object although others may be there.
+    /// Fetches and publishes an object, even if others are there.
     fn put(&mut self, number: u32, made: &Made) -> Arc<Object> {
         let Lookup::Miss { busy, .. } =
             self.ask(&key(number), &request("/", &[]), |question| question.always_miss = true)

@@ -1,11 +1,11 @@
-//! A long seeded walk through everything at once, against a simple model.
+//! A long seeded random run of all operations, checked against a simple model.
 
 use super::*;
 use cache::{Purge, Waiter};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
-/// What the model knows of an object: until when it is fresh.
+/// What the model knows of each object: until when it is fresh.
 type Model = BTreeMap<u32, f64>;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Purges by tag: what they reach, what they cost, and that what they removed stays removed.
+//! Purges by tag: what they reach, what they cost, and that removed objects stay removed.
 
 use super::lives::{Files, kill};
 use super::*;

@@ -62,7 +62,7 @@ fn a_cancelled_waiter_stops_nobody() {
     drop(waiters.remove(0));
     let object = bench.make(1, &fresh(10.0));
     busy.publish(&object);
-    // Cancelled after being woken, without a lookup: the wake goes on.
+    // Cancelled after being woken, without a lookup: the wake is passed on.
     drop(waiters.remove(0));
     drop(waiters.remove(0));
     assert!(waiters.iter().all(is_woken));
@@ -92,7 +92,7 @@ fn who_ignores_busy_or_varies_otherwise_does_not_wait() {
     let ask = |bench: &Bench, value: &str, ignore_busy| {
         bench.ask(&key(1), &request("/", &[("Foo", value)]), |question| question.ignore_busy = ignore_busy)
     };
-    // What the variant that is there varies on says what the next one will.
+    // The variant that is stored shows what the next one will vary on.
     let Lookup::Miss { busy: b, .. } = ask(&bench, "b", false) else { panic!("nobody fetches b") };
     let Lookup::Miss { busy: c, .. } = ask(&bench, "c", false) else { panic!("c need not wait for b") };
     assert!(matches!(ask(&bench, "b", false), Lookup::Wait(_)));
