@@ -1,8 +1,8 @@
 //! Counters in process memory, cheap enough for the path of a hit.
 //!
-//! The segment that tools read is written elsewhere, off the path: somebody sums the [`MainCounters`] of all event loops
-//! about once a second into a [`crate::vsc::CounterBlock`]. *Invariant:* a `MainCounters` has one writing thread, which
-//! therefore needs no locked instruction; anybody may read.
+//! The segment that tools read is written elsewhere, off the path: about once a second the [`MainCounters`] of all event
+//! loops are summed into a [`crate::vsc::CounterBlock`]. *Invariant:* only one thread writes a `MainCounters`, so it
+//! needs no locked instruction; anybody may read it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -34,7 +34,7 @@ impl MainCounters {
         cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
-    /// Subtracts `amount` from a gauge; the sum over all loops is what counts, so one loop's share may wrap below zero.
+    /// Subtracts `amount` from a gauge. Only the sum over all loops counts, so one loop's share may wrap below zero.
     /// Only the owning thread may call this.
     #[inline]
     pub fn sub(&self, counter: Main, amount: u64) {
@@ -48,14 +48,14 @@ impl MainCounters {
         self.0[counter as usize].store(value, Relaxed);
     }
 
-    /// The present value; any thread.
+    /// The present value; any thread may call this.
     #[inline]
     #[must_use]
     pub fn get(&self, counter: Main) -> u64 {
         self.0[counter as usize].load(Relaxed)
     }
 
-    /// Adds every value to `sums`, wrapping; any thread.
+    /// Adds every value to `sums`, wrapping; any thread may call this.
     pub fn sum_into(&self, sums: &mut [u64; MAIN_COUNT]) {
         for (sum, cell) in sums.iter_mut().zip(&self.0) {
             *sum = sum.wrapping_add(cell.load(Relaxed));
@@ -94,8 +94,8 @@ impl<const N: usize> SharedCounters<N> {
         }
     }
 
-    /// As [`SharedCounters::add`], for a section that one thread alone writes: without the price of sharing.
-    /// A negative `change` is taken away.
+    /// Like [`SharedCounters::add`], but cheaper: for a section that only one thread writes. A negative `change` is
+    /// subtracted.
     #[inline]
     pub fn change_alone(&self, index: usize, change: i64) {
         if let Some(cell) = self.0.get(index) {

@@ -1,7 +1,7 @@
-//! The shared memory of a running server: its log, its counters, and the index that says where both are.
+//! The shared memory of a running server: its log, its counters, and the index of both.
 //!
-//! Written here and read here, byte for byte in the layout that the stock Varnish 7.1 tools expect, so that those attach
-//! to us and our tools to a stock server.
+//! Written and read here, byte for byte in the layout that the stock Varnish 7.1 tools expect, so that those tools can
+//! attach to us, and ours to a stock server.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -12,9 +12,9 @@
 //! | [`vsc`] | counter sections with their JSON documents, writer side |
 //! | [`read`] | the readers of all that: index, ring, transactions, queries, counters |
 //!
-//! *Invariant:* whatever is read from shared memory is an allegation; every offset and length is checked and nothing in
-//! [`read`] panics or loops for ever on hostile bytes. The raw memory accesses are all in [`region`]
-//! (and a signal handler in [`read::cut_off`]).
+//! *Invariant:* nothing in shared memory is trusted: every offset and length is checked, and nothing in [`read`] panics
+//! or loops for ever on hostile bytes. All raw memory accesses are in [`region`] (and in the signal handler of
+//! [`read::cut_off`]).
 
 #![warn(missing_docs)]
 

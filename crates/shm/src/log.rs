@@ -5,8 +5,8 @@
 //! last. Readers stop at the first END, so records of several threads may be filled in any order.
 //!
 //! *Invariants:* the word at the write position is END; `offset[n]` is the first record that starts in segment `n`; a
-//! record never crosses the end of the ring (WRAP says "go on at word 0"); a batch holds records of one vxid.
-//! Masked tags are dropped before anything is formatted. Collected records of a transaction: `log/buffer.rs`.
+//! record never crosses the end of the ring (WRAP means "go on at word 0"); all records of a batch have the same vxid.
+//! Masked tags are dropped before anything is formatted. How records of a transaction are collected: `log/buffer.rs`.
 
 mod buffer;
 pub mod decimal;
@@ -31,7 +31,7 @@ pub const HEAD_MARKER: &[u8; 8] = b"VSLHEAD1";
 pub const SEGMENTS: usize = 8;
 /// Bytes before the first word of the ring.
 pub const HEAD_BYTES: usize = 88;
-/// The word that stands where the next record will begin.
+/// Marks the place where the next record will begin.
 pub const END_MARKER: u32 = 0xFE45_4545;
 /// The word that sends the reader back to the start of the ring.
 pub const WRAP_MARKER: u32 = 0xFE57_5757;
@@ -39,7 +39,7 @@ pub const WRAP_MARKER: u32 = 0xFE57_5757;
 pub const BATCH_TAG: u32 = 255;
 /// Bits of a log id that hold the vxid.
 pub const VXID_BITS: u32 = 0x3FFF_FFFF;
-/// Smallest ring; smaller wishes are raised to it.
+/// Smallest ring; a smaller size is raised to this.
 pub const RING_BYTES_MIN: usize = 4096;
 
 const CLIENT_BIT: u32 = 1 << 30;
@@ -47,7 +47,7 @@ const BACKEND_BIT: u32 = 1 << 31;
 const SEGMENT_WORDS_OFFSET: usize = 8;
 const SEGMENT_NUMBER_OFFSET: usize = 16;
 const OFFSETS_OFFSET: usize = 24;
-/// Where the segment numbers start, so that their overflow is an everyday event.
+/// Segment numbers start here, so that they soon overflow and the overflow is tested every day.
 const FIRST_SEGMENT_NUMBER: u32 = u32::MAX - 7;
 
 /// Who wrote a record: a vxid of 30 bits, and whether it belongs to the client or the backend side.
@@ -123,7 +123,7 @@ impl Default for LogConfiguration {
     }
 }
 
-/// What has been written since the ring was made.
+/// What has been written since the ring was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogTotals {
     /// Records.
@@ -155,10 +155,11 @@ pub struct LogRing(Arc<Ring>);
 
 struct Ring {
     settings: LogSettings,
-    /// This ring's alone: a segment has one handle. What [`LogRing::reserve`] gives, under its lock, is its caller's: others
-    /// look into it only after the first word of the range, an end marker until then, has been stored with release ordering.
-    /// A writer that stood still between the two while the others went around the whole ring would write into the range of
-    /// another, as in every program with a log of this format; all that readers take from it is an allegation.
+    /// Belongs to this ring alone: a segment has one handle. A range returned by [`LogRing::reserve`], which locks,
+    /// belongs to its caller; others look into it only after its first word, an end marker until then, has been stored
+    /// with release ordering. If a writer stopped between the two while others went once around the ring, it would
+    /// overwrite their range, as in every program with a log of this format; readers therefore trust nothing in the
+    /// ring.
     segment: Segment,
     segment_words: usize,
     log_words: usize,
@@ -224,7 +225,7 @@ impl LogRing {
         ring
     }
 
-    /// Takes over changed settings; records already collected stay as they are.
+    /// Applies changed settings; records already collected stay as they are.
     pub fn configure(&self, configuration: &LogConfiguration) {
         let settings = &self.0.settings;
         let mut mask = [0u64; 2];
@@ -235,7 +236,7 @@ impl LogRing {
         }
         settings.mask[0].store(mask[0], Ordering::Relaxed);
         settings.mask[1].store(mask[1], Ordering::Relaxed);
-        // A batch must stay small against the ring, and a record must fit a buffer.
+        // A batch must be small compared with the ring, and a record must fit a buffer.
         let buffer_words = (configuration.buffer_bytes / 4).clamp(16, self.0.segment_words / 2);
         let reclen_bytes = configuration.reclen_bytes.clamp(2, (buffer_words - 4) * 4).min(usize::from(u16::MAX));
         settings.buffer_words.store(buffer_words, Ordering::Relaxed);
@@ -270,7 +271,7 @@ impl LogRing {
         region.store_u32(at, first_word(tag, length), Ordering::Release);
     }
 
-    /// As [`LogRing::write`] with a formatted payload; nothing is formatted when the tag is masked.
+    /// Like [`LogRing::write`] with a formatted payload; nothing is formatted when the tag is masked.
     pub fn write_fmt(&self, tag: Tag, id: LogId, args: fmt::Arguments) {
         if self.is_masked(tag) {
             return;
@@ -292,7 +293,7 @@ impl LogRing {
     /// Copies of all records still in the ring, oldest first, up to the first one that is still being filled.
     #[must_use]
     pub fn records(&self) -> Vec<OwnedRecord> {
-        // The lock keeps reservations away, so nothing before the first END changes meanwhile.
+        // The lock prevents reservations, so nothing before the first END changes.
         let position = self.0.position.lock();
         let mut records = Vec::new();
         let current = position.number as usize % SEGMENTS;
@@ -387,7 +388,7 @@ impl LogRing {
         Some(start)
     }
 
-    /// Writes complete records, already in ring format and all of one id, as one batch.
+    /// Writes complete records, already in ring format and all with the same id, as one batch.
     fn write_batch(&self, words: &[u32], records: u64, flushes: u64) {
         let Some(start) = self.reserve(2 + words.len(), records, flushes) else { return };
         let region = self.0.segment.region();

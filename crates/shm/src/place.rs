@@ -1,8 +1,8 @@
-//! Where a server's work directory is: the same rule for who makes it and who looks for it.
+//! Where a server's work directory is: one rule for those who create it and those who look for it.
 //!
-//! A path stands for itself; a bare name lies in the state directory, and nothing means the instance `varnishd`. An ordinary
-//! user, who may not write in the state directory of the system, has one of their own: `$XDG_RUNTIME_DIR/copal`, else
-//! `/tmp/copal-UID`. Readers of such a user look there first, and then where the system's server is.
+//! A path stands for itself; a bare name lies in the state directory; no name means the instance `varnishd`. An ordinary
+//! user, who cannot write to the system's state directory, has one of their own: `$XDG_RUNTIME_DIR/copal`, else
+//! `/tmp/copal-UID`. That user's tools look there first, and then where the system's server is.
 
 use crate::vsm::MANAGER_DIRECTORY;
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -16,30 +16,30 @@ use surface::version::STATE_DIR;
 /// The instance without a name.
 const DEFAULT_NAME: &str = "varnishd";
 
-/// Who asks, and where their files may be.
+/// The user who asks, and where their files may be.
 struct Asker {
     user: u32,
     system: PathBuf,
-    /// State directories of an ordinary user, in the order in which they are tried; none for root.
+    /// State directories of an ordinary user, in the order in which they are tried; empty for root.
     own: Vec<PathBuf>,
 }
 
-/// The work directory that a server with that `-n` uses.
+/// The work directory of a server started with this `-n`.
 #[must_use]
 pub fn of_server(name: Option<&OsStr>) -> PathBuf {
     Asker::this_process().server(name)
 }
 
-/// The work directory of the server that `-n` names, for those who read it.
+/// The work directory of the server that `-n` names, for tools that read it.
 #[must_use]
 pub fn of_reader(name: Option<&OsStr>) -> PathBuf {
     Asker::this_process().reader(name)
 }
 
-/// Makes the state directory in which a work directory lies, when it is one that this program makes.
+/// Creates the state directory that holds a work directory, if it is one that this program creates.
 ///
 /// # Errors
-/// It cannot be made; or, in a place where anybody may write, it is somebody else's.
+/// It cannot be created; or, in a place where anybody may write, it belongs to somebody else.
 pub fn prepare(work_directory: &Path) -> io::Result<()> {
     Asker::this_process().prepare(work_directory)
 }
@@ -86,14 +86,14 @@ impl Asker {
         }
         match DirBuilder::new().mode(0o700).create(state) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            // Whoever made it first must not be able to look in, or to lead us elsewhere by a link.
+            // If somebody else created it first, they must not be able to look in, or to lead us elsewhere with a link.
             _ if !is_of(state, self.user) => Err(io::ErrorKind::PermissionDenied.into()),
             _ => Ok(()),
         }
     }
 }
 
-/// Whether that is a directory itself, which belongs to the user, and in which nobody else may write.
+/// Whether this is itself a directory (not a link) that belongs to the user and that nobody else may write to.
 fn is_of(path: &Path, user: u32) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
 }

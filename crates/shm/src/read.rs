@@ -20,7 +20,7 @@ pub mod select;
 pub mod tags;
 pub mod vsm;
 
-/// What a cursor has to give next.
+/// What a cursor returns next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// A chunk: one record, or the records of one batch.

@@ -1,10 +1,10 @@
-//! A range of memory that other processes see too: the only place of this crate that touches raw memory.
+//! A range of memory shared with other processes: the only place of this crate that touches raw memory.
 //!
 //! A region is a shared file mapping or, for tests and simulation, a heap block. Every access is checked against the
-//! region's length; an access outside does nothing (a write) or gives zero (a read), so that a damaged head can't lead
-//! astray. Single words are atomic. Whoever has a region alone fills it ([`Region::fill`]); [`Region::copy_in`] is a plain copy
-//! into one that is shared, and unsafe: its caller has reserved the range for itself, and readers learn of it only by a word
-//! stored afterwards with release ordering.
+//! region's length; outside it a write does nothing and a read returns zero, so that a damaged head can't lead astray.
+//! Single words are atomic. The sole owner of a region fills it with [`Region::fill`]. [`Region::copy_in`] is a plain
+//! copy into a shared region, and unsafe: its caller has reserved the range, and readers learn of it only from a word
+//! that is stored afterwards with release ordering.
 
 use std::fs::File;
 use std::io;
@@ -123,7 +123,7 @@ impl Region {
         }
     }
 
-    /// Copies `bytes` to byte `offset` of a region that nobody else has; what would lie outside is left out.
+    /// Copies `bytes` to byte `offset` of a region that nobody else uses; bytes that would lie outside are left out.
     pub fn fill(&mut self, offset: usize, bytes: &[u8]) {
         // SAFETY: `&mut self`: no other thread of this process reaches the memory meanwhile.
         unsafe { self.copy_in(offset, bytes) }
@@ -135,9 +135,8 @@ impl Region {
     /// shm::region::Region::heap(8).copy_in(0, b"x");
     /// ```
     ///
-    /// # Safety
-    /// The caller owns the range: no other thread of this process reads or writes it, by single words either, until a later
-    /// release store has published it. Other processes may look at any time and see anything in between.
+    /// # Safety The caller owns the range: no other thread of this process reads or writes it, not even by single words,
+    /// until a later release store has published it. Other processes may look at any time and see anything in between.
     #[inline]
     pub unsafe fn copy_in(&self, offset: usize, bytes: &[u8]) {
         if !self.writable || offset >= self.bytes {
@@ -149,7 +148,7 @@ impl Region {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(offset), count) };
     }
 
-    /// Appends `count` bytes from byte `offset` (a multiple of 4) to `out`, read word by word; what lies outside is left
+    /// Appends `count` bytes from byte `offset` (a multiple of 4) to `out`, read word by word; bytes outside are left
     /// out.
     pub fn copy_out(&self, offset: usize, count: usize, out: &mut Vec<u8>) {
         let end = offset.saturating_add(count).min(self.bytes);

@@ -1,9 +1,9 @@
 //! Counter sections in shared memory, writer side.
 //!
-//! A section's values (`Stat`) and the JSON document that explains them (`StatDoc`) are two segments joined by a document
-//! id. A document stands in the index before the first values that refer to it, is shared by all blocks of its section,
-//! and goes with the last of them; its id is never used again. Values are plain 64-bit words that readers may look at
-//! any time. Next file: `vsc/document.rs`.
+//! A section's values (`Stat`) and the JSON document that explains them (`StatDoc`) are two segments joined by a
+//! document id. A document is in the index before the first values that refer to it, is shared by all blocks of its
+//! section, and is removed with the last of them; its id is never used again. Values are plain 64-bit words that readers
+//! may look at any time. Next file: `vsc/document.rs`.
 
 pub mod document;
 
@@ -46,7 +46,8 @@ struct Document {
 }
 
 impl Publisher {
-    /// A publisher into `vsm`. Document ids count up from `id_base`; manager and worker must use ranges that don't meet.
+    /// A publisher into `vsm`. Document ids count up from `id_base`; manager and worker must use ranges that don't
+    /// overlap.
     #[must_use]
     pub fn new(vsm: &VsmWriter, id_base: u64) -> Publisher {
         let documents = Documents { next_id: id_base, by_section: HashMap::new() };
@@ -75,7 +76,7 @@ impl Publisher {
         Ok(CounterBlock { segment, section })
     }
 
-    /// Takes a block of counters away, and its section's document with the last block.
+    /// Removes a block of counters; with the section's last block also its document.
     ///
     /// # Errors
     /// Whatever the file system reports.

@@ -80,19 +80,19 @@ impl VsmWriter {
         if !directory.is_dir() {
             fs::DirBuilder::new().mode(0o755).create(directory)?;
         }
-        // A worker may be let into its directory, but not all the way down to it from the root.
+        // A worker may be allowed into its directory without being allowed all the way down to it from the root.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let (process, incarnation) = (std::process::id(), incarnation());
         let header = format!("# {process} {incarnation}\n");
         let index = rewrite(&directory, &header, &[])?;
-        // File names of one incarnation must not meet those that an earlier one may have left behind.
+        // File names of one incarnation must differ from those that an earlier one may have left behind.
         let first_file = (incarnation << 22 ^ u64::from(process)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let state = State { index, lines: Vec::new(), removals: 0, next_file: first_file };
         Ok(VsmWriter(Arc::new(Writer { directory, header, state: Mutex::new(state) })))
     }
 
-    /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. What must not be seen
-    /// half-filled goes through [`VsmWriter::add_filled`].
+    /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. If nobody may see it
+    /// half-filled, use [`VsmWriter::add_filled`].
     ///
     /// # Errors
     /// `InvalidInput` for a class or ident that an index line can't carry; else whatever the file system reports.
@@ -100,7 +100,7 @@ impl VsmWriter {
         self.add_filled(class, ident, bytes, |_| {})
     }
 
-    /// Adds a segment, lets `fill` write into its memory, which nobody else has yet, and then publishes it.
+    /// Adds a segment, lets `fill` write into its memory while nobody else has it, and then publishes it.
     ///
     /// # Errors
     /// As [`VsmWriter::add`].
@@ -142,7 +142,7 @@ impl VsmWriter {
         Ok(segment)
     }
 
-    /// Adds a segment that holds `text` and a NUL: the `Arg` segments in which a client finds the CLI.
+    /// Adds a segment that holds `text` and a NUL: clients find the CLI in such `Arg` segments.
     ///
     /// # Errors
     /// As [`VsmWriter::add`].
@@ -150,14 +150,14 @@ impl VsmWriter {
         self.add_filled(class, ident, text.len() + 1, |memory| memory.fill(0, text.as_bytes()))
     }
 
-    /// Takes a segment out of the index and unlinks its file. Handles to the segment, ours and other processes', stay
-    /// usable. Nothing happens when it is not in the index.
+    /// Removes a segment from the index and unlinks its file. Handles to the segment, ours and other processes', stay
+    /// usable. Does nothing when it is not in the index.
     ///
     /// # Errors
     /// Whatever the file system reports.
     pub fn remove(&self, segment: &Segment) -> io::Result<()> {
         let mut state = self.0.state.lock();
-        // What came last goes first, mostly: the backends of a VCL may be many.
+        // What came last is usually removed first, and a VCL may have many backends.
         let Some(position) = state.lines.iter().rposition(|line| *line == segment.line) else { return Ok(()) };
         let line = state.lines.remove(position);
         if state.removals < REMOVALS_MAX || state.removals < state.lines.len() / 2 {
@@ -171,15 +171,15 @@ impl VsmWriter {
         fs::remove_file(self.0.directory.join(&segment.file_name))
     }
 
-    /// The directory of the index, absolute where that can be told.
+    /// The directory of the index, absolute if possible.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.0.directory
     }
 }
 
-/// One segment of shared memory. There is one handle to it in this process, so that who has it may say what its parts are for.
-/// Offsets are in bytes; what lies outside is ignored.
+/// One segment of shared memory. This process has only one handle to it, so its holder decides how its parts are used.
+/// Offsets are in bytes; accesses outside are ignored.
 ///
 /// ```compile_fail,E0277
 /// fn has_further_handles<T: Clone>() {}
@@ -192,7 +192,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// A segment in private memory, that no index lists.
+    /// A segment in private memory that no index lists.
     #[must_use]
     pub(crate) fn in_memory(region: Region) -> Segment {
         Segment { region, file_name: String::new(), line: String::new() }

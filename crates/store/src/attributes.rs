@@ -1,11 +1,11 @@
-//! What is known of an object, and how its body may end: the plain types of this crate's interface.
+//! What is known of an object, and how its body can end: the plain types of this crate's interface.
 
-/// What an object is, as a set of bits.
+/// Properties of an object, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ObjectFlags(pub u16);
 
 impl ObjectFlags {
-    /// Nothing.
+    /// No properties.
     pub const NONE: ObjectFlags = ObjectFlags(0);
     /// A marker: fetch without coalescing.
     pub const HIT_FOR_MISS: ObjectFlags = ObjectFlags(1);
@@ -25,7 +25,7 @@ impl ObjectFlags {
     pub const SYNTHETIC: ObjectFlags = ObjectFlags(128);
     /// For one client only: a pass, or the body of a hit-for-miss.
     pub const PRIVATE: ObjectFlags = ObjectFlags(256);
-    /// Of a marker: a body of unknown length was too large to be kept.
+    /// A marker: the body, of unknown length, was too large to be kept.
     pub const TOO_LARGE: ObjectFlags = ObjectFlags(512);
 
     /// Whether all bits of `other` are set.
@@ -34,7 +34,7 @@ impl ObjectFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets.
+    /// The union of both sets.
     #[must_use]
     pub const fn with(self, other: ObjectFlags) -> ObjectFlags {
         ObjectFlags(self.0 | other.0)
@@ -54,7 +54,7 @@ impl std::ops::BitOrAssign for ObjectFlags {
     }
 }
 
-/// What is known of an object when it is made. Times are seconds; one that is not a number counts as 0.
+/// What is known of an object when it is created. Times are in seconds; NaN counts as 0.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ObjectAttributes {
     /// Digest of the request.
@@ -65,47 +65,48 @@ pub struct ObjectAttributes {
     pub origin: f64,
     /// Freshness lifetime from `origin`; kept with 24 significant bits, rounded down.
     pub ttl: f64,
-    /// May be served stale that long after `ttl`; 24 significant bits.
+    /// How long after `ttl` it may be served stale; 24 significant bits.
     pub grace: f64,
-    /// Kept for revalidation that long after `ttl` + `grace`; 24 significant bits.
+    /// How long after `ttl` + `grace` it is kept for revalidation; 24 significant bits.
     pub keep: f64,
-    /// What it is.
+    /// Its properties.
     pub flags: ObjectFlags,
     /// Variant key from `semantics::vary::encode`; empty = matches every request. At most 65,535 bytes, else the object
-    /// cannot be made.
+    /// cannot be created.
     pub vary: Vec<u8>,
-    /// Length of the body when known; a promise: more than that cannot be appended, less is allowed. `None` = unknown.
+    /// Length of the body if known, as a promise: no more than that can be appended, less is allowed. `None` = unknown.
     pub body_bytes: Option<u64>,
     /// Counted as Transient (sets the flag too).
     pub transient: bool,
 }
 
 impl ObjectAttributes {
-    /// The flags, with TRANSIENT as `transient` says.
+    /// The flags, with TRANSIENT set as `transient` says.
     pub(crate) fn all_flags(&self) -> ObjectFlags {
         if self.transient { self.flags | ObjectFlags::TRANSIENT } else { self.flags }
     }
 }
 
-/// How far a body has come.
+/// The progress of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyState {
     /// More may come.
     Writing,
-    /// All there.
+    /// All bytes are there.
     Complete,
-    /// No more will come, and it is not whole.
+    /// No more will come, and the body is incomplete.
     Failed,
 }
 
 /// Why bytes could not be added to a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendError {
-    /// No room: nothing evictable is left, or more than the promised length.
+    /// No room: nothing evictable is left, or the promised length would be exceeded.
     Full,
-    /// A body of unknown length has got more of the storage than one may ([`crate::Store::set_unsized_share`]).
+    /// A body of unknown length has reached the share of the storage that one may have
+    /// ([`crate::Store::set_unsized_share`]).
     TooLarge,
-    /// The readers of an object that passes by went away, or the body has ended already.
+    /// No readers are left for an object that is not kept, or the body has already ended.
     Abandoned,
 }
 

@@ -1,7 +1,7 @@
-//! A kill between any two stores, simulated: at every store the arena is copied and the copy recovered.
+//! Simulates a kill between any two stores: after every store the arena is copied and the copy recovered.
 //!
-//! Expected of the copy: exactly the objects that were committed and not removed, whole; for the one that the running
-//! operation is about, either its state before or after.
+//! The copy must hold exactly the objects that were committed and not removed, whole; the object of the current
+//! operation may be in its state before or after.
 
 use crate::attributes::{ObjectAttributes, ObjectFlags};
 use crate::layout::{Head, KIND_RECORD};
@@ -298,7 +298,7 @@ fn damage_costs_the_damaged_objects_and_no_others() {
             assert!(whole[xid] == *body, "object {xid} came back changed by damage at {at}");
         }
     }
-    // A record whose head word is noise ends the walk, but what is before it stays.
+    // A garbage head word ends the walk, but everything before it stays.
     let damaged = copy(&store.inner.memory);
     let middle = objects[9].stored().unwrap().at(0);
     damaged.store(middle, u64::MAX);

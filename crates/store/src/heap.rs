@@ -1,13 +1,14 @@
 //! The allocator: two-level segregated fit over blocks addressed in units, merged with free neighbours at once.
 //!
-//! Blocks fill the arena without gaps, so a walk from the first to the end meets every one. Each change of the walk is one
-//! store of a head word: a split writes the remainder's head (inside a block, invisible) before the block shrinks; a merge
-//! enlarges the first block over the others. What recovery does not trust (free lists, PREVIOUS_FREE, the size at a free
-//! block's end) lies in the free blocks themselves, where it costs no memory, and is rebuilt by [`Heap::rebuild`].
+//! Blocks fill the arena without gaps, so a walk from the start meets every one. Each change to the sequence of blocks
+//! is a single store of a head word: a split writes the remainder's head (inside a block, invisible) before the block
+//! shrinks; a merge enlarges the first block over the others. What recovery does not trust (free lists, PREVIOUS_FREE,
+//! the size at a free block's end) lies in the free blocks themselves, where it costs no memory, and is rebuilt by
+//! [`Heap::rebuild`].
 //!
-//! The heap also knows which pages have been touched, since a free page that the kernel still holds is memory too:
-//! [`Heap::reclaim`] gives such pages back. *Lock*: the caller holds one mutex around the `Heap`; head words of live blocks
-//! are changed by their owners at the same time, hence atomically.
+//! The heap also tracks which pages have been touched, since a free page that the kernel still holds is memory too:
+//! [`Heap::reclaim`] gives such pages back. *Lock*: the caller holds one mutex around the `Heap`; head words of live
+//! blocks are changed by their owners at the same time, so they are atomics.
 
 use crate::layout::{Head, KIND_EXTENT, KIND_FREE, KIND_RECORD, PREVIOUS_FREE, high, low, pair};
 use crate::memory::{Memory, PAGE_BYTES};
@@ -16,17 +17,17 @@ const FIRST_LEVELS: usize = 30;
 const SECOND_LEVELS: usize = 16;
 /// A smaller remainder stays with its block.
 const BLOCK_BYTES_MIN: u64 = 32;
-/// How many blocks of a class are looked at when no larger class has one.
+/// How many blocks of a class are examined when no larger class has one.
 const CLASS_SCAN_MAX: usize = 64;
 
-/// A block: where it begins and how long it is, in units.
+/// A block: its start and its length, in units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
     pub(crate) at: u32,
     pub(crate) units: u32,
 }
 
-/// Where blocks lie in a memory.
+/// How blocks are laid out in a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Geometry {
     /// log2 of the unit in bytes.
@@ -38,7 +39,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// For an arena of `bytes`; `None` when it is too small to hold a block, or the shift does not fit.
+    /// The layout of an arena of `bytes`; `None` when it is too small to hold a block, or the shift does not fit.
     pub(crate) fn new(bytes: u64, shift: u32) -> Option<Geometry> {
         if !(3..=12).contains(&shift) {
             return None;
@@ -73,16 +74,15 @@ impl Geometry {
 
     /// Calls `visit` for each block in order.
     ///
-    /// # Errors
-    /// The unit at which something that is not a block was met; nothing behind it was visited.
+    /// # Errors The unit where something other than a block was found; nothing after it was visited.
     pub(crate) fn walk(self, memory: &Memory, mut visit: impl FnMut(u32, Head)) -> Result<(), u32> {
         let mut at = self.first;
         while at < self.end {
             let head = Head(memory.load(self.byte(at)));
             let known = matches!(head.kind(), KIND_FREE | KIND_RECORD | KIND_EXTENT);
             let room = self.end - at;
-            // Neither it nor what is left behind it may be too short for a free block's bookkeeping, which would be written
-            // over its neighbour.
+            // Neither the block nor the rest of the arena may be too short for a free block's bookkeeping, which would
+            // overwrite the neighbour.
             let fits = |units| units == room || units <= room && room - units >= self.units_min();
             if !known || head.units() < self.units_min() || !fits(head.units()) {
                 return Err(at);
@@ -94,7 +94,7 @@ impl Geometry {
     }
 }
 
-/// Free blocks, and what is resident. See the module's page.
+/// Free blocks, and which pages are resident. See the module header.
 pub(crate) struct Heap {
     pub(crate) geometry: Geometry,
     lists: [[u32; SECOND_LEVELS]; FIRST_LEVELS],
@@ -103,7 +103,7 @@ pub(crate) struct Heap {
     used_units: u64,
     resident: Vec<u64>,
     resident_pages: u64,
-    /// An upper bound of the resident pages that lie wholly in free blocks; 0 = a search would find none.
+    /// An upper bound of the resident pages that lie entirely in free blocks; 0 = a search would find none.
     reclaimable_pages: u64,
 }
 
@@ -147,8 +147,8 @@ impl Heap {
         heap
     }
 
-    /// Builds the heap of a used arena: blocks for which `keep` says true stay, all else becomes free. What follows a
-    /// damaged head is free, too. A kill in between leaves an arena of which a repeated call makes the same.
+    /// Builds the heap of a used arena: blocks for which `keep` returns true stay, all others become free. Everything
+    /// after a damaged head is free, too. After a kill in between, a repeated call gives the same result.
     pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, mut keep: impl FnMut(u32) -> bool) -> Heap {
         let mut heap = Heap::empty(geometry);
         heap.touch(0, crate::layout::FIRST_BLOCK);
@@ -174,7 +174,8 @@ impl Heap {
             heap.used_units += u64::from(block.units);
         }
         for (at, units) in free_runs {
-            // What is in a free block is unknown to us; assume the kernel holds it, then give back what is large.
+            // Nothing is known about a free block; assume that the kernel holds its pages, then give back the large
+            // ones.
             heap.touch(geometry.byte(at), geometry.byte(units));
             heap.make_free(memory, at, units);
             if geometry.byte(units) >= 16 * PAGE_BYTES {
@@ -189,7 +190,7 @@ impl Heap {
         self.used_units << self.geometry.shift
     }
 
-    /// Bytes of memory that the kernel is presumed to hold.
+    /// Bytes of memory that the kernel presumably holds.
     pub(crate) fn resident_bytes(&self) -> u64 {
         self.resident_pages * PAGE_BYTES
     }
@@ -199,13 +200,13 @@ impl Heap {
         Heap::private_bytes_of(self.geometry)
     }
 
-    /// The same for a heap that is yet to be made.
+    /// The same for a heap that has not been built yet.
     pub(crate) fn private_bytes_of(geometry: Geometry) -> u64 {
         let pages = geometry.byte(geometry.end).div_ceil(PAGE_BYTES);
         pages.div_ceil(64) * 8 + size_of::<Heap>() as u64
     }
 
-    /// Gives free pages back until no more than that many bytes are resident, or none is free.
+    /// Gives free pages back until at most `resident_bytes` are resident, or none is free.
     pub(crate) fn give_back(&mut self, memory: &Memory, resident_bytes: u64) {
         let over = self.resident_bytes().saturating_sub(resident_bytes);
         if over > 0 {
@@ -269,8 +270,8 @@ impl Heap {
         given
     }
 
-    /// Gives free pages back until `bytes` are given, the largest free blocks first; returns how many were. Pages of
-    /// `spared`, which is about to be taken, stay.
+    /// Gives free pages back until at least `bytes` have been given; starts with the largest free blocks. Returns how
+    /// many bytes. Keeps the pages of `spared`, which is about to be taken.
     pub(crate) fn reclaim(&mut self, memory: &Memory, bytes: u64, spared: Block) -> u64 {
         let mut given = 0;
         if self.reclaimable_pages == 0 {
@@ -334,14 +335,14 @@ impl Heap {
         }
     }
 
-    /// The one store that makes a range free, and the bookkeeping after it. The range begins at a block and ends at one;
-    /// its free blocks are unlinked already.
+    /// The single store that makes a range free, and the bookkeeping after it. The range starts and ends at block
+    /// boundaries; its free blocks are already unlinked.
     fn make_free(&mut self, memory: &Memory, at: u32, units: u32) {
         memory.store(self.geometry.byte(at), Head::new(units, KIND_FREE).0);
         self.enlist(memory, at, units);
     }
 
-    /// Bookkeeping of a block whose head already says free.
+    /// The bookkeeping for a block whose head already says free.
     fn enlist(&mut self, memory: &Memory, at: u32, units: u32) {
         let end = at + units;
         memory.store(self.geometry.byte(end) - 8, u64::from(units));
@@ -376,7 +377,7 @@ impl Heap {
         Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
     }
 
-    /// Blocks of the class that `units` itself falls into may be large enough.
+    /// Searches the class of `units` itself: its blocks may be large enough.
     fn scan_class(&self, memory: &Memory, units: u32) -> Option<Block> {
         let (first, second) = class_of(units);
         let mut at = self.lists[first][second];
@@ -404,7 +405,7 @@ impl Heap {
         Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
     }
 
-    /// Finds room for `units_wanted`, or for as much as there is in one piece down to `units_min`; says also how many bytes
+    /// Finds room for `units_wanted`, or else the largest piece of at least `units_min`; also returns how many bytes
     /// would become resident. Nothing changes until [`Heap::take`].
     pub(crate) fn offer(&self, memory: &Memory, units_min: u32, units_wanted: u32) -> Option<(Block, u64)> {
         let least = self.geometry.units_min();
@@ -420,8 +421,8 @@ impl Heap {
         Some((found, self.untouched_bytes(self.geometry.byte(found.at), self.geometry.byte(found.units))))
     }
 
-    /// Takes the first `block.units` of the free block that [`Heap::offer`] found. `head` gives kind and flags. The block
-    /// returned may be a little longer.
+    /// Takes the first `block.units` of the free block that [`Heap::offer`] found. `head` supplies kind and flags. The
+    /// returned block may be a little longer.
     pub(crate) fn take(&mut self, memory: &Memory, block: Block, head: Head) -> Block {
         let Block { at, mut units } = block;
         let whole = Head(memory.load(self.geometry.byte(at))).units();
@@ -443,7 +444,7 @@ impl Heap {
         Block { at, units }
     }
 
-    /// If the block behind `end` is free, takes it out of its list and returns its length.
+    /// If the block at `end` is free, takes it out of its list and returns its length.
     fn absorb_next(&mut self, memory: &Memory, end: u32) -> u32 {
         if end >= self.geometry.end {
             return 0;
@@ -477,7 +478,7 @@ impl Heap {
         own
     }
 
-    /// Shortens a block to `units`, when what is left over makes a block; returns how many units came free.
+    /// Shortens a block to `units` if the rest is large enough for a block; returns how many units became free.
     pub(crate) fn trim(&mut self, memory: &Memory, at: u32, units: u32) -> u32 {
         let own = Head(memory.load(self.geometry.byte(at))).units();
         let units = units.max(self.geometry.units_min());

@@ -5,9 +5,10 @@
 //! entry  length (32) | crc32 of all that follows (32) | sequence (64) | bytes | zeros to a multiple of eight
 //! ```
 //!
-//! Entries are written through the descriptor, one `write` each. A torn last entry ends with the file and is cut off when
-//! the file is opened; anything else that is wrong is damage. Old entries go by moving the first-entry offset, one aligned
-//! word, and giving the file's blocks back: the offsets only grow, the memory does not. *Lock*: one mutex, held over the write. Next file: none.
+//! Entries are written through the descriptor, with one `write` each. A torn last entry is one that the file ends in; it
+//! is cut off when the file is opened. Anything else that is wrong is damage. To drop old entries, the first-entry
+//! offset (one aligned word) is moved and the file's blocks are given back: the offsets only grow, the memory does not.
+//! *Lock*: one mutex, held during the write.
 
 use crate::memory::{PAGE_BYTES, memory_file, punch_hole};
 use parking_lot::Mutex;
@@ -51,10 +52,10 @@ fn checksum(sequence: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The entry at `at` and the offset behind it; `None` where the file ends before an entry does, as a kill leaves it.
+/// The entry at `at` and the offset after it; `None` where the file ends before the entry does, as a kill leaves it.
 ///
 /// # Errors
-/// Reading failed; `InvalidData` where something lies that no `append` wrote, whole or in part.
+/// Reading failed; `InvalidData` for bytes that no `append` wrote, whole or in part.
 fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, Vec<u8>, u64)>> {
     if file_bytes.saturating_sub(at) < ENTRY_HEADER_BYTES {
         return Ok(None);
@@ -94,8 +95,8 @@ impl Journal {
     /// Opens (or formats, when empty) a journal. A torn last entry is dropped.
     ///
     /// # Errors
-    /// Reading or writing failed; `InvalidData` when the file holds something else, or an entry is damaged: what it and those
-    /// behind it banned is not known any more, so that to go on without them would bring it back.
+    /// Reading or writing failed; `InvalidData` when the file holds something else, or an entry is damaged: what that
+    /// entry and those after it banned is no longer known, and going on without them would bring it back.
     pub fn open(file: OwnedFd) -> io::Result<Journal> {
         let file = File::from(file);
         let mut file_bytes = file.metadata()?.len();
@@ -125,12 +126,12 @@ impl Journal {
             end = behind;
         }
         next_sequence = next_sequence.max(previous.saturating_add(1));
-        // Cut the torn rest off, so that nothing in it is ever taken for an entry.
+        // Cut off the torn rest, so that nothing in it is ever taken for an entry.
         file.set_len(end)?;
         Ok(Journal { file, state: Mutex::new(State { entries, end, next_sequence }) })
     }
 
-    /// Appends an entry and returns its sequence number; numbers begin with 1, only grow, and are never used twice.
+    /// Appends an entry and returns its sequence number; numbers start at 1, only grow, and are never used twice.
     /// Durable on return.
     ///
     /// # Errors
@@ -141,7 +142,7 @@ impl Journal {
         }
         let mut state = self.state.lock();
         let sequence = state.next_sequence;
-        // Only a damaged journal has such numbers; one that began anew would bring back what was banned.
+        // Only a damaged journal has such numbers; starting over would bring back what was banned.
         let next_sequence = sequence.checked_add(1).ok_or(io::ErrorKind::InvalidData)?;
         let padded = (entry.len() as u64).next_multiple_of(8);
         let mut image = Vec::with_capacity((ENTRY_HEADER_BYTES + padded) as usize);
@@ -151,7 +152,7 @@ impl Journal {
         image.extend_from_slice(entry);
         image.resize((ENTRY_HEADER_BYTES + padded) as usize, 0);
         if let Err(error) = self.file.write_all_at(&image, state.end) {
-            // What was written of it must not stay, since a shorter entry may come over it.
+            // Remove what was written, since a shorter entry may later be written over it.
             let _ = self.file.set_len(state.end);
             return Err(error);
         }
@@ -176,7 +177,7 @@ impl Journal {
         Ok(found)
     }
 
-    /// The number that the next entry gets.
+    /// The number of the next entry.
     #[must_use]
     pub fn next_sequence(&self) -> u64 {
         self.state.lock().next_sequence
@@ -193,7 +194,7 @@ impl Journal {
             return Ok(());
         }
         let start = state.entries.get(gone).map_or(state.end, |entry| entry.1);
-        // The floor first: a kill in between must not let a number come twice.
+        // The floor first: a kill in between must not let a number be used twice.
         self.file.write_all_at(&state.next_sequence.to_le_bytes(), FLOOR_AT)?;
         self.file.write_all_at(&start.to_le_bytes(), START_AT)?;
         state.entries.drain(..gone);
@@ -236,7 +237,7 @@ mod tests {
         let journal = Journal::in_memory().unwrap();
         journal.append(b"whole").unwrap();
         let end = journal.state.lock().end;
-        // The torn entry carries the image of a valid one, as a hostile ban text might.
+        // The torn entry contains the image of a valid one, as a hostile ban text might.
         let mut hostile = vec![0; 8];
         hostile.extend_from_slice(&3u32.to_le_bytes());
         hostile.extend_from_slice(&checksum(3, b"bad").to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the words of the arena mean.
+//! The meaning of the words in the arena.
 //!
 //! ```text
 //! arena    header (64 bytes) block block block …                       every block begins with its head word
@@ -16,9 +16,9 @@
 //!          vary, response head, body bytes …, [link]
 //! ```
 //!
-//! The head word is everything that a walk needs, so one store of eight bytes splits, merges, commits or removes. The
-//! free-list words and PREVIOUS_FREE are hints for the running process: recovery computes them anew.
-//! The key is cut to 192 bits: eight bytes an object saved, and still out of reach of a search for collisions.
+//! The head word holds everything that a walk needs, so a store of eight bytes is enough to split, merge, commit or
+//! remove. The free-list words and PREVIOUS_FREE are hints for the running process: recovery computes them again. The
+//! key is cut to 192 bits: this saves eight bytes per object and still withstands a search for collisions.
 
 /// First bytes of a formatted arena.
 pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr1");
@@ -36,7 +36,7 @@ pub(crate) const KIND_FREE: u8 = 0xf1;
 pub(crate) const KIND_RECORD: u8 = 0xc3;
 pub(crate) const KIND_EXTENT: u8 = 0xe7;
 
-/// State bits, in place in the head word.
+/// State bits, at their places in the head word.
 pub(crate) const PREVIOUS_FREE: u64 = 1 << 40;
 /// The last word is the link to the next extent.
 pub(crate) const HAS_NEXT: u64 = 1 << 41;
@@ -44,13 +44,13 @@ pub(crate) const HAS_NEXT: u64 = 1 << 41;
 pub(crate) const COMPLETE: u64 = 1 << 42;
 /// The body will never be whole.
 pub(crate) const FAILED: u64 = 1 << 43;
-/// The index wants it.
+/// The index holds the object.
 pub(crate) const INDEXED: u64 = 1 << 44;
-/// The index wants it no more. Never cleared.
+/// The index no longer holds the object. Never cleared.
 pub(crate) const REMOVED: u64 = 1 << 45;
 /// The last word is reserved for a link while the body grows.
 pub(crate) const GROWING: u64 = 1 << 46;
-/// The body cannot be kept: its beginning is given back as it is read. Never without REMOVED.
+/// The body cannot be kept: its beginning is given back as it is read. Set only together with REMOVED.
 pub(crate) const OVERFLOWED: u64 = 1 << 47;
 
 /// Offsets inside a record.
@@ -108,7 +108,7 @@ impl Head {
         Head(self.0 | u64::from(flags) << 48)
     }
 
-    /// Whether recovery may take this record (its checksum permitting).
+    /// Whether recovery may accept this record (if its checksum holds).
     pub(crate) fn is_committed(self) -> bool {
         self.kind() == KIND_RECORD && self.has(COMPLETE | INDEXED) && self.0 & (REMOVED | FAILED) == 0
     }
@@ -140,7 +140,7 @@ pub(crate) fn head_length(word: u64) -> usize {
 }
 
 pub(crate) fn origin_word(origin: f64, vary: u16) -> u64 {
-    // The cast saturates: negative and not-a-number become zero.
+    // The cast saturates: negative numbers and NaN become zero.
     (((origin * 1e4) as u64).min((1 << 48) - 1)) << 16 | u64::from(vary)
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn vary_length(word: u64) -> usize {
     (word & 0xffff) as usize
 }
 
-/// The largest `f32` not above `seconds`, so that a life that ended does not begin again by rounding.
+/// The largest `f32` not above `seconds`, so that rounding cannot prolong a life that has ended.
 pub(crate) fn seconds_down(seconds: f64) -> f32 {
     if seconds.is_nan() {
         return 0.0;
@@ -161,7 +161,7 @@ pub(crate) fn seconds_down(seconds: f64) -> f32 {
     if f64::from(near) > seconds { near.next_down() } else { near }
 }
 
-/// The nearest `f32`, for durations that nothing depends on to the microsecond.
+/// The nearest `f32`, for durations where a microsecond does not matter.
 pub(crate) fn seconds_near(seconds: f64) -> f32 {
     if seconds.is_nan() { 0.0 } else { seconds as f32 }
 }

@@ -1,17 +1,17 @@
 //! The arena that holds cached objects, and the journal that holds what was banned. Both outlive the worker.
 //!
-//! An object lives in a memory file that the manager holds open, addressed by offset, never by pointer. It counts as
-//! stored when its commit bits are set and its checksum holds; everything else in the file is thrown away by the scan that
-//! [`Store::open`] makes after a restart. Each storage has an arena of its own. One limit bounds the arena, Transient
-//! objects in it and the private memory that the index charges ([`Store::charge`]). This crate knows nothing of HTTP, of keys beyond their bytes, or of which object to
-//! evict: it asks the evictor.
+//! An object lies in a memory file that the manager holds open, and is addressed by offset, never by pointer. It is
+//! stored when its commit bits are set and its checksum holds; everything else in the file is discarded by the scan that
+//! [`Store::open`] makes after a restart. Each storage has an arena of its own. One limit bounds the arena, including
+//! Transient objects, and the private memory that the index charges ([`Store::charge`]). This crate knows nothing of
+//! HTTP, of keys beyond their bytes, or of which object to evict: it asks the evictor.
 //!
-//! *Invariants*: a kill at any instant leaves a heap that can be walked; what `remove` was called on never comes back;
-//! bytes that a reader may ask for never change while it reads.
+//! *Invariants*: a kill at any instant leaves a heap that can be walked; a removed object never comes back; bytes that a
+//! reader may ask for never change while it reads.
 //!
 //! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `storage` (limit,
-//! eviction) → `object` → `writer`, `reader`, `readership` (bodies) → `recovery`; beside it `passing` (responses that are not kept) and
-//! `journal`.
+//! eviction) → `object` → `writer`, `reader`, `readership` (bodies) → `recovery`; also `passing` (responses that are not
+//! kept) and `journal`.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! The bytes of an arena: a mapping of a memory file, or of the heap where there are no files (tests, Miri).
+//! The bytes of an arena: a mapping of a memory file, or heap memory where there are no files (tests, Miri).
 //!
 //! All words that several threads or a later process read are atomics; all other bytes are written once, before they are
-//! published, through raw pointers, so no `&mut` to shared bytes ever exists. Offsets are checked here and nowhere else
+//! published, through raw pointers, so no `&mut` to shared bytes ever exists. Offsets are checked here, and only here,
 //! before they become pointers.
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -10,7 +10,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Size of a page as far as giving memory back is concerned.
+/// Size of a page for the purpose of giving memory back.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 enum Backing {
@@ -71,7 +71,7 @@ impl Memory {
         self.word(offset).load(Ordering::Acquire)
     }
 
-    /// Stores a word; everything written before is visible to, or survives for, whoever sees it.
+    /// Stores a word; whoever sees it also sees everything written before, even after a kill.
     #[inline]
     pub(crate) fn store(&self, offset: u64, value: u64) {
         self.word(offset).store(value, Ordering::Release);
@@ -100,10 +100,10 @@ impl Memory {
         offset <= self.bytes && len as u64 <= self.bytes - offset
     }
 
-    /// Bytes as a slice.
+    /// Returns bytes as a slice.
     ///
-    /// # Safety
-    /// For the life of the slice nobody writes these bytes, and the caller has synchronised with whoever wrote them.
+    /// # Safety While the slice exists nobody writes these bytes, and the caller has synchronised with whoever wrote
+    /// them.
     #[inline]
     pub(crate) unsafe fn bytes(&self, offset: u64, len: usize) -> &[u8] {
         assert!(self.contains(offset, len), "bytes outside the arena");
@@ -114,7 +114,7 @@ impl Memory {
     /// Copies bytes in.
     ///
     /// # Safety
-    /// Nobody else reads or writes these bytes meanwhile.
+    /// Meanwhile nobody else reads or writes these bytes.
     #[inline]
     pub(crate) unsafe fn write(&self, offset: u64, bytes: &[u8]) {
         assert!(self.contains(offset, bytes.len()), "bytes outside the arena");
@@ -125,7 +125,7 @@ impl Memory {
     }
 
     /// Gives whole pages back to the kernel; they read as zero afterwards. Best effort: a failure costs memory, not
-    /// correctness, so it is reported as `false` and the pages keep counting as resident.
+    /// correctness, so this returns `false` and the pages still count as resident.
     pub(crate) fn punch(&self, offset: u64, len: u64) -> bool {
         debug_assert!(offset.is_multiple_of(PAGE_BYTES) && len.is_multiple_of(PAGE_BYTES));
         match &self.backing {
@@ -151,7 +151,7 @@ impl Drop for Memory {
     }
 }
 
-/// Frees the blocks of a part of a file without changing its length.
+/// Frees the blocks of part of a file without changing its length.
 pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) -> bool {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(len)) = (libc::off_t::try_from(offset), libc::off_t::try_from(len)) else {

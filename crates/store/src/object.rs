@@ -1,14 +1,14 @@
-//! [`Object`]: a handle to a response that is stored, or passes by.
+//! [`Object`]: a handle to a response that is stored, or passed on without being stored.
 //!
 //! ```text
 //! Writing ──finish──▶ Complete        committed = Complete and in the index and not removed
 //!    └─────fail─────▶ Failed          memory is freed with the last handle unless committed
 //! ```
 //!
-//! All of a stored object but its handle lies in the arena (`layout`); the handle is 40 bytes with its counts, since there
-//! is one for every object in the index. While a body is being written the handle has a [`Streaming`], which goes when the
-//! body has ended. *Owners*: one writer appends; anybody reads; the index alone uses `slot`, `touch`, `enter_index`.
-//! Next files: `writer.rs`, `reader.rs`.
+//! Everything about a stored object except its handle lies in the arena (`layout`). The handle is 40 bytes with its
+//! counts, since there is one for every object in the index. While a body is being written the handle has a
+//! [`Streaming`], which is dropped when the body has ended. *Owners*: one writer appends; anybody reads; only the index
+//! uses `slot`, `touch`, `enter_index`. Next files: `writer.rs`, `reader.rs`.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
@@ -23,7 +23,7 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Private memory of a handle: its size, the two counts of its `Arc`, and what a heap allocation adds.
+/// Private memory of a handle: its size, the two counts of its `Arc`, and the overhead of a heap allocation.
 pub(crate) const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
 const _: () = assert!(size_of::<Object>() == 24);
 
@@ -39,8 +39,8 @@ enum Kind {
     Passing(Box<Passing>),
 }
 
-/// A response that is stored, or passes by: head, and a body that may still grow. Shared between threads as
-/// `Arc<Object>`; all methods take `&self`.
+/// A response that is stored, or passed on without being stored: a head, and a body that may still grow. Shared between
+/// threads as `Arc<Object>`; all methods take `&self`.
 pub struct Object {
     kind: Kind,
     pub(crate) streaming: ArcSwapOption<Streaming>,
@@ -81,7 +81,7 @@ impl Place {
         self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
     }
 
-    /// Bytes of the record that were written before the handle was shared and never change while it lives.
+    /// Bytes of the record that are written before the handle is shared and never change while it exists.
     fn fixed(&self, word: u64, len: usize) -> &[u8] {
         // SAFETY: key, vary and response head are written by `Object::create` (or checked by recovery)
         // before the handle exists, nobody writes them after, and the block is not freed before the handle drops.
@@ -102,8 +102,9 @@ impl std::fmt::Debug for Object {
 }
 
 impl Object {
-    /// A response that is not kept: its body passes from one writer to one reader, at most `in_flight_bytes` (at least one) at
-    /// a time, which are not counted against any store: `surface::limits::PASS_IN_FLIGHT_BYTES_MAX`, or less.
+    /// Creates a response that is not kept: its body passes from one writer to one reader, with at most
+    /// `in_flight_bytes` (at least one) under way. They are not counted against any store:
+    /// `surface::limits::PASS_IN_FLIGHT_BYTES_MAX`, or less.
     #[must_use]
     pub fn passing(attributes: &ObjectAttributes, head: &[u8], in_flight_bytes: usize) -> Arc<Object> {
         let kind = Kind::Passing(Box::new(Passing::new(attributes, head, in_flight_bytes.max(1))));
@@ -121,7 +122,7 @@ impl Object {
             return Err(StoreFull);
         }
         let fixed_bytes = RECORD_HEADER_BYTES + u64::from(vary_bytes) + head.len() as u64;
-        // Before the room is sought, so that the limit holds at every instant.
+        // Charged before room is sought, so that the limit holds at every instant.
         store.charge(HANDLE_BYTES + Streaming::PRIVATE_BYTES);
         let opening = Opening::allocate(store, fixed_bytes, promised, attributes.all_flags()).inspect_err(|_| {
             store.charge(-HANDLE_BYTES - Streaming::PRIVATE_BYTES);
@@ -147,7 +148,7 @@ impl Object {
         Ok(Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::from_pointee(streaming) }))
     }
 
-    /// A handle to a record that recovery found whole. There must be no other.
+    /// Creates the handle for a record that recovery found whole. There must be no other handle.
     pub(crate) fn recovered(store: &Arc<Inner>, record: u32) -> Arc<Object> {
         store.charge(HANDLE_BYTES);
         let place = Place { store: Arc::clone(store), record, slot: AtomicU32::new(0) };
@@ -168,7 +169,7 @@ impl Object {
         }
     }
 
-    /// The index's number for the storage that it lies in ([`crate::Store::number`]); `None` = it passes by.
+    /// The number that the index gave the object's storage ([`crate::Store::number`]); `None` = a passing object.
     #[must_use]
     pub fn store_number(&self) -> Option<u8> {
         self.stored().map(|place| place.store.number())
@@ -180,7 +181,7 @@ impl Object {
         self.pass().is_some()
     }
 
-    /// The first 24 bytes of the digest it was made with: what is kept of it.
+    /// The first 24 bytes of the digest that it was created with; the rest is not kept.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.kind {
@@ -234,7 +235,7 @@ impl Object {
         }
     }
 
-    /// What it is.
+    /// Its properties.
     #[must_use]
     pub fn flags(&self) -> ObjectFlags {
         match &self.kind {
@@ -261,7 +262,7 @@ impl Object {
         }
     }
 
-    /// How often a lookup found it, in the life of this process.
+    /// How often lookups found it in this process.
     #[must_use]
     pub fn hits(&self) -> u32 {
         self.stored().map_or(0, |place| low(place.word(USE)))
@@ -281,8 +282,8 @@ impl Object {
     }
 
     /// Adds bytes to the body. One writer at a time. A stored object takes them at once, evicting others as needed; a
-    /// passing one waits for its reader, one that has overflowed for its slowest. Not cancel-safe for these: some of the bytes
-    /// may have been added.
+    /// passing object waits for its reader, an overflowed one for its slowest reader. In these two cases not
+    /// cancel-safe: some of the bytes may have been added.
     ///
     /// # Errors
     /// [`AppendError`]. Some of the bytes may have been added: as many as [`Object::available_bytes`] has grown by.
@@ -294,7 +295,7 @@ impl Object {
         }
     }
 
-    /// The body is whole. Nothing happens when it has ended already.
+    /// Marks the body as complete. Does nothing when it has already ended.
     pub fn finish(&self) {
         match &self.kind {
             Kind::Stored(place) => self.end_stored(place, COMPLETE),
@@ -302,7 +303,7 @@ impl Object {
         }
     }
 
-    /// The body will never be whole. Nothing happens when it has ended already.
+    /// Marks the body as failed: it will never be complete. Does nothing when it has already ended.
     pub fn fail(&self) {
         match &self.kind {
             Kind::Stored(place) => self.end_stored(place, FAILED),
@@ -310,7 +311,7 @@ impl Object {
         }
     }
 
-    /// How far the body has come.
+    /// The progress of the body.
     #[must_use]
     pub fn state(&self) -> BodyState {
         match &self.kind {
@@ -328,7 +329,7 @@ impl Object {
         }
     }
 
-    /// Whether the body is complete and stored: all of it stays where it is as long as a handle exists.
+    /// Whether the body is complete and stored: it stays in place as long as a handle exists.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.stored().is_some_and(|place| {
@@ -353,7 +354,7 @@ impl Object {
         }
     }
 
-    /// The length that the whole body has or will have; `None` while that is unknown.
+    /// The length that the whole body has or will have; `None` while it is unknown.
     #[must_use]
     pub fn promised_bytes(&self) -> Option<u64> {
         if self.state() == BodyState::Complete {
@@ -365,27 +366,28 @@ impl Object {
         }
     }
 
-    /// Passing objects: the next bytes, once; makes room for the writer in place of those taken before, which are taken to
-    /// be gone now. `None` when there are none (yet), and for stored objects.
+    /// Passing objects: takes the next bytes. Those taken before are considered used, which makes room for the writer.
+    /// `None` when there are none (yet), and for stored objects.
     #[must_use]
     pub fn take_chunk(&self) -> Option<Vec<u8>> {
         self.pass()?.take_chunk()
     }
 
-    /// Passing objects: bytes that were written and are not gone; 0 for stored ones.
+    /// Passing objects: bytes that were written and are not yet used; 0 for stored ones.
     #[must_use]
     pub fn under_way_bytes(&self) -> usize {
         self.pass().map_or(0, Passing::under_way_bytes)
     }
 
-    /// Passing objects: at most so many bytes (at least one) under way from now on; stored ones don't mind.
+    /// Passing objects: limits the bytes under way (at least one) from now on; no effect on stored objects.
     pub fn limit_in_flight(&self, bytes: usize) {
         if let Some(passing) = self.pass() {
             passing.limit_in_flight(bytes.max(1));
         }
     }
 
-    /// Returns once there are more than `seen_bytes` bytes, or the state is not Writing. Any number may wait; cancel-safe.
+    /// Returns once more than `seen_bytes` bytes are available, or the state is no longer Writing. Any number may wait;
+    /// cancel-safe.
     pub async fn changed(&self, seen_bytes: u64) {
         let unchanged = || self.state() == BodyState::Writing && self.available_bytes() <= seen_bytes;
         while unchanged() {
@@ -393,7 +395,7 @@ impl Object {
             let notify = match (&self.kind, &streaming) {
                 (Kind::Passing(passing), _) => passing.changed(),
                 (Kind::Stored(_), Some(streaming)) => &streaming.changed,
-                // Ended between the two looks.
+                // The body ended between the two checks.
                 (Kind::Stored(_), None) => return,
             };
             let mut notified = std::pin::pin!(notify.notified());
@@ -404,21 +406,21 @@ impl Object {
         }
     }
 
-    /// The reader of a passing object went away: `append` fails from now on. Stored objects don't mind.
+    /// The reader of a passing object has gone: `append` fails from now on. No effect on stored objects.
     pub fn abandon(&self) {
         if let Some(passing) = self.pass() {
             passing.abandon();
         }
     }
 
-    /// The index takes it: from now on, once complete, it outlives its handles and this process.
+    /// Notes that the index has taken it: once complete, the object outlives its handles and this process.
     pub fn enter_index(&self) {
         if let Some(place) = self.stored() {
             place.set_bits(INDEXED);
         }
     }
 
-    /// Never comes back, from now on and durably; the memory is freed when the last handle goes.
+    /// Removes the object durably: it never comes back. Its memory is freed with the last handle.
     pub fn remove(&self) {
         if let Some(place) = self.stored() {
             place.set_bits(REMOVED);
@@ -431,13 +433,13 @@ impl Object {
         self.stored().is_some_and(|place| place.head().has(REMOVED))
     }
 
-    /// Sequence number of the newest ban it was tested against; 0 = none. Durable.
+    /// Sequence number of the newest ban that it was tested against; 0 = none. Durable.
     #[must_use]
     pub fn ban(&self) -> u64 {
         self.stored().map_or(0, |place| u64::from(high(place.word(KEEP_BAN))))
     }
 
-    /// Sets [`Object::ban`]. Numbers that 32 bits don't hold count as the highest that they do.
+    /// Sets [`Object::ban`]. Numbers that do not fit 32 bits become the largest that does.
     pub fn set_ban(&self, ban: u64) {
         if let Some(place) = self.stored() {
             let ban = u32::try_from(ban).unwrap_or(u32::MAX);
@@ -445,7 +447,7 @@ impl Object {
         }
     }
 
-    /// For the index: a number of its own that it keeps with a stored object.
+    /// For the index: a number that the index keeps with a stored object.
     #[must_use]
     pub fn slot(&self) -> u32 {
         self.stored().map_or(0, |place| place.slot.load(Ordering::Relaxed))
@@ -464,14 +466,14 @@ impl Object {
         self.stored().map_or(0, |place| high(place.word(USE)))
     }
 
-    /// For the index, which holds a lock around it: counts `hits` up, and sets the time of last use when at least
-    /// `interval` units have gone since. Says whether it did.
+    /// For the index, which holds a lock around the call: adds `hits` to the hit count, and sets the time of last use if
+    /// at least `interval` units have passed since then. Returns whether it did.
     pub fn touch(&self, now: u32, hits: u32, interval: u32) -> bool {
         let Some(place) = self.stored() else { return false };
         let word = place.store.memory.word(place.at(USE));
         let old = word.load(Ordering::Relaxed);
         let moved = now.wrapping_sub(high(old)) >= interval;
-        // Not a read-modify-write: the index's lock is around us, and a lost count would do no harm.
+        // Not a read-modify-write: the index's lock protects us, and a lost count would do no harm.
         word.store(pair(low(old).saturating_add(hits), if moved { now } else { high(old) }), Ordering::Relaxed);
         moved
     }

@@ -1,4 +1,4 @@
-//! Bodies that turn out too large to be kept: every reader gets all of them, and nothing of them stays.
+//! Bodies that turn out too large to be kept: every reader gets all the bytes, and nothing of them stays in the store.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use crate::object::Object;
@@ -18,7 +18,7 @@ fn object_in(store: &Store, body_bytes: Option<u64>) -> Arc<Object> {
     store.create(&attributes, b"head of 7").unwrap()
 }
 
-/// The byte of a long body at a place, so that a wrong place shows.
+/// The byte at a place of a long body, so that a wrong place is noticed.
 fn byte_at(place: u64) -> u8 {
     (place ^ place >> 8 ^ place >> 16) as u8
 }
@@ -46,7 +46,7 @@ async fn read_all(mut reader: BodyReader, step: usize, pauses: u32) -> u64 {
     }
 }
 
-/// Appends a body in pieces of random length, and lets it overflow where it must.
+/// Appends a body in pieces of random length, and lets it overflow when necessary.
 async fn write_all(object: &Arc<Object>, bytes: u64, random: &mut SmallRng) {
     let body: Vec<u8> = (0..bytes).map(byte_at).collect();
     let mut rest = body.as_slice();
@@ -138,7 +138,7 @@ fn what_the_slowest_reader_has_not_had_stays_and_holds_the_writer_up() {
     read(&mut slow, &mut slow_at);
     assert!(store.held_bytes() < held - (40 << 10), "{} of {held} bytes are still held", store.held_bytes());
     assert!(poll().is_pending());
-    // One that goes away in the middle holds nobody up.
+    // A reader that goes away in the middle holds nobody up.
     drop(slow);
     while poll().is_pending() {
         read(&mut fast, &mut fast_at);
@@ -193,7 +193,7 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
     let share = (1 << 20) / 4;
     let objects: Vec<_> = (0..8).map(|_| object_in(&store, None)).collect();
     let mut largest = vec![0; objects.len()];
-    // All grow in turn, until none may.
+    // All of them grow in turn, until none may.
     let mut growing: Vec<usize> = (0..objects.len()).collect();
     while !growing.is_empty() {
         growing.retain(|&index| match block_on(objects[index].append(&[1; 1000])) {
@@ -210,7 +210,7 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
     let total: u64 = largest.iter().sum();
     assert!(total <= 2 * share, "{total} bytes together");
     assert!(largest.iter().all(|bytes| *bytes >= share / 8 - (8 << 10)), "each has about its part: {largest:?}");
-    // One that comes later finds a small page's room, however full it is.
+    // However full the store is, a latecomer gets room for a small page.
     let late = object_in(&store, None);
     assert!(store.inner.growth_room(0) >= share / 64);
     block_on(late.append(&[1; 2000])).unwrap();

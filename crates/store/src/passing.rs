@@ -1,8 +1,8 @@
 //! A response that is not kept: from one writer to one reader, with a bounded amount under way.
 //!
-//! Not in the arena and not counted against it: request memory. The writer waits while as many bytes as it was made for are
-//! under way: those that nobody took, and those that the reader took last, which it holds until it comes for more.
-//! *Lock*: one mutex, never across an await.
+//! It lies outside the arena and does not count against it: this is request memory. The writer waits while the permitted
+//! number of bytes is under way: those not yet taken, and those that the reader took last, which it holds until it asks
+//! for more. *Lock*: one mutex, never across an await.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use parking_lot::Mutex;
@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
 
-/// Pieces that come before their reader does are joined up to so many bytes.
+/// Pieces that arrive before the reader asks are joined, up to this many bytes.
 const JOINED_BYTES_MAX: usize = 4 << 10;
 
 struct Flow {
     chunks: VecDeque<Vec<u8>>,
-    /// Bytes of the chunks, and of the one that the reader has.
+    /// Bytes in the chunks, including the chunk that the reader holds.
     queued_bytes: usize,
-    /// Bytes of the chunk that the reader has.
+    /// Bytes in the chunk that the reader holds.
     lent_bytes: usize,
     total_bytes: u64,
     state: BodyState,
@@ -82,7 +82,7 @@ impl Passing {
                 let (now, later) = bytes.split_at(room.min(bytes.len()));
                 if !now.is_empty() {
                     match flow.chunks.back_mut() {
-                        // Bytes that come one by one would take many times their memory.
+                        // Stored one by one, single bytes would take many times their memory.
                         Some(last) if last.len() + now.len() <= JOINED_BYTES_MAX => last.extend_from_slice(now),
                         _ => flow.chunks.push_back(now.to_vec()),
                     }
@@ -95,7 +95,7 @@ impl Passing {
             if bytes.is_empty() {
                 return Ok(());
             }
-            // One writer: a permit left by the reader before this await is not lost.
+            // There is only one writer, so a permit left by the reader before this await is not lost.
             self.writable.notified().await;
         }
     }

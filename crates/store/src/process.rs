@@ -1,10 +1,10 @@
-//! The private memory of the process: what the allocator holds free, given back to the system.
+//! The private memory of the process: gives memory that the allocator holds free back to the system.
 //!
-//! The allocator of the system keeps what was freed inside its heaps for ever, unless it lies at their very end. See
+//! The system allocator keeps freed memory inside its heaps for ever, unless it lies at their very end. See
 //! `docs/decisions/memory-is-given-back.md`.
 
-/// Gives free pages of all heaps back. Takes each heap's lock for as long as that one takes (0.1 ms to some ms): for now and
-/// then, when much was freed. False when there was nothing to give back, or the allocator cannot.
+/// Gives free pages of all heaps back. Holds each heap's lock while working on that heap (0.1 ms to several ms), so call
+/// it only now and then, when much was freed. False when there was nothing to give back, or the allocator cannot.
 pub fn give_back_free_memory() -> bool {
     #[cfg(target_env = "gnu")]
     // SAFETY: the function may be called at any time from any thread; it touches free memory only.

@@ -1,8 +1,8 @@
-//! Reading a stored body, while it grows too: bytes that have been published never change.
+//! Reads a stored body, even while it grows: published bytes never change.
 //!
-//! A body that is whole stays where it is as long as its handle: reading it takes no lock and needs no [`BodyReader`]. One
-//! that is being written may yet turn out too large to be kept; who reads it is counted, and says at every block how far it
-//! has come (`readership.rs`).
+//! A complete body stays in place as long as its handle: reading it takes no lock and needs no [`BodyReader`]. A body
+//! that is still being written may turn out too large to be kept; therefore its readers are counted, and each reports at
+//! every block how far it has got (`readership.rs`).
 
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES};
 use crate::object::{Object, Place};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 struct Spot {
     /// The block, in units.
     block: u32,
-    /// Which byte of the body is its first.
+    /// The offset in the body of the block's first byte.
     offset: u64,
 }
 
-/// Body bytes from `offset` that lie together, with the block where they were found, beginning the search at `spot`.
+/// The contiguous body bytes from `offset` on, with the block where they were found; the search starts at `spot`.
 fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
     let (memory, geometry) = (&place.store.memory, place.store.geometry);
-    // First, since it publishes the blocks and links below.
+    // Loaded first, since it publishes the blocks and links below.
     let available = place.body_bytes();
     if offset >= available {
         return None;
@@ -42,10 +42,11 @@ fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
         }
         let skip = offset - spot.offset;
         let len = usize::try_from(room - skip).ok()?;
-        // SAFETY: below what the writer published after writing it and never touches again; a block that has a link is full
-        // up to it, and one that has none holds all the rest. The blocks from the one of `spot` on are not freed while the
-        // slice is there: those of a body that is whole go with the handle, from which it borrows; those of one that is
-        // written only when every counted reader is past them, and this one is counted at `spot` until its next call.
+        // SAFETY: these bytes lie below what the writer has published and never touches again; a block with a link is
+        // full up to the link, and one without holds all the rest. The blocks from `spot` on are not freed while the
+        // slice exists: those of a complete body live as long as the handle, from which the slice borrows; those of a
+        // body that is being written are freed only when every counted reader is past them, and this reader counts as
+        // being at `spot` until its next call.
         return Some((unsafe { memory.bytes(at + skip, len) }, spot));
     }
 }
@@ -55,16 +56,17 @@ fn first(place: &Place) -> Spot {
 }
 
 impl Object {
-    /// Stored objects whose body is whole: the bytes from `offset` that lie together; `None` behind the end, and for all
-    /// other objects. Looks through the body's extents from the first one: for long bodies use [`Object::reader`].
+    /// For a stored object with a complete body: the contiguous bytes from `offset` on; `None` past the end, and for all
+    /// other objects. Searches the body's extents from the first one: for long bodies use [`Object::reader`].
     #[must_use]
     pub fn chunk_at(&self, offset: u64) -> Option<&[u8]> {
         let place = self.stored().filter(|_| self.is_whole())?;
         find(place, first(place), offset).map(|(bytes, _)| bytes)
     }
 
-    /// A reader that remembers where it is. It needs no count where [`Object::is_whole`]; else it is counted from here on,
-    /// and what it has not read yet stays. `None` when the body cannot be kept and its beginning may be gone.
+    /// A reader that remembers its position. If [`Object::is_whole`] it need not be counted; otherwise it is counted
+    /// from here on, and what it has not read yet stays. `None` when the body cannot be kept and its beginning may be
+    /// gone.
     #[must_use]
     pub fn reader(self: &Arc<Object>) -> Option<BodyReader> {
         let spot = self.stored().map_or(Spot { block: 0, offset: 0 }, first);
@@ -77,12 +79,12 @@ impl Object {
     }
 }
 
-/// What an object knows of a reader that came while its body was being written.
+/// The state of a reader that came while the body was being written.
 struct Counted {
     streaming: Arc<Streaming>,
-    /// Which byte, and all that follow, it needs yet.
+    /// The first byte that it still needs.
     needs_from: u64,
-    /// A piece of a body that passes by, and where it begins.
+    /// A piece of an overflowed body, and its offset.
     held: Option<(u64, Arc<[u8]>)>,
 }
 
@@ -90,7 +92,7 @@ struct Counted {
 pub struct BodyReader {
     object: Arc<Object>,
     spot: Spot,
-    /// Boxed, since most readers have none and lie in the state of a session.
+    /// Boxed, since most readers have none and are part of a session's state.
     counted: Option<Box<Counted>>,
 }
 
@@ -101,8 +103,8 @@ impl std::fmt::Debug for BodyReader {
 }
 
 impl BodyReader {
-    /// The bytes from `offset` that lie together; `None` when there are none (yet), or when they have been given back.
-    /// Cheap when offsets only grow, and of a body that was being written when the reader came they must.
+    /// The contiguous bytes from `offset` on; `None` when there are none (yet), or when they have been given back. Cheap
+    /// when offsets only grow; if the body was still being written when the reader was created, they must only grow.
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
         let Some(counted) = &mut self.counted else {

@@ -1,15 +1,15 @@
-//! Who reads a body that is still being written, and what becomes of one that cannot be kept.
+//! The readers of a body that is still being written, and what happens when it cannot be kept.
 //!
 //! ```text
 //! in the arena ──overflow──▶ what was stored goes back extent by extent, what comes passes through a bounded queue
 //! ```
 //!
-//! While a body is written each of its readers says from where on it needs it. Once the body has overflowed nothing is kept
-//! that all of them have passed, and the writer waits while the slowest is further behind than the queue is long; so
-//! whoever comes after that would miss the beginning, and is turned away. The record's own block, which holds the head,
-//! stays as long as the handle. *Lock*: one mutex, taken when a reader comes, goes, or has got to the end of a block; inside
-//! it the heap's. *Invariants*: a block is given back only when no reader is in it or before it; an object that has
-//! overflowed is marked as removed first, so a kill at any instant leaves nothing of it.
+//! While a body is written each of its readers reports from where on it still needs it. Once the body has overflowed,
+//! whatever all readers have passed is given back, and the writer waits while the slowest reader is further behind than
+//! the length of the queue. Anybody who came after that would miss the beginning, and is turned away. The record's own
+//! block, which holds the head, stays as long as the handle. *Lock*: one mutex, taken when a reader comes, goes, or
+//! reaches the end of a block; the heap's is taken inside it. *Invariants*: a block is given back only when no reader is
+//! in it or before it; an overflowed object is first marked as removed, so a kill at any instant leaves nothing of it.
 
 use crate::attributes::AppendError;
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES, OVERFLOWED, REMOVED};
@@ -19,43 +19,43 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// What a piece in the queue counts for besides its bytes, so that many small ones are bounded too.
+/// Counted for each piece in the queue in addition to its bytes, so that many small pieces are bounded too.
 const PIECE_OVERHEAD_BYTES: usize = 64;
 
-/// See the module's page.
+/// See the module header.
 #[derive(Default)]
 pub(crate) struct Readership {
     inner: Mutex<Readers>,
-    /// Room in the queue, or nobody left to read.
+    /// Notified when the queue has room, or nobody is left to read.
     writable: Notify,
 }
 
 #[derive(Default)]
 struct Readers {
-    /// From which byte on readers need the body, with how many readers each.
+    /// From which byte on readers need the body, with the number of readers at each.
     positions: BTreeMap<u64, u32>,
     overflow: Option<Overflow>,
 }
 
-/// What of a body lies in the arena when it overflows.
+/// The part of a body that lies in the arena when it overflows.
 pub(crate) struct Stored {
     /// Bytes of the body.
     pub(crate) bytes: u64,
-    /// Those of them that lie in the record's own block.
+    /// How many of them lie in the record's own block.
     pub(crate) in_record: u64,
-    /// What a body of unknown length is counted with, blocks and all.
+    /// What a body of unknown length has been counted with, blocks included.
     pub(crate) unsized_bytes: Option<u64>,
 }
 
-/// A body that passes by.
+/// A body that has overflowed and passes through.
 struct Overflow {
-    /// Bytes of the body that were stored.
+    /// Bytes of the body that were stored before it overflowed.
     stored_bytes: u64,
-    /// What a body of unknown length still counts with.
+    /// What a body of unknown length is still counted with.
     unsized_bytes: Option<u64>,
-    /// Where the first extent begins that has not been given back.
+    /// Body offset at which the first extent begins that has not been given back.
     extent_from: u64,
-    /// What came after, as far as a reader still needs it: where each piece begins, and the piece.
+    /// Later bytes that some reader still needs: the offset of each piece, and the piece.
     pieces: VecDeque<(u64, Arc<[u8]>)>,
     queued_bytes: usize,
     in_flight_bytes: usize,
@@ -98,7 +98,7 @@ impl Readers {
             if end > needed_from {
                 break;
             }
-            // Out of the chain before it is free: whoever frees the rest follows the links.
+            // Unlinked before it is freed: whoever frees the rest follows the links.
             if head.has(HAS_NEXT) {
                 memory.store(link, memory.load(extent_end - LINK_BYTES));
             } else {
@@ -123,7 +123,7 @@ impl Readers {
 }
 
 impl Readership {
-    /// A reader comes, who needs the body from its beginning; `false` when that may be gone already.
+    /// Adds a reader that needs the body from its beginning; `false` when the beginning may be gone already.
     pub(crate) fn join(&self) -> bool {
         let mut readers = self.inner.lock();
         let may_join = readers.overflow.is_none();
@@ -133,12 +133,12 @@ impl Readership {
         may_join
     }
 
-    /// How many read.
+    /// The number of readers.
     pub(crate) fn count(&self) -> usize {
         self.inner.lock().positions.values().map(|count| *count as usize).sum()
     }
 
-    /// A reader that needed the body from `from` on needs it from `to` on; `None` = not at all.
+    /// Notes that a reader that needed the body from `from` on now needs it from `to` on; `None` = no longer at all.
     pub(crate) fn advance(&self, place: &Place, from: u64, to: Option<u64>) {
         let mut readers = self.inner.lock();
         if let Some(to) = to {
@@ -150,10 +150,10 @@ impl Readership {
         self.writable.notify_one();
     }
 
-    /// From now on the body passes by. Returns how many read.
+    /// Marks the body as overflowed: from now on it passes through. Returns the number of readers.
     pub(crate) fn overflow(&self, place: &Place, stored: Stored, in_flight_bytes: usize) -> usize {
         let mut readers = self.inner.lock();
-        // Before anything is given back, so that a kill leaves nothing of it.
+        // Before anything is given back, so that a kill leaves nothing of the object.
         place.set_bits(REMOVED | OVERFLOWED);
         readers.overflow = Some(Overflow {
             stored_bytes: stored.bytes,
@@ -168,7 +168,7 @@ impl Readership {
         readers.positions.values().map(|count| *count as usize).sum()
     }
 
-    /// What a body of unknown length that has overflowed still counts with; once.
+    /// Takes what an overflowed body of unknown length is still counted with; `None` the second time.
     pub(crate) fn take_unsized(&self) -> Option<u64> {
         self.inner.lock().overflow.as_mut()?.unsized_bytes.take()
     }
@@ -181,14 +181,14 @@ impl Readership {
     /// Adds as many bytes as there is room for; returns how many.
     ///
     /// # Errors
-    /// `Abandoned` when nobody reads any more.
+    /// `Abandoned` when nobody is reading any more.
     fn push(&self, bytes: &[u8]) -> Result<usize, AppendError> {
         let mut readers = self.inner.lock();
         if readers.positions.is_empty() {
             return Err(AppendError::Abandoned);
         }
         let Some(overflow) = &mut readers.overflow else { return Err(AppendError::Abandoned) };
-        // An empty queue always has room for something, however short it is.
+        // An empty queue always has room for something, however small its limit.
         let taken = if overflow.pieces.is_empty() { 0 } else { overflow.queued_bytes + PIECE_OVERHEAD_BYTES };
         let len = bytes.len().min(overflow.in_flight_bytes.saturating_sub(taken));
         if len > 0 {
@@ -199,10 +199,11 @@ impl Readership {
         Ok(len)
     }
 
-    /// Adds bytes, waiting while the slowest reader is too far behind. One writer at a time. `changed` is told of every piece.
+    /// Adds bytes, waiting while the slowest reader is too far behind. One writer at a time. Every piece notifies
+    /// `changed`.
     ///
     /// # Errors
-    /// `Abandoned` when nobody reads any more.
+    /// `Abandoned` when nobody is reading any more.
     pub(crate) async fn append(&self, mut bytes: &[u8], changed: &Notify) -> Result<(), AppendError> {
         loop {
             let len = self.push(bytes)?;
@@ -213,13 +214,13 @@ impl Readership {
             if bytes.is_empty() {
                 return Ok(());
             }
-            // One writer: a permit left by a reader before this await is not lost.
+            // There is only one writer, so a permit left by a reader before this await is not lost.
             self.writable.notified().await;
         }
     }
 
-    /// The piece in which the byte `offset` is, with where it begins, for a reader that needed the body from `from` on and
-    /// from the end of that piece on when it asks again. `None` when it has not come yet.
+    /// The piece that holds the byte `offset`, and the offset of its beginning. The reader needed the body from `from`
+    /// on; from now on it needs it from the end of this piece on. `None` when the byte has not arrived yet.
     pub(crate) fn take(&self, place: &Place, from: u64, offset: u64) -> Option<(u64, Arc<[u8]>)> {
         let mut readers = self.inner.lock();
         let pieces = &readers.overflow.as_ref()?.pieces;

@@ -1,8 +1,8 @@
 //! What survives a restart: the scan of a used arena.
 //!
-//! Everything in the file is an allegation: a record counts when its commit bits are set, its lengths lie inside its
-//! blocks, its links lead to extents that nothing else claims, and the checksum over all of it holds. The rest is freed.
-//! Checksums are computed by several threads, since a large arena is gigabytes.
+//! Nothing in the file is trusted: a record counts when its commit bits are set, its lengths lie inside its blocks, its
+//! links lead to extents that nothing else claims, and the checksum over all of it holds. The rest is freed. Several
+//! threads compute the checksums, since a large arena has gigabytes.
 
 use crate::heap::{Geometry, Heap};
 use crate::layout::{
@@ -15,13 +15,13 @@ use crate::storage::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK, Recovered, Store
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A record that says it is committed, with its extents.
+/// A record that claims to be committed, with its extents.
 struct Candidate {
     record: u32,
     extents: Vec<u32>,
 }
 
-/// Scans the arena, frees what is not whole, and makes handles of what is.
+/// Scans the arena, frees what is not whole, and creates handles for the rest.
 pub(crate) fn recover(
     memory: Memory,
     geometry: Geometry,
@@ -69,9 +69,9 @@ pub(crate) fn recover(
     (Store { inner }, Recovered { objects, torn, evicted })
 }
 
-/// Drops what is beyond a limit that has become smaller; returns how many. What lies further behind goes first: who is used
-/// and who is not is known to nobody here, and only neighbours that go together give whole pages back. This comes before
-/// anything is read or allocated for them, since memory may be what there is too little of.
+/// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody
+/// here knows which objects are used, and only neighbours that go together give whole pages back. This happens before
+/// anything is read or allocated for them, since memory may be what is scarce.
 fn keep_to_limit(memory: &Memory, geometry: Geometry, candidates: &mut Vec<Candidate>, limit_bytes: u64) -> usize {
     let units = |at: u32| u64::from(Head(memory.load(geometry.byte(at))).units());
     let before = candidates.len();
@@ -111,7 +111,7 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
     (body_bytes <= room).then_some(claimed)
 }
 
-/// Computes the checksums of candidates, whose blocks are known to hold what their lengths say.
+/// Computes the checksums of candidates; their blocks are known to hold what their lengths say.
 fn verify(memory: &Memory, geometry: Geometry, candidates: &[Candidate]) -> Vec<bool> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
     let share = candidates.len().div_ceil(threads).max(256);

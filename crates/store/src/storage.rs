@@ -1,10 +1,11 @@
 //! [`Store`]: one arena, one limit, and who makes room. There is one for each storage; they know nothing of each other.
 //!
-//! Held against the limit: all blocks of the arena (Transient objects among them), the private memory of every object's
-//! handle, what the index charges, and what is held elsewhere in the storage's name ([`Reservation`]). The arena's file is a quarter longer than the limit, so that room can be found
-//! without moving anything; pages that the kernel holds are bounded too (`RESIDENT_SLACK`), by giving free ones back.
-//! *Locks*: the heap's mutex is never held while the evictor runs, which takes index locks and comes back to free blocks.
-//! Other kinds of storage (a file read through its descriptor) will be other implementations behind [`Store`]'s methods.
+//! These count against the limit: all blocks of the arena (including Transient objects), the private memory of every
+//! object's handle, what the index charges, and what is held elsewhere in the storage's name ([`Reservation`]). The
+//! arena's file is a quarter longer than the limit, so that room can be found without moving anything; the pages that
+//! the kernel holds are bounded too (`RESIDENT_SLACK`), by giving free ones back. *Locks*: the heap's mutex is never
+//! held while the evictor runs, since that takes index locks and comes back to free blocks. Other kinds of storage (a
+//! file read through its descriptor) will be other implementations behind [`Store`]'s methods.
 
 use crate::attributes::{ObjectAttributes, ObjectFlags};
 use crate::heap::{Block, Geometry, Heap};
@@ -23,11 +24,11 @@ use surface::counter::{LCK, LockClass};
 /// What a scan of a used arena found.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Complete objects, unharmed. The index takes them over; one that it does not want it removes.
+    /// Complete, undamaged objects. The index takes them over, and removes those that it does not want.
     pub objects: Vec<Arc<Object>>,
-    /// Objects that were dropped: not finished, or damaged.
+    /// Number of objects dropped because they were unfinished or damaged.
     pub torn: usize,
-    /// Objects that were dropped because the limit has become smaller.
+    /// Number of objects dropped because the limit has become smaller.
     pub evicted: usize,
 }
 
@@ -58,7 +59,7 @@ pub struct Usage {
     pub g_alloc: u64,
     /// Bytes in use.
     pub g_bytes: u64,
-    /// Bytes still free of the limit; 0 for Transient without a limit of its own.
+    /// Bytes left of the limit; 0 for Transient without a limit of its own.
     pub g_space: u64,
 }
 
@@ -99,45 +100,45 @@ impl UsageCells {
 /// What may be evicted to make room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evictable {
-    /// Any object: the one limit is reached.
+    /// Any object: the storage's limit is reached.
     Any,
     /// Transient objects only: their own limit is reached.
     Transient,
 }
 
-/// Asked to make room for a number of bytes; `false` = nothing evictable.
+/// Called to make room for a number of bytes; returns `false` if nothing is evictable.
 type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 
-/// A body of unknown length that has no more than this part of what all of them may have is left alone, however many there
-/// are: pages of usual size must not be given up because a few large bodies are under way.
+/// A body of unknown length that has no more than this fraction (1/64) of what all of them may have is left alone,
+/// however many there are: pages of usual size must not be given up because a few large bodies are under way.
 const UNSIZED_FLOOR: u64 = 64;
 
-/// Bodies of unknown length under way, which nobody can judge by their length before room is made for them. Those that pass by
-/// count as long as a slow reader keeps something of them here.
+/// Bodies of unknown length under way; room has to be made for them without knowing how long they will be. Overflowed
+/// bodies count as long as a slow reader keeps part of them here.
 #[derive(Default)]
 struct Unsized {
-    /// What they may have of the limit: each, and more or less all together.
+    /// The percentage of the limit that each may have, and more or less all together.
     share_percent: AtomicU64,
     count: AtomicU64,
-    /// What they have got.
+    /// Bytes that they have taken.
     bytes: AtomicU64,
 }
 
-/// What handles point at.
+/// The part of a store that handles point to.
 pub(crate) struct Inner {
     pub(crate) memory: Memory,
     pub(crate) geometry: Geometry,
     name: String,
-    /// The index's number for it.
+    /// The number that the index gave it.
     number: AtomicU8,
     limit_bytes: u64,
     heap: CountedMutex<Heap>,
     private_bytes: AtomicI64,
     usage: UsageCells,
     transient: UsageCells,
-    /// What Transient objects may take of the limit, in bytes.
+    /// How much of the limit Transient objects may take, in bytes.
     transient_limit_bytes: AtomicU64,
-    /// Nobody has given it a limit.
+    /// The operator has set no limit.
     shows_unlimited: AtomicBool,
     unsized_bodies: Unsized,
     evictor: RwLock<Option<Arc<Evictor>>>,
@@ -146,11 +147,11 @@ pub(crate) struct Inner {
 /// How much an allocation must, should and may get.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// Less is of no use.
+    /// Anything less is useless.
     pub(crate) least_bytes: u64,
-    /// Room is made for that much, as long as anything can be evicted.
+    /// Room is made for this much, as long as anything can be evicted.
     pub(crate) fair_bytes: u64,
-    /// Taken when it is free anyhow.
+    /// Taken only if it is free anyway.
     pub(crate) wanted_bytes: u64,
 }
 
@@ -178,7 +179,7 @@ impl Inner {
         if ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT) { &self.transient } else { &self.usage }
     }
 
-    /// Private memory that counts.
+    /// Private memory that counts against the limit.
     fn private_bytes(&self) -> u64 {
         (self.private_bytes.load(Relaxed).max(0) as u64).saturating_sub(PRIVATE_FREE_BYTES)
     }
@@ -200,12 +201,12 @@ impl Inner {
         self.cells(head).allocated(self.geometry.byte(head.units()));
     }
 
-    /// Finds room, evicting as needed. `head` gives kind and object flags.
+    /// Finds room, evicting as needed. `head` supplies kind and object flags.
     pub(crate) fn allocate(&self, demand: Demand, head: Head) -> Result<Block, StoreFull> {
         let cells = self.cells(head);
         cells.c_req.fetch_add(1, Relaxed);
         let fair = demand.fair_bytes.max(demand.least_bytes);
-        // In one piece if possible; the more often that fails, the smaller pieces will do.
+        // In one piece if possible; each failure halves the size that is accepted.
         let mut piece = fair;
         let (mut room_needed, mut resident_bound) = (fair, true);
         loop {
@@ -219,7 +220,7 @@ impl Inner {
             if fault == Fault::Fragmented && piece > demand.least_bytes {
                 piece = (piece / 2).max(demand.least_bytes);
             } else if !self.evict(room_needed, fault) {
-                // The last resorts: only what is indispensable, then without regard to what the kernel holds.
+                // Last resorts: first only what is indispensable, then regardless of what the kernel holds.
                 if room_needed > demand.least_bytes {
                     (piece, room_needed) = (demand.least_bytes, demand.least_bytes);
                 } else if resident_bound {
@@ -272,7 +273,7 @@ impl Inner {
         cells.c_req.fetch_add(1, Relaxed);
         loop {
             let fault = {
-                // Under the lock, so that nothing else takes the room between the look and the count.
+                // Under the lock, so that nothing else takes the room between check and count.
                 let heap = self.heap.lock();
                 let transient_short = if is_transient { bytes.saturating_sub(self.transient_space()) } else { 0 };
                 let room = self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes());
@@ -293,7 +294,7 @@ impl Inner {
         }
     }
 
-    /// Has evicted what is missing; of what is fragmented, nobody knows how much: about as much as is wanted.
+    /// Has the missing bytes evicted; with fragmentation that number is unknown, so about as many as are wanted.
     fn evict(&self, wanted_bytes: u64, fault: Fault) -> bool {
         let (bytes, evictable) = match fault {
             Fault::Limit(short) => (short, Evictable::Any),
@@ -309,13 +310,13 @@ impl Inner {
         (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64
     }
 
-    /// What any body of unknown length may have, in bytes.
+    /// How much any body of unknown length may have, in bytes.
     pub(crate) fn unsized_floor_bytes(&self) -> u64 {
         self.unsized_share_bytes() / UNSIZED_FLOOR
     }
 
-    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; where several have that
-    /// together already, up to what would be a fair part of it; and where they have twice that, not beyond the floor.
+    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; if several bodies
+    /// together already have the share, up to a fair part of it; and if they have twice that, only up to the floor.
     pub(crate) fn growth_room(&self, held_bytes: u64) -> u64 {
         let share = self.unsized_share_bytes();
         let (count, total) = (self.unsized_bodies.count.load(Relaxed), self.unsized_bodies.bytes.load(Relaxed));
@@ -324,7 +325,7 @@ impl Inner {
         share.saturating_sub(held_bytes).min(share.saturating_sub(total).max(fair))
     }
 
-    /// A body of unknown length begins with a block of that size.
+    /// Counts a body of unknown length that begins with a block of `bytes`.
     pub(crate) fn begin_unsized(&self, bytes: u64) {
         self.unsized_bodies.count.fetch_add(1, Relaxed);
         self.grow_unsized(bytes);
@@ -334,12 +335,12 @@ impl Inner {
         self.unsized_bodies.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// It has given so much back.
+    /// A body of unknown length has given `bytes` back.
     pub(crate) fn shrink_unsized(&self, bytes: u64) {
         self.unsized_bodies.bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// It has ended with so much, or goes.
+    /// A body of unknown length has ended or is dropped, with `bytes` still counted.
     pub(crate) fn end_unsized(&self, bytes: u64) {
         self.shrink_unsized(bytes);
         self.unsized_bodies.count.fetch_sub(1, Relaxed);
@@ -364,25 +365,25 @@ impl Inner {
     }
 }
 
-/// Private memory that a storage has for nothing: the allocator's own state and the beginnings of an index belong to the
-/// process, like its code, so that a storage of N bytes takes an object of nearly N bytes.
+/// Private memory that a storage is not charged for: the allocator's own state and the beginnings of an index belong to
+/// the process, like its code, so that a storage of N bytes can hold an object of nearly N bytes.
 pub(crate) const PRIVATE_FREE_BYTES: u64 = 4096;
 
-/// The kernel may hold that fraction of the limit more than is in use: whole pages that are partly free.
+/// The kernel may hold 1/32 of the limit more than is in use: whole pages that are partly free.
 pub(crate) const RESIDENT_SLACK: u64 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
-    /// The limit is reached; so many bytes are missing.
+    /// The limit is reached; this many bytes are missing.
     Limit(u64),
-    /// The limit of Transient is; so many bytes are missing.
+    /// The limit of Transient is reached; this many bytes are missing.
     TransientLimit(u64),
     /// There is room, but not in one piece, or only in pages that the kernel would have to add.
     Fragmented,
 }
 
-/// Memory outside the arena that is held in the name of a storage and counted against its limit, e.g. a request body that
-/// is kept. Given back when dropped.
+/// Memory outside the arena that is held in the name of a storage and counts against its limit, e.g. a kept request
+/// body. Given back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     store: Store,
@@ -391,13 +392,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Makes it larger by that much.
+    /// Enlarges the reservation by `bytes`.
     ///
     /// # Errors
-    /// [`StoreFull`]; it stays as large as it was.
+    /// [`StoreFull`]; the reservation is unchanged.
     pub fn grow(&mut self, bytes: u64) -> Result<(), StoreFull> {
         let mut more = self.store.reserve(bytes, self.is_transient)?;
-        // One allocation from now on.
+        // From now on this is a single allocation.
         self.bytes += std::mem::take(&mut more.bytes);
         Ok(())
     }
@@ -424,7 +425,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Length of the arena for a limit.
+/// Length of the arena for this limit.
 fn arena_bytes(limit_bytes: u64) -> io::Result<u64> {
     limit_bytes
         .checked_add(limit_bytes / 4 + (64 << 10))
@@ -441,7 +442,7 @@ impl Store {
         Store::in_memory_as("s0", limit_bytes)
     }
 
-    /// The same with another name.
+    /// Like [`Store::in_memory`], with another name.
     ///
     /// # Errors
     /// As [`Store::in_memory`].
@@ -453,9 +454,9 @@ impl Store {
         Ok(Store::open(memory_file(c"copal-arena")?.into(), name, limit_bytes)?.0)
     }
 
-    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, else recovers its objects:
-    /// all complete ones whose checksum holds. A used arena keeps its length whatever the limit; what is beyond a limit that
-    /// has become smaller is dropped, and its memory given back.
+    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, otherwise recovers its
+    /// objects: all complete ones whose checksum holds. A used arena keeps its length whatever the limit; what exceeds a
+    /// smaller limit is dropped, and its memory given back.
     ///
     /// # Errors
     /// The file cannot be sized or mapped; `InvalidData` when it holds something else.
@@ -496,7 +497,7 @@ impl Store {
         Ok((Store { inner }, Recovered::default()))
     }
 
-    /// Walks the whole arena under its lock, and looks whether all that is known of it fits.
+    /// Walks the whole arena under its lock, and checks that everything known about it is consistent.
     ///
     /// # Panics
     /// When the heap contradicts itself.
@@ -510,7 +511,7 @@ impl Store {
         &self.inner.name
     }
 
-    /// For the index: its number for this storage; 0 until set. Objects know it, see [`Object::store_number`].
+    /// For the index: its number for this storage; 0 until set. See [`Object::store_number`].
     #[must_use]
     pub fn number(&self) -> u8 {
         self.inner.number()
@@ -521,25 +522,26 @@ impl Store {
         self.inner.number.store(number, Relaxed);
     }
 
-    /// Sets who makes room (the cache does): called with a number of bytes, no lock of the store held; evicts about that
-    /// much, and says `false` when nothing is evictable.
+    /// Sets who makes room (the cache does). It is called with a number of bytes and with no lock of the store held; it
+    /// evicts about that much, and returns `false` when nothing is evictable.
     pub fn set_evictor(&self, evictor: Box<dyn Fn(u64, Evictable) -> bool + Send + Sync>) {
         *self.inner.evictor.write() = Some(Arc::from(evictor));
     }
 
-    /// Bounds Transient objects within the one limit; `None` = by nothing else.
+    /// Sets a limit for Transient objects within that of the storage; `None` = no limit of their own.
     pub fn set_transient_limit(&self, bytes: Option<u64>) {
         self.inner.transient_limit_bytes.store(bytes.unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// How many percent of the limit a body of unknown length may have ([`crate::AppendError::TooLarge`]); more than one under
-    /// way share that fairly. At first 100.
+    /// Sets what percentage of the limit a body of unknown length may have ([`crate::AppendError::TooLarge`]); several
+    /// under way share it fairly. Initially 100.
     pub fn set_unsized_share(&self, percent: u64) {
         self.inner.unsized_bodies.share_percent.store(percent, Relaxed);
     }
 
-    /// Makes room for an object and writes its head. Recovery takes the object only once it is both finished
-    /// ([`Object::finish`]) and in the index ([`Object::enter_index`]); until then its memory goes with its last handle.
+    /// Makes room for an object and writes its head. Recovery accepts the object only once it is both finished
+    /// ([`Object::finish`]) and in the index ([`Object::enter_index`]); until then its memory is freed with its last
+    /// handle.
     ///
     /// # Errors
     /// [`StoreFull`].
@@ -547,7 +549,7 @@ impl Store {
         Object::create(&self.inner, attributes, head)
     }
 
-    /// Room for bytes that lie elsewhere; `transient` says in whose name, as for objects.
+    /// Reserves room for bytes that lie elsewhere; `transient` as for objects.
     ///
     /// # Errors
     /// [`StoreFull`].
@@ -581,20 +583,21 @@ impl Store {
         self.inner.transient.read(if is_bounded { space } else { 0 })
     }
 
-    /// The one limit, in bytes.
+    /// The limit of the storage, in bytes.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         self.inner.limit_bytes
     }
 
-    /// What is left of the limit, in bytes; for transient objects no more than is left of a limit of their own.
+    /// Bytes left of the limit; for transient objects no more than is left of a limit of their own.
     #[must_use]
     pub fn free_bytes(&self, transient: bool) -> u64 {
         let free = self.inner.limit_bytes.saturating_sub(self.held_bytes());
         if transient { free.min(self.inner.transient_space()) } else { free }
     }
 
-    /// Whether operators gave it no limit of its own: [`Store::show_unlimited`], for `transient` one within it.
+    /// Whether the operator set no limit, see [`Store::show_unlimited`]; with `transient`, whether Transient has none of
+    /// its own.
     #[must_use]
     pub fn is_shown_unlimited(&self, transient: bool) -> bool {
         if transient {
@@ -604,12 +607,12 @@ impl Store {
         }
     }
 
-    /// Says that the limit is none that an operator has given.
+    /// Marks the limit as one that no operator has set.
     pub fn show_unlimited(&self, is_unlimited: bool) {
         self.inner.shows_unlimited.store(is_unlimited, Relaxed);
     }
 
-    /// Bytes held against the limit: arena blocks (Transient among them) and private memory beyond its first page.
+    /// Bytes that count against the limit: arena blocks (including Transient) and private memory beyond its first page.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.inner.heap.lock().used_bytes() + self.inner.private_bytes()
@@ -621,7 +624,7 @@ impl Store {
         self.inner.private_bytes()
     }
 
-    /// Bytes of the arena that are presumed resident; at most 1/32 of the limit more than the limit.
+    /// Bytes of the arena that are presumably resident; at most 1/32 of the limit above the limit.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         self.inner.heap.lock().resident_bytes()

@@ -1,10 +1,10 @@
 //! Writing a body: into the record's own block first, then into extents that grow with it.
 //!
-//! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]; all others reserve the last word
-//! of each block for a link and double from extent to extent; the last one is trimmed at the end. A block with a link is
-//! always full. The checksum is computed as bytes come, and written before the commit bit. A body of unknown length gets no
-//! more than its share of the storage (`Inner::growth_room`); what is to become of it then is its writer's to say:
-//! [`Object::overflow`] makes it one that passes by (`readership.rs`).
+//! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]. All others reserve the last word
+//! of each block for a link and double the size from extent to extent; the last one is trimmed at the end. A block with
+//! a link is always full. The checksum is computed as bytes arrive, and written before the commit bit. A body of unknown
+//! length gets no more than its share of the storage (`Inner::growth_room`); then its writer has to decide: after
+//! [`Object::overflow`] the rest passes through (`readership.rs`).
 
 use crate::attributes::{AppendError, BodyState, ObjectFlags};
 use crate::heap::Block;
@@ -19,13 +19,13 @@ use crc32fast::Hasher;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Longest block that is asked for.
+/// Longest block that is requested.
 pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// First guess at a body of unknown length.
+/// Initial guess for a body of unknown length.
 const GUESS_BYTES: u64 = 4096;
 /// Room is made (by evicting) for a body of unknown length in steps of at most this.
 const FAIR_BYTES_MAX: u64 = 64 << 10;
-/// A piece with less room for body bytes than this is not worth its header.
+/// A block with less room for body bytes than this is not worth its header.
 const PIECE_BYTES_MIN: u64 = 256;
 
 /// A record's block, fresh from the allocator.
@@ -35,7 +35,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Room for `fixed_bytes` and as much of the body as is reasonable.
+    /// Allocates room for `fixed_bytes` and as much of the body as is reasonable.
     pub(crate) fn allocate(
         store: &Inner,
         fixed_bytes: u64,
@@ -76,15 +76,15 @@ impl Opening {
 struct Position {
     /// The block being filled, in units.
     block: u32,
-    /// Next byte, from the arena's start.
+    /// Address of the next byte, from the arena's start.
     at: u64,
-    /// Where the block's room for body bytes ends.
+    /// End of the block's room for body bytes.
     end: u64,
     /// Whether more blocks may follow.
     growing: bool,
     body_bytes: u64,
-    /// What a body of unknown length has of the storage while it is written; `None` for others, and once it has ended or
-    /// overflowed.
+    /// Bytes of the storage that a body of unknown length has while it is written; `None` for other bodies, and after it
+    /// has ended or overflowed.
     unsized_bytes: Option<u64>,
     checksum: Hasher,
     /// Set under the lock, so that no writer ever touches a block that was trimmed.
@@ -100,10 +100,10 @@ pub(crate) struct Streaming {
 }
 
 impl Streaming {
-    /// Private memory: its size, the counts of its `Arc`, and what a heap allocation adds.
+    /// Private memory: its size, the counts of its `Arc`, and the overhead of a heap allocation.
     pub(crate) const PRIVATE_BYTES: i64 = (size_of::<Streaming>() + 16 + 8) as i64;
 
-    /// A handle goes whose body nobody has ended.
+    /// Called when a handle is dropped without its body having ended.
     pub(crate) fn forget(&self, store: &Inner) {
         if let Some(bytes) = self.position.lock().unsized_bytes.take().or_else(|| self.readership.take_unsized()) {
             store.end_unsized(bytes);
@@ -191,10 +191,10 @@ impl Object {
         Ok(())
     }
 
-    /// The body cannot be kept, and passes by from now on: the object never comes back, as after [`Object::remove`]; what all
-    /// its readers have passed is given back; [`Object::append`] waits for the slowest of them while it is more than
-    /// `in_flight_bytes` behind what was not stored; [`Object::reader`] turns newcomers away. Returns how many read it. Nothing
-    /// happens to a body that has ended or overflowed already.
+    /// For a body that cannot be kept: from now on it passes through. The object never comes back, as after
+    /// [`Object::remove`]. What all its readers have passed is given back. [`Object::append`] waits while the slowest
+    /// reader is more than `in_flight_bytes` behind in the bytes that were not stored. [`Object::reader`] turns
+    /// newcomers away. Returns the number of readers. Does nothing to a body that has already ended or overflowed.
     pub fn overflow(&self, in_flight_bytes: usize) -> usize {
         let Some((place, streaming)) = self.stored().zip(self.streaming.load_full()) else { return 0 };
         let mut position = streaming.position.lock();
@@ -210,7 +210,7 @@ impl Object {
         streaming.readership.overflow(place, stored, in_flight_bytes)
     }
 
-    /// How many readers are counted; 0 for a body that is whole, which needs no count.
+    /// The number of counted readers; 0 for a complete body, which needs no count.
     #[must_use]
     pub fn reader_count(&self) -> usize {
         self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.count())
@@ -224,7 +224,7 @@ impl Object {
         streaming.readership.append(bytes, &streaming.changed).await
     }
 
-    /// Body bytes of one that has overflowed.
+    /// Body bytes of an overflowed object.
     pub(crate) fn passed_on_bytes(&self) -> u64 {
         self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.total_bytes())
     }
@@ -235,7 +235,7 @@ impl Object {
         let mut position = streaming.position.lock();
         let has_ended = std::mem::replace(&mut position.ended, true);
         if place.head().has(OVERFLOWED) && self.state() == BodyState::Writing {
-            // Readers have more to get from it, so it stays.
+            // Readers still need the rest, so the streaming state stays.
             place.set_bits(how);
             drop(position);
             streaming.changed.notify_waiters();
@@ -295,7 +295,7 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
         *held += bytes;
         store.grow_unsized(bytes);
     }
-    // The link first, the bit that says it is there after; both before any byte in the new block is published.
+    // First the link, then the bit that announces it; both before any byte in the new block is published.
     store.memory.store(position.end, u64::from(block.at));
     store.memory.update(store.geometry.byte(position.block), |head| head | HAS_NEXT);
     position.block = block.at;

@@ -194,7 +194,7 @@ fn only_what_is_committed_survives_a_restart() {
     unfinished.enter_index();
     let unwanted = store.create(&attributes(4, None), b"").unwrap();
     unwanted.finish();
-    // The worker dies: nobody runs a destructor.
+    // The worker is killed: no destructor runs.
     for object in [kept, banned, unfinished, unwanted] {
         std::mem::forget(object);
     }
@@ -221,7 +221,7 @@ fn a_file_of_something_else_is_refused() {
 
 type Queue = Arc<parking_lot::Mutex<VecDeque<Arc<Object>>>>;
 
-/// A cache that evicts its oldest.
+/// A cache that evicts its oldest object.
 fn with_oldest_evicted(store: &Store) -> (Queue, Arc<AtomicUsize>) {
     let (kept, evictions) = (Queue::default(), Arc::default());
     let (queue, count): (_, Arc<AtomicUsize>) = (Arc::clone(&kept), Arc::clone(&evictions));
@@ -241,7 +241,7 @@ fn storing_never_fails_while_something_can_be_evicted_and_the_limit_always_holds
         let (kept, evictions) = with_oldest_evicted(&store);
         let mut random = SmallRng::seed_from_u64(seed);
         for number in 0..3000u32 {
-            // Small ones first, then large ones among them: fragmentation.
+            // Small objects first, then large ones among them: fragmentation.
             let most = if number < 1000 || random.gen_bool(0.9) { 600 } else { largest };
             let length = random.gen_range(0..most);
             let object = stored(&store, number, random.gen_bool(0.5), &vec![number as u8; length]);
@@ -367,7 +367,7 @@ fn many_small_pieces_of_a_passing_body_are_bounded_too() {
     let waker = std::task::Waker::noop();
     let polled: std::task::Poll<()> = write.as_mut().poll(&mut std::task::Context::from_waker(waker));
     assert!(polled.is_pending());
-    // They are joined: what each would take besides its byte is not taken for each.
+    // They are joined, so the overhead of a chunk is not paid for each byte.
     let chunks = std::iter::from_fn(|| object.take_chunk()).count();
     assert_eq!(appended.get(), 64 << 10);
     assert!(chunks <= 32, "{chunks} chunks of {} bytes", appended.get());
@@ -410,7 +410,7 @@ fn a_smaller_limit_drops_what_is_beyond_it_and_gives_its_memory_back() {
         assert!(resident <= limit + limit / 16, "{resident} after {body_bytes}");
         let objects = recovered.objects.len();
         drop((recovered, store));
-        // Nothing more goes when the limit stays, and there is room again when it grows.
+        // If the limit stays the same nothing more is dropped, and there is room again when it grows.
         let (store, recovered) = open(limit);
         assert_eq!((recovered.objects.len(), recovered.evicted), (objects, 0));
         drop((recovered, store));

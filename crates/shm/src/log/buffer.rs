@@ -1,8 +1,8 @@
 //! The records of one transaction, collected in ring format and written as one batch.
 //!
-//! Collecting costs a bit test for a masked tag, and else two words and a copy; no allocation once the buffer has grown
-//! to its usual size (at most `vsl_buffer`). *Invariant:* everything in the buffer belongs to one id; `words[..used]` are
-//! whole records.
+//! Collecting costs a bit test for a masked tag, otherwise two words and a copy; it does not allocate once the buffer
+//! has grown to its usual size (at most `vsl_buffer`). *Invariant:* everything in the buffer belongs to one id;
+//! `words[..used]` are whole records.
 
 use std::fmt::{self, Write};
 
@@ -22,7 +22,7 @@ pub struct LogBuffer {
     ring: LogRing,
     words: Vec<u32>,
     used: usize,
-    /// Where the record appended last starts.
+    /// Start of the record appended last.
     last: usize,
     records: u64,
     previous: f64,
@@ -30,7 +30,7 @@ pub struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// An empty buffer for `ring`; it takes memory with its first record.
+    /// An empty buffer for `ring`; memory is allocated with the first record.
     #[must_use]
     pub fn new(ring: &LogRing) -> LogBuffer {
         LogBuffer {
@@ -45,7 +45,7 @@ impl LogBuffer {
         }
     }
 
-    /// Turns to another transaction, flushing what the last one left; timestamps count from `now`.
+    /// Starts another transaction after flushing the last one; timestamps count from `now`.
     pub fn start(&mut self, id: LogId, now: f64) {
         self.flush();
         self.id = id;
@@ -79,7 +79,7 @@ impl LogBuffer {
         }
     }
 
-    /// As [`LogBuffer::record`], for somebody who has asked for these records of this task, whatever the mask says.
+    /// Like [`LogBuffer::record`], for somebody who has asked for these records of this task, whatever the mask says.
     pub fn record_unmasked(&mut self, tag: Tag, payload: &[u8]) {
         let target = self.append(tag, payload.len());
         let cut = target.len().min(payload.len());
@@ -87,7 +87,7 @@ impl LogBuffer {
         self.appended();
     }
 
-    /// Adds a record whose payload is the parts joined.
+    /// Adds a record whose payload is the concatenation of the parts.
     #[inline]
     pub fn record_parts(&mut self, tag: Tag, parts: &[&[u8]]) {
         if self.ring.is_masked(tag) {
@@ -113,7 +113,7 @@ impl LogBuffer {
             return self.record(tag, text.as_bytes());
         }
         let mut writer = Cut { rest: self.append(tag, usize::MAX), written: 0 };
-        // A full payload ends the formatting with an error, which is how a long record is cut.
+        // When the payload is full, formatting stops with an error: this cuts long records.
         let _ = writer.write_fmt(args);
         let written = writer.written;
         self.shorten(tag, written);
@@ -131,7 +131,7 @@ impl LogBuffer {
         let wanted = label.len() + 1 + TIMES_BYTES_MAX;
         let target = self.append(Tag::Timestamp, wanted);
         if target.len() < wanted {
-            // A very small `vsl_reclen`; what was appended is taken back.
+            // `vsl_reclen` is very small; the record is taken back.
             self.used = self.last;
             self.records -= 1;
             return self
@@ -147,19 +147,19 @@ impl LogBuffer {
         self.appended();
     }
 
-    /// Sets the time that timestamps count from, and that the next one is compared to.
+    /// Sets the time that timestamps count from; the next timestamp is also compared to it.
     pub fn set_start(&mut self, start: f64) {
         self.start = start;
         self.previous = start;
     }
 
-    /// The time of the timestamp logged last, or of the start.
+    /// The time of the last timestamp, or of the start.
     #[must_use]
     pub fn previous(&self) -> f64 {
         self.previous
     }
 
-    /// Has the next timestamp count its last part from `previous`.
+    /// Makes the last part of the next timestamp count from `previous`.
     pub fn continue_at(&mut self, previous: f64) {
         self.previous = previous;
     }
@@ -175,7 +175,7 @@ impl LogBuffer {
         self.flush();
     }
 
-    /// Gives the memory of an idle buffer back.
+    /// Frees the memory of an idle buffer.
     pub fn release(&mut self) {
         self.flush();
         self.words = Vec::new();
@@ -190,8 +190,8 @@ impl LogBuffer {
         self.records = 0;
     }
 
-    /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the bytes
-    /// that the payload proper may fill (fewer when the record is cut).
+    /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the room
+    /// for the payload itself (less when the record is cut).
     #[inline]
     fn append(&mut self, tag: Tag, wanted: usize) -> &mut [u8] {
         let text = usize::from(!is_binary(tag));
@@ -226,7 +226,7 @@ impl LogBuffer {
         let length = payload + usize::from(!is_binary(tag));
         let end = start + 2 + length.div_ceil(4);
         self.words[start] = first_word(tag, length);
-        // NUL and padding are stored, not masked in: a load of the word whose bytes were just stored would stall.
+        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall.
         bytes_of(&mut self.words[start + 2..end])[payload..].fill(0);
         self.used = end;
     }
@@ -245,7 +245,7 @@ impl LogBuffer {
 }
 
 impl Drop for LogBuffer {
-    /// What was collected is not lost when a transaction is abandoned.
+    /// If a transaction is abandoned, its collected records are not lost.
     fn drop(&mut self) {
         self.flush();
     }
@@ -256,7 +256,7 @@ pub(super) fn is_binary(tag: Tag) -> bool {
     matches!(tag, Tag::H2RxHdr | Tag::H2RxBody | Tag::H2TxHdr | Tag::H2TxBody)
 }
 
-/// Writes a blank and a time at `at`, if there is room for the longest; returns how many bytes that were.
+/// Writes a blank and a time at `at`, if there is room for the longest; returns the number of bytes.
 #[inline]
 fn put_time(target: &mut [u8], at: usize, time: f64) -> usize {
     let Some((blank, rest)) = target[at..].split_first_mut() else { return 0 };
@@ -270,8 +270,8 @@ fn bytes_of(words: &mut [u32]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 4) }
 }
 
-/// Copies slices of one length. Most payloads are short, and a call of memcpy costs as much as copying them in place:
-/// 15 % of a hit's records.
+/// Copies between slices of one length. Most payloads are short, and a call of memcpy would cost as much as copying them
+/// here: 15 % of the cost of a hit's records.
 #[inline]
 fn copy(to: &mut [u8], from: &[u8]) {
     #[inline]

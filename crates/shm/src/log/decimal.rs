@@ -1,7 +1,7 @@
-//! Seconds with six decimals, and whole numbers, written without the formatting machinery: the log's timestamps are
-//! made on the path of a hit.
+//! Writes seconds with six decimals, and whole numbers, without the formatting machinery: the log's timestamps are made
+//! on the path of a hit.
 
-/// The two digits of every number below 100; longer than that so that seven bits are always in range.
+/// The two digits of every number below 100; longer so that a seven-bit index is always in range.
 static PAIRS: [[u8; 2]; 128] = {
     let mut pairs = [[b'0'; 2]; 128];
     let mut value = 0;
@@ -26,8 +26,8 @@ pub const INTEGER_BYTES_MAX: usize = 20;
 /// Values beyond about 290,000 years are cut, a NaN is 0.
 #[inline]
 pub fn seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
-    // Everything that is logged every day fits 32 bits, whose arithmetic is several times as fast. Casts saturate, and
-    // adding a half rounds: `round` would be a call into libm on plain x86-64.
+    // Everyday values fit 32 bits, whose arithmetic is several times faster. Casts saturate, and adding a half rounds:
+    // `round` would be a call into libm on plain x86-64.
     let whole = value as u32;
     let fraction = ((value - f64::from(whole)) * 1e6 + 0.5) as u32;
     if value < 0.0 || fraction >= 1_000_000 {
@@ -61,7 +61,7 @@ fn six(value: u32, out: &mut [u8], at: usize) {
     [out[4], out[5]] = pair(value % 100);
 }
 
-/// As [`seconds`] for what is negative, too large for 32 bits, or rounded up to the next second.
+/// Like [`seconds`], for values that are negative, too large for 32 bits, or rounded up to the next second.
 #[cold]
 fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
     let micros = (value.abs() * 1e6 + 0.5) as u64;
@@ -73,7 +73,8 @@ fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
     length + 7
 }
 
-/// Writes `value` in decimal to the start of `out`, which has room for [`INTEGER_BYTES_MAX`] bytes; returns the length.
+/// Writes `value` in decimal to the start of `out`, which must have room for [`INTEGER_BYTES_MAX`] bytes; returns the
+/// length.
 ///
 /// # Panics
 /// When `out` is too short.

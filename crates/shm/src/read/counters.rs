@@ -60,7 +60,7 @@ impl CounterText {
 pub struct CounterValue {
     /// `<ident>.<element>`.
     pub name: String,
-    /// The serial of the segment it stands in: another one after a restart.
+    /// The serial number of its segment; a different one after a restart.
     pub section: u64,
     /// The present value.
     pub value: u64,
@@ -176,7 +176,7 @@ impl CounterFilter {
         self.rules.push((include, glob.to_owned()));
     }
 
-    /// True when the counter is to be shown. What no rule decides is shown only if there are no including rules.
+    /// True when the counter is to be shown. A name that no rule matches is shown only if there are no including rules.
     #[must_use]
     pub fn shows(&self, name: &str) -> bool {
         let decided = self

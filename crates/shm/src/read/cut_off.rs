@@ -1,11 +1,11 @@
-//! What a program of its own does when a file that it has mapped is cut off by its writer: it says so and ends.
+//! What one of our programs does when a file that it has mapped is truncated by its writer: it prints a message and exits.
 //!
-//! A read beyond the end of a mapped file is a bus error, whatever was checked before. No server shortens its segments; who
-//! can write to them can, and a tool that dies of it without a word looks like a fault of the tool.
+//! A read beyond the end of a mapped file is a bus error, whatever was checked before. No server shortens its segments,
+//! but whoever can write to them can, and a tool that dies of it silently looks like a faulty tool.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Exit status of a program that ended so.
+/// Exit status after such an error.
 pub const CUT_OFF: i32 = 1;
 
 /// From now on a bus error ends this process with one line on standard error and status [`CUT_OFF`].

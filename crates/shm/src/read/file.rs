@@ -18,7 +18,7 @@ impl<R: Read> FileCursor<R> {
     /// Checks the head of `input`.
     ///
     /// # Errors
-    /// What reading reports; `InvalidData` when it is no log file, `UnexpectedEof` when it is empty.
+    /// What reading reports; `InvalidData` when it is not a log file, `UnexpectedEof` when it is empty.
     pub fn open(mut input: R) -> io::Result<FileCursor<R>> {
         let mut head = [0; 4];
         input.read_exact(&mut head)?;
@@ -54,7 +54,7 @@ impl<R: Read> FileCursor<R> {
 }
 
 impl<R: Read> Cursor for FileCursor<R> {
-    /// A file cut off in a record, or with nonsense in it, ends there.
+    /// If the file is cut off in a record or contains nonsense, it ends there.
     fn next(&mut self, words: &mut Vec<u32>) -> Next {
         words.clear();
         match self.record(words) {
@@ -72,7 +72,7 @@ pub fn write_head(output: &mut dyn Write) -> io::Result<()> {
     output.write_all(FILE_HEAD)
 }
 
-/// Writes whole records, as a [`FileCursor`] reads them.
+/// Writes whole records in the form that a [`FileCursor`] reads.
 ///
 /// # Errors
 /// What writing reports.

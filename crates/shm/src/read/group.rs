@@ -1,12 +1,14 @@
 //! Gathers records into transactions, and transactions into the groups that a tool reports.
 //!
 //! A transaction runs from its Begin to its End. In the grouping modes `request` and `session` a transaction hangs below
-//! the one that started it, as Begin (from below) or Link (from above) says; a tree is reported when every transaction in
-//! it has ended. Records that contradict each other don't stop anything: a `VSL` record that says so is put behind them.
+//! the one that started it, as stated by its own Begin or by the parent's Link; a tree is reported when every
+//! transaction in it has ended. Contradictory records don't stop anything: a `VSL` record that describes the problem is
+//! added after them.
 //!
 //! *Invariants:* the parents form a forest (a link that would close a circle is refused and noted); at most `limit`
-//! transactions are held, the oldest unfinished one being ended by force; so is one older than the time limit.
-//! Compat: notes, order (breadth first) and what is silently dropped follow the stock 7.1 tools, see the crate's tests.
+//! transactions are held: beyond that the oldest unfinished one is ended by force, and so is one older than the time
+//! limit. Compat: notes, order (breadth first) and what is silently dropped follow the stock 7.1 tools, see the crate's
+//! tests.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -63,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// The id of the notes in such a transaction; those of a session carry no side.
+    /// The id of the notes in such a transaction; those of a session belong to neither side.
     fn id(self, vxid: u32) -> LogId {
         match self {
             Kind::Request => LogId::client(vxid),
@@ -111,7 +113,7 @@ pub struct Transaction {
     pub level: u32,
     /// Its number.
     pub vxid: u32,
-    /// The number of the one that started it within the group; 0 at the top.
+    /// The number of the transaction that started it within the group; 0 at the top.
     pub parent: u32,
     /// What it is.
     pub kind: Kind,
@@ -146,7 +148,7 @@ impl Transaction {
     }
 }
 
-/// Most words that one transaction may collect; what follows is dropped.
+/// Most words that one transaction may collect; further records are dropped.
 pub const TRANSACTION_WORDS_MAX: usize = 16 << 20;
 
 /// Gathers chunks into groups.
@@ -175,7 +177,7 @@ struct Node {
     parent: Option<usize>,
     children: Vec<usize>,
     children_ready: usize,
-    /// Complete with all below it, and counted in `children_ready` above.
+    /// Complete with everything below it, and counted in its parent's `children_ready`.
     counted: bool,
     words: Vec<u32>,
 }
@@ -198,7 +200,7 @@ impl Grouper {
         }
     }
 
-    /// The same grouper, for these transactions only; `None` is for all.
+    /// Restricts the grouper to these transactions; `None` means all.
     #[must_use]
     pub fn only(self, sides: Option<Sides>) -> Grouper {
         Grouper { sides, ..self }
@@ -230,7 +232,7 @@ impl Grouper {
         self.tick(now);
     }
 
-    /// Ends by force what is too old or too much.
+    /// Ends by force transactions that are too old or too many.
     pub fn tick(&mut self, now: f64) {
         while let Some((_, node)) = self.incomplete.first_key_value() {
             if now - self.nodes[*node].first_seen < self.timeout_seconds {
@@ -436,7 +438,7 @@ impl Grouper {
         self.nodes[parent].children.push(child);
     }
 
-    /// Puts a `VSL` record behind the last one.
+    /// Adds a `VSL` record after the last one.
     fn note(&mut self, node: usize, text: &str, about: Option<&Record>) {
         let this = &mut self.nodes[node];
         let mut message = text.as_bytes().to_vec();
@@ -462,7 +464,7 @@ impl Grouper {
         self.report_if_ready(node);
     }
 
-    /// Counts a finished transaction in with its parent, upwards; a finished top is reported and forgotten.
+    /// Counts a finished transaction in its parent, and so on upwards; a finished top is reported and removed.
     fn report_if_ready(&mut self, mut node: usize) {
         loop {
             let this = &mut self.nodes[node];
@@ -502,7 +504,7 @@ impl Grouper {
     }
 }
 
-/// Type, vxid and reason of a Begin or Link payload; what follows is of no interest.
+/// Type, vxid and reason in a Begin or Link payload; the rest is ignored.
 fn parse_link(text: &[u8]) -> Option<(Kind, u32, Reason)> {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let kind = words.next()?;

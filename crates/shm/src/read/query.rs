@@ -6,8 +6,9 @@
 //!       | "vxid" operator integer
 //! ```
 //!
-//! One expression a line; several lines are joined by `or`. Text → `lexer.rs` → `parser.rs` → [`Query`], evaluated here.
-//! Compat: what counts as a number, and every edge of the syntax, was taken from the answers of the stock 7.1 tools.
+//! One expression per line; several lines are joined by `or`. Text → `lexer.rs` → `parser.rs` → [`Query`], evaluated
+//! here. Compat: what counts as a number, and every edge case of the syntax, was taken from the answers of the stock 7.1
+//! tools.
 
 mod lexer;
 mod parser;
@@ -41,14 +42,14 @@ pub struct QueryError {
     pub at: usize,
     /// How many bytes the offending word has.
     pub length: usize,
-    /// Where in the word the fault is, when that is known.
+    /// Position of the error inside the word, if known.
     pub offset: Option<usize>,
     /// The query.
     pub text: String,
 }
 
 impl fmt::Display for QueryError {
-    /// The message with its position, the query, and a line that marks the place.
+    /// The message with its position, the query, and a line that marks the position.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.text.trim().is_empty() {
             return f.write_str(&self.message);
@@ -170,7 +171,7 @@ impl Query {
                 let equal = if self.caseless { text.eq_ignore_ascii_case(string) } else { text == string };
                 equal == *wanted
             }
-            // Compat: a match that was given up counts as one.
+            // Compat: a match that exceeds its limits counts as one.
             Condition::Matches(wanted, regex) => regex.is_match(text).unwrap_or(true) == *wanted,
         }
     }
@@ -182,7 +183,7 @@ pub fn regex_error(error: &pcre2::Error) -> String {
     format!("Regex error at position {} ({})", error.offset().unwrap_or(0), parser::regex_message(error))
 }
 
-/// What follows `prefix` (compared without regard to case) and a colon, leading blanks removed.
+/// The text after `prefix` (compared ignoring case) and a colon, without leading blanks.
 #[must_use]
 pub fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let start = text.get(..prefix.len())?;
@@ -198,8 +199,8 @@ pub fn nth_field(text: &[u8], number: usize) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
 }
 
-/// The `number`th (from 1) of the blank-separated fields, of which each may be in double quotes, with blanks inside. `None`
-/// also when a quoted field up to there has no end, or something other than a blank behind it.
+/// The `number`th (from 1) of the blank-separated fields, each of which may be in double quotes and then contain blanks.
+/// `None` also when a quoted field up to there is not closed, or followed by something other than a blank.
 fn nth_quotable_field(text: &[u8], number: usize) -> Option<&[u8]> {
     let mut rest = text;
     let mut found = None;
@@ -234,12 +235,12 @@ const WHOLE_DIGITS_MAX: usize = 15;
 struct Number {
     negative: bool,
     whole: i64,
-    /// Cut, not rounded. Compat: the stock tools compare no more decimals than that.
+    /// Truncated, not rounded. Compat: the stock tools compare no further decimals.
     thousandths: i64,
 }
 
 impl Number {
-    /// The number at the start of `text`, and what follows it. Blanks may stand before it, and before and after its point.
+    /// The number at the start of `text`, and the rest after it. Blanks may precede it and surround its point.
     fn read(text: &[u8]) -> Option<(Number, &[u8])> {
         let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let text = skip_blanks(text);
@@ -287,7 +288,7 @@ fn thousandths(text: &[u8]) -> Option<i64> {
     (number.whole <= DECIMAL_WHOLE_MAX).then(|| number.signed(number.whole * 1000 + number.thousandths))
 }
 
-/// Thousandths of `text` when it is a number and nothing else.
+/// Thousandths of `text` if it is a number and nothing else.
 fn whole_thousandths(text: &[u8]) -> Option<i64> {
     let (number, rest) = Number::read(text)?;
     rest.is_empty().then(|| number.signed(number.whole * 1000 + number.thousandths))

@@ -11,7 +11,7 @@ pub const TAG_MAX: u8 = surface::tag::TAGS.len() as u8;
 pub struct Record<'a> {
     /// The tag's number; may be one that 7.1 does not know.
     pub number: u8,
-    /// Whose it is.
+    /// Its transaction.
     pub id: LogId,
     /// The payload as written, with its NUL if it is text.
     pub payload: &'a [u8],

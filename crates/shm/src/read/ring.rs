@@ -1,8 +1,8 @@
 //! Reads a log ring while others write it.
 //!
-//! The reader follows the chain of records, keeps count of the segment it is in, and compares that with the writer's: as
-//! soon as the writer is six segments ahead the reader has lost its place. What it copied is checked against the writer
-//! once more afterwards, so a chunk that was overwritten meanwhile is never given out.
+//! The reader follows the chain of records, tracks the segment it is in, and compares that with the writer's: as soon as
+//! the writer is six segments ahead the reader has lost its place. After copying, this is checked once more, so a chunk
+//! that was overwritten meanwhile is never returned.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -13,7 +13,7 @@ use crate::region::Region;
 
 /// Segments that the writer may be ahead before the reader has lost its place.
 const OVERRUN_SEGMENTS: u32 = 6;
-/// Segments before the current one at which reading "from the head" starts.
+/// How many segments before the current one reading "from the head" starts.
 const HEAD_SEGMENTS: u32 = 5;
 
 /// Where to start reading.
@@ -35,7 +35,7 @@ pub struct RingCursor {
 }
 
 impl RingCursor {
-    /// Takes up reading in `region`; `None` when that is no log ring.
+    /// Starts reading in `region`; `None` when that is not a log ring.
     #[must_use]
     pub fn open(region: Region, start: Start) -> Option<RingCursor> {
         if region.load_u64(0, Ordering::Acquire) != u64::from_ne_bytes(*HEAD_MARKER) {
@@ -68,7 +68,7 @@ impl RingCursor {
         }
         if start == Start::Tail {
             let mut skipped = Vec::new();
-            // Each step moves ahead; a writer that keeps pace for a whole ring's worth of records ends the search.
+            // Each step moves ahead; if a writer keeps pace for a whole ring's worth of records, the search gives up.
             for _ in 0..self.log_words {
                 if self.next(&mut skipped) != Next::Chunk {
                     break;
@@ -81,7 +81,7 @@ impl RingCursor {
         self.region.load_u32(16, Ordering::Acquire)
     }
 
-    /// Where segment `number` starts, if that has been recorded and lies within the ring.
+    /// Where segment `number` starts, if that is recorded and lies within the ring.
     fn offset(&self, number: u32) -> Option<usize> {
         let index = number as usize % SEGMENTS;
         let offset = usize::try_from(self.region.load_u64(24 + 8 * index, Ordering::Acquire)).ok()?;
@@ -94,7 +94,7 @@ impl RingCursor {
 
     fn is_overrun(&self) -> bool {
         let ahead = self.writer_number().wrapping_sub(self.number);
-        // The writer publishes its number after the records, so the reader may for a moment be ahead of it.
+        // The writer publishes its number after the records, so the reader may briefly be ahead of it.
         (OVERRUN_SEGMENTS..u32::MAX - 16).contains(&ahead)
     }
 

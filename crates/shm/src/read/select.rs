@@ -1,8 +1,9 @@
-//! Which transactions and which records a reader of the log takes: `-b -c -E` ([`Sides`]) and `-i -I -x -X` ([`Selection`]),
-//! as varnishlog, varnishtop and the test language's logexpect have them.
+//! Which transactions and which records a reader of the log selects: `-b -c -E` ([`Sides`]) and `-i -I -x -X`
+//! ([`Selection`]), as in varnishlog, varnishtop and the test language's logexpect.
 //!
-//! A record that an `-I` matches is shown; else one that an `-X` matches is not; else the tags given with `-i` and `-x`
-//! decide, in their order. When the first of all these options includes something, nothing else is shown unless asked for.
+//! A record that matches an `-I` is shown; otherwise one that matches an `-X` is hidden; otherwise the tags given with
+//! `-i` and `-x` decide, in their order. If the first of all these options is an including one, everything else is
+//! hidden by default.
 
 use super::group::{Kind, Reason, Transaction};
 use super::query::regex_error;
@@ -11,15 +12,15 @@ use super::tags::{TagListError, TagSet};
 use pcre2::bytes::{Regex, RegexBuilder};
 use surface::tag::Tag;
 
-/// Which transactions are of interest. In `vxid` grouping the others are not even collected; in the modes that show whole
-/// trees they are.
+/// Which transactions are of interest. In `vxid` grouping the others are not even collected; in the modes that show
+/// whole trees they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sides {
     /// Client requests.
     pub client: bool,
     /// Backend requests.
     pub backend: bool,
-    /// Sub-requests of ESI too.
+    /// ESI sub-requests too.
     pub esi: bool,
 }
 
@@ -35,7 +36,7 @@ impl Sides {
         }
     }
 
-    /// True when a single record is of such a side.
+    /// True when a single record is on a side that is to be shown.
     #[must_use]
     pub fn shows_record(self, record: &Record) -> bool {
         self.client && record.id.is_client() || self.backend && record.id.is_backend()
@@ -71,7 +72,7 @@ impl Default for Selection {
 
 impl Selection {
     /// Adds an option: `i` or `x` with a list of tags, `I` or `X` with `[tags:]regex`; any other letter changes nothing.
-    /// A regex added with `caseless` disregards case.
+    /// With `caseless` a regex ignores case.
     ///
     /// # Errors
     /// A message that begins with the option: no such tag, an ambiguous one, a bad regular expression.

@@ -1,4 +1,4 @@
-//! Lists of tag names and globs, as queries and options take them: `Req*,*Header,Debug`.
+//! Lists of tag names and globs, as in queries and options: `Req*,*Header,Debug`.
 
 use surface::tag::{TAGS, Tag, TagRow};
 
@@ -49,8 +49,8 @@ impl TagSet {
         self.0 &= !other.0;
     }
 
-    /// The tags of a comma-separated list of names and globs. Names are compared without regard to case, and may be
-    /// abbreviated as long as they are unambiguous; empty elements are skipped.
+    /// The tags of a comma-separated list of names and globs. Case is ignored in names, and names may be abbreviated as
+    /// long as they are unambiguous; empty elements are skipped.
     ///
     /// # Errors
     /// What is wrong with the first bad element.
@@ -62,7 +62,7 @@ impl TagSet {
         if set == TagSet::EMPTY { Err(TagListError::None) } else { Ok(set) }
     }
 
-    /// The tag with this name, in any case, or the only one whose name starts so.
+    /// The tag with this name, ignoring case, or the only one whose name starts with it.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -79,7 +79,7 @@ impl TagSet {
         }
     }
 
-    /// The tags of one name or glob: a `*` stands for anything, at the start, at the end or in the middle, once.
+    /// The tags that match one name or glob: a single `*`, at the start, the end or in the middle, stands for anything.
     ///
     /// # Errors
     /// What is wrong with it.

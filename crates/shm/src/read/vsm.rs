@@ -1,9 +1,9 @@
 //! The index of shared memory, reader side: finds a server's work directory, follows its two indexes, maps segments.
 //!
-//! A server announces itself by the directories `_.vsm_mgt` and `_.vsm_child` with an index in each; nothing else says
-//! that it lives. An index is re-read from the start when its directory or file has been replaced or has shrunk, and
-//! otherwise its new lines are read. *Invariant:* a line that makes no sense is skipped; a file name never leads out of
-//! the index's directory.
+//! A server announces itself by the directories `_.vsm_mgt` and `_.vsm_child` with an index in each; there is no other
+//! sign that it is running. An index is read again from the start when its directory or file has been replaced or has
+//! shrunk; otherwise only its new lines are read. *Invariant:* a malformed line is skipped; a file name never leads out
+//! of the index's directory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -37,9 +37,9 @@ pub struct SegmentEntry {
     pub class: String,
     /// Ident; may be empty.
     pub ident: String,
-    /// Whose it is.
+    /// The process that published it.
     pub publisher: Publisher,
-    /// Differs for every entry that a reader ever saw.
+    /// Different for every entry that a reader has ever seen.
     pub serial: u64,
     file: String,
     offset: u64,
@@ -68,7 +68,7 @@ pub struct Vsm {
     worker: Index,
 }
 
-/// What a look at the indexes found.
+/// What a check of the indexes found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Status {
     /// The manager's index is there.
@@ -126,13 +126,13 @@ impl Vsm {
     /// Maps an entry's memory.
     ///
     /// # Errors
-    /// Whatever opening and mapping the file report; `InvalidInput` for an entry that its file contradicts.
+    /// Whatever opening and mapping the file report; `InvalidInput` when the entry contradicts its file.
     pub fn map(&self, entry: &SegmentEntry) -> io::Result<Region> {
         let directory = match entry.publisher {
             Publisher::Manager => &self.manager.directory,
             Publisher::Worker => &self.worker.directory,
         };
-        // Whatever the name leads to, opening it must not wait.
+        // Whatever the name leads to, opening it must not block.
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(directory.join(&entry.file))?;
         Region::read_only(&file, entry.offset, entry.bytes)
     }
@@ -151,7 +151,7 @@ impl Vsm {
     }
 }
 
-/// What tells one incarnation of an index from the next.
+/// What distinguishes one incarnation of an index from the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place {
     directory: (u64, u64),
@@ -167,7 +167,7 @@ struct Index {
     consumed: u64,
     /// In the order of the index.
     entries: BTreeMap<u64, SegmentEntry>,
-    /// Where in that order each line stands: an index of a hundred thousand backends comes and goes with its VCL.
+    /// Where in that order each line is: the index may have a hundred thousand backends that come and go with their VCL.
     places: HashMap<String, Vec<u64>>,
     next_place: u64,
     next_serial: u64,
@@ -175,7 +175,7 @@ struct Index {
 
 impl Index {
     fn new(directory: PathBuf, publisher: Publisher) -> Index {
-        // Serials of the two indexes must not meet.
+        // The serials of the two indexes must not overlap.
         let next_serial = if publisher == Publisher::Manager { 0 } else { 1 << 63 };
         Index {
             directory,
@@ -231,7 +231,7 @@ impl Index {
         let before = std::mem::take(&mut self.entries);
         let header = std::mem::take(&mut self.header);
         self.forget();
-        // As in `map`: opening must not wait.
+        // As in `map`: opening must not block.
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.directory.join(INDEX_NAME));
         let Ok(file) = file else { return !before.is_empty() };
         self.file = Some(file);
@@ -251,7 +251,7 @@ impl Index {
         true
     }
 
-    /// The complete lines that were appended since the last time.
+    /// The complete lines appended since the last call.
     fn read_new_lines(&mut self) -> Option<String> {
         let file = self.file.as_mut()?;
         file.seek(SeekFrom::Start(self.consumed)).ok()?;
@@ -280,7 +280,7 @@ impl Index {
     fn add(&mut self, line: &str) {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let (Some(file), Some(offset), Some(bytes)) = (words.next(), words.next(), words.next()) else { return };
-        // Without a class it is a cluster, whose members follow with entries of their own.
+        // An entry without a class is a cluster; its members follow with entries of their own.
         let Some(class) = words.next() else { return };
         let ident = words.next().unwrap_or_default();
         let (Ok(offset), Ok(bytes)) = (offset.parse(), bytes.parse()) else { return };
@@ -347,7 +347,7 @@ mod tests {
         let start = std::time::Instant::now();
         index.apply(&lines('+').chain(lines('-')).collect::<String>());
         assert!(index.entries.is_empty() && index.places.is_empty());
-        // It took minutes when every line was sought among all.
+        // When every line was searched for among all others, this took minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
@@ -366,7 +366,7 @@ mod tests {
         vsm.poll();
         assert!(!vsm.is_listed(entry.serial));
         assert!(vsm.find("Log", None).is_some());
-        // What is mapped stays readable.
+        // Existing mappings stay readable.
         ring.write(Tag::CLI, LogId::NONE, b"Wr 200");
         assert_eq!(cursor.next(&mut words), Next::Chunk);
         remove_directory(&directory.path().join(WORKER_DIRECTORY)).unwrap();

@@ -1,8 +1,8 @@
-//! Groups as promises: complete, in order, whatever the log does.
+//! Groups are complete and in order, whatever the log contains.
 
 use super::*;
 
-/// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows what comes out: `<level>:<vxid>` with the notes.
+/// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows the result: `<level>:<vxid>` with the notes.
 fn grouped(grouping: Grouping, limit: usize, log: &str) -> Vec<String> {
     let mut grouper = Grouper::new(grouping, limit, 100.0);
     for (time, line) in log.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {

@@ -1,4 +1,4 @@
-//! A query's words.
+//! Splits a query into words.
 
 use super::QueryError;
 
@@ -29,7 +29,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Placed>, QueryError> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
     let mut at = 0;
-    // Where the last word ended; a line's end is none.
+    // Where the last word ended; `None` after the end of a line.
     let mut word_end = None;
     while at < bytes.len() {
         let byte = bytes[at];
@@ -64,7 +64,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Placed>, QueryError> {
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             (Token::Sign(sign), sign.len())
         } else {
-            // Compat: the mark has another shape right behind a word.
+            // Compat: the mark has a different shape directly after a word.
             let offset = (word_end == Some(at)).then_some(0);
             return Err(QueryError { message: "Syntax error".into(), at, length: 1, offset, text: text.to_owned() });
         };

@@ -1,4 +1,4 @@
-//! A query's words → its tree.
+//! From a query's words to its tree.
 
 use pcre2::bytes::RegexBuilder;
 
@@ -251,7 +251,7 @@ impl Parser<'_> {
         self.fail(format!("Expected operator got '{}'", self.shown()))
     }
 
-    /// The number that stands here; the caller moves on.
+    /// The number at this position; the caller moves on.
     fn number_here(&self) -> Result<Number, QueryError> {
         let value = self.value("number")?;
         if value.contains('.') {
@@ -313,8 +313,8 @@ pub(super) fn regex_message(error: &pcre2::Error) -> String {
     }
 }
 
-/// The integer at the start of `text`, as C reads one: blanks, a sign, decimal, `0x` hexadecimal or `0` octal; saturates.
-/// Also what follows it; without digits that is the whole text, and the number 0.
+/// The integer at the start of `text`, as C reads one: blanks, a sign, decimal, `0x` hexadecimal or `0` octal;
+/// saturates. Also returns the rest after it; without digits the number is 0 and the rest is the whole text.
 fn leading_integer(text: &str) -> (i64, &str) {
     let start = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let (negative, unsigned) = match start.as_bytes().first() {
