@@ -6,10 +6,9 @@
 use message::Message;
 
 /// How the end of a body is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyLength {
     /// There is no body.
-    #[default]
     None,
     /// A length in bytes was announced (0 is possible).
     Length(u64),
