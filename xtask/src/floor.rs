@@ -52,7 +52,7 @@ fn run(port: u16, answers: &'static [[Vec<u8>; 5]; 2]) -> std::io::Result<()> {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     listener.set_reuse_port(true)?;
     listener.set_reuse_address(true)?;
-    listener.set_nodelay(true)?;
+    listener.set_tcp_nodelay(true)?;
     listener.bind(&SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).into())?;
     listener.listen(4096)?;
     listener.set_nonblocking(true)?;

@@ -145,7 +145,7 @@ impl Load {
 
     fn connect(&self, epoll: &Epoll, slot: u64, request: &[u8], number: usize) -> std::io::Result<Connection> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        socket.set_nodelay(true)?;
+        socket.set_tcp_nodelay(true)?;
         if self.close {
             // Many source addresses, so that closed connections don't exhaust the ports.
             let source = Ipv4Addr::new(127, 0, 0, 2 + (number % 64) as u8);

@@ -1,7 +1,7 @@
 //! Gzip there and back, in any pieces, and what becomes of bad streams.
 
 use body::{Chain, FilterError, Flow, Gunzip, Gzip, GzipTotals, Machine, RangeCut, TestGunzip};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use surface::limits::{FILTER_STEP_BYTES_MAX, FILTERS_MAX, GUNZIP_STATE_BYTES};
 
 /// Pulls a body that comes in pieces through a filter.
@@ -55,8 +55,8 @@ fn check(zipped: &[u8], piece: impl FnMut() -> usize) -> Result<u64, FilterError
 fn sample(random: &mut SmallRng, len: usize) -> Vec<u8> {
     let mut out = Vec::new();
     while out.len() < len {
-        let run = random.gen_range(1..20);
-        out.resize(out.len() + run, random.gen_range(0..40));
+        let run = random.random_range(1..20);
+        out.resize(out.len() + run, random.random_range(0..40));
     }
     out.truncate(len);
     out
@@ -68,10 +68,10 @@ fn what_was_zipped_in_any_pieces_unzips_in_any_pieces() {
     for len in [0, 1, 100, 4096, 16_384, 16_385, 100_000, 300_000] {
         let plain = sample(&mut random, len);
         for level in [0, 1, 6, 9] {
-            let (zipped, _) = pull(&plain, || random.gen_range(1..20_000), Box::new(Gzip::new(level))).unwrap();
+            let (zipped, _) = pull(&plain, || random.random_range(1..20_000), Box::new(Gzip::new(level))).unwrap();
             assert_eq!(zipped[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, zipped[8], 3]);
-            assert!(unzip(&zipped, || random.gen_range(1..5000)).unwrap() == plain, "{len} at level {level}");
-            assert_eq!(check(&zipped, || random.gen_range(1..5000)), Ok(len as u64));
+            assert!(unzip(&zipped, || random.random_range(1..5000)).unwrap() == plain, "{len} at level {level}");
+            assert_eq!(check(&zipped, || random.random_range(1..5000)), Ok(len as u64));
         }
     }
 }
@@ -170,11 +170,11 @@ fn mangled_streams_end_in_an_error_or_in_bytes() {
     let zipped = zip(&sample(&mut random, 5000), 6);
     for _ in 0..500 {
         let mut bad = zipped.clone();
-        for _ in 0..random.gen_range(1..4) {
-            let at = random.gen_range(0..bad.len());
-            bad[at] = random.r#gen();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..bad.len());
+            bad[at] = random.random();
         }
         let whole = unzip(&bad, || 100_000).map_err(FilterError::text);
-        assert_eq!(unzip(&bad, || random.gen_range(1..100)).map_err(FilterError::text).is_ok(), whole.is_ok());
+        assert_eq!(unzip(&bad, || random.random_range(1..100)).map_err(FilterError::text).is_ok(), whole.is_ok());
     }
 }

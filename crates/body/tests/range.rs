@@ -1,20 +1,20 @@
 //! A range cut out of a stream is the same however the stream comes.
 
 use body::{Machine, RangeCut};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 #[test]
 fn a_cut_is_the_slice_of_the_whole() {
     let mut random = SmallRng::seed_from_u64(5);
-    let whole: Vec<u8> = (0..1000).map(|_| random.r#gen()).collect();
+    let whole: Vec<u8> = (0..1000).map(|_| random.random()).collect();
     for _ in 0..500 {
-        let first = random.gen_range(0..1000);
-        let last = random.gen_range(first..1000);
+        let first = random.random_range(0..1000);
+        let last = random.random_range(first..1000);
         let mut cut = RangeCut::new(first as u64, last as u64);
         let mut got = Vec::new();
         let mut rest = &whole[..];
         while !rest.is_empty() {
-            let (head, tail) = rest.split_at(rest.len().min(random.gen_range(1..200)));
+            let (head, tail) = rest.split_at(rest.len().min(random.random_range(1..200)));
             got.extend_from_slice(cut.cut(head));
             rest = tail;
         }

@@ -130,7 +130,7 @@ impl Wheel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use rand::{RngExt, SeedableRng, rngs::SmallRng};
     use std::collections::BTreeMap;
 
     struct Table(Vec<Links>);
@@ -157,21 +157,21 @@ mod tests {
             let mut now: u32 = if seed % 2 == 0 { 0 } else { u32::MAX - 100_000_000 };
             wheel.advance(&mut links, now, |_, _| 0, |_| panic!("nothing was added"));
             for _ in 0..5000 {
-                let slot = random.gen_range(0..500);
+                let slot = random.random_range(0..500);
                 if dues.remove(&slot).is_some() {
                     wheel.remove(&mut links, slot);
                 } else {
-                    let reach = 1u32 << random.gen_range(0..27);
-                    let due = now.saturating_add(random.gen_range(0..=reach));
+                    let reach = 1u32 << random.random_range(0..27);
+                    let due = now.saturating_add(random.random_range(0..=reach));
                     wheel.add(&mut links, slot, due);
                     dues.insert(slot, due.max(now.saturating_add(1)));
                 }
-                if random.gen_bool(0.2) {
-                    let jump = 1u32 << random.gen_range(0..22);
+                if random.random_bool(0.2) {
+                    let jump = 1u32 << random.random_range(0..22);
                     let first = dues.values().min().copied();
                     assert!(wheel.next_tick().is_none() == dues.is_empty());
                     assert!(wheel.next_tick() <= first || first.is_none(), "{:?} {first:?}", wheel.next_tick());
-                    now = now.saturating_add(random.gen_range(0..jump));
+                    now = now.saturating_add(random.random_range(0..jump));
                     let mut came = Vec::new();
                     let known = dues.clone();
                     wheel.advance(&mut links, now, |_, slot| known[&slot], |slot| came.push(slot));

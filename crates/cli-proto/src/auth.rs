@@ -1,6 +1,6 @@
 //! The challenge and its answer: SHA-256 over challenge, newline, the secret, challenge, newline.
 
-use rand::Rng;
+use rand::RngExt;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -14,9 +14,9 @@ pub type Challenge = [u8; CHALLENGE_BYTES];
 
 /// A new challenge.
 #[must_use]
-pub fn challenge(random: &mut impl Rng) -> Challenge {
+pub fn challenge(random: &mut impl RngExt) -> Challenge {
     let mut challenge = [0; CHALLENGE_BYTES];
-    challenge.fill_with(|| random.gen_range(b'a'..=b'z'));
+    challenge.fill_with(|| random.random_range(b'a'..=b'z'));
     challenge
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn challenges_are_letters_and_differ() {
-        let mut random = rand::thread_rng();
+        let mut random = rand::rng();
         let first = challenge(&mut random);
         assert!(first.iter().all(u8::is_ascii_lowercase));
         assert_ne!(first, challenge(&mut random));

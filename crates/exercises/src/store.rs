@@ -1,6 +1,6 @@
 //! An arena and a journal whose bytes somebody changed, opened as after a crash.
 
-use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
@@ -85,7 +85,7 @@ fn appended(object: &Object, part: &[u8]) -> bool {
 
 /// A file in memory with these bytes, as the manager holds them.
 fn memory_file(bytes: &[u8]) -> OwnedFd {
-    let descriptor = memfd_create(c"copal-exercise", MemFdCreateFlag::MFD_CLOEXEC).expect("a memory file");
+    let descriptor = memfd_create(c"copal-exercise", MFdFlags::MFD_CLOEXEC).expect("a memory file");
     let mut file = File::from(descriptor);
     file.write_all(bytes).and_then(|()| file.rewind()).expect("room for it");
     file.into()

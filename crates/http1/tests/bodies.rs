@@ -2,7 +2,7 @@
 
 use http1::{BodyDecoder, BodyError, BodyLength, FramingError, LAST_CHUNK, chunk_header, response_body_length};
 use message::Message;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 /// Feeds `bytes` in pieces of the lengths that `piece` gives; returns the body and how many bytes were consumed.
 fn decode(length: BodyLength, bytes: &[u8], mut piece: impl FnMut() -> usize) -> Result<(Vec<u8>, usize), BodyError> {
@@ -82,8 +82,8 @@ fn chunks_written_are_read_back() {
     for _ in 0..200 {
         let mut wire = Vec::new();
         let mut body = Vec::new();
-        for _ in 0..random.gen_range(0..6) {
-            let chunk: Vec<u8> = (0..random.gen_range(1..400)).map(|_| random.r#gen()).collect();
+        for _ in 0..random.random_range(0..6) {
+            let chunk: Vec<u8> = (0..random.random_range(1..400)).map(|_| random.random()).collect();
             chunk_header(chunk.len(), &mut wire);
             wire.extend_from_slice(&chunk);
             wire.extend_from_slice(b"\r\n");
@@ -94,7 +94,7 @@ fn chunks_written_are_read_back() {
         wire.extend_from_slice(b"GET / HTTP/1.1\r\n");
         assert_eq!(at_once(BodyLength::Chunked, &wire), Ok((body.clone(), wire_bytes)));
         for _ in 0..20 {
-            let pieces = decode(BodyLength::Chunked, &wire, || random.gen_range(1..40));
+            let pieces = decode(BodyLength::Chunked, &wire, || random.random_range(1..40));
             assert_eq!(pieces, Ok((body.clone(), wire_bytes)));
         }
     }
@@ -107,17 +107,17 @@ fn mangled_chunks_are_judged_alike_however_they_are_cut() {
     let alphabet = b"\r\n\t 0159afAFgx;:,-+\x00\x7f";
     for _ in 0..3000 {
         let mut bytes = whole.to_vec();
-        for _ in 0..random.gen_range(1..4) {
-            let at = random.gen_range(0..bytes.len());
-            match random.gen_range(0..3) {
-                0 => bytes[at] = alphabet[random.gen_range(0..alphabet.len())],
-                1 => bytes.insert(at, alphabet[random.gen_range(0..alphabet.len())]),
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..bytes.len());
+            match random.random_range(0..3) {
+                0 => bytes[at] = alphabet[random.random_range(0..alphabet.len())],
+                1 => bytes.insert(at, alphabet[random.random_range(0..alphabet.len())]),
                 _ => drop(bytes.remove(at)),
             }
         }
         let expect = at_once(BodyLength::Chunked, &bytes);
         assert_eq!(decode(BodyLength::Chunked, &bytes, || 1), expect, "{}", String::from_utf8_lossy(&bytes));
-        assert_eq!(decode(BodyLength::Chunked, &bytes, || random.gen_range(1..9)), expect);
+        assert_eq!(decode(BodyLength::Chunked, &bytes, || random.random_range(1..9)), expect);
     }
 }
 

@@ -6,11 +6,10 @@
 //! a pipe to the first: a line on it means ready; the end of it without a line means that the start failed, and the first
 //! process exits as the second did. Standard error is shared, so the messages of a failed start are seen.
 
-use nix::unistd::{dup2, setsid};
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -51,8 +50,6 @@ pub fn report_ready() {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
     if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
-        for descriptor in 0..=2 {
-            let _ = dup2(null.as_raw_fd(), descriptor);
-        }
+        let _ = (dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
     }
 }

@@ -80,7 +80,7 @@ pub async fn connect(manager: Rc<Manager>, argument: CliAddress) {
 async fn serve_stream(manager: &Rc<Manager>, stream: CliStream, place: Place) {
     let ends = stream.ends();
     let mut session = match manager.secret {
-        Some(_) => ServerSession::challenging(auth::challenge(&mut rand::thread_rng()), CLI_COMMAND_BYTES_MAX),
+        Some(_) => ServerSession::challenging(auth::challenge(&mut rand::rng()), CLI_COMMAND_BYTES_MAX),
         None => ServerSession::open(CLI_COMMAND_BYTES_MAX),
     };
     let (reader, writer) = stream.split();

@@ -10,11 +10,10 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::unistd::{Gid, Uid, chown};
-use rand::RngCore;
+use rand::Rng;
 use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, WORKER_DIRECTORY, recreate_directory, remove_directory};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -150,7 +149,7 @@ impl WorkDirectory {
     pub fn make_secret(&mut self) -> Result<PathBuf, ArgumentError> {
         let path = self.path.join("_.secret");
         let mut secret = [0; SECRET_BYTES];
-        rand::thread_rng().fill_bytes(&mut secret);
+        rand::rng().fill_bytes(&mut secret);
         let _ = fs::remove_file(&path);
         let written = OpenOptions::new()
             .write(true)
@@ -240,7 +239,7 @@ fn lock_in_time(file: &File) -> nix::Result<i32> {
         libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        match fcntl(file.as_raw_fd(), FcntlArg::F_SETLK(&lock)) {
+        match fcntl(file, FcntlArg::F_SETLK(&lock)) {
             Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < deadline => std::thread::sleep(LOCK_RETRY),
             result => return result,
         }

@@ -2,12 +2,12 @@
 //!
 //! The manager only holds them open. What is in the arenas and the journal is the worker's business.
 
-use nix::sys::memfd::{MemFdCreateFlag, memfd_create};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::fstat;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 /// Size of the file for the panic text, in bytes.
@@ -59,10 +59,7 @@ impl MemoryFiles {
     /// What the kernel holds for the arena of each storage, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> Vec<u64> {
-        self.arenas
-            .iter()
-            .map(|arena| fstat(arena.as_raw_fd()).map_or(0, |found| found.st_blocks.max(0) as u64 * 512))
-            .collect()
+        self.arenas.iter().map(|arena| fstat(arena).map_or(0, |found| found.st_blocks.max(0) as u64 * 512)).collect()
     }
 
     /// Handles for a worker: journal, panic text, and the arena of each storage.
@@ -95,7 +92,7 @@ impl MemoryFiles {
 }
 
 fn empty(name: &CStr) -> io::Result<OwnedFd> {
-    Ok(memfd_create(name, MemFdCreateFlag::MFD_CLOEXEC)?)
+    Ok(memfd_create(name, MFdFlags::MFD_CLOEXEC)?)
 }
 
 fn empty_arenas(count: usize) -> io::Result<Vec<OwnedFd>> {

@@ -53,7 +53,8 @@ impl LogFormat {
     #[must_use]
     pub fn for_reader(self, wants_none: bool) -> LogFormat {
         let reader = std::env::var("JOURNAL_STREAM").unwrap_or_default();
-        let is_journal = fstat(2).is_ok_and(|found| reader == format!("{}:{}", found.st_dev, found.st_ino));
+        let is_journal =
+            fstat(std::io::stderr()).is_ok_and(|found| reader == format!("{}:{}", found.st_dev, found.st_ino));
         if self == LogFormat::Text && (wants_none || is_journal) { LogFormat::Plain } else { self }
     }
 

@@ -5,7 +5,6 @@
 //! and nobody's. They are taken over once, all together, and each is had by its number once. They belong to the process as
 //! its arguments do, which is why they lie in a static.
 
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -47,11 +46,15 @@ fn collect() -> BTreeMap<RawFd, OwnedFd> {
 }
 
 fn own(number: RawFd) -> Option<OwnedFd> {
-    let flags = FdFlag::from_bits_truncate(fcntl(number, FcntlArg::F_GETFD).ok()?);
-    if number <= STANDARD_LAST || flags.contains(FdFlag::FD_CLOEXEC) {
+    // SAFETY: system calls about a number, which may be that of nothing any more; no memory is passed.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    if flags < 0 || number <= STANDARD_LAST || flags & libc::FD_CLOEXEC != 0 {
         return None;
     }
-    fcntl(number, FcntlArg::F_SETFD(flags | FdFlag::FD_CLOEXEC)).ok()?;
+    // SAFETY: as above.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) } < 0 {
+        return None;
+    }
     // SAFETY: the descriptor is open and had no `FD_CLOEXEC`: it is none that this process made for itself, since the standard
     // library, tokio and all of ours open with that flag. Nor is it taken twice: this runs once in a process.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
@@ -60,6 +63,7 @@ fn own(number: RawFd) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::{AsRawFd, IntoRawFd};
@@ -68,15 +72,16 @@ mod tests {
     #[test]
     fn what_was_inherited_is_had_once_and_what_is_somebodys_never() {
         let own = File::open("/proc/self/stat").unwrap();
-        let handed = File::open("/proc/self/status").unwrap().into_raw_fd();
+        let handed = File::open("/proc/self/status").unwrap();
         // As it comes through exec.
-        fcntl(handed, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        fcntl(&handed, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        let handed = handed.into_raw_fd();
         take_over();
         assert!(inherited(own.as_raw_fd()).is_err(), "it is ours already");
         assert!(inherited(1).is_err() && inherited(-1).is_err());
         let claimed = inherited(handed).unwrap();
         assert_eq!(claimed.as_raw_fd(), handed);
-        let flags = fcntl(handed, FcntlArg::F_GETFD).unwrap();
+        let flags = fcntl(&claimed, FcntlArg::F_GETFD).unwrap();
         assert!(FdFlag::from_bits_truncate(flags).contains(FdFlag::FD_CLOEXEC));
         let mut text = String::new();
         File::from(claimed).read_to_string(&mut text).unwrap();

@@ -213,7 +213,7 @@ impl SocketOptions for ConnectedSockets {
             let socket = SockRef::from(&socket);
             match socket.local_addr()?.is_ipv6() {
                 true => socket.set_tclass_v6(u32::from(tos)),
-                false => socket.set_tos(u32::from(tos)),
+                false => socket.set_tos_v4(u32::from(tos)),
             }
         })
     }
@@ -244,7 +244,7 @@ mod tests {
         sockets.set_type_of_service(descriptor, 0x10).unwrap();
         let (before, after) = sockets.set_send_buffer(descriptor, 4096).unwrap();
         assert!(after < before, "{before} {after}");
-        assert_eq!(SockRef::from(&server.stream).tos().unwrap(), 0x10);
+        assert_eq!(SockRef::from(&server.stream).tos_v4().unwrap(), 0x10);
         drop(client);
     }
 

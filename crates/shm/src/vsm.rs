@@ -249,7 +249,7 @@ fn check_word(word: &str, may_be_empty: bool) -> io::Result<()> {
 /// Gives the file its blocks now: a full file system is an error here, where a sparse file would be a SIGBUS later.
 fn allocate(file: &File, bytes: usize) -> io::Result<()> {
     let length = i64::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    match nix::fcntl::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(file), 0, length) {
+    match nix::fcntl::posix_fallocate(file, 0, length) {
         Ok(()) => Ok(()),
         Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::EINVAL) => file.set_len(bytes as u64),
         Err(error) => Err(error.into()),

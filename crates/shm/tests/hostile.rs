@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use rand::rngs::SmallRng;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use shm::log::{HEAD_BYTES, LogBuffer, LogId, LogRing};
 use shm::read::counters::{CounterFilter, CounterReader, parse_document};
 use shm::read::file::FileCursor;
@@ -26,11 +26,11 @@ fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
     let vsm = VsmWriter::create(folder.path()).unwrap();
     let ring = LogRing::publish(&vsm, 8192).unwrap();
     let mut buffer = LogBuffer::new(&ring);
-    for number in 0..random.gen_range(0..400u32) {
-        buffer.start(LogId::client(random.gen_range(1..20)), 0.0);
-        buffer.record_fmt(Tag::Begin, format_args!("req {} esi", random.gen_range(0..20)));
-        buffer.record_fmt(Tag::Link, format_args!("req {} esi", random.gen_range(0..20)));
-        buffer.record(Tag::ReqURL, &b"/abcdefghijklmnopqrstuvwxyz"[..random.gen_range(0..20)]);
+    for number in 0..random.random_range(0..400u32) {
+        buffer.start(LogId::client(random.random_range(1..20)), 0.0);
+        buffer.record_fmt(Tag::Begin, format_args!("req {} esi", random.random_range(0..20)));
+        buffer.record_fmt(Tag::Link, format_args!("req {} esi", random.random_range(0..20)));
+        buffer.record(Tag::ReqURL, &b"/abcdefghijklmnopqrstuvwxyz"[..random.random_range(0..20)]);
         if number % 3 != 0 {
             buffer.end();
         }
@@ -42,19 +42,19 @@ fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
 }
 
 fn damage(bytes: &mut [u8], random: &mut SmallRng) {
-    for _ in 0..random.gen_range(0..40) {
-        let at = random.gen_range(0..bytes.len());
-        match random.gen_range(0..4) {
-            0 => bytes[at] = random.r#gen(),
-            1 => bytes[at] ^= 1 << random.gen_range(0..8),
+    for _ in 0..random.random_range(0..40) {
+        let at = random.random_range(0..bytes.len());
+        match random.random_range(0..4) {
+            0 => bytes[at] = random.random(),
+            1 => bytes[at] ^= 1 << random.random_range(0..8),
             2 => {
-                let end = (at + random.gen_range(1..64)).min(bytes.len());
+                let end = (at + random.random_range(1..64)).min(bytes.len());
                 random.fill_bytes(&mut bytes[at..end]);
             }
             _ => {
                 let words = [0xFE45_4545u32, 0xFE57_5757, 0xFF00_0000, 0, u32::MAX, 0x4C00_FFFF];
                 let at = at / 4 * 4;
-                bytes[at..at + 4].copy_from_slice(&words[random.gen_range(0..words.len())].to_ne_bytes());
+                bytes[at..at + 4].copy_from_slice(&words[random.random_range(0..words.len())].to_ne_bytes());
             }
         }
     }
@@ -113,7 +113,7 @@ fn a_damaged_ring_is_read_to_an_end() {
 fn random_bytes_as_a_ring_or_a_file_are_refused_or_read_to_an_end() {
     for seed in 0..ROUNDS {
         let mut random = SmallRng::seed_from_u64(seed);
-        let mut bytes = vec![0; random.gen_range(0..4096)];
+        let mut bytes = vec![0; random.random_range(0..4096)];
         random.fill_bytes(&mut bytes);
         assert!(RingCursor::open(region(&bytes), Start::Head).is_none());
         let mut file = b"VSL\0".to_vec();
@@ -193,9 +193,9 @@ fn random_lines_in_an_index_are_skipped() {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
         let mut text = String::from("# 1 2\n");
-        for _ in 0..random.gen_range(0..200) {
-            text.push_str(pieces[random.gen_range(0..pieces.len())]);
-            if random.r#gen() {
+        for _ in 0..random.random_range(0..200) {
+            text.push_str(pieces[random.random_range(0..pieces.len())]);
+            if random.random() {
                 text.push(' ');
             }
         }
@@ -275,9 +275,10 @@ fn random_text_as_query_document_or_glob_is_answered() {
     ];
     for seed in 0..10 * ROUNDS {
         let mut random = SmallRng::seed_from_u64(seed);
-        let text: Vec<_> = (0..random.gen_range(0..30)).map(|_| pieces[random.gen_range(0..pieces.len())]).collect();
-        let text = text.join(if random.r#gen() { " " } else { "" });
-        let _ = Query::parse(&text, random.r#gen()).map_err(|error| error.to_string());
+        let text: Vec<_> =
+            (0..random.random_range(0..30)).map(|_| pieces[random.random_range(0..pieces.len())]).collect();
+        let text = text.join(if random.random() { " " } else { "" });
+        let _ = Query::parse(&text, random.random()).map_err(|error| error.to_string());
         let _ = parse_document(text.as_bytes());
         let mut filter = CounterFilter::default();
         filter.add(true, &text);

@@ -8,7 +8,7 @@ use crate::layout::{Head, KIND_RECORD};
 use crate::memory::Memory;
 use crate::object::Object;
 use crate::storage::Store;
-use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng};
+use rand::{Rng, RngExt, SeedableRng, rngs::SmallRng};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -100,8 +100,8 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut live: Vec<Arc<Object>> = Vec::new();
         for xid in 1..150u32 {
-            if live.len() > 8 || (!live.is_empty() && random.gen_bool(0.4)) {
-                let victim = live.swap_remove(random.gen_range(0..live.len()));
+            if live.len() > 8 || (!live.is_empty() && random.random_bool(0.4)) {
+                let victim = live.swap_remove(random.random_range(0..live.len()));
                 let body = body_of(&victim);
                 expected.borrow_mut().in_doubt = Some((victim.xid(), body));
                 victim.remove();
@@ -110,19 +110,20 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
                 drop(victim);
                 continue;
             }
-            let mut body = vec![0; random.gen_range(0..2500)];
+            let mut body = vec![0; random.random_range(0..2500)];
             random.fill_bytes(&mut body);
-            let known = random.gen_bool(0.5).then_some(body.len() as u64);
+            let known = random.random_bool(0.5).then_some(body.len() as u64);
             let Ok(object) = store.create(&attributes(xid, known), format!("head of {xid}").as_bytes()) else {
                 continue;
             };
-            let early = random.gen_bool(0.5);
+            let early = random.random_bool(0.5);
             if early {
                 object.enter_index();
             }
-            let failed = random.gen_bool(0.2);
+            let failed = random.random_bool(0.2);
             let place = object.stored().unwrap();
-            if body.chunks(random.gen_range(1..900)).any(|part| object.append_stored(place, part).is_err()) || failed {
+            if body.chunks(random.random_range(1..900)).any(|part| object.append_stored(place, part).is_err()) || failed
+            {
                 object.fail();
                 continue;
             }
@@ -212,16 +213,16 @@ fn a_kill_while_one_arena_changes_leaves_the_others_as_they_are() {
     let mut live: Vec<(usize, Arc<Object>)> = Vec::new();
     for xid in 1..80u32 {
         let doubt = |place: usize, doubt| expected.borrow_mut()[place].in_doubt = doubt;
-        if live.len() > 6 || (!live.is_empty() && random.gen_bool(0.4)) {
-            let (place, victim) = live.swap_remove(random.gen_range(0..live.len()));
+        if live.len() > 6 || (!live.is_empty() && random.random_bool(0.4)) {
+            let (place, victim) = live.swap_remove(random.random_range(0..live.len()));
             doubt(place, Some((victim.xid(), body_of(&victim))));
             victim.remove();
             expected.borrow_mut()[place].bodies.remove(&victim.xid());
             doubt(place, None);
             continue;
         }
-        let place = random.gen_range(0..stores.len());
-        let body = vec![xid as u8; random.gen_range(0..2000)];
+        let place = random.random_range(0..stores.len());
+        let body = vec![xid as u8; random.random_range(0..2000)];
         let Ok(object) = stores[place].create(&attributes(xid, None), format!("head of {xid}").as_bytes()) else {
             continue;
         };
@@ -287,11 +288,11 @@ fn damage_costs_the_damaged_objects_and_no_others() {
     let mut random = SmallRng::seed_from_u64(7);
     for _ in 0..300 {
         let damaged = copy(&store.inner.memory);
-        let at = random.gen_range(64..damaged.len());
+        let at = random.random_range(64..damaged.len());
         // SAFETY: single-threaded test on an unshared copy.
         unsafe {
             let byte = damaged.bytes(at, 1)[0];
-            damaged.write(at, &[byte ^ 1 << random.gen_range(0..8)]);
+            damaged.write(at, &[byte ^ 1 << random.random_range(0..8)]);
         }
         let found = recover_copy(&damaged);
         for (xid, body) in &found {

@@ -548,7 +548,7 @@ mod tests {
             Heap::rebuild(&memory, geometry, |_| true).check(&memory);
         }
     }
-    use rand::{Rng, SeedableRng, rngs::SmallRng};
+    use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
     fn heap(bytes: u64, shift: u32) -> (Memory, Heap) {
         let memory = Memory::on_heap(bytes).unwrap();
@@ -573,10 +573,10 @@ mod tests {
             let mut random = SmallRng::seed_from_u64(seed);
             let mut live: Vec<Block> = Vec::new();
             for step in 0..steps {
-                if random.gen_bool(0.55) || live.is_empty() {
-                    let min = random.gen_range(1..200);
-                    let most = if random.gen_bool(0.1) { 20_000 } else { 100 };
-                    let wanted = min + random.gen_range(0..most);
+                if random.random_bool(0.55) || live.is_empty() {
+                    let min = random.random_range(1..200);
+                    let most = if random.random_bool(0.1) { 20_000 } else { 100 };
+                    let wanted = min + random.random_range(0..most);
                     if let Some((block, _)) = heap.offer(&memory, min, wanted) {
                         assert!(block.units >= min);
                         let block = heap.take(&memory, block, Head::new(0, KIND_EXTENT));
@@ -584,15 +584,15 @@ mod tests {
                     } else {
                         live.sort_by_key(|block| block.at);
                         for _ in 0..live.len() / 2 {
-                            let block = live.swap_remove(random.gen_range(0..live.len()));
+                            let block = live.swap_remove(random.random_range(0..live.len()));
                             heap.free(&memory, block.at);
                         }
                     }
                 } else {
-                    let index = random.gen_range(0..live.len());
-                    if random.gen_bool(0.3) {
+                    let index = random.random_range(0..live.len());
+                    if random.random_bool(0.3) {
                         let block = &mut live[index];
-                        let units = random.gen_range(1..=block.units);
+                        let units = random.random_range(1..=block.units);
                         block.units -= heap.trim(&memory, block.at, units);
                         assert!(block.units >= units);
                     } else {

@@ -4,7 +4,7 @@ use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use crate::object::Object;
 use crate::reader::BodyReader;
 use crate::storage::Store;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::sync::Arc;
 
 const QUEUE_BYTES: usize = 3000;
@@ -51,7 +51,7 @@ async fn write_all(object: &Arc<Object>, bytes: u64, random: &mut SmallRng) {
     let body: Vec<u8> = (0..bytes).map(byte_at).collect();
     let mut rest = body.as_slice();
     while !rest.is_empty() {
-        let (mut piece, later) = rest.split_at(rest.len().min(random.gen_range(1..5000)));
+        let (mut piece, later) = rest.split_at(rest.len().min(random.random_range(1..5000)));
         let before = object.available_bytes();
         match object.append(piece).await {
             Ok(()) => {}
@@ -77,14 +77,14 @@ fn readers_at_any_speed_get_all_of_a_body_that_cannot_be_kept() {
         store.set_unsized_share(25);
         let empty = store.held_bytes();
         let object = object_in(&store, None);
-        let bytes = random.gen_range(100_000..600_000);
+        let bytes = random.random_range(100_000..600_000);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let readers: Vec<_> = (0..random.gen_range(1..6))
+            let readers: Vec<_> = (0..random.random_range(1..6))
                 .map(|_| {
                     let reader = object.reader().unwrap();
-                    tokio::task::spawn_local(read_all(reader, random.gen_range(1..9000), random.gen_range(0..4)))
+                    tokio::task::spawn_local(read_all(reader, random.random_range(1..9000), random.random_range(0..4)))
                 })
                 .collect();
             write_all(&object, bytes, &mut random).await;

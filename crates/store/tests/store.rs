@@ -1,6 +1,6 @@
 //! What a store promises to the cache and to those who read and write bodies.
 
-use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng};
+use rand::{Rng, RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -98,7 +98,7 @@ fn bodies_of_every_length_read_back_whatever_was_known_of_them() {
                 read.extend_from_slice(part);
             }
             assert!(read == body);
-            let back = random.gen_range(0..=length as u64);
+            let back = random.random_range(0..=length as u64);
             assert_eq!(reader.chunk_at(back), object.chunk_at(back));
             object.remove();
         }
@@ -242,9 +242,9 @@ fn storing_never_fails_while_something_can_be_evicted_and_the_limit_always_holds
         let mut random = SmallRng::seed_from_u64(seed);
         for number in 0..3000u32 {
             // Small objects first, then large ones among them: fragmentation.
-            let most = if number < 1000 || random.gen_bool(0.9) { 600 } else { largest };
-            let length = random.gen_range(0..most);
-            let object = stored(&store, number, random.gen_bool(0.5), &vec![number as u8; length]);
+            let most = if number < 1000 || random.random_bool(0.9) { 600 } else { largest };
+            let length = random.random_range(0..most);
+            let object = stored(&store, number, random.random_bool(0.5), &vec![number as u8; length]);
             let object = object.unwrap_or_else(|_| panic!("object {number} of {length} bytes, limit {limit}"));
             assert!(store.held_bytes() <= limit, "{} of {limit}", store.held_bytes());
             assert!(store.resident_bytes() <= limit + limit / 32 + 32_768, "{} of {limit}", store.resident_bytes());

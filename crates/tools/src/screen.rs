@@ -12,7 +12,7 @@ mod keys;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ impl Screen {
             return Err(());
         }
         let mut bytes = [0; 256];
-        match nix::unistd::read(keyboard.as_raw_fd(), &mut bytes) {
+        match nix::unistd::read(keyboard, &mut bytes) {
             Ok(0) => Err(()),
             Ok(count) => {
                 self.decoder.push(&bytes[..count], KEYS_MAX);

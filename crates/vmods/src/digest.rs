@@ -12,7 +12,7 @@ use crate::context::VmodContext;
 use crate::done;
 use ::md5::Md5;
 use gost94::Gost94Test;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use md2::Md2;
 use md4::Md4;
 use ripemd::{Ripemd128, Ripemd160, Ripemd256, Ripemd320};
@@ -93,9 +93,9 @@ pub(crate) fn keyed(function: Function, arguments: Arguments<'_>, scratch: &mut 
     Value::Text(scratch.put(&hexadecimal(b"0x", &digest)))
 }
 
-fn code<M: Mac + hmac::digest::KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
+fn code<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
     // Keys of any length will do for an HMAC.
-    let Ok(mut code) = <M as Mac>::new_from_slice(key) else { return Vec::new() };
+    let Ok(mut code) = M::new_from_slice(key) else { return Vec::new() };
     code.update(text);
     code.finalize().into_bytes().to_vec()
 }

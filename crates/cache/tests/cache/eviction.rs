@@ -1,7 +1,7 @@
 //! The limit, and which objects go when it is reached.
 
 use super::*;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 #[test]
 fn with_few_objects_exactly_the_least_recently_used_goes() {
@@ -76,7 +76,7 @@ fn under_churn_the_limit_holds_and_what_is_used_stays() {
     let mut random = SmallRng::seed_from_u64(5);
     for number in 0..8000u32 {
         bench.now += 0.1;
-        let size = random.gen_range(0..1500);
+        let size = random.random_range(0..1500);
         bench.put(number, &Made { body: vec![1; size], ..fresh(1e6) });
         assert!(bench.cache.store().held_bytes() <= limit, "{}", bench.cache.store().held_bytes());
         if number >= 20 {
@@ -103,7 +103,7 @@ fn many_threads_storing_reading_banning_and_evicting_see_only_whole_objects() {
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(u64::from(thread));
                 for step in 0..3000 {
-                    let number = random.gen_range(0..300);
+                    let number = random.random_range(0..300);
                     bench.now += 0.01;
                     match bench.look(number) {
                         Lookup::Hit(object) => {
@@ -116,7 +116,7 @@ fn many_threads_storing_reading_banning_and_evicting_see_only_whole_objects() {
                             assert_eq!(length, object.available_bytes());
                         }
                         Lookup::Miss { busy, .. } => {
-                            let body = vec![number as u8; random.gen_range(0..20_000)];
+                            let body = vec![number as u8; random.random_range(0..20_000)];
                             let object = bench.make(number, &Made { body, ..fresh(5.0) });
                             busy.publish(&object);
                         }

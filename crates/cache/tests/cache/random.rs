@@ -2,7 +2,7 @@
 
 use super::*;
 use cache::{Purge, Waiter};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
 /// What the model knows of each object: until when it is fresh.
@@ -18,9 +18,9 @@ fn the_cache_agrees_with_a_simple_model_whatever_happens() {
         let mut fetches: BTreeMap<u32, Busy> = BTreeMap::new();
         let mut waiters: Vec<(u32, Waiter)> = Vec::new();
         for step in 0..4000 {
-            let number = random.gen_range(0..30);
+            let number = random.random_range(0..30);
             let fresh_until = model.get(&number).copied().unwrap_or(0.0);
-            match random.gen_range(0..100) {
+            match random.random_range(0..100) {
                 0..=59 => match bench.look(number) {
                     Lookup::Hit(_) => assert!(fresh_until > bench.now, "seed {seed} step {step}: {number} is gone"),
                     Lookup::Miss { busy, .. } => {
@@ -35,8 +35,8 @@ fn the_cache_agrees_with_a_simple_model_whatever_happens() {
                 },
                 60..=79 => {
                     // Every fifth fetch fails.
-                    if let Some(busy) = fetches.remove(&number).filter(|_| random.gen_bool(0.8)) {
-                        let ttl = random.gen_range(0.5..30.0);
+                    if let Some(busy) = fetches.remove(&number).filter(|_| random.random_bool(0.8)) {
+                        let ttl = random.random_range(0.5..30.0);
                         let header = if number % 3 == 0 { "three" } else { "other" };
                         let object = bench.make(number, &Made { headers: vec![("X", header)], ..fresh(ttl) });
                         busy.publish(&object);
@@ -61,11 +61,11 @@ fn the_cache_agrees_with_a_simple_model_whatever_happens() {
                 }
                 87..=93 => {
                     if !waiters.is_empty() {
-                        let index = random.gen_range(0..waiters.len());
+                        let index = random.random_range(0..waiters.len());
                         waiters.swap_remove(index);
                     }
                 }
-                _ => bench.wait(random.gen_range(0.0..3.0)),
+                _ => bench.wait(random.random_range(0.0..3.0)),
             }
         }
         drop(fetches);

@@ -6,7 +6,7 @@ use super::resource::{Resource, Sharing};
 use crate::support::{Client, Response, StreamClient};
 use flate2::read::GzDecoder;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use std::io::Read;
 use std::rc::Rc;
 use std::time::Duration;
@@ -46,12 +46,12 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64, shared: Option<Rc<St
         Some(streams) => Way::Stream(streams),
         None => Way::Own(stage.world.client()),
     };
-    for number in 0..rng.gen_range(5..40) {
-        if rng.gen_bool(0.7) {
-            tokio::time::sleep(Duration::from_millis(rng.gen_range(0..3_000))).await;
+    for number in 0..rng.random_range(5..40) {
+        if rng.random_bool(0.7) {
+            tokio::time::sleep(Duration::from_millis(rng.random_range(0..3_000))).await;
         }
-        let resource = &stage.resources[rng.gen_range(0..stage.resources.len())];
-        match rng.gen_range(0..40) {
+        let resource = &stage.resources[rng.random_range(0..stage.resources.len())];
+        match rng.random_range(0..40) {
             0 => remove(&stage, resource, "PURGE").await,
             1 => remove(&stage, resource, "BAN").await,
             2 => {
@@ -59,21 +59,21 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64, shared: Option<Rc<St
             }
             _ => {
                 let ask = Ask {
-                    variant: ["red", "blue"][rng.gen_range(0..2)],
+                    variant: ["red", "blue"][rng.random_range(0..2)],
                     client: format!("c{index}n{number}"),
-                    range: rng.gen_bool(0.1).then(|| {
-                        let first = rng.gen_range(0..100);
-                        (first, first + rng.gen_range(0..1000))
+                    range: rng.random_bool(0.1).then(|| {
+                        let first = rng.random_range(0..100);
+                        (first, first + rng.random_range(0..1000))
                     }),
-                    accepts_gzip: rng.gen_bool(0.5),
-                    is_head: rng.gen_bool(0.05),
-                    is_refused: rng.gen_ratio(resource.trouble, 300),
-                    ruling: if rng.gen_ratio(resource.trouble, 300) {
-                        RULINGS[rng.gen_range(0..RULINGS.len())]
+                    accepts_gzip: rng.random_bool(0.5),
+                    is_head: rng.random_bool(0.05),
+                    is_refused: rng.random_ratio(resource.trouble, 300),
+                    ruling: if rng.random_ratio(resource.trouble, 300) {
+                        RULINGS[rng.random_range(0..RULINGS.len())]
                     } else {
                         ""
                     },
-                    body_bytes: rng.gen_bool(0.05).then(|| rng.gen_range(0..100_000)),
+                    body_bytes: rng.random_bool(0.05).then(|| rng.random_range(0..100_000)),
                     at: stage.now(),
                 };
                 match &mut connection {
@@ -151,15 +151,15 @@ async fn get_on_stream(stage: &Stage, streams: &StreamClient, resource: &Resourc
 
 /// Asks for something and goes away before it has all come.
 async fn break_off(stage: &Stage, way: &Way, resource: &Resource, rng: &mut SmallRng) {
-    let room_bytes = 1 << rng.gen_range(6..16);
+    let room_bytes = 1 << rng.random_range(6..16);
     let request = format!("GET {} HTTP/1.1\r\nHost: sim\r\nX-Variant: red\r\nX-Client: gone\r\n\r\n", resource.url);
     match way {
         Way::Own(_) => {
             let mut connection = stage.world.client_with(room_bytes);
             connection.send(request).await;
-            tokio::time::sleep(Duration::from_millis(rng.gen_range(0..200))).await;
+            tokio::time::sleep(Duration::from_millis(rng.random_range(0..200))).await;
         }
-        Way::Stream(streams) => streams.break_off(&request, Duration::from_millis(rng.gen_range(0..200))).await,
+        Way::Stream(streams) => streams.break_off(&request, Duration::from_millis(rng.random_range(0..200))).await,
     }
 }
 

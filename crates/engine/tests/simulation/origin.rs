@@ -4,7 +4,7 @@ use super::Stage;
 use super::resource::{Resource, Sharing};
 use crate::support::{ORIGIN, OriginRequest, OriginStream};
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,10 +39,10 @@ enum Trouble {
 
 impl Trouble {
     fn random(resource: &Resource, rng: &mut SmallRng) -> Trouble {
-        if !rng.gen_ratio(resource.trouble, 100) {
+        if !rng.random_ratio(resource.trouble, 100) {
             return Trouble::None;
         }
-        match rng.gen_range(0..9) {
+        match rng.random_range(0..9) {
             0 => Trouble::Silence,
             1 => Trouble::StallBeforeHead,
             2 => Trouble::Garbage,
@@ -62,7 +62,7 @@ pub fn start(stage: &Rc<Stage>, seed: u64) {
     let seeds = Rc::new(RefCell::new(SmallRng::seed_from_u64(seed)));
     stage.world.origin_at(ORIGIN, move |stream| {
         let stage = weak.upgrade();
-        let rng = SmallRng::seed_from_u64(seeds.borrow_mut().r#gen());
+        let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
         async move {
             if let Some(stage) = stage {
                 serve(&stage, stream, rng).await;
@@ -135,7 +135,7 @@ async fn prepare_head(
     rng: &mut SmallRng,
 ) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     if resource.pause_max > 0 {
-        pause(stage, stream, rng.gen_range(0..resource.pause_max)).await?;
+        pause(stage, stream, rng.random_range(0..resource.pause_max)).await?;
     }
     match trouble {
         Trouble::Silence => return None,
@@ -201,7 +201,7 @@ async fn send_body(
     };
     let mut rest = &body[..end];
     while !rest.is_empty() {
-        let (piece, later) = rest.split_at(rng.gen_range(1..=rest.len().min(30_000)));
+        let (piece, later) = rest.split_at(rng.random_range(1..=rest.len().min(30_000)));
         rest = later;
         let sent = if resource.is_chunked {
             let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
@@ -217,7 +217,7 @@ async fn send_body(
         // After the last piece the engine may use the connection for its next request.
         if !rest.is_empty()
             && resource.pause_max > 0
-            && pause(stage, stream, rng.gen_range(0..resource.pause_max)).await.is_none()
+            && pause(stage, stream, rng.random_range(0..resource.pause_max)).await.is_none()
         {
             return false;
         }

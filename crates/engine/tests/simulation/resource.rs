@@ -1,6 +1,6 @@
 //! What there is at the origin: resources that differ in how they may be cached, and bodies that say what they are.
 
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::cell::Cell;
 
@@ -43,26 +43,26 @@ pub struct Resource {
 
 impl Resource {
     pub fn random(index: usize, rng: &mut SmallRng) -> Resource {
-        let sharing = match rng.gen_range(0..10) {
+        let sharing = match rng.random_range(0..10) {
             0..=4 => Sharing::All,
             5 | 6 => Sharing::Variants,
             7 => Sharing::Cookie,
             8 => Sharing::Private,
             _ => Sharing::Pass,
         };
-        let whole = if rng.gen_bool(0.2) { "whole" } else { "" };
-        let zip = if rng.gen_bool(0.2) { "zip" } else { "" };
+        let whole = if rng.random_bool(0.2) { "whole" } else { "" };
+        let zip = if rng.random_bool(0.2) { "zip" } else { "" };
         Resource {
             url: format!("/r{index}{whole}{zip}"),
             sharing,
-            ttl: [1, 2, 5, 30, 120][rng.gen_range(0..5)],
-            grace: [0, 1, 10][rng.gen_range(0..3)],
-            keep: [0, 20, 600][rng.gen_range(0..3)],
-            has_etag: rng.gen_bool(0.5),
-            is_chunked: rng.gen_bool(0.4),
-            bytes_max: [0, 100, 3_000, 40_000, 200_000][rng.gen_range(0..5)],
-            trouble: [0, 5, 30][rng.gen_range(0..3)],
-            pause_max: [0, 0, 50, 3_000][rng.gen_range(0..4)],
+            ttl: [1, 2, 5, 30, 120][rng.random_range(0..5)],
+            grace: [0, 1, 10][rng.random_range(0..3)],
+            keep: [0, 20, 600][rng.random_range(0..3)],
+            has_etag: rng.random_bool(0.5),
+            is_chunked: rng.random_bool(0.4),
+            bytes_max: [0, 100, 3_000, 40_000, 200_000][rng.random_range(0..5)],
+            trouble: [0, 5, 30][rng.random_range(0..3)],
+            pause_max: [0, 0, 50, 3_000][rng.random_range(0..4)],
             version: Cell::new(1),
         }
     }

@@ -4,20 +4,20 @@ use crate::corpus::repository;
 use ::body::Gzip;
 use exercises::{body, cli_proto, vcl, vtc};
 use rand::rngs::{SmallRng, StdRng};
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 #[test]
 fn damaged_gzip_keeps_the_promises() {
     let mut random = SmallRng::seed_from_u64(9);
     for _ in 0..100 {
-        let plain: Vec<u8> = (0..random.gen_range(0..3000)).map(|_| random.gen_range(0..4)).collect();
-        let mut bytes = vec![random.r#gen()];
-        ::body::whole(Gzip::new(random.gen_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
-        for _ in 0..random.gen_range(0..3) {
-            let at = random.gen_range(0..bytes.len());
-            bytes[at] = random.r#gen();
+        let plain: Vec<u8> = (0..random.random_range(0..3000)).map(|_| random.random_range(0..4)).collect();
+        let mut bytes = vec![random.random()];
+        ::body::whole(Gzip::new(random.random_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
+        for _ in 0..random.random_range(0..3) {
+            let at = random.random_range(0..bytes.len());
+            bytes[at] = random.random();
         }
-        bytes.truncate(random.gen_range(0..bytes.len() * 2));
+        bytes.truncate(random.random_range(0..bytes.len() * 2));
         body::gzip(&bytes);
     }
 }
@@ -27,8 +27,8 @@ fn no_bytes_upset_the_ends_of_the_cli() {
     let mut random = SmallRng::seed_from_u64(7);
     let alphabet = b"ab<< \n\r\"\\x0147-\t\0\xff200 8       \nEOT";
     for _ in 0..2000 {
-        let length = random.gen_range(0..80);
-        let bytes: Vec<u8> = (0..length).map(|_| alphabet[random.gen_range(0..alphabet.len())]).collect();
+        let length = random.random_range(0..80);
+        let bytes: Vec<u8> = (0..length).map(|_| alphabet[random.random_range(0..alphabet.len())]).collect();
         cli_proto::both_ends(&bytes);
     }
     cli_proto::both_ends(b"200 99999999\n");
@@ -90,12 +90,12 @@ fn no_damaged_script_panics_the_parser() {
     let mut random = StdRng::seed_from_u64(7);
     for _ in 0..3000 {
         let mut damaged = text.clone();
-        for _ in 0..random.gen_range(1..8) {
-            let at = random.gen_range(0..damaged.len());
-            match random.gen_range(0..3) {
+        for _ in 0..random.random_range(1..8) {
+            let at = random.random_range(0..damaged.len());
+            match random.random_range(0..3) {
                 0 => damaged.truncate(at + 1),
-                1 => damaged[at] = random.r#gen(),
-                _ => damaged.insert(at, b"{}\"\\$\n# ,"[random.gen_range(0..9)]),
+                1 => damaged[at] = random.random(),
+                _ => damaged.insert(at, b"{}\"\\$\n# ,"[random.random_range(0..9)]),
             }
         }
         vtc::script(&damaged);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rand::rngs::SmallRng;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 
 use super::recording::written_directory;
 use super::{Tool, run_ours};
@@ -15,34 +15,34 @@ fn damage(bytes: &mut Vec<u8>, random: &mut SmallRng) {
     if bytes.is_empty() {
         return;
     }
-    for _ in 0..random.gen_range(1..30) {
-        let at = match random.gen_range(0..3) {
-            0 => random.gen_range(0..bytes.len().min(128)),
-            1 => random.gen_range(0..bytes.len().min(65_536)),
-            _ => random.gen_range(0..bytes.len()),
+    for _ in 0..random.random_range(1..30) {
+        let at = match random.random_range(0..3) {
+            0 => random.random_range(0..bytes.len().min(128)),
+            1 => random.random_range(0..bytes.len().min(65_536)),
+            _ => random.random_range(0..bytes.len()),
         };
-        match random.gen_range(0..4) {
-            0 => bytes[at] = random.r#gen(),
+        match random.random_range(0..4) {
+            0 => bytes[at] = random.random(),
             1 => {
-                let end = (at + random.gen_range(1..32)).min(bytes.len());
+                let end = (at + random.random_range(1..32)).min(bytes.len());
                 random.fill_bytes(&mut bytes[at..end]);
             }
             2 => {
                 let words = [0xFE45_4545u32, 0xFE57_5757, 0xFF00_0000, 0, u32::MAX, 0x4C00_FFFF, 0xFF00_FFFF];
                 let at = at / 4 * 4;
                 if let Some(word) = bytes.get_mut(at..at + 4) {
-                    word.copy_from_slice(&words[random.gen_range(0..words.len())].to_ne_bytes());
+                    word.copy_from_slice(&words[random.random_range(0..words.len())].to_ne_bytes());
                 }
             }
             _ => {
-                let from = random.gen_range(0..bytes.len());
-                let count = random.gen_range(0..256).min(bytes.len() - from.max(at));
+                let from = random.random_range(0..bytes.len());
+                let count = random.random_range(0..256).min(bytes.len() - from.max(at));
                 bytes.copy_within(from..from + count, at);
             }
         }
     }
-    if random.gen_range(0..6) == 0 {
-        bytes.truncate(random.gen_range(0..bytes.len()));
+    if random.random_range(0..6) == 0 {
+        bytes.truncate(random.random_range(0..bytes.len()));
     }
 }
 
@@ -53,9 +53,9 @@ fn damaged_copy(from: &Path, to: &Path, random: &mut SmallRng) {
         for entry in fs::read_dir(from.join(directory)).unwrap() {
             let entry = entry.unwrap();
             let mut bytes = fs::read(entry.path()).unwrap();
-            match random.gen_range(0..4) {
+            match random.random_range(0..4) {
                 0 | 1 => damage(&mut bytes, random),
-                2 if random.gen_range(0..8) == 0 => continue,
+                2 if random.random_range(0..8) == 0 => continue,
                 _ => {}
             }
             fs::write(to.join(directory).join(entry.file_name()), bytes).unwrap();

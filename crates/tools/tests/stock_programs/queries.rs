@@ -1,7 +1,7 @@
 //! Queries made by a seeded generator select what the stock program selects, and are refused in its words.
 
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use super::recording::recorded_file;
 use super::{run_ours, run_stock, stock};
@@ -183,28 +183,28 @@ const NOISE: &[&str] = &[
 ];
 
 fn one_of<'a>(random: &mut SmallRng, list: &[&'a str]) -> &'a str {
-    list[random.gen_range(0..list.len())]
+    list[random.random_range(0..list.len())]
 }
 
 /// A term that is right.
 fn term(random: &mut SmallRng) -> String {
-    if random.gen_range(0..12) == 0 {
+    if random.random_range(0..12) == 0 {
         let operator = one_of(random, &["==", "!=", "<", "<=", ">", ">="]);
-        return format!("vxid {operator} {}", random.gen_range(90..500));
+        return format!("vxid {operator} {}", random.random_range(90..500));
     }
     let mut text = String::new();
-    if random.gen_range(0..5) == 0 {
+    if random.random_range(0..5) == 0 {
         text += one_of(random, &["{0}", "{1}", "{2}", "{ 1 }", "{2+}", "{1-}", "{3+}", "{0+}"]);
     }
     text += one_of(random, TAGS);
-    if random.gen_range(0..3) == 0 {
+    if random.random_range(0..3) == 0 {
         text = format!("{text}:{}", one_of(random, PREFIXES));
     }
-    if random.gen_range(0..3) == 0 {
+    if random.random_range(0..3) == 0 {
         text = format!("{text}[{}]", one_of(random, FIELDS));
     }
     let blank = one_of(random, &[" ", "  ", "\t", ""]);
-    match random.gen_range(0..5) {
+    match random.random_range(0..5) {
         0 => text,
         1 | 2 => {
             let operator = one_of(random, &["==", "!=", "<", "<=", ">", ">="]);
@@ -217,13 +217,13 @@ fn term(random: &mut SmallRng) -> String {
 
 fn expression(random: &mut SmallRng, depth: usize) -> String {
     let mut text = String::new();
-    for index in 0..random.gen_range(1..4) {
+    for index in 0..random.random_range(1..4) {
         if index > 0 {
             text += one_of(random, &[" and ", " or ", "\tor  ", " and not ", "\n", " \\\nor ", " # or\n"]);
-        } else if random.gen_range(0..5) == 0 {
+        } else if random.random_range(0..5) == 0 {
             text += "not ";
         }
-        if depth < 3 && random.gen_range(0..4) == 0 {
+        if depth < 3 && random.random_range(0..4) == 0 {
             text += &format!("({})", expression(random, depth + 1).replace('\n', " or "));
         } else {
             text += &term(random);
@@ -280,12 +280,12 @@ fn wrong_queries_are_refused_in_the_same_words() {
     let mut random = SmallRng::seed_from_u64(12);
     compare_queries((0..QUERIES).map(move |_| {
         let mut words: Vec<String> = Vec::new();
-        for _ in 0..random.gen_range(1..5) {
+        for _ in 0..random.random_range(1..5) {
             let word =
-                if random.gen_range(0..3) > 0 { term(&mut random) } else { one_of(&mut random, NOISE).to_owned() };
+                if random.random_range(0..3) > 0 { term(&mut random) } else { one_of(&mut random, NOISE).to_owned() };
             words.push(word);
         }
-        let at = random.gen_range(0..=words.len());
+        let at = random.random_range(0..=words.len());
         words.insert(at, one_of(&mut random, NOISE).to_owned());
         words.join(one_of(&mut random, &[" ", ""]))
     }));

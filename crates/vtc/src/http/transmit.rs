@@ -1,7 +1,7 @@
 //! What is sent: requests, responses and chunks, put together from the words of a command.
 
 use body::Gzip;
-use rand::Rng;
+use rand::RngExt;
 
 use super::{Http, deflate};
 use crate::specification::Arguments;
@@ -141,7 +141,7 @@ impl Http {
                 }
                 "-gziplen" => {
                     arguments.next();
-                    let plain = synthetic_body(self.length_above_zero(arguments)?, Some(&mut rand::thread_rng()));
+                    let plain = synthetic_body(self.length_above_zero(arguments)?, Some(&mut rand::rng()));
                     self.gzip(draft, &plain)?
                 }
                 "-gzipbody" => {
@@ -240,13 +240,13 @@ fn with_nuls(text: &[u8]) -> Vec<u8> {
 }
 
 /// A body of lines of 64 bytes: a pattern that differs from line to line, or noise.
-fn synthetic_body(length: usize, mut noise: Option<&mut dyn rand::RngCore>) -> Vec<u8> {
+fn synthetic_body(length: usize, mut noise: Option<&mut dyn rand::Rng>) -> Vec<u8> {
     // The printable characters between `!` and `}`.
     let printable = |number: usize| b'!' + (number % 93) as u8;
     let mut body: Vec<u8> = (0..length)
         .map(|index| match (index % 64, &mut noise) {
             (63, _) => b'\n',
-            (_, Some(noise)) => noise.gen_range(b' '..b' ' + 95),
+            (_, Some(noise)) => noise.random_range(b' '..b' ' + 95),
             (column, None) => printable(index / 64 + column),
         })
         .collect();
@@ -268,7 +268,7 @@ mod tests {
             (b'!', b'"', b'\n', b'"', b'#', b'\n')
         );
         assert_eq!(synthetic_body(1, None), b"\n");
-        let noise = synthetic_body(1000, Some(&mut rand::thread_rng()));
+        let noise = synthetic_body(1000, Some(&mut rand::rng()));
         assert!(noise.iter().all(|byte| *byte == b'\n' || (b' '..=b'~').contains(byte)));
         assert_eq!(noise[63], b'\n');
     }

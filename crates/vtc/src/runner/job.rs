@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use rand::Rng;
+use rand::RngExt;
 
 use super::orphans;
 use super::surroundings::Surroundings;
@@ -58,7 +58,7 @@ pub(super) struct Job {
 impl Job {
     /// Makes a folder and starts the process.
     pub fn start(script: &Path, options: &Options, surroundings: &Surroundings) -> Result<Job, String> {
-        let name = format!("vtc.{}.{:08x}", std::process::id(), rand::thread_rng().r#gen::<u32>());
+        let name = format!("vtc.{}.{:08x}", std::process::id(), rand::rng().random::<u32>());
         let folder = surroundings.temporary.join(name);
         std::fs::DirBuilder::new()
             .mode(0o755)
