@@ -34,9 +34,10 @@ mod why;
 
 use crate::bodies::request::RequestBody;
 use crate::caught::caught;
-use crate::context::{Loop, Peer, Work};
+use crate::context::{Loop, Work};
 use crate::loaded_vcl::LoadedVcl;
 use crate::mempool_counts::Counted;
+use crate::peer::Peer;
 use crate::request::Delivered;
 use backend::{Notes, ResolveContext};
 use cache::Busy;

@@ -2,7 +2,7 @@
 //! and the origin's side ([`fetch`]), with what carries that (`origin`).
 //!
 //! Everything is generic over `AsyncRead + AsyncWrite`, dials through [`backend::Dial`] and takes its time from
-//! [`context::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
+//! [`clock::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
 //! no wall clock, no files here.
 //!
 //! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `bodies`, `request` and its steps, `fetch` and its
@@ -13,6 +13,7 @@
 
 pub mod bodies;
 mod caught;
+pub mod clock;
 pub mod context;
 mod deadline;
 pub mod exchange;
@@ -22,9 +23,12 @@ pub mod logged;
 pub mod memory;
 pub mod mempool_counts;
 mod origin;
+pub mod panics;
+pub mod peer;
 pub mod request;
 pub mod session;
 pub mod storages;
 pub mod transport;
 mod turns;
+pub mod vxid;
 mod world;

@@ -3,9 +3,12 @@
 //! Their memory comes from the allocator and goes back to it, so of the section's counters only `live`, `allocs`, `frees`
 //! and the sizes move. Requests do have a pool, which counts itself (`request/pool.rs`).
 
-use crate::request::PoolCounters;
+use shm::counters::SharedCounters;
 use std::sync::Arc;
-use surface::counter::Mempool;
+use surface::counter::{MEMPOOL, Mempool};
+
+/// Counters of one section MEMPOOL.
+pub type PoolCounters = SharedCounters<{ MEMPOOL.counters.len() }>;
 
 /// Something that is counted for as long as it lives. Belongs to the loop that alone writes the counters.
 pub struct Counted(Arc<PoolCounters>);

@@ -44,7 +44,7 @@ mod why;
 pub(crate) use body::ClientBody;
 pub(crate) use filters::default_list as default_filters;
 pub(crate) use legacy::set_object_lifetime;
-pub use pool::{PoolCounters, PoolLimits, RequestPool};
+pub use pool::{PoolLimits, RequestPool};
 pub(crate) use slot::Buffers;
 pub use slot::RequestSlot;
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! A transport opens it, runs exchanges (each with a [`SessionView`] of its own), and closes it. *Invariant:* the log of a
 //! session is written record by record, that of a request in batches. Next file: `exchange.rs`.
 
-use crate::context::{Loop, Peer};
+use crate::context::Loop;
+use crate::peer::Peer;
 use crate::request::SessionTimeouts;
 use shm::log::LogId;
 use std::ops::Deref;

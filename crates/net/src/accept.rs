@@ -5,7 +5,8 @@
 
 use crate::descriptors::Complaints;
 use crate::options::{Connected, ConnectedSockets};
-use engine::context::{Listener, Loop, Peer};
+use engine::context::Loop;
+use engine::peer::{Listener, Peer};
 use engine::transport::{ProxiedSession, ProxyFacts};
 use proxy_protocol::Parsed;
 use shm::log::LogId;

@@ -5,7 +5,7 @@
 
 use crate::descriptors::Complaints;
 use backend::{Dial, DialTarget, Ends, Stream};
-use engine::context::Clock;
+use engine::clock::Clock;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::future::Future;

@@ -2,7 +2,9 @@
 //!
 //! A connection lives and dies on the loop that accepted it. The main thread talks to a loop through a channel only.
 
-use engine::context::{Clock, Engine, Listener, Loop, LoopPools};
+use engine::clock::Clock;
+use engine::context::{Engine, Loop, LoopPools};
+use engine::peer::Listener;
 use engine::request::PoolLimits;
 use net::accept::{ListenSocket, accept_loop};
 use net::descriptors::Complaints;

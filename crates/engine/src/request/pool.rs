@@ -5,20 +5,17 @@
 //! that stay shrinks. Counted as section MEMPOOL; the counters are shared with whoever publishes them.
 
 use super::slot::{FIRST_READ_BYTES, RequestSlot};
-use shm::counters::SharedCounters;
+use crate::mempool_counts::PoolCounters;
 use shm::log::LogRing;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use surface::counter::{MEMPOOL, Mempool};
+use surface::counter::Mempool;
 
 /// Most room of one buffer of a request that nobody needed for a while, in bytes.
 const IDLE_BUFFER_BYTES_MAX: usize = FIRST_READ_BYTES;
 /// Most requests made at once to have as many as wanted.
 const MADE_AT_ONCE_MAX: usize = 1000;
-
-/// Counters of one pool.
-pub type PoolCounters = SharedCounters<{ MEMPOOL.counters.len() }>;
 
 /// What a parameter such as `pool_req` says.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -13,9 +13,10 @@
 mod connection;
 mod exchange;
 
-use crate::context::{Loop, Peer};
+use crate::context::Loop;
 use crate::deadline::duration;
 use crate::memory::MEMORY_SHORT;
+use crate::peer::Peer;
 use crate::request::{RequestSlot, Settings};
 use crate::session::{Session, SessionEnd, SessionView};
 use ::http1::{HeadError, HeadLimits, HeadStatus, parse_request};

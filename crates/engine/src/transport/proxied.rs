@@ -4,8 +4,9 @@
 //! The header itself is read and taken apart (`proxy_protocol`) by whoever has the socket.
 
 use super::http1;
-use crate::context::{Loop, Peer};
+use crate::context::Loop;
 use crate::deadline::duration;
+use crate::peer::Peer;
 use crate::session::{Session, SessionEnd};
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -3,7 +3,7 @@
 use super::World;
 use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
 use backend::dns_names::run::Surroundings;
-use engine::context::Clock;
+use engine::clock::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -5,10 +5,11 @@
 //! nothing of it: it is made of what any transport has (`engine::exchange`).
 
 use super::client::Response;
-use engine::context::{Loop, Peer};
+use engine::context::Loop;
 use engine::exchange::{
     self, BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, Request, SendError, SendLimits, Sent, Wire,
 };
+use engine::peer::Peer;
 use engine::session::{Session, SessionEnd, SessionView};
 use message::Message;
 use shm::log::LogBuffer;

@@ -2,13 +2,17 @@
 //! is new does not compile until somebody has said here what it is afterwards.
 
 use super::*;
-use crate::context::{Clock, Engine, Listener, PanicHook, VxidSource};
+use crate::clock::Clock;
+use crate::context::Engine;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::{Fetch, Step};
 use crate::loaded_vcl::{VclState, VclTable};
 use crate::memory::RequestMemory;
 use crate::origin::Carriage;
+use crate::panics::PanicHook;
+use crate::peer::Listener;
 use crate::storages::Storages;
+use crate::vxid::VxidSource;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
 use cache::Cache;
