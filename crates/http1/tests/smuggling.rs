@@ -318,7 +318,8 @@ const NO_LINE_END: &str = "body refused: chunked header no NL";
 const NOT_HEX: &str = "body refused: chunked header non-hex";
 const TAIL: &str = "body refused: chunked tail no NL";
 const TOO_LARGE: &str = "body refused: bogusly large chunk size";
-const IGNORED: &str = "RFC 9112 §7.1 wants it ignored, and it is, within bounds and free of control characters.";
+const IGNORED: &str =
+    "RFC 9112 §7.1 demands that it is ignored; Copal ignores it if it is within bounds and free of control characters.";
 
 static CHUNKS: &[Case] = &[
     same("leading zeros", chunks!("0000005\r\nhello\r\n000\r\n\r\n"), HELLO),
@@ -370,7 +371,7 @@ static RESPONSES: &[Case] = &[
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
         "refused: several Content-Length headers",
         "accepted, body \"ok\", next \"\"",
-        "Varnish takes the first and passes both on.",
+        "Varnish uses the first and passes both on.",
     ),
     same(
         "equal lengths",
@@ -382,7 +383,7 @@ static RESPONSES: &[Case] = &[
         "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok",
         "accepted, body \"ok\", next \"\"",
         LENGTH,
-        "RFC 9112 §6.3 allows it; the list is made one number before anybody else sees it.",
+        "RFC 9112 §6.3 allows it; Copal turns the list into one number before anybody else sees it.",
     ),
     same("+2", "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", LENGTH),
     same(
@@ -409,7 +410,7 @@ static RESPONSES: &[Case] = &[
         "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nall of it",
         "accepted, body \"\", next \"all\", then close",
         "accepted, body \"\", next \"all\"",
-        "No body, as for Varnish, but the connection is not used again: what lies behind is not a response.",
+        "No body, as in Varnish, but the connection is not used again: what follows is not a response.",
     ),
     same("204 with a body", "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok", "refused: unexpected body"),
     same(
@@ -438,28 +439,28 @@ static HOSTS: &[Case] = &[
         "GET /p HTTP/1.1\r\nHost: a b\r\n\r\n",
         "refused: Malformed Host: a b",
         "GET /p at \"a b\"",
-        "One reader takes what comes before the blank, another all.",
+        "One reader takes what comes before the blank, another takes everything.",
     ),
     differs(
         "tab",
         "GET /p HTTP/1.1\r\nHost: a\tb\r\n\r\n",
         "refused: Malformed Host: a\tb",
         "GET /p at \"a\tb\"",
-        "As a blank.",
+        "As with a blank.",
     ),
     differs(
         "slash",
         "GET /p HTTP/1.1\r\nHost: a/b\r\n\r\n",
         "refused: Malformed Host: a/b",
         "GET /p at \"a/b\"",
-        "A reader that puts a URI together again takes what follows for the path.",
+        "A reader that puts the URI together again takes what follows the slash for the path.",
     ),
     differs(
         "user",
         "GET /p HTTP/1.1\r\nHost: u@a\r\n\r\n",
         "refused: Malformed Host: u@a",
         "GET /p at \"u@a\"",
-        "One reader takes what comes before the sign for the host, another what follows.",
+        "One reader takes what comes before the sign for the host, another takes what follows.",
     ),
     differs(
         "backslash",
@@ -473,14 +474,14 @@ static HOSTS: &[Case] = &[
         "GET /p HTTP/1.1\r\nHost: a#b\r\n\r\n",
         "refused: Malformed Host: a#b",
         "GET /p at \"a#b\"",
-        "A reader that puts a URI together again sees the host end there.",
+        "For a reader that puts the URI together again, the host ends there.",
     ),
     differs(
         "question mark",
         "GET /p HTTP/1.1\r\nHost: a?b\r\n\r\n",
         "refused: Malformed Host: a?b",
         "GET /p at \"a?b\"",
-        "As a fragment.",
+        "As with a fragment.",
     ),
     differs(
         "a port that is no number",
@@ -522,7 +523,7 @@ static HOSTS: &[Case] = &[
         "GET /p HTTP/1.1\r\nHost: ::1\r\n\r\n",
         "refused: Malformed Host: ::1",
         "GET /p at \"::1\"",
-        "As two ports.",
+        "As with two ports.",
     ),
     differs(
         "a bracket that is not closed",
@@ -536,7 +537,7 @@ static HOSTS: &[Case] = &[
         "GET /p HTTP/1.1\r\nHost: [::1]x\r\n\r\n",
         "refused: Malformed Host: [::1]x",
         "GET /p at \"[::1]x\"",
-        "One reader takes the address, another all.",
+        "One reader takes only the address, another takes everything.",
     ),
     differs(
         "a port of an IPv6 address that is no number",
@@ -557,14 +558,14 @@ static HOSTS: &[Case] = &[
         "GET /p HTTP/1.1\r\nHost: b%2fc\r\n\r\n",
         "refused: Malformed Host: b%2fc",
         "GET /p at \"b%2fc\"",
-        "Who decodes it sees a slash.",
+        "A reader that decodes it sees a slash.",
     ),
     differs(
         "a user in hexadecimal",
         "GET /p HTTP/1.1\r\nHost: u%40a\r\n\r\n",
         "refused: Malformed Host: u%40a",
         "GET /p at \"u%40a\"",
-        "Who decodes it sees a user.",
+        "A reader that decodes it sees a user.",
     ),
     differs(
         "half a hexadecimal byte",
@@ -640,7 +641,7 @@ static TARGETS: &[Case] = &[
         "GET https://b.example/x HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET /x at \"b.example\"",
         "GET https://b.example/x at \"a\"",
-        "As above; Varnish has a feature bit for it.",
+        "As above; Varnish does this if a feature bit is set.",
     ),
     differs(
         "a URI of HTTPS without a path",
@@ -661,7 +662,7 @@ static TARGETS: &[Case] = &[
         "GET http://u:p@b.example/x HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET /x at \"b.example\"",
         "GET /x at \"u:p@b.example\"",
-        "As above; nor is the origin's log told a password.",
+        "As above; and the password does not get into the origin's log.",
     ),
     differs(
         "a URI with two users",
@@ -682,7 +683,7 @@ static TARGETS: &[Case] = &[
         "GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n",
         "refused",
         "GET /x at \"\"",
-        "RFC 9110 §4.2.1 wants it refused.",
+        "RFC 9110 §4.2.1 demands that it is refused.",
     ),
     differs(
         "a URI without anything",
@@ -703,7 +704,7 @@ static TARGETS: &[Case] = &[
         "GET http://b.example#f HTTP/1.1\r\nHost: a\r\n\r\n",
         "refused",
         "GET http://b.example#f at \"a\"",
-        "A fragment is no part of a target.",
+        "A fragment is not part of a target.",
     ),
     differs(
         "a URI with a port that is no number",
@@ -745,7 +746,7 @@ static TARGETS: &[Case] = &[
         "CONNECT http://b.example/ HTTP/1.1\r\nHost: a\r\n\r\n",
         "refused",
         "CONNECT / at \"b.example\"",
-        "RFC 9112 §3.2.3: host and port are all that may be asked for.",
+        "RFC 9112 §3.2.3: only a host and port may be asked for.",
     ),
     same(
         "host and port, CONNECT",
@@ -781,7 +782,13 @@ static METHODS: &[Case] = &[
         "GET: /x at \"a\"",
         "A reader may take it for a header line.",
     ),
-    differs("parenthesis", "G(T /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "G(T /x at \"a\"", "As above."),
+    differs(
+        "parenthesis",
+        "G(T /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "refused",
+        "G(T /x at \"a\"",
+        "RFC 9110 §9.1: a method is a token.",
+    ),
     differs("comma", "G,T /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "G,T /x at \"a\"", "As above."),
     differs("slash", "G/T /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "G/T /x at \"a\"", "As above."),
     differs("quote", "G\"T /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "G\"T /x at \"a\"", "As above."),
@@ -858,15 +865,17 @@ fn document() -> String {
     let mut out = String::from(
         "# Request smuggling: every case and its answer\n\n\
          <!-- Written by `crates/http1/tests/smuggling.rs` from its tables; do not edit. -->\n\n\
-         A proxy is open to request smuggling when it and the server behind it, or the proxy before it, disagree about\n\
-         where a message ends. Copal refuses what can be read in two ways. And whatever it accepts goes on in one form only:\n\
-         one length or fresh chunks, one Host, no folded lines, CR LF everywhere, trailers and chunk extensions dropped.\n\n\
-         The answers of varnishd 7.1.1 were taken from the program itself, byte for byte the same input. Where Copal's is\n\
-         another the row says why. \"refused\" is 400 and close for a request, 503 for a response (nothing of it is stored).\n\
-         A refused body ends the request and the connection, and is never made to look complete to the other side.\n\n\
-         What a client says is judged here. What VCL sets has the last word: an operator who writes `set req.http.Host = \"a b\"`\n\
-         has the origin told that. But no method, URL or header that VCL makes can split a message, and the length of a body is\n\
-         always ours to say.\n",
+         A proxy is open to request smuggling when it disagrees with the server behind it, or with a proxy before it, about\n\
+         where a message ends. Copal refuses whatever can be read in two ways. Whatever it accepts, it sends on in one form only:\n\
+         with one length or freshly made chunks, one Host, no folded lines and CR LF everywhere, without trailers and without\n\
+         chunk extensions.\n\n\
+         The column \"varnishd 7.1.1\" shows what that program answered to the same bytes. Where Copal answers differently, the row\n\
+         says why. \"refused\" means, for a request, 400 and the connection is closed; for a response, 503 and nothing of it is\n\
+         stored. When a body is refused, the request and the connection end, and the other side never sees a body that looks\n\
+         complete.\n\n\
+         These rules judge what a client or an origin sends. What VCL sets has the last word: if an operator writes\n\
+         `set req.http.Host = \"a b\"`, the origin gets that. But no method, URL or header that VCL makes can split a message, and\n\
+         Copal always decides how long a body is.\n",
     );
     for (group, _, cases) in GROUPS {
         let _ = write!(
@@ -887,8 +896,9 @@ fn document() -> String {
 const RANGES: &str = "
 ## Numbers in ranges
 
-Of an object of ten bytes, for a client and for an origin's answer alike. A number beyond 64 bits is a large one (RFC 9110 §14.1.1); whoever
-refuses it answers otherwise than the origin would. `crates/semantics/tests/range.rs` holds these.
+These ranges are of an object of ten bytes. A client's range and the range in an origin's answer are read alike. A number beyond 64 bits
+counts as a large number (RFC 9110 §14.1.1): a proxy that refused it would answer differently from the origin. The test
+`crates/semantics/tests/range.rs` checks these rows.
 
 | Range | answer | varnishd 7.1.1 |
 | --- | --- | --- |
