@@ -10,11 +10,12 @@ use std::fmt::Write;
 const INTRODUCTION: &str = "\
 # VMODs
 
-What `import` offers to VCL. All of it is native: nothing is loaded from outside, and a path in an `import` is not looked at.
-Arguments are given in order or by name (`name = value`); those in brackets may be left out, those with `=` have that value then.
+This page lists every VMOD that VCL can `import`, with its functions. All of them are part of the program: nothing is loaded from outside,
+and a path in an `import` is ignored. You can give arguments in order or by name (`name = value`). An argument in brackets may be left out.
+An argument with `=` may be left out too, and then has the value shown.
 
-This page is written from `crates/surface/src/vmod.rs`, which the compiler checks calls against:
-`REFERENCE_UPDATE=1 cargo test -p surface` writes it anew.
+This page is written from `crates/surface/src/vmod.rs`, the table that the compiler checks calls against. To write it anew:
+`REFERENCE_UPDATE=1 cargo test -p surface`.
 ";
 
 /// The page, as Markdown.
