@@ -319,7 +319,7 @@ const NOT_HEX: &str = "body refused: chunked header non-hex";
 const TAIL: &str = "body refused: chunked tail no NL";
 const TOO_LARGE: &str = "body refused: bogusly large chunk size";
 const IGNORED: &str =
-    "RFC 9112 §7.1 demands that it is ignored; Copal ignores it if it is within bounds and free of control characters.";
+    "According to RFC 9112 §7.1 it is ignored; Copal does so if it is within bounds and free of control characters.";
 
 static CHUNKS: &[Case] = &[
     same("leading zeros", chunks!("0000005\r\nhello\r\n000\r\n\r\n"), HELLO),
