@@ -262,7 +262,8 @@ impl Cache {
         *self.inner.log_sink.write() = Some(sink);
     }
 
-    /// Takes over parameter values: rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call at the start and at every change.
+    /// Applies parameter values: rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call it at the
+    /// start and at every change.
     pub fn configure(&self, parameters: &Parameters) {
         self.inner.parameters.configure(parameters);
         for store in &self.inner.stores {

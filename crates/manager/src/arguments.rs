@@ -1,7 +1,7 @@
 //! The command line of the daemon: every option of varnishd 7.1, with its messages.
 //!
-//! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but opens nothing for good; what it returns is complete.
-//! A mistake is one [`ArgumentError`], printed by the caller, exit status 2.
+//! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but leaves nothing open; its result is complete. A mistake
+//! is one [`ArgumentError`]; the caller prints it and exits with status 2.
 
 pub mod address;
 pub mod dump;
@@ -46,7 +46,7 @@ pub enum Mode {
     Compile,
 }
 
-/// A VCL of the command line.
+/// A VCL given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VclArgument {
     /// `boot`, `boot0`, …
@@ -60,9 +60,9 @@ pub struct VclArgument {
 /// `-S`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretArgument {
-    /// Make one in the work directory.
+    /// Create one in the work directory.
     Generated,
-    /// Ask nobody.
+    /// No secret: nobody is asked for one.
     None,
     /// This file.
     File(PathBuf),
@@ -73,7 +73,7 @@ pub enum SecretArgument {
 pub struct CliAddress {
     /// As written.
     pub text: String,
-    /// What it resolves to; none when it is a path.
+    /// The resolved addresses; empty when it is a path.
     pub addresses: Vec<SocketAddr>,
     /// The socket's path, absolute.
     pub path: Option<PathBuf>,
@@ -143,12 +143,12 @@ impl ArgumentError {
         ArgumentError { text: format!(" {}\n(-? gives usage)", text.as_ref()) }
     }
 
-    /// A message on one line that has nothing to do with options.
+    /// A message on one line that is not about options.
     pub fn of_start(text: impl AsRef<str>) -> ArgumentError {
         ArgumentError { text: format!(" {}", text.as_ref()) }
     }
 
-    /// The message of a part that is not about options: a parameter, a VCL.
+    /// A message from another part: about a parameter or a VCL.
     pub fn of_part(text: impl AsRef<str>) -> ArgumentError {
         ArgumentError { text: format!("\n{}", text.as_ref()) }
     }
@@ -166,7 +166,7 @@ impl From<&str> for ArgumentError {
     }
 }
 
-/// The error's own words, as the C library has them.
+/// The error text in the words of the C library.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
@@ -185,7 +185,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     }
     let elements = getopt::elements(arguments, OPTIONS, surface::option::DAEMON);
     if elements.contains(&Element::Option('?', None)) {
-        // Compat: whoever asks for the usage gets the status of wrong usage.
+        // Compat: printing the usage exits with the status of wrong usage.
         return Ok(Parsed::Print { text: USAGE.to_owned(), status: 2 });
     }
     if elements.contains(&Element::Long("help", None)) {
@@ -227,7 +227,7 @@ fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
     Ok(None)
 }
 
-/// Options as given, not interpreted yet.
+/// Options as given, not yet interpreted.
 #[derive(Default)]
 struct Given {
     compile: bool,
@@ -252,7 +252,7 @@ struct Given {
     log_format: LogFormat,
 }
 
-/// What changes parameters, in order.
+/// Options that change parameters, in order.
 enum Setting {
     Set(String, String),
     Protect(String),
@@ -345,7 +345,7 @@ impl Given {
 
     fn complete(self) -> Result<Arguments, ArgumentError> {
         if self.cli_listeners.iter().any(String::is_empty) {
-            // Not "any address": an unset variable in a start script must not open the CLI to the world.
+            // This must not mean "any address": an unset variable in a start script must not open the CLI to the world.
             return Err("Could not resolve -T argument to address\n\tName or service not known".into());
         }
         let jail = jail::parse(self.jail.as_deref())?;
@@ -430,7 +430,7 @@ fn parse_listeners(texts: &[String]) -> Result<Vec<ListenArgument>, ArgumentErro
 fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
     let mut parameters = Parameters::default();
     let mut protected = BTreeSet::new();
-    // What -r protects, it protects from every -p, before or after it.
+    // `-r` protects against every `-p`, before or after it.
     for names in
         settings.iter().filter_map(|setting| if let Setting::Protect(names) = setting { Some(names) } else { None })
     {
@@ -449,7 +449,7 @@ fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTree
     Ok((parameters, protected))
 }
 
-/// Reads the `-f` files, which are looked for in `vcl_path`, or makes the VCL of `-b`.
+/// Reads the `-f` files, searching `vcl_path`, or creates the VCL for `-b`.
 fn read_vcls(
     files: &[OsString],
     backend: Option<&str>,
@@ -473,7 +473,7 @@ fn read_vcls(
 }
 
 /// Finds and reads a VCL file: in the directories of `vcl_path`, unless its path is absolute. Returns its path and text.
-/// Compat: the jail's user looks and reads, at the start too.
+/// Compat: this is done with the rights of the jail's user, at the start too.
 ///
 /// # Errors
 /// Why it can't be read.

@@ -1,10 +1,10 @@
-//! Becoming a daemon without a fork: the program starts itself once more, in a session of its own, and waits until that
-//! one says that it is ready.
+//! Becomes a daemon without a fork: the program starts itself again, in a session of its own, and waits until that second
+//! process reports that it is ready.
 //!
-//! A fork would have to come before any thread and any event loop, and nothing that is safe to call does it; a second
-//! start costs a few milliseconds. The second process knows itself by its first argument, [`MARK`]. Its standard output is
-//! a pipe to the first: a line on it means ready; the end of it without a line means that the start failed, and the first
-//! process exits as the second did. Standard error is shared, so the messages of a failed start are seen.
+//! A fork would have to come before any thread and any event loop, and no safe function does it; a second start costs
+//! only a few milliseconds. The second process is told by its first argument, [`MARK`]. Its standard output is a pipe to
+//! the first: a line on it means ready; if it ends without a line, the start has failed, and the first process exits
+//! with the same status. Standard error is shared, so the messages of a failed start are seen.
 
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 pub const MARK: &str = "--in-background";
 const READY: &str = "ready";
 
-/// Starts the second process and waits for it to be ready, or to fail. Returns the exit status.
+/// Starts the second process and waits until it is ready or has failed. Returns the exit status.
 #[must_use]
 pub fn start_again(arguments: &[OsString]) -> i32 {
     let mut command = Command::new("/proc/self/exe");
@@ -40,12 +40,12 @@ pub fn start_again(arguments: &[OsString]) -> i32 {
     child.wait().ok().and_then(|status| status.code()).unwrap_or(2)
 }
 
-/// In the second process, first thing: leaves the session of whoever started it.
+/// Must come first in the second process: leaves the session of whoever started it.
 pub fn leave_session() {
     let _ = setsid();
 }
 
-/// In the second process, when it is ready: tells the first one, and lets go of the standard descriptors.
+/// When the second process is ready: tells the first one, and releases the standard descriptors.
 pub fn report_ready() {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{READY}").and_then(|()| out.flush());

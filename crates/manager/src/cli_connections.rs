@@ -1,8 +1,8 @@
-//! The sockets of the CLI, TCP and Unix-domain, and the places of those who are connected.
+//! The sockets of the CLI, TCP and Unix-domain, and its limited number of connections.
 //!
-//! There are so many places. Whoever comes when all are taken gets that of the client that has waited longest without
-//! showing that it knows the secret; only when all have shown it, the newcomer is refused. So nobody who cannot command
-//! can keep out who can.
+//! When all places are taken, a new client gets the place of the one that has been connected longest without showing
+//! that it knows the secret; only if all of them have shown it, the newcomer is refused. So clients that may not command
+//! cannot keep out those that may.
 
 use crate::arguments::CliAddress;
 use crate::socket_file::{self, SocketFile};
@@ -20,9 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-/// Connections that the kernel holds for us.
+/// How many pending connections the kernel holds for us.
 const BACKLOG: i32 = 10;
-/// Who may connect to a Unix-domain socket.
+/// Permission bits of a Unix-domain socket.
 const UNIX_MODE: u32 = 0o660;
 
 /// A bound `-T` socket.
@@ -30,11 +30,11 @@ const UNIX_MODE: u32 = 0o660;
 pub enum CliListener {
     /// An address.
     Tcp(std::net::TcpListener),
-    /// A path, which is removed with the socket.
+    /// A path; the file is removed with the socket.
     Unix(SocketFile, std::os::unix::net::UnixListener),
 }
 
-/// Opens every `-T` address; those of one argument that can't be had are left out as long as one can.
+/// Opens every `-T` address; addresses of one argument that are not available are skipped as long as one is.
 ///
 /// # Errors
 /// The message for the operator.
@@ -54,7 +54,7 @@ pub fn listen(arguments: &[CliAddress], administrators: Option<u32>) -> Result<V
         }
         all.extend(opened.into_iter().map(CliListener::Tcp));
     }
-    // Stock tools know addresses only, and try them in order.
+    // Stock tools understand only addresses, and try them in order.
     all.sort_by_key(|listener| matches!(listener, CliListener::Unix(..)));
     Ok(all)
 }
@@ -79,7 +79,7 @@ fn open_unix(path: &Path, administrators: Option<u32>) -> io::Result<CliListener
 }
 
 impl CliListener {
-    /// The line that tells tools where it is.
+    /// The line that tells tools where the CLI is.
     #[must_use]
     pub fn place(&self) -> Option<String> {
         match self {
@@ -90,10 +90,10 @@ impl CliListener {
         }
     }
 
-    /// On the event loop.
+    /// Registers the socket with the event loop.
     ///
     /// # Errors
-    /// It can't be watched.
+    /// The socket can't be watched.
     pub fn watch(self) -> io::Result<WatchedListener> {
         Ok(match self {
             CliListener::Tcp(listener) => WatchedListener::Tcp(TcpListener::from_std(listener)?),
@@ -112,7 +112,7 @@ pub enum WatchedListener {
 }
 
 impl WatchedListener {
-    /// The next client.
+    /// Accepts the next client.
     ///
     /// # Errors
     /// As accept(2).
@@ -136,7 +136,7 @@ pub enum CliTarget {
 }
 
 impl CliTarget {
-    /// All that an argument stands for.
+    /// All targets that an argument stands for.
     #[must_use]
     pub fn of(argument: &CliAddress) -> Vec<CliTarget> {
         let addresses = argument.addresses.iter().copied().map(CliTarget::Address);
@@ -165,7 +165,7 @@ pub enum CliStream {
 }
 
 impl CliStream {
-    /// Both ends, for messages.
+    /// Both ends, as shown in messages.
     #[must_use]
     pub fn ends(&self) -> String {
         match self {
@@ -179,7 +179,7 @@ impl CliStream {
         }
     }
 
-    /// Sends a last word, if that is possible without waiting, and closes.
+    /// Sends a last reply, if that is possible without waiting, and closes.
     pub fn refuse(self, response: &Response) {
         let bytes = response.encode();
         let _ = match &self {
@@ -188,7 +188,7 @@ impl CliStream {
         };
     }
 
-    /// The two directions.
+    /// Splits the connection into its two directions.
     #[must_use]
     pub fn split(self) -> (Box<dyn AsyncRead + Unpin>, Box<dyn AsyncWrite + Unpin>) {
         match self {
@@ -205,7 +205,7 @@ impl CliStream {
     }
 }
 
-/// The places.
+/// The limited number of connections.
 #[derive(Debug, Default)]
 pub struct Connections {
     inner: Rc<Inner>,
@@ -215,20 +215,20 @@ pub struct Connections {
 struct Inner {
     count: Cell<usize>,
     next: Cell<u64>,
-    /// Bytes that all of them hold of commands that are not complete.
+    /// Bytes of incomplete commands, for all connections together.
     pending_bytes: Cell<usize>,
-    /// Who has not shown the secret yet, by age.
+    /// Connections that have not shown the secret yet, oldest first.
     strangers: RefCell<VecDeque<(u64, Rc<Notify>)>>,
 }
 
 impl Connections {
-    /// A place for a new connection, if need be that of a stranger; `None` when all are taken by others.
+    /// A place for a new connection, if necessary that of one without the secret; `None` when there is no such place.
     #[must_use]
     pub fn enter(&self) -> Option<Place> {
         if self.inner.count.get() >= CLI_CONNECTIONS_MAX {
             let (_, oldest) = self.inner.strangers.borrow_mut().pop_front()?;
             oldest.notify_one();
-            // Its task gives the place back when it next runs.
+            // The displaced task gives its place back when it next runs.
         }
         let number = self.inner.next.replace(self.inner.next.get() + 1);
         let displaced = Rc::new(Notify::new());
@@ -238,7 +238,7 @@ impl Connections {
     }
 }
 
-/// The place of one connection.
+/// The place that one connection takes.
 #[derive(Debug)]
 pub struct Place {
     inner: Rc<Inner>,
@@ -248,20 +248,20 @@ pub struct Place {
 }
 
 impl Place {
-    /// Says how many bytes its client's connection holds of a command that is not complete; `false` when that is more than there
-    /// is room for beside the others'.
+    /// Reports how many bytes of an incomplete command its connection holds; `false` when, together with the others',
+    /// that is too much.
     pub fn hold(&self, bytes: usize) -> bool {
         let others = self.inner.pending_bytes.get() - self.pending_bytes.replace(bytes);
         self.inner.pending_bytes.set(others + bytes);
         others + bytes <= CLI_COMMAND_BYTES_MAX
     }
 
-    /// Its client has shown that it may command: nobody takes its place.
+    /// The client has shown the secret: nobody can take its place any more.
     pub fn keep(&self) {
         self.inner.strangers.borrow_mut().retain(|(number, _)| *number != self.number);
     }
 
-    /// Waits until somebody else gets the place.
+    /// Waits until the place is given to somebody else.
     pub async fn displaced(&self) {
         self.displaced.notified().await;
     }

@@ -1,8 +1,8 @@
 //! The CLI over the network: `-T` listeners, `-M` connections out, standard input under `-d`, the `-I` file.
 //!
-//! Every connection is a task of its own, so that a slow or silent client harms nobody. Limits: so many connections at
-//! once, of which those that have not shown the secret give way; until then a short time and short lines; a bounded time
-//! for a client to take a reply. Sockets and places → `cli_connections.rs`.
+//! Every connection is a task of its own, so that a slow or silent client harms nobody. Limits: the number of
+//! connections, of which those that have not shown the secret give way; until then a short time and short lines; a
+//! bounded time for a client to take a reply. Sockets and places → `cli_connections.rs`.
 
 use crate::arguments::CliAddress;
 use crate::cli_connections::{CliListener, CliStream, CliTarget, Place};
@@ -40,7 +40,7 @@ pub async fn accept(manager: Rc<Manager>, listener: CliListener) -> std::io::Res
         let stream = match listener.accept().await {
             Ok(stream) => stream,
             Err(error) => {
-                // No descriptors left, most likely: wait for some.
+                // Most likely no descriptors are left: wait until some are free.
                 if !is_said {
                     manager.say(Level::Error, format!("CLI connection could not be accepted: {error}"));
                 }
@@ -60,7 +60,7 @@ pub async fn accept(manager: Rc<Manager>, listener: CliListener) -> std::io::Res
     }
 }
 
-/// Connects to a `-M` address, serves it until it closes, and begins again.
+/// Connects to a `-M` address, serves the connection until it closes, and starts again.
 pub async fn connect(manager: Rc<Manager>, argument: CliAddress) {
     let mut pause = RECONNECT.0;
     loop {
@@ -167,7 +167,7 @@ async fn respond(manager: &Rc<Manager>, session: &mut ServerSession, event: Even
     response
 }
 
-/// Checks an answer against the secret as it is now in its file.
+/// Checks an answer against the secret that is now in the file.
 fn authenticate(manager: &Manager, session: &mut ServerSession, answer: &str, ends: &str) -> Response {
     let Some(path) = &manager.secret else {
         return Response::new(status::CANNOT, "Secret file not configured\n");
@@ -195,12 +195,12 @@ fn log_traffic(manager: &Manager, ends: &str, direction: &str, text: &str) {
     }
 }
 
-/// The CLI on standard input and output (`-d`); returns when the input ends or `quit` comes.
+/// The CLI on standard input and output (`-d`); returns at the end of the input or on `quit`.
 pub async fn standard_input(manager: &Rc<Manager>) {
     let mut session = ServerSession::open(CLI_COMMAND_BYTES_MAX);
     let print = |response: &Response| {
         let mut out = std::io::stdout().lock();
-        // A program gets the bytes as they are.
+        // A program gets the bytes unchanged.
         let bytes = if out.is_terminal() {
             Response::new(response.status, legible::lines(response.body.as_bytes())).encode()
         } else {
@@ -222,7 +222,7 @@ pub async fn standard_input(manager: &Rc<Manager>) {
     }
 }
 
-/// Standard input as it comes. A thread of its own reads it: nothing else can wait for a terminal, a pipe and a file
+/// Standard input as it arrives. A separate thread reads it: nothing else can wait for a terminal, a pipe and a file
 /// alike, and a thread that waits for ever must not keep the process from ending.
 fn read_standard_input() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(4);
@@ -239,10 +239,10 @@ fn read_standard_input() -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
-/// Does the commands of the `-I` file, each shown on standard error with its reply.
+/// Executes the commands of the `-I` file; each is shown on standard error with its reply.
 ///
 /// # Errors
-/// The message for the operator, when a command fails that was not allowed to.
+/// The message for the operator, when a command failed that must not fail.
 pub async fn run_file(manager: &Rc<Manager>, content: &[u8]) -> Result<(), String> {
     let show = |text: &str| manager.reporter.say_plain(text);
     let show_reply = |response: &Response| {

@@ -1,4 +1,5 @@
-//! The commands of the CLI: checks by their table rows, then those of the manager itself. The worker's are handed on.
+//! The commands of the CLI: checks them against their table rows, and executes the manager's own. The worker's are
+//! passed on.
 
 mod parameters;
 mod vcl;
@@ -15,20 +16,20 @@ use worker::control::Request;
 
 pub use vcl::load_at_start;
 
-/// One command being done.
+/// One command being executed.
 struct Call<'a> {
     manager: &'a Rc<Manager>,
     /// All words, for the head of a JSON reply.
     words: &'a [String],
     /// The words after the verb and `-j`.
     arguments: &'a [String],
-    /// The words that are no UTF-8, as received.
+    /// The words that are not UTF-8, as received.
     octets: &'a [(usize, Vec<u8>)],
     json: bool,
 }
 
 impl Call<'_> {
-    /// An argument as the bytes that were sent.
+    /// An argument, as the bytes that were sent.
     fn argument_octets(&self, index: usize) -> Vec<u8> {
         let place = index + self.words.len() - self.arguments.len();
         let octets = self.octets.iter().find(|(at, _)| *at == place);
@@ -40,8 +41,8 @@ impl Call<'_> {
     }
 }
 
-/// Does one command and gives its reply, not yet cut to `cli_limit`. `octets` are the words that are no UTF-8, with their
-/// places.
+/// Executes one command and returns its reply, not yet cut to `cli_limit`. `octets` are the words that are not UTF-8,
+/// with their positions.
 pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, Vec<u8>)]) -> Response {
     let Some(verb) = words.first() else {
         return Response::new(status::SYNTAX, "Empty CLI command.\n");
@@ -85,7 +86,7 @@ fn unknown(manager: &Manager) -> &'static str {
 impl Call<'_> {
     async fn manage(self, row: &CommandRow) -> Response {
         match row.verb {
-            // Who is trusted already has nothing to answer to: with a secret, any answer is a wrong one.
+            // A client that is already trusted was not challenged: with a secret, any answer is wrong.
             "auth" if self.manager.secret.is_some() => Response::new(status::CLOSE, ""),
             "auth" => Response::new(status::CANNOT, "Secret file not configured\n"),
             "banner" => {
@@ -120,7 +121,7 @@ impl Call<'_> {
         }
     }
 
-    /// Hands the command to the worker.
+    /// Passes the command to the worker.
     async fn forward(self) -> Response {
         let mut words = vec![self.words[0].clone()];
         words.extend_from_slice(self.arguments);
@@ -249,7 +250,7 @@ impl Call<'_> {
             Some("-z") => self.manager.clear_count(Count::ChildPanic),
             Some(other) => return Response::new(status::PARAMETER, format!("Unknown parameter \"{other}\".")),
         }
-        // Compat: with -z there is always something to clear, the counter.
+        // Compat: with -z there is always something to clear: the counter.
         if self.manager.panic.take().is_none() && self.arguments.is_empty() {
             return Response::new(status::CANNOT, "No panic to clear");
         }
@@ -271,7 +272,7 @@ fn help_json(row: &CommandRow) -> String {
     )
 }
 
-/// Asks a running worker; `None` when there is none. One that does not answer is killed.
+/// Asks a running worker; `None` when there is none. A worker that does not answer is killed.
 async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response> {
     let worker = manager.running_worker()?;
     match worker.link.ask(request, manager.reply_timeout()).await {

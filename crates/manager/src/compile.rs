@@ -21,7 +21,7 @@ pub struct Job {
     storages: Vec<String>,
     labels: Vec<String>,
     syntax_min: u8,
-    /// With whose rights everything is read.
+    /// The rights with which everything is read.
     reader: Option<Reader>,
 }
 
@@ -30,14 +30,14 @@ pub struct Job {
 pub struct Done {
     /// For the table.
     pub loaded: Loaded,
-    /// Messages that are no errors, as they are shown; empty when there are none.
+    /// Messages that are not errors, as they are shown; empty when there are none.
     pub warnings: String,
     /// The program in readable form, for `-C`.
     pub listing: String,
 }
 
 impl Job {
-    /// A job with the manager's parameters as they stand.
+    /// A job with the manager's current parameters.
     #[must_use]
     pub fn new(manager: &Manager, source_name: String, text: Vec<u8>) -> Job {
         let mut job = Job::of_parameters(&manager.parameters.borrow(), &manager.arguments.jail, source_name, text);
@@ -48,7 +48,7 @@ impl Job {
         job
     }
 
-    /// A job of a program that does not run yet (`-C`).
+    /// A job for a program that is not running yet (`-C`).
     #[must_use]
     pub fn of_parameters(parameters: &Parameters, jail: &Jail, source_name: String, text: Vec<u8>) -> Job {
         Job {
@@ -71,8 +71,8 @@ impl Job {
         self
     }
 
-    /// Compiles, with the rights of the jail's user: what the text names is what that user may see. `list` asks for the
-    /// readable form.
+    /// Compiles, with the rights of the jail's user: whatever the text names, only what that user may see is read.
+    /// `list` requests the readable form.
     ///
     /// # Errors
     /// The report for the operator.
@@ -108,7 +108,7 @@ impl Job {
     }
 }
 
-/// The report on a file that can't be read.
+/// The report about a file that can't be read.
 #[must_use]
 pub fn unreadable(file: &str, reason: &str) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! The work directory: pid files, the secret, and the two directories of shared memory.
 //!
-//! Owner: this manager alone, by the lock on `_.pid`. What is made here is removed here, save what the tests of Varnish
-//! want to read after the end (debug bit `vtc_mode`).
+//! Owner: this manager alone, by the lock on `_.pid`. What is created here is removed here, except what the tests of
+//! Varnish read after the end (debug bit `vtc_mode`).
 
 use crate::arguments::jail::Jail;
 use crate::arguments::{ArgumentError, reason};
@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a pid file that somebody holds is tried: as long as a daemon that was killed takes to die.
+/// How long to try to lock a pid file that is held: as long as a killed daemon takes to die.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// How often.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
@@ -28,14 +28,14 @@ const LOCK_RETRY: Duration = Duration::from_millis(10);
 pub struct WorkDirectory {
     path: PathBuf,
     jail: Jail,
-    /// Open for their locks.
+    /// Kept open for their locks.
     pid_files: Vec<(PathBuf, File)>,
     secret_made: bool,
     has_dead_predecessor: bool,
 }
 
 impl WorkDirectory {
-    /// Makes the directory if needed, makes it the current one, and locks it and the other pid files.
+    /// Creates the directory if needed, makes it the current one, and locks it and the other pid files.
     ///
     /// # Errors
     /// The message for the operator: no directory, no pid file, or somebody else holds one of them.
@@ -69,7 +69,7 @@ impl WorkDirectory {
         let mut directory = WorkDirectory::new(path, jail.clone());
         let own = directory.path.join("_.pid");
         for file in std::iter::once(&own).chain(pid_files) {
-            // What stands in the work directory is nobody's but ours: a link there was put for us to write elsewhere.
+            // Nobody but us may put anything into the work directory: a link there was made to make us write elsewhere.
             directory.lock(file, if *file == own { libc::O_NOFOLLOW } else { 0 })?;
         }
         Ok(directory)
@@ -79,14 +79,14 @@ impl WorkDirectory {
         WorkDirectory { path, jail, pid_files: Vec::new(), secret_made: false, has_dead_predecessor: false }
     }
 
-    /// Whether the daemon that had this directory before died without cleaning up: its worker may be dying still, and holds
-    /// the listening sockets until it has.
+    /// Whether the previous daemon of this directory died without cleaning up: its worker may still be dying, and until
+    /// then holds the listening sockets.
     #[must_use]
     pub fn has_dead_predecessor(&self) -> bool {
         self.has_dead_predecessor
     }
 
-    /// Moves the directory to a new owner; what stays behind has nothing to clean.
+    /// Moves the directory to a new owner; what stays behind cleans up nothing.
     pub fn take(&mut self) -> WorkDirectory {
         let (path, jail) = (self.path.clone(), self.jail.clone());
         std::mem::replace(self, WorkDirectory::new(path, jail))
@@ -98,7 +98,8 @@ impl WorkDirectory {
         &self.path
     }
 
-    /// The path for the worker: absolute, or `.`, in which it is started, when its user may not pass all the way to it.
+    /// The path for the worker: absolute, or `.` if its user may not pass all the way to it; the worker is started
+    /// there.
     #[must_use]
     pub fn path_for_worker(&self) -> PathBuf {
         match self.jail {
@@ -142,7 +143,7 @@ impl WorkDirectory {
         Ok(())
     }
 
-    /// Makes `_.secret`, for us and the administrators alone, and returns its path.
+    /// Creates `_.secret`, for us and the administrators alone, and returns its path.
     ///
     /// # Errors
     /// The message for the operator.
@@ -158,20 +159,20 @@ impl WorkDirectory {
             .open(&path)
             .and_then(|mut file| file.write_all(&secret));
         written.map_err(|error| {
-            // An entry of that name which can't be removed is a directory.
+            // If an entry of that name can't be removed, it is a directory.
             let error =
                 if path.is_dir() { io::Error::from_raw_os_error(nix::errno::Errno::EISDIR as i32) } else { error };
             format!("Cannot create secret-file in {} ({})", self.path.display(), reason(&error))
         })?;
         self.secret_made = true;
-        // Closed to the group until it is the right one.
+        // Not readable by the group until it is the right one.
         if chown(&path, None, self.jail.administrators().map(Gid::from_raw)).is_ok() {
             let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o640));
         }
         Ok(path)
     }
 
-    /// Makes both directories of shared memory anew and returns the manager's.
+    /// Creates both directories of shared memory anew and returns the manager's.
     ///
     /// # Errors
     /// Whatever the file system reports.
@@ -183,13 +184,13 @@ impl WorkDirectory {
         Ok(path)
     }
 
-    /// Lets the group of readers read what the manager published.
+    /// Lets the group of readers read what the manager has published.
     pub fn share_manager_files(&self) {
         let files = fs::read_dir(self.path.join(MANAGER_DIRECTORY)).into_iter().flatten().flatten();
         files.for_each(|file| give(&file.path(), None, readers(&self.jail)));
     }
 
-    /// Makes the worker's directory anew, for the worker to write in.
+    /// Creates the worker's directory anew, so that the worker can write in it.
     ///
     /// # Errors
     /// Whatever the file system reports.
@@ -202,13 +203,13 @@ impl WorkDirectory {
         Ok(())
     }
 
-    /// Removes the worker's directory, so that readers see it gone.
+    /// Removes the worker's directory, so that readers see that the worker is gone.
     pub fn remove_worker_directory(&self) {
         let _ = remove_directory(&self.path.join(WORKER_DIRECTORY));
     }
 
-    /// Removes what was made here. `keep_memory` leaves the worker's shared memory, and of ours the empty directory:
-    /// readers take the missing index for our end, and have the log of the worker until then.
+    /// Removes what was created here. With `keep_memory` it leaves the worker's shared memory, and of ours the empty
+    /// directory: readers take the missing index for our end, and can read the worker's log until then.
     pub fn clean(&mut self, keep_memory: bool) {
         let ours = self.path.join(MANAGER_DIRECTORY);
         if keep_memory {
@@ -232,8 +233,7 @@ impl WorkDirectory {
     }
 }
 
-/// Locks a pid file. A daemon that was killed keeps its lock until it is dead, which may be after whoever killed it starts
-/// the next one.
+/// Locks a pid file. A killed daemon keeps its lock until it is dead, and the next one may be started before that.
 fn lock_in_time(file: &File) -> nix::Result<i32> {
     let lock =
         libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
@@ -246,13 +246,13 @@ fn lock_in_time(file: &File) -> nix::Result<i32> {
     }
 }
 
-/// The group that reads the log and the counters.
+/// The group that may read the log and the counters.
 fn readers(jail: &Jail) -> Option<u32> {
     jail.worker().map(|(_, group)| group)
 }
 
-/// Takes a directory from the worker that it could write in: there it could put its own in the place of our files. Everybody
-/// may write in some (`/tmp`), where the sticky bit protects ours.
+/// Takes away the worker's right to write in a directory, where it could replace our files with its own. In directories
+/// where everybody may write (`/tmp`) the sticky bit protects ours.
 fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
     let found = fs::metadata(path)?;
     if found.uid() == user {
@@ -267,7 +267,7 @@ fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
     }
 }
 
-/// What to do about a place that is not ours to write in.
+/// What to do about a directory in which we may not write.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; name a work directory of your own with -n, and pid files with -P",
@@ -275,7 +275,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether a user may go through a directory, by its permission bits.
+/// Whether a user may pass through a directory, by its permission bits.
 fn may_enter(path: &Path, user: u32, group: u32) -> bool {
     let Ok(found) = fs::metadata(path) else { return false };
     let shift = match () {
@@ -287,7 +287,7 @@ fn may_enter(path: &Path, user: u32, group: u32) -> bool {
     found.mode() >> shift & 1 == 1
 }
 
-/// Changes owner and group where they are given; a file system that can't is no reason not to start.
+/// Changes owner and group if they are given; a file system that can't do this does not prevent the start.
 fn give(path: &Path, user: Option<u32>, group: Option<u32>) {
     let _ = chown(path, user.map(Uid::from_raw), group.map(Gid::from_raw));
 }

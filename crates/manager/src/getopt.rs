@@ -1,4 +1,4 @@
-//! The command line in the manner of getopt(3): letters in clusters, values attached or next, operands anywhere.
+//! Parses the command line like getopt(3): letters in clusters, values attached or next, operands anywhere.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,11 +11,11 @@ pub enum Element {
     Option(char, Option<OsString>),
     /// A long option, with its value if it takes one.
     Long(&'static str, Option<OsString>),
-    /// What is no option.
+    /// Something that is not an option.
     Operand(OsString),
-    /// A letter that is no option.
+    /// A letter that is not an option.
     Unknown(char),
-    /// A long option that there is not, or with a value that it does not take.
+    /// An unknown long option, or one with a value that it does not take.
     UnknownLong(String),
     /// A letter whose value is missing.
     Incomplete(char),
@@ -23,8 +23,8 @@ pub enum Element {
     IncompleteLong(&'static str),
 }
 
-/// Cuts arguments by an option string (letters, each followed by `:` when it takes a value) and a table of long ones. What is wrong is an element
-/// too, and the last one.
+/// Splits arguments by an option string (letters, each followed by `:` when it takes a value) and a table of long ones.
+/// A mistake is an element too, and the last one.
 #[must_use]
 pub fn elements(arguments: &[OsString], options: &str, long: &'static [LongOption]) -> Vec<Element> {
     let mut out = Vec::new();
@@ -79,7 +79,7 @@ pub fn elements(arguments: &[OsString], options: &str, long: &'static [LongOptio
     out
 }
 
-/// A long option from what is behind its dashes; `next` gives the next argument.
+/// Parses a long option from the text after its dashes; `next` returns the next argument.
 fn long_option(text: &[u8], long: &'static [LongOption], next: impl FnOnce() -> Option<OsString>) -> Element {
     let mut parts = text.splitn(2, |byte| *byte == b'=');
     let (name, value) = (parts.next().unwrap_or_default(), parts.next());
@@ -96,7 +96,7 @@ fn long_option(text: &[u8], long: &'static [LongOption], next: impl FnOnce() -> 
     }
 }
 
-/// Whether the letter takes a value; `None` when it is no option.
+/// Whether the letter takes a value; `None` when it is not an option.
 fn takes_value(options: &str, letter: char) -> Option<bool> {
     if letter == ':' {
         return None;
@@ -105,7 +105,7 @@ fn takes_value(options: &str, letter: char) -> Option<bool> {
     Some(options[position + letter.len_utf8()..].starts_with(':'))
 }
 
-/// Text of a value for people and for parsing; bytes that are no UTF-8 become U+FFFD.
+/// A value as text, for display and for parsing; bytes that are not UTF-8 become U+FFFD.
 #[must_use]
 pub fn text(value: &OsStr) -> String {
     String::from_utf8_lossy(&value.to_os_string().into_vec()).into_owned()

@@ -1,14 +1,14 @@
-//! The manager process: it owns what must outlive a crash of the worker, and is what an operator talks to.
+//! The manager process: it owns what must outlive a crash of the worker, and it is the process that operators talk to.
 //!
 //! It holds the listening sockets, the cache arena and the ban journal (memory files), the parameters, the VCL texts and
-//! compiled programs, and its part of the shared memory. It starts the worker, hands it all that, and starts the next one
+//! compiled programs, and its part of the shared memory. It starts the worker with all of these, and starts the next one
 //! when it dies. It never serves a client itself, and never looks into the arena.
 //!
 //! One thread, one event loop; the state is one value ([`state::Manager`]) that tasks share. Compiling VCL and reading
 //! standard input happen on other threads.
 //!
-//! Reading order: `arguments` (the command line) → `start` (order of the start) → `state` → `life` (the worker's life) →
-//! `link` (talking to it) → `cli_server` → `commands` → `vcl_table`.
+//! Reading order: `arguments` (the command line) → `start` (the steps of the start) → `state` → `life` (the worker's
+//! life) → `link` (the connection to it) → `cli_server` → `commands` → `vcl_table`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -5,10 +5,10 @@
 //!    ▲                  │            │
 //!    └──────failed──────┘            └──▶ died ──(auto_restart)──▶ starting
 //! ```
-//! A restart touches neither the listening sockets nor the arena: who connects meanwhile waits in the kernel, and the
-//! cache is there again. Only `stop` turns connections away. Under debug bit `vtc_mode` a start after a `stop` begins
-//! with an empty cache, as the tests of Varnish expect; without it the cache is kept.
-//! Invariant: one task reaps each process, and it alone reports the end.
+//! A restart touches neither the listening sockets nor the arena: new connections wait in the kernel, and the cache is
+//! still there. Only `stop` turns connections away. Under debug bit `vtc_mode` a start after a `stop` begins with an
+//! empty cache, as the tests of Varnish expect; otherwise the cache is kept. Invariant: each process is reaped by one
+//! task, and only that task reports its end.
 
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size};
@@ -39,31 +39,31 @@ use crate::arguments::jail::Jail;
 
 /// The first descriptor of a worker after the standard ones: its control connection.
 const CONTROL_DESCRIPTOR: i32 = 3;
-/// A worker that dies sooner than this died young.
+/// A worker that dies sooner than this has died young.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// This many young deaths in a row are answered at once, the others after a pause.
+/// This many young deaths in a row lead to an immediate restart, further ones to a pause.
 const SHORT_LIVES_FREE: u32 = 3;
 /// Longest pause before a restart.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a worker may take to die of `SIGQUIT`: one that can dies at once, one that is stopped or stuck never does.
+/// How long a worker may take to die of `SIGQUIT`: if it can it dies at once, if it is stopped or stuck it never does.
 const QUIT_PATIENCE: Duration = Duration::from_millis(250);
-/// How long a worker may take to end when it was asked to, or to write its core dump.
+/// How long a worker may take to end when asked to, or to write its core dump.
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a worker that is told to hurry may take to say what it cuts.
+/// How long a worker that is told to hurry may take to report what it cuts off.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether it can be told.
+/// How often to check whether it can be told to hurry.
 const HURRIED_RETRY: Duration = Duration::from_millis(2);
 /// Longest line of a worker's output that is reported in one piece, in bytes.
 const SAID_BYTES_MAX: u64 = 8192;
 
-/// Starts a worker. The caller holds `changes`.
+/// Starts a worker. The caller must hold `changes`.
 ///
 /// # Errors
-/// Why there is none, for whoever asked; the state is `Stopped` then.
+/// Why there is none; the state is then `Stopped`.
 pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
     loop {
         let Err(failure) = attempt(manager).await else { return Ok(()) };
-        // What cannot be taken over is set aside sooner or later, so this ends.
+        // Content that cannot be taken over is eventually set aside, so this loop ends.
         if hold_against_storage(manager, &failure) && !manager.ending.get() {
             manager.say(Level::Error, failure.text);
             continue;
@@ -74,14 +74,14 @@ pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
     }
 }
 
-/// Why a worker did not come to serve.
+/// Why a worker did not get as far as serving.
 struct Failure {
     text: String,
-    /// What it was doing when its configuration failed by its own fault.
+    /// What it was doing when its configuration failed, if that was its own fault.
     step: Option<Step>,
 }
 
-/// One try to start a worker. After a failure no worker is left, and the state is the caller's to set.
+/// One attempt to start a worker. After a failure no worker is left, and the caller sets the state.
 async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
     manager.state.set(ChildState::Starting);
     manager.last_end.set(None);
@@ -104,16 +104,16 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
     Err(failure)
 }
 
-/// Whether somebody else ended a worker, so that its failure tells nothing about what is stored. One that hangs gets its
-/// SIGKILL from us; and one that memory was too short for may have been too large by what is stored, which is set aside then,
-/// too, if it cannot shrink.
+/// Whether somebody else ended a worker, so that its failure says nothing about the stored content. A hanging worker
+/// gets its SIGKILL from us. A worker that ran out of memory does not count either: the stored content may have been too
+/// large, and if it cannot shrink it is set aside too.
 fn is_from_outside(signal: Option<i32>, killed_by_us: bool, memory_ran_out: bool) -> bool {
     let killing = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
     killing.contains(&signal) && !killed_by_us && !memory_ran_out
 }
 
-/// Counts a failure to take over what is stored, and sets it aside when that was once too often. Says whether the failure
-/// was one of those.
+/// Counts a failure to take over stored content, and sets the content aside after too many. Returns whether the failure
+/// was of that kind.
 fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
     let Some(step) = failure.step.filter(|step| *step != Step::Surroundings) else { return false };
     let Some(set_aside) = manager.failures.borrow_mut().count(step) else { return true };
@@ -165,7 +165,7 @@ async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everything that a new worker must load, in an order in which each finds what it needs.
+/// Everything that a new worker must load, ordered so that each request finds what it needs.
 fn vcl_requests(manager: &Manager) -> Vec<Request> {
     let table = manager.vcls.borrow();
     let mut requests = Vec::new();
@@ -196,8 +196,8 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
     requests
 }
 
-/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic text,
-/// the arena of each storage, listening sockets.
+/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic
+/// text, the arena of each storage, listening sockets.
 const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
 const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
 const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
@@ -272,12 +272,12 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     }
     let mut command = std::process::Command::new("/proc/self/exe");
     command.arg0("copal").arg("worker").arg("--control").arg(CONTROL_DESCRIPTOR.to_string());
-    // For those who read the process list: whose worker this is.
+    // Shows in the process list which instance this worker belongs to.
     command.arg("-n").arg(manager.directory.borrow().path());
-    // Who speaks to the service manager is us alone.
+    // Only we talk to the service manager.
     command.env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A signal to our group (an interrupt at the terminal) is ours to deal with: the worker is stopped in good order.
+    // We deal with signals to our group (an interrupt at the terminal): the worker is stopped in an orderly way.
     command.process_group(0);
     let mapping = |(number, parent_fd)| FdMapping { parent_fd, child_fd: number };
     command.fd_mappings((CONTROL_DESCRIPTOR..).zip(descriptors).map(mapping).collect()).map_err(io::Error::other)?;
@@ -297,7 +297,7 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     Ok(worker)
 }
 
-/// Reports what a worker writes, line by line.
+/// Reports the worker's output, line by line.
 async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Unpin) {
     use tokio::io::AsyncReadExt;
     let mut reader = BufReader::new(pipe);
@@ -316,10 +316,10 @@ async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Un
 
 type Output = Option<tokio::task::JoinHandle<()>>;
 
-/// Waits for the end of a worker, reports it, and starts the next one when that is wanted.
+/// Waits for the end of a worker, reports it, and starts the next one if that is wanted.
 async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [Output; 2], gone: watch::Sender<bool>) {
     let status = child.wait().await;
-    // What it said last comes before its obituary; a descendant that holds the pipe open must not keep us.
+    // Its last output is reported before its end; a descendant that keeps the pipe open must not hold us up.
     for output in outputs.into_iter().flatten() {
         let _ = tokio::time::timeout(Duration::from_millis(500), output).await;
     }
@@ -351,7 +351,7 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     }
 }
 
-/// After a death: starts workers until one runs, or nobody wants one any more.
+/// After a death: starts workers until one runs, or none is wanted any more.
 async fn restart(manager: &Rc<Manager>) {
     loop {
         let wanted = manager.parameters.borrow().auto_restart && !manager.ending.get();
@@ -374,7 +374,7 @@ async fn restart(manager: &Rc<Manager>) {
             return;
         }
         let Err(failure) = attempt(manager).await else { return };
-        // Not `Stopped`, and the sockets stay open: there will be another try.
+        // Not `Stopped`, and the sockets stay open: there will be another attempt.
         manager.state.set(ChildState::Died);
         manager.say(Level::Error, &failure.text);
         hold_against_storage(manager, &failure);
@@ -390,7 +390,7 @@ fn pause(short_lives: u32) -> Duration {
     }
 }
 
-/// After a SIGKILL from elsewhere: when memory is what there was too little of, the next worker gets smaller storages.
+/// After a SIGKILL from elsewhere: if memory was short, the next worker gets smaller storages.
 fn make_room(manager: &Manager, pid: u32) {
     let kernel = Kernel::here();
     let sign = manager.deaths.borrow_mut().killed(Instant::now(), kernel.kills());
@@ -423,7 +423,7 @@ fn make_room(manager: &Manager, pid: u32) {
     *limits = next;
 }
 
-/// One line about how a worker ended, and its place in the counters and in our own exit status.
+/// Reports in one line how a worker ended, and notes it in the counters and in our own exit status.
 fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
     if status.success() {
         manager.say(Level::Info, format!("Child ({pid}) ended"));
@@ -459,14 +459,14 @@ pub fn report_panic(manager: &Manager, pid: u32) {
     manager.count(Count::ChildPanic);
 }
 
-/// Seconds since 1970 as HTTP writes dates.
+/// A time in seconds since 1970, in the form of an HTTP date.
 fn http_date(now: f64) -> String {
     let mut text = [0; 29];
     semantics::date::format(now, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Asks the worker from time to time whether it is there, and kills one that does not answer.
+/// Regularly asks the worker for a sign of life, and kills it if it does not answer.
 async fn ping(manager: Rc<Manager>, worker: Worker) {
     let mut gone = worker.gone.clone();
     loop {
@@ -490,10 +490,10 @@ async fn ping(manager: Rc<Manager>, worker: Worker) {
     }
 }
 
-/// Deals with a worker whose connection is of no more use.
+/// Handles a worker whose connection is no longer usable.
 pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkError) {
     let mut gone = worker.gone.clone();
-    // One that closed the connection is usually dying already.
+    // A worker that closed the connection is usually already dying.
     let grace = if error == LinkError::Closed { Duration::from_secs(1) } else { Duration::ZERO };
     if tokio::time::timeout(grace, gone.wait_for(|gone| *gone)).await.is_ok() {
         return;
@@ -504,7 +504,7 @@ pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkErr
 
 fn signal(manager: &Manager, worker: &Worker, signal: Signal) {
     let pid = i32::try_from(worker.pid).unwrap_or(0);
-    // Its number may be another's between its end and the report of it.
+    // Between its end and our notice of it, its number may go to another process.
     let is_ours = || has_status(pid, "PPid:", &std::process::id().to_string());
     if pid > 1 && !*worker.gone.borrow() && is_ours() {
         manager.killed_by_us.set(manager.killed_by_us.get() || signal == Signal::SIGKILL);
@@ -518,7 +518,7 @@ async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
     if tokio::time::timeout(QUIT_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok() {
         return;
     }
-    // A core dump takes the time it takes.
+    // A core dump takes its time.
     if has_status(worker.pid, "CoreDumping:", "1")
         && tokio::time::timeout(DYING_PATIENCE, gone.wait_for(|gone| *gone)).await.is_ok()
     {
@@ -535,7 +535,7 @@ fn has_status(pid: impl std::fmt::Display, name: &str, value: &str) -> bool {
     status.lines().any(|line| line.strip_prefix(name).is_some_and(|rest| rest.trim() == value))
 }
 
-/// Ends a worker whose start failed: politely when it still hears us, since its death is nobody's fault then.
+/// Ends a worker whose start failed: politely while it still listens, since then its death is nobody's fault.
 async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
     let mut gone = worker.gone.clone();
     let ended = async {
@@ -546,7 +546,7 @@ async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
     }
 }
 
-/// Stops the worker, politely first. The caller holds `changes`.
+/// Stops the worker, politely at first. The caller must hold `changes`.
 pub async fn stop(manager: &Rc<Manager>) {
     if manager.state.get() == ChildState::Died {
         become_stopped(manager);
@@ -560,7 +560,7 @@ pub async fn stop(manager: &Rc<Manager>) {
     manager.state.set(ChildState::Stopping);
     manager.say(Level::Debug, "Stopping Child");
     if !was_ready {
-        // It is in the middle of something else and would not hear us.
+        // The worker is in the middle of something else and would not listen.
         kill_and_wait(manager, &worker).await;
         become_stopped(manager);
         return;
@@ -575,10 +575,10 @@ pub async fn stop(manager: &Rc<Manager>) {
         }
         gone.wait_for(|gone| *gone).await.is_ok()
     };
-    // Whoever waits no longer is heard by the worker as well, which then says what it cuts.
+    // When an operator will wait no longer the worker is told too, so that it can report what it cuts off.
     let hurried = async {
         manager.hurry.notified().await;
-        // Before it listens for the signal it would die of it, and say nothing.
+        // Until it listens for the signal, the worker would silently die of it.
         let _ = tokio::time::timeout(HURRIED_PATIENCE, async {
             while worker.link.step() != Step::Draining {
                 tokio::time::sleep(HURRIED_RETRY).await;
@@ -611,7 +611,7 @@ fn become_stopped(manager: &Manager) {
     manager.state.set(ChildState::Stopped);
 }
 
-/// What the operator is told when the worker does not answer.
+/// The message for an operator when the worker does not answer.
 #[must_use]
 pub fn link_text(error: LinkError) -> &'static str {
     match error {

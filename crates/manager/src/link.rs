@@ -1,7 +1,7 @@
-//! The control connection to one worker: requests in order, each with one reply in time.
+//! The control connection to one worker: requests in order, each with one reply, within a time limit.
 //!
 //! Owner of the stream: one task. When a reply is late or broken the connection is given up, since the next reply could
-//! not be told from the late one; whoever waits gets [`LinkError`].
+//! not be told from the late one; anyone who waits gets [`LinkError`].
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use worker::control::{self, Reply, Request, Said, Step};
 /// Why there is no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
-    /// The worker closed the connection, or sent what is no reply.
+    /// The worker closed the connection, or sent something that is not a reply.
     Closed,
     /// The worker did not answer in time.
     Late,
@@ -44,14 +44,14 @@ impl Link {
         Link { questions: sender, step }
     }
 
-    /// What the worker was about to do when it last said so.
+    /// What the worker last said it was about to do.
     #[must_use]
     pub fn step(&self) -> Step {
         self.step.get()
     }
 
-    /// Sends a request and waits for its reply, up to `timeout` from when its turn comes, or from the last step that the
-    /// worker has made since.
+    /// Sends a request and waits for its reply. `timeout` counts from when the request's turn comes, or from the
+    /// worker's last step since then.
     ///
     /// # Errors
     /// See [`LinkError`].
@@ -66,7 +66,7 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
     while let Some(question) = questions.recv().await {
         let result = exchange(&mut stream, &question, &step).await;
         let broken = result.is_err();
-        // The one who asked may have gone away; the reply was read all the same.
+        // The caller may have gone away; the reply has been read anyway.
         let _ = question.answer.send(result);
         if broken {
             return;
@@ -77,7 +77,7 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
 async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step>) -> Result<Reply, LinkError> {
     let sent = tokio::time::timeout(question.timeout, control::send(stream, &question.request)).await;
     sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
-    // One that gets on has more time, but not for ever.
+    // A worker that makes progress gets more time, but not for ever.
     for _ in 0..=WORKER_STEPS_MAX {
         let said = tokio::time::timeout(question.timeout, control::receive(stream)).await;
         match said.map_err(|_| LinkError::Late)?.ok().flatten() {

@@ -1,12 +1,12 @@
-//! The listening sockets. The manager opens them and keeps them for its whole life, so that a worker that dies costs no
-//! connection: whoever connects meanwhile waits in the kernel.
+//! The listening sockets. The manager opens them and keeps them for its whole life, so that the death of a worker costs no
+//! connection: clients that connect meanwhile wait in the kernel.
 //!
-//! A TCP address has one socket for each event loop (SO_REUSEPORT), a Unix-domain socket is one. Port 0 is resolved once,
-//! with a socket that is closed again when the real ones, bound to the port by number, are there: a socket whose port
+//! A TCP address has one socket for each event loop (SO_REUSEPORT), a Unix-domain address has a single one. Port 0 is
+//! resolved once, with a socket that is closed when the real ones, bound to that port number, exist: a socket whose port
 //! the kernel chose would lose it when it stops listening.
 //!
 //! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
-//! instead of waiting for a worker that an operator stopped.
+//! instead of waiting for a worker that an operator has stopped.
 
 use crate::arguments::listen::{ListenAddress, ListenArgument, parse};
 use crate::arguments::{ArgumentError, reason};
@@ -19,12 +19,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where clients are served when nobody says where.
+/// Where clients are served by default.
 const DEFAULT_ADDRESS: &str = ":80";
-/// How often an address that somebody is letting go of is tried.
+/// How often to retry an address that somebody is about to release.
 const ADDRESS_RETRY: Duration = Duration::from_millis(10);
 
-/// One address that is listened on.
+/// One listening address.
 #[derive(Debug)]
 pub struct Listener {
     /// The `-a` name.
@@ -34,7 +34,7 @@ pub struct Listener {
     /// PROXY protocol expected.
     pub proxy: bool,
     place: Place,
-    /// Of a Unix-domain socket; goes before its socket.
+    /// The file of a Unix-domain socket; dropped before its socket.
     file: Option<SocketFile>,
     sockets: Vec<Socket>,
 }
@@ -48,7 +48,7 @@ enum Place {
         group: Option<u32>,
         mode: Option<u32>,
     },
-    /// Opened by whoever started us; the path when it is a Unix-domain socket.
+    /// Opened by whoever started us; with the path when it is a Unix-domain socket.
     Passed(Option<PathBuf>),
 }
 
@@ -64,13 +64,13 @@ impl Place {
     }
 }
 
-/// Opens the sockets of every `-a`, `loops` for each TCP address, and binds them; those that were passed to us already are
-/// taken instead. Without any `-a` all that were passed are served, or else [`DEFAULT_ADDRESS`]. An address in use is tried
-/// again for as long as `patience`, which is zero unless somebody is known to be letting go of it.
+/// Opens and binds the sockets of every `-a`, `loops` for each TCP address; sockets that were already passed to us are
+/// used instead. Without any `-a` all passed sockets are served, or else [`DEFAULT_ADDRESS`]. An address in use is
+/// retried for as long as `patience`, which is zero unless somebody is known to be releasing it.
 ///
 /// # Errors
-/// The message for the operator. One that was passed and that no `-a` names is a mistake too: systemd goes on taking
-/// connections on it, which nobody would ever answer.
+/// The message for the operator. A passed socket that no `-a` names is a mistake too: systemd would go on accepting
+/// connections on it, and nobody would ever answer them.
 pub fn open(
     arguments: &[ListenArgument],
     loops: usize,
@@ -99,7 +99,7 @@ pub fn open(
         let both: Vec<SocketAddr> = passed.iter().filter_map(|one| of_both_families(&one.socket)).collect();
         let before = all.len();
         for place in places {
-            // `ListenStream=80` is one socket for both families: what `-a :80` says twice.
+            // `ListenStream=80` is one socket for both families, while `-a :80` means two.
             if several && matches!(place, Place::Tcp(address) if both.contains(&address)) {
                 continue;
             }
@@ -137,13 +137,13 @@ pub fn open(
     }
 }
 
-/// The message for sockets that are passed to a daemon in the background.
+/// The message when sockets are passed to a daemon in the background.
 #[must_use]
 pub fn only_in_foreground(passed: &PassedSocket) -> String {
     format!("systemd passed {}, which is served with -F only", described(passed))
 }
 
-/// The address of a passed socket, as `-a` takes it.
+/// The address of a passed socket, in the form of `-a`.
 fn place_of(passed: &PassedSocket) -> String {
     let address = passed.socket.local_addr().ok();
     let path = address.as_ref().and_then(|address| address.as_pathname().map(|path| path.display().to_string()));
@@ -157,14 +157,14 @@ fn described(passed: &PassedSocket) -> String {
     format!("the socket '{}' ({})", passed.name, place_of(passed))
 }
 
-/// The address of IPv4 that a socket of IPv6 serves as well: any, at the same port.
+/// The IPv4 address that an IPv6 socket serves as well: any address, at the same port.
 fn of_both_families(socket: &Socket) -> Option<SocketAddr> {
     let address = socket.local_addr().ok()?.as_socket_ipv6()?;
     let is_both = address.ip().is_unspecified() && !socket.only_v6().ok()?;
     is_both.then(|| SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, address.port())))
 }
 
-/// A socket that somebody else opened, and listens on whether or not a worker runs.
+/// Takes a socket that somebody else opened; it listens whether or not a worker runs.
 fn adopt(passed: PassedSocket) -> Listener {
     let address = passed.socket.local_addr().ok();
     let path = address.as_ref().and_then(|address| address.as_pathname().map(Path::to_owned));
@@ -197,7 +197,7 @@ fn open_until(deadline: Instant, argument: &ListenArgument, place: &Place, loops
 fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
     let mut kept = None;
     if let Place::Tcp(address) = &mut place {
-        // Without SO_REUSEPORT, so that a port that another program serves is an error and not shared with it.
+        // Without SO_REUSEPORT, so that a port that another program serves is an error rather than shared with it.
         let probe = tcp_socket(*address, false)?;
         if let Some(bound) = probe.local_addr()?.as_socket() {
             address.set_port(bound.port());
@@ -234,7 +234,7 @@ impl Listener {
         &self.sockets
     }
 
-    /// Has as many sockets as there are event loops.
+    /// Adapts the number of sockets to the number of event loops.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -259,7 +259,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Lets the kernel take connections, up to `depth` waiting ones.
+    /// Makes the kernel accept connections, with up to `depth` of them waiting.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -268,7 +268,7 @@ impl Listener {
         self.sockets.iter().try_for_each(|socket| socket.listen(depth))
     }
 
-    /// Lets known clients send their request with the first packet; no more than `depth` of them wait.
+    /// Lets returning clients send their request with the first packet; at most `depth` of them wait.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -286,12 +286,12 @@ impl Listener {
     pub fn refuse(&mut self) {
         match self.place {
             Place::Tcp(_) => self.sockets.iter().for_each(|socket| drop(socket.shutdown(Shutdown::Read))),
-            // A Unix-domain socket can't listen again: it is made anew at the next start.
+            // A Unix-domain socket can't listen again: the next start creates a new one.
             Place::Unix { .. } => {
                 self.file = None;
                 self.sockets.clear();
             }
-            // Whoever opened it means it to take connections; they wait for the next worker.
+            // Its opener wants it to accept connections; they wait for the next worker.
             Place::Passed(_) => {}
         }
     }
@@ -381,7 +381,7 @@ mod tests {
             let arguments = [parse(&text, &mut 0).unwrap()];
             let refused = open(&arguments, 1, Vec::new(), Duration::ZERO).unwrap_err();
             assert!(refused.text.contains("Address already in use"), "{}", refused.text);
-            // What was refused has not taken the path of a socket from its owner.
+            // The failed attempt has not taken the socket's path from its owner.
             assert!(!text.starts_with('/') || path.exists());
             let (let_go, told) = std::sync::mpsc::channel();
             let dying = std::thread::spawn(move || told.recv().map(|()| drop(holder)));

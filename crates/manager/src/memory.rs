@@ -1,25 +1,25 @@
-//! How much memory this process may use (what the machine has, or what its control groups leave of it), what it is going to
-//! hold of that, and how many processes of its group the kernel has killed for lack of it.
+//! How much memory this process may use (that of the machine, or what its control groups leave of it), how much of that it
+//! is going to hold, and how many processes of its group the kernel has killed for lack of memory.
 //!
-//! Held are: the storages, whose limits bound objects, metadata and index; the log, where its directory is one in memory;
-//! the requests; the two processes themselves. A control group counts all of them, so a storage that was given no size gets
-//! what the others leave. Source: Linux cgroup-v2 ("memory.max", "memory.events") and cgroup-v1 ("memory.limit_in_bytes",
-//! "memory.oom_control").
+//! The memory is held by the storages, whose limits bound objects, metadata and index; by the log, if its directory is
+//! in memory; by requests; and by the two processes themselves. A control group counts all of them, so a storage without
+//! a given size gets what the others leave. Source: Linux cgroup-v2 ("memory.max", "memory.events") and cgroup-v1
+//! ("memory.limit_in_bytes", "memory.oom_control").
 
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A storage that was given no limit has at least that fraction of the memory, however much the others were given.
+/// A storage without a given limit has at least this fraction (1/16) of the memory, however much the others were given.
 const STORAGE_SHARE_MIN: u64 = 16;
-/// Manager and worker with an empty cache, with stacks and page tables.
+/// Manager and worker with an empty cache, including stacks and page tables.
 const PROCESSES_BYTES: u64 = 40 << 20;
-/// What is set apart for requests, their connections and fetches.
+/// Reserved for requests, their connections and fetches.
 const REQUESTS_BYTES: u64 = 32 << 20;
-/// A storage takes that fraction of its limit beyond it: pages that are partly free.
+/// A storage may exceed its limit by this fraction (1/32) of it: pages that are partly free.
 const STORAGE_SLACK: u64 = 32;
 
-/// The kernel's files that tell: those of this process, or others in tests.
+/// The kernel's files with this information: those of this process, or others in tests.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// `/proc`.
@@ -28,24 +28,24 @@ pub struct Kernel {
     groups: PathBuf,
 }
 
-/// How much memory there is, and who says so.
+/// How much memory there is, and whether a control group limits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usable {
     /// Bytes.
     pub bytes: u64,
-    /// A control group has less than the machine.
+    /// A control group allows less than the machine has.
     pub is_of_group: bool,
 }
 
 /// What is held besides the storages, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// The log; 0 where it lies on a disk, since the kernel writes it there when memory runs short.
+    /// The log; 0 if it lies on a disk, since the kernel writes it there when memory runs short.
     pub log_bytes: u64,
 }
 
 impl Overhead {
-    /// With a log of that size in that work directory.
+    /// The overhead with a log of that size in that work directory.
     #[must_use]
     pub fn of(work_directory: &Path, log_bytes: u64) -> Overhead {
         let kind = statfs(work_directory).map(|found| found.filesystem_type());
@@ -63,14 +63,15 @@ impl Overhead {
         usable.bytes.saturating_sub(self.bytes()) / (STORAGE_SLACK + 1) * STORAGE_SLACK
     }
 
-    /// How large they may be after a worker that memory was too short for. What is set apart for requests and processes is an
-    /// estimate, on the safe side: where nothing is left beside it, a quarter of what the log leaves is tried.
+    /// How large they may be after a worker has run out of memory. What is reserved for requests and processes is a
+    /// conservative estimate: if it leaves nothing, a quarter of what the log leaves is tried.
     #[must_use]
     pub fn leaves_at_least(self, usable: Usable) -> u64 {
         self.leaves(usable).max(usable.bytes.saturating_sub(self.log_bytes) / 4)
     }
 
-    /// One line when storages of these limits and all else don't fit: what is needed, what there is, what to do.
+    /// One line when storages with these limits and everything else don't fit: what is needed, what there is, what to
+    /// do.
     #[must_use]
     pub fn complaint(self, limits: &[u64], usable: Usable) -> Option<String> {
         let storages = limits.iter().fold(0u64, |sum, limit| sum.saturating_add(*limit));
@@ -95,7 +96,7 @@ impl Overhead {
     }
 }
 
-/// A size as people write it after `-s`, rounded down.
+/// A size in the form used after `-s`, rounded down.
 pub struct Size(pub u64);
 
 impl std::fmt::Display for Size {
@@ -108,8 +109,8 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// The limit of each storage, in bytes: what it was given, else an equal share of what the others leave of three quarters
-/// of the memory, or of what is left beside the log and all else where that is less.
+/// The limit of each storage, in bytes: the given one, else an equal share of what the others leave of three quarters of
+/// the memory, or of what the log and everything else leave if that is less.
 #[must_use]
 pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead) -> Vec<u64> {
     let unlimited = given.iter().filter(|limit| limit.is_none()).count().max(1) as u64;
@@ -120,7 +121,7 @@ pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead)
 }
 
 impl Kernel {
-    /// Of this machine.
+    /// The files of this machine.
     #[must_use]
     pub fn here() -> Kernel {
         Kernel { proc: PathBuf::from("/proc"), groups: PathBuf::from("/sys/fs/cgroup") }
@@ -139,7 +140,7 @@ impl Kernel {
         }
     }
 
-    /// How many processes of our own group have been killed for lack of memory; `None` where the kernel doesn't say.
+    /// How many processes of our own group were killed for lack of memory; `None` if the kernel doesn't say.
     #[must_use]
     pub fn kills(&self) -> Option<u64> {
         let files = self.group_files(("memory.events", "memory.oom_control"));
@@ -149,8 +150,8 @@ impl Kernel {
         })
     }
 
-    /// The paths of a file, by its name in version 2 and in version 1, in every group that this process is in: its own first,
-    /// then those above.
+    /// The paths of a file, by its names in version 2 and in version 1, in every group that this process is in: its own
+    /// group first, then those above it.
     fn group_files(&self, (name, old_name): (&str, &str)) -> Vec<PathBuf> {
         let groups = fs::read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
         let mut files = Vec::new();
@@ -164,7 +165,7 @@ impl Kernel {
                 _ if controllers.split(',').any(|name| name == "memory") => (self.groups.join("memory"), old_name),
                 _ => continue,
             };
-            // Inside a container the path may be one of the host; the group's own files are at the root then.
+            // Inside a container this may be a path of the host; the group's own files are then at the root.
             for above in Path::new(path.trim_start_matches('/')).ancestors() {
                 files.push(root.join(above).join(name));
             }
@@ -216,7 +217,7 @@ mod tests {
         ];
         let (_folder, one) = kernel("4:pids:/y\n3:cpu,memory:/x\n", &files);
         assert_eq!(one.usable(), group(100));
-        // A path of the host, as a container without a namespace of its own sees it.
+        // A path of the host, as seen in a container without a namespace of its own.
         let (_folder, container) = kernel("0::/docker/0123\n", &[("memory.max", "104857600\n")]);
         assert_eq!(container.usable(), group(100));
         for (groups, files) in [("0::/a\n", &[("a/memory.max", "max\n")][..]), ("", &[]), ("nonsense\n0:\n", &[])] {

@@ -1,6 +1,6 @@
 //! The memory files that outlive a worker: the arena of each storage, the journal of bans, the panic text.
 //!
-//! The manager only holds them open. What is in the arenas and the journal is the worker's business.
+//! The manager only keeps them open. What is in the arenas and the journal concerns only the worker.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::fstat;
@@ -22,7 +22,7 @@ pub struct MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// Makes empty files, for that many storages.
+    /// Creates empty files for `storages` storages.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -32,7 +32,7 @@ impl MemoryFiles {
         Ok(MemoryFiles { arenas: empty_arenas(storages)?, journal: empty(c"copal-journal")?, panic })
     }
 
-    /// Forgets the cache: the next worker gets empty arenas, and an empty journal with them.
+    /// Discards the cache: the next worker gets empty arenas, and with them an empty journal.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -42,21 +42,21 @@ impl MemoryFiles {
         Ok(())
     }
 
-    /// The next worker gets an empty arena for the storage at that place. The bans stay: the other arenas need them, and to an
-    /// empty one they do no harm.
+    /// Gives the next worker an empty arena for the storage at that index. The bans stay: the other arenas need them,
+    /// and they do no harm to an empty one.
     ///
     /// # Errors
     /// Whatever the system reports.
     pub fn renew_arena(&mut self, place: usize) -> io::Result<()> {
         let Some(arena) = self.arenas.get_mut(place) else {
-            // Whoever names one that there is not cannot be believed in anything.
+            // A worker that names a storage that does not exist can't be believed in anything.
             return self.renew_storage();
         };
         *arena = empty(c"copal-arena")?;
         Ok(())
     }
 
-    /// What the kernel holds for the arena of each storage, in bytes.
+    /// How much memory the kernel holds for the arena of each storage, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> Vec<u64> {
         self.arenas.iter().map(|arena| fstat(arena).map_or(0, |found| found.st_blocks.max(0) as u64 * 512)).collect()
@@ -74,7 +74,7 @@ impl MemoryFiles {
         Ok(handles)
     }
 
-    /// Takes the text that a worker left when it panicked.
+    /// Takes the text that a panicking worker left behind.
     #[must_use]
     pub fn take_panic(&self) -> Option<String> {
         let mut first = [0];

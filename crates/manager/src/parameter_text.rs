@@ -28,7 +28,7 @@ const FLAGS: &[(u16, &str, &str)] = &[
     (BUILD_OPTIONS, "build_options", "The default was chosen when the program was built."),
 ];
 
-/// What stands behind the text of a bit without effect.
+/// Appended to the text of a bit without effect.
 const IDLE: &str = "(no effect)";
 
 /// The row of the short list, with its newline.
@@ -104,7 +104,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
     }
 }
 
-/// The bits of a set, one a line.
+/// The bits of a set, one per line.
 fn bit_list(rows: &[BitRow]) -> String {
     let mut out = format!("\n{MARGIN}+name sets a bit, -name takes it away:\n");
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
@@ -117,7 +117,7 @@ fn bit_list(rows: &[BitRow]) -> String {
     out
 }
 
-/// Breaks text into lines with the margin; a line break in the text stays one.
+/// Wraps text into lines with the margin; line breaks in the text are kept.
 fn wrap(text: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split('\n') {

@@ -1,4 +1,4 @@
-//! Who we are: the identification of the platform, the banner of the CLI, the host's name.
+//! Our identity: the identification of the platform, the banner of the CLI, the host's name.
 
 use crate::arguments::Arguments;
 use nix::sys::utsname::uname;
@@ -18,7 +18,7 @@ pub fn identification(arguments: &Arguments) -> String {
     format!("{system},{release},{machine},-j{}{storages},-h{}", arguments.jail.name(), arguments.hasher)
 }
 
-/// What greets a new CLI connection.
+/// The greeting of a new CLI connection.
 #[must_use]
 pub fn banner(identification: &str, worker_runs: bool) -> String {
     let line = "-".repeat(29);

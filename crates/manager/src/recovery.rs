@@ -1,9 +1,10 @@
-//! What becomes of storages that no worker can take over: the memory outlives the worker that damaged it, so without a bound
-//! one start after the other would fail on it.
+//! What happens to storages that no worker can take over: the memory outlives the worker that damaged it, so without a
+//! limit one start after the other would fail on it.
 //!
-//! Counted are failures in a row at a step at which a worker reads what an earlier one left (the worker says which, see
-//! `worker::control::Step`). A worker that was killed from outside, or that failed at anything else, is not held against a
-//! storage: a VCL that fails in vcl_init costs no cache. Compat: none, Varnish keeps nothing over the death of its worker.
+//! Counted are consecutive failures at a step in which a worker reads what an earlier one left (the worker reports its
+//! steps, see `worker::control::Step`). A worker that was killed from outside, or failed at anything else, is not held
+//! against a storage: a VCL that fails in vcl_init does not cost the cache. Compat: none, Varnish keeps nothing when its
+//! worker dies.
 
 use crate::memory_files::MemoryFiles;
 use std::io;
@@ -14,23 +15,23 @@ use worker::control::Step;
 #[derive(Debug, Default)]
 pub struct Failures(Vec<(Step, u32)>);
 
-/// What begins empty.
+/// What has to start empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetAside {
-    /// The storage at that place.
+    /// The storage at that index.
     Storage(usize),
-    /// All storages and the bans: which of them is the cause is not known, or it is the bans, without which nobody knows
-    /// what must not be served any more.
+    /// All storages and the bans: either nobody knows which of them is the cause, or it is the bans, and without those
+    /// nobody knows what must no longer be served.
     All,
 }
 
 impl Failures {
-    /// Every step went well.
+    /// Forgets the failures, since every step succeeded.
     pub fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// A worker failed at that step; says what is to begin empty when that was once too often.
+    /// Counts a failure at that step; returns what has to start empty when there were too many.
     pub fn count(&mut self, step: Step) -> Option<SetAside> {
         let set_aside = match step {
             Step::Surroundings | Step::Draining => return None,
@@ -51,7 +52,7 @@ impl Failures {
 }
 
 impl SetAside {
-    /// Gives the next worker empty memory in the place of what is set aside; the old goes with its last descriptor.
+    /// Gives the next worker empty memory in place of what is set aside; the old memory goes with its last descriptor.
     ///
     /// # Errors
     /// Whatever the system reports.

@@ -1,9 +1,10 @@
 //! What the manager tells its operator: standard error in the foreground, else syslog.
 //!
 //! In the background the messages of the start go to standard error too, until the start is over. On standard error each
-//! line begins with the time (UTC), or is one JSON object; where the journal of systemd or a test script reads, which have
-//! times of their own, it does not. Syslog adds its own time. *Invariant:* no control character leaves here but those that
-//! end lines and tabs (in JSON none), since what a worker says may quote what came from outside.
+//! line begins with the time (UTC), or is one JSON object; the time is omitted if the journal of systemd or a test
+//! script reads, since these add their own. Syslog adds its own time. *Invariant:* messages contain no control
+//! characters except tabs and the end of each line (in JSON none), since a worker's output may quote what came from
+//! outside.
 
 use cli_proto::json;
 use nix::sys::stat::fstat;
@@ -13,12 +14,12 @@ use surface::legible;
 use surface::option::LOG_FORMATS;
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
 
-/// How bad it is.
+/// How serious it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Something is broken.
     Error,
-    /// Something will be broken if nothing is done.
+    /// Something will break if nothing is done.
     Warning,
     /// Something happened.
     Info,
@@ -34,22 +35,22 @@ pub enum LogFormat {
     /// The time, the level, the text.
     #[default]
     Text,
-    /// The same without the time.
+    /// The same as Text, without the time.
     Plain,
-    /// One object a line: `time`, `level`, `message`.
+    /// One object per line: `time`, `level`, `message`.
     Json,
 }
 
 impl LogFormat {
-    /// The format of that name, one of [`LOG_FORMATS`].
+    /// The format with that name, one of [`LOG_FORMATS`].
     #[must_use]
     pub fn from_name(name: &str) -> Option<LogFormat> {
         let at = LOG_FORMATS.iter().position(|known| *known == name)?;
         [LogFormat::Text, LogFormat::Plain, LogFormat::Json].get(at).copied()
     }
 
-    /// The same, without times of our own when whoever reads standard error has them (the journal, which is looked for here)
-    /// or wants none: a test script, or somebody who waits for a start in the background.
+    /// The same format, without our own times if the reader of standard error has them (the journal, which is detected
+    /// here) or wants none: a test script, or somebody who waits for a start in the background.
     #[must_use]
     pub fn for_reader(self, wants_none: bool) -> LogFormat {
         let reader = std::env::var("JOURNAL_STREAM").unwrap_or_default();
@@ -58,7 +59,7 @@ impl LogFormat {
         if self == LogFormat::Text && (wants_none || is_journal) { LogFormat::Plain } else { self }
     }
 
-    /// One message as it is written, with its line feed.
+    /// A message as it is written, with its line feed.
     #[must_use]
     pub fn line(self, now: f64, level: Level, prefix: &str, text: &str) -> String {
         match self {
@@ -102,14 +103,14 @@ impl Level {
 pub struct Reporter {
     to_stderr: Cell<Stderr>,
     format: LogFormat,
-    /// Connected at the first message.
+    /// Connected with the first message.
     syslog: RefCell<Syslog>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stderr {
     All,
-    /// Errors, warnings and plain lines, while the start of a background daemon is watched.
+    /// Errors, warnings and plain lines, while somebody watches the start of a background daemon.
     Errors,
     None,
 }
@@ -121,7 +122,7 @@ enum Syslog {
 }
 
 impl Reporter {
-    /// A reporter for the foreground (standard error alone) or the background (syslog).
+    /// A reporter for the foreground (standard error only) or the background (syslog).
     #[must_use]
     pub fn new(foreground: bool, format: LogFormat) -> Reporter {
         let (stderr, syslog) =
@@ -129,19 +130,19 @@ impl Reporter {
         Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog) }
     }
 
-    /// Nothing more goes to syslog.
+    /// Stops using syslog.
     pub fn disable_syslog(&self) {
         *self.syslog.borrow_mut() = Syslog::Off;
     }
 
-    /// The start is over: a background daemon leaves standard error alone from now on.
+    /// The start is over: from now on a background daemon does not use standard error.
     pub fn detach(&self) {
         if self.to_stderr.get() == Stderr::Errors {
             self.to_stderr.set(Stderr::None);
         }
     }
 
-    /// A line on standard error without its level.
+    /// Writes a line to standard error without its level.
     pub fn say_plain(&self, text: &str) {
         if self.to_stderr.get() != Stderr::None {
             self.write(Level::Info, "", text);
@@ -162,7 +163,7 @@ impl Reporter {
     }
 
     fn write(&self, level: Level, prefix: &str, text: &str) {
-        // In one piece, so that what others write to the same place does not come in between.
+        // Written in one piece, so that the output of others does not get in between.
         let line = self.format.line(crate::state::now(), level, prefix, text);
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
@@ -176,7 +177,7 @@ impl Reporter {
                 process: "varnishd".to_owned(),
                 pid: std::process::id(),
             };
-            // A machine without a syslog daemon is no reason to complain for each message.
+            // On a machine without a syslog daemon, don't complain about every message.
             *slot = syslog::unix(formatter).map_or(Syslog::Off, |logger| Syslog::Connected(Box::new(logger)));
         }
         let Syslog::Connected(logger) = &mut *slot else { return };

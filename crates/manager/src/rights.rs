@@ -1,12 +1,13 @@
-//! Reading with the rights of the jail's user, where root's would show too much.
+//! Reads with the rights of the jail's user, since root's would reveal too much.
 //!
-//! Whoever may load VCL must not read the files of root through it: not as VCL, not as an include, not in a line that a
-//! message quotes, not by the difference between "no such file" and "permission denied". So everything that follows a name
-//! given in VCL or on the CLI runs in [`with`].
+//! Those who may load VCL must not be able to read root's files through it: not as VCL, not as an include, not in a line
+//! that a message quotes, not by the difference between "no such file" and "permission denied". So everything that
+//! follows a name given in VCL or on the CLI runs in [`with`].
 //!
-//! The kernel keeps rights for each thread (the C library hides it by changing all of them at once): a thread of its own
-//! takes the user's and ends with them, while the others stay root. Only the effective ids are changed, so that nobody but
-//! root may signal or trace it. Compat: Varnish reads `-f`, `vcl.load` and includes so; `-I` and `-S` are root's.
+//! The kernel keeps rights for each thread (the C library hides this by changing all of them at once): a separate thread
+//! takes the user's rights and ends with them, while the others stay root. Only the effective ids are changed, so that
+//! only root may signal or trace it. Compat: Varnish reads `-f`, `vcl.load` and includes in this way; `-I` and `-S` are
+//! read as root.
 
 use crate::arguments::jail::Reader;
 use rustix::process::{Gid, Uid};
@@ -16,13 +17,13 @@ use std::io;
 use std::path::Path;
 use std::thread::Builder;
 
-/// Stack of the thread, in bytes: as much as a main thread has, since the compiler runs there.
+/// Stack of the thread, in bytes: the size of a main thread's, since the compiler runs there.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Does `work` with the rights of `reader`; with our own when there is none.
+/// Runs `work` with the rights of `reader`; with our own when there is none.
 ///
 /// # Errors
-/// When the rights could not be taken; nothing was done then.
+/// When the rights could not be changed; then nothing was done.
 pub fn with<T: Send>(reader: Option<&Reader>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some(reader) = reader else { return Ok(work()) };
     std::thread::scope(|scope| {
@@ -38,14 +39,14 @@ pub fn may_read(reader: &Reader, path: &Path) -> bool {
     with(Some(reader), || File::open(path).is_ok()).unwrap_or(false)
 }
 
-/// Gives this thread the rights of a user. The order matters: who is no longer root may not change the rest.
+/// Gives this thread the rights of a user. The order matters: once it is no longer root it may not change the rest.
 fn take(reader: &Reader) -> io::Result<()> {
     let groups: Vec<Gid> = reader.groups.iter().copied().map(Gid::from_raw).collect();
     thread::set_thread_groups(&groups)?;
     thread::set_thread_res_gid(None::<Gid>, Gid::from_raw(reader.group), None::<Gid>)?;
     thread::set_thread_res_uid(None::<Uid>, Uid::from_raw(reader.user), None::<Uid>)?;
     if reader.user != 0 {
-        // They went with the user's id, unless whoever started us keeps them (securebits of a unit).
+        // Capabilities go with the user's id, unless whoever started us keeps them (securebits of a unit).
         let sets = thread::capabilities(None)?;
         thread::set_capabilities(None, CapabilitySets { effective: CapabilitySet::empty(), ..sets })?;
     }
@@ -81,7 +82,7 @@ mod tests {
         let other = std::thread::spawn(move || asked.recv().map(|()| answer.send(fs::read(of_root))));
         let (theirs, shared, status, ours) = with(Some(&reader), move || {
             let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-            // What another thread of the process may, while this one is somebody else.
+            // Shows what another thread of the process may do, while this one has other rights.
             ask.send(()).unwrap();
             (fs::read(private), fs::read(public), status, answered.recv().unwrap())
         })
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!(line("CapEff:"), ["0000000000000000"]);
         assert_eq!(line("Groups:"), ["65533"]);
         assert_eq!((line("Uid:")[1].as_str(), line("Uid:")[3].as_str()), ("65534", "65534"));
-        // Real and saved: root's, so that no process of that user may signal or trace the thread.
+        // Real and saved ids are root's, so that no process of that user may signal or trace the thread.
         assert_eq!((line("Uid:")[0].as_str(), line("Uid:")[2].as_str()), ("0", "0"));
     }
 

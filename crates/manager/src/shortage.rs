@@ -1,34 +1,35 @@
-//! Workers that die because memory runs out: how that is recognised, and by how much the storages shrink before the next one.
+//! Workers that die because memory runs out: how to recognise this, and by how much to shrink the storages for the next
+//! one.
 //!
-//! The arenas outlive the worker, so one that died because they are too large would be followed by one that dies of the same.
-//! The next worker gets smaller limits and gives memory back while it takes the arenas over, before it does anything else.
-//! The storages stay small until the worker is stopped by an operator, who then had a chance to change what is wrong.
+//! The arenas outlive the worker: if it died because they are too large, the next one would die for the same reason. So
+//! the next worker gets smaller limits, and while it takes over the arenas it gives memory back before it does anything
+//! else. The storages stay small until an operator stops the worker, and so can change what is wrong.
 //!
-//! Recognised is a death by SIGKILL that the control group counts as its own (`memory::Kernel::kills`), and also several of
-//! them in a short time, since a killer in user space (earlyoom, systemd-oomd) is counted nowhere.
+//! Recognised is a death by SIGKILL that the control group counts as its own (`memory::Kernel::kills`), and also several
+//! such deaths in a short time, since kills by programs in user space (earlyoom, systemd-oomd) are counted nowhere.
 
 use std::time::Instant;
 use surface::limits::{SIGKILLS_MAX, SIGKILLS_SECONDS};
 
-/// A storage shrinks to that part of what it holds,
+/// A storage shrinks to 3/4 of what it holds,
 const KEPT_OF_4: u64 = 3;
-/// but not below that fraction of what it was given,
+/// but not below 1/8 of what it was given,
 const FLOOR: u64 = 8;
-/// nor of what there is for all, if that is less.
+/// or 1/4 of the room for all storages if that is less.
 const FLOOR_OF_ROOM: u64 = 4;
-/// Nothing shrinks below that.
+/// No storage shrinks below this size.
 const STORAGE_BYTES_MIN: u64 = 64 << 10;
 
-/// Why a death is taken for one by lack of memory.
+/// Why a death is attributed to a lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// The kernel counts it.
+    /// The kernel has counted it.
     Counted,
-    /// It is one of several.
+    /// It is one of several in a short time.
     Repeated,
 }
 
-/// What was seen so far.
+/// The deaths seen so far.
 #[derive(Debug, Default)]
 pub struct Deaths {
     counted: Option<u64>,
@@ -36,12 +37,12 @@ pub struct Deaths {
 }
 
 impl Deaths {
-    /// A worker is about to start; `counted` as the kernel counts kills now.
+    /// Notes that a worker is about to start; `counted` is the kernel's present count of kills.
     pub fn begin(&mut self, counted: Option<u64>) {
         self.counted = counted;
     }
 
-    /// A worker died of a SIGKILL that was not ours.
+    /// Notes that a worker died of a SIGKILL that was not ours.
     pub fn killed(&mut self, now: Instant, counted: Option<u64>) -> Option<Sign> {
         let before = std::mem::replace(&mut self.counted, counted);
         self.sigkills.retain(|death| now.duration_since(*death).as_secs() < SIGKILLS_SECONDS);
@@ -68,7 +69,7 @@ pub struct Holding {
     pub held: u64,
 }
 
-/// The next limits, when all storages together may have `room` bytes.
+/// The next limits if all storages together may have `room` bytes.
 #[must_use]
 pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
     let shrink = |one: &Holding| {
@@ -82,7 +83,7 @@ pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
             *limit = u64::try_from(u128::from(*limit) * u128::from(room) / all).unwrap_or(*limit);
         }
     }
-    // Not beyond what it was given, be that ever so little.
+    // Never more than its previous limit, however small that was.
     limits.iter().zip(storages).map(|(limit, one)| (*limit).max(STORAGE_BYTES_MIN).min(one.limit)).collect()
 }
 
@@ -126,7 +127,7 @@ mod tests {
             storages[0].held = storages[0].limit;
         }
         assert_eq!(storages[0].limit, (150 << 20) / 8, "what else fills the memory is not its fault");
-        // What fits by the estimate may still be too much.
+        // What fits according to the estimate may still be too much.
         let mut tight = [Holding { given: 150 << 20, limit: 150 << 20, held: 100 << 20 }];
         let mut limits = Vec::new();
         for _ in 0..20 {

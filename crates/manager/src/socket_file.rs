@@ -1,10 +1,10 @@
-//! The file of a Unix-domain socket: made by binding, removed when its owner goes.
+//! The file of a Unix-domain socket: created by binding, removed when its owner is dropped.
 //!
-//! A path may be somebody else's: a program that listens there, one that took the place while we served, a file that is no
-//! socket at all. None of these is removed, neither to bind nor at the end; only a socket that nobody answers gives way.
-//! Varnish 7.1 removes whatever is there, except for a folder.
-//! *Invariant:* what is removed at the end is what was made here. Its number cannot be another file's as long as the socket is
-//! open, so a [`SocketFile`] goes before its socket.
+//! A path may belong to somebody else: to a program that listens there, to one that took the place while we served, or
+//! to a file that is not a socket. None of these is removed, neither to bind nor at the end; only a socket that nobody
+//! answers is replaced. Varnish 7.1 removes whatever is there, except for a folder. *Invariant:* what is removed at the
+//! end is what was created here. As long as the socket is open no other file can have its inode number, so a
+//! [`SocketFile`] is dropped before its socket.
 
 use crate::arguments::listen::owner;
 use nix::unistd::chown;
@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The file that a socket is bound to; removed when this is dropped, unless something else has come into its place.
+/// The file that a socket is bound to; removed when this is dropped, unless something else has taken its place.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -45,11 +45,10 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds a socket, with owner, group and permission bits where these are given. A socket that a dead daemon left in its place is
-/// removed.
+/// Binds a socket, with owner, group and permission bits if given. A socket that a dead daemon left behind is removed.
 ///
 /// # Errors
-/// `AddrInUse` when somebody has the path, with what it is; else whatever the system reports.
+/// `AddrInUse` when somebody has the path, saying what is there; else whatever the system reports.
 pub(crate) fn bind(
     path: &Path,
     user: Option<u32>,
@@ -81,14 +80,14 @@ pub(crate) fn bind(
     Ok((file, socket))
 }
 
-/// Who has the path; `None` when it is a socket that nobody answers, left by a daemon that died.
+/// What is at the path; `None` when it is a socket that nobody answers, left behind by a dead daemon.
 fn occupant(path: &Path, address: &SockAddr) -> Option<&'static str> {
-    // Gone meanwhile is nobody's.
+    // If it has gone meanwhile, nobody has it.
     let kind = fs::symlink_metadata(path).ok()?.file_type();
     if kind.is_socket() {
         return is_answered(address).then_some("another program listens there");
     }
-    // Nobody answers at these either: they are somebody's all the same.
+    // Nobody answers at these either, but they belong to somebody.
     Some(match (kind.is_symlink(), kind.is_dir()) {
         (true, _) => "a symbolic link is there",
         (_, true) => "a folder is there",
@@ -96,7 +95,7 @@ fn occupant(path: &Path, address: &SockAddr) -> Option<&'static str> {
     })
 }
 
-/// Whether somebody has the socket open. That it takes no more connections just now is an answer, too.
+/// Whether somebody has the socket open. A refusal because too many connections are waiting counts as an answer.
 fn is_answered(address: &SockAddr) -> bool {
     let Ok(probe) = Socket::new(Domain::UNIX, Type::STREAM, None) else { return true };
     let _ = probe.set_nonblocking(true);

@@ -1,7 +1,7 @@
 //! The start of the daemon, its one loop, and its end.
 //!
 //! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
-//! command line → CLI → `-I` file → worker → ready. Whatever fails before the worker runs is one message and status 2.
+//! command line → CLI → `-I` file → worker → ready. Any failure before the worker runs gives one message and status 2.
 
 use crate::arguments::jail::Reader;
 use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
@@ -34,10 +34,10 @@ use tokio::task::{LocalSet, spawn_local};
 
 /// Exit status for a start that failed.
 const FAILED: i32 = 2;
-/// How long the end waits for a change that is under way.
+/// How long the end waits for a change under way.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the worker of a daemon that was killed may take to let go of the listening sockets: it dies with its manager, but
-/// gives back its memory before them.
+/// How long the worker of a killed daemon may take to release the listening sockets: it dies with its manager, but frees
+/// its memory before its sockets.
 const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
@@ -58,7 +58,8 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     match parsed.mode {
         Mode::Compile => return compile_and_print(&parsed),
         Mode::Background if !in_background => {
-            // They are meant for this process, which does not serve; silence would leave their clients waiting for ever.
+            // The passed sockets are meant for this process, which does not serve: without a message their clients would
+            // wait for ever.
             if let Some(passed) = systemd::passed_sockets().first() {
                 return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
             }
@@ -69,7 +70,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     }
     let passed = if in_background { Vec::new() } else { systemd::passed_sockets() };
     raise_descriptor_limit();
-    // What whoever started us left open, neither we nor a worker should hold.
+    // Neither we nor a worker should hold what our starter left open.
     close_unclaimed();
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -78,7 +79,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
     };
     let format = log_format(&parsed);
     let status = LocalSet::new().block_on(&runtime, run(parsed, passed));
-    // A VCL that is being compiled must not keep us.
+    // A compilation under way must not hold us up.
     runtime.shutdown_background();
     match status {
         Ok(status) => status,
@@ -91,7 +92,7 @@ fn log_format(arguments: &Arguments) -> LogFormat {
     arguments.log_format.for_reader(is_test || arguments.mode == Mode::Background)
 }
 
-/// A failed start in JSON for those who collect that, else as varnishd has it.
+/// Reports a failed start: in JSON if that format is used, otherwise in the form of varnishd.
 fn fail_as(format: LogFormat, error: &ArgumentError) -> i32 {
     if format == LogFormat::Json {
         eprint!("{}", format.line(crate::state::now(), Level::Error, "", error.text.trim()));
@@ -105,7 +106,7 @@ fn fail(error: &ArgumentError) -> i32 {
     FAILED
 }
 
-/// Prints to standard output; whoever reads it may have enough before the end.
+/// Prints to standard output; the reader may close it early.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -125,8 +126,8 @@ fn compile_and_print(arguments: &Arguments) -> i32 {
     0
 }
 
-/// Has as many file descriptors as we may, so that connections do not fail for a limit that nobody chose: the soft one is
-/// 1024 almost everywhere, for the sake of programs that use select(2). The worker inherits it.
+/// Raises the limit of file descriptors to the maximum allowed, so that connections do not fail because of a limit that
+/// nobody chose: the soft limit is 1024 almost everywhere, for programs that use select(2). The worker inherits it.
 fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
@@ -175,7 +176,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     Ok(())
 }
 
-/// The parameters of the command line that ask for something that is accepted and does not act yet, and what is said of it.
+/// Parameters of the command line that request something accepted but not yet implemented, each with its remark.
 fn arguments_not_yet(parameters: &Parameters) -> impl Iterator<Item = (&'static str, &'static str)> {
     PARAMETERS.iter().flat_map(|row| not_yet::of_parameter(parameters, row.name).map(|text| (row.name, text)))
 }
@@ -246,7 +247,7 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
     let started = tokio::select! {
         started = &mut start => started,
         () = manager.end.notified() => {
-            // A worker that is nearly there is stopped in good order; one that hangs is not waited for.
+            // A worker that is nearly ready is stopped in an orderly way; one that hangs is not waited for.
             manager.end.notify_one();
             tokio::time::timeout(CHANGE_PATIENCE, start).await.unwrap_or(Ok(()))
         }
@@ -254,11 +255,11 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
     started.map_err(ArgumentError::of_start)
 }
 
-/// Tells systemd, if it started us, that we are there; and from then on, if it wants to know, that we still are.
+/// Tells systemd, if it started us, that we are ready; and, if it wants to know, from then on that we are alive.
 fn announce(manager: &Rc<Manager>) {
     match manager.running_worker() {
         Some(_) => systemd::ready(),
-        // A daemon that waits for an operator's commands is as ready as it will be by itself.
+        // A daemon that waits for an operator's commands won't get any readier by itself.
         None => {
             systemd::ready();
             systemd::waiting("no worker: load a VCL and start it");
@@ -275,7 +276,7 @@ fn announce(manager: &Rc<Manager>) {
     }
 }
 
-/// Until somebody ends us.
+/// Serves until somebody ends us.
 async fn serve(manager: &Rc<Manager>) {
     if manager.is_debug_mode() {
         tokio::select! {
@@ -287,7 +288,7 @@ async fn serve(manager: &Rc<Manager>) {
     }
 }
 
-/// SIGTERM and SIGINT end us, a second one of them at once; SIGHUP of a terminal that goes away doesn't.
+/// SIGTERM and SIGINT end us, a second one at once; SIGHUP from a closing terminal doesn't.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -295,7 +296,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// Must come before anything that others can see: whoever sees it may send a signal.
+    /// Must come before anything visible to others, since whoever sees it may send a signal.
     fn listen() -> std::io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -322,7 +323,7 @@ impl Signals {
     }
 }
 
-/// Once a second: the uptime, and panics that the worker survived.
+/// Once a second: publishes the uptime, and reports panics that the worker survived.
 async fn tick(manager: Rc<Manager>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -335,12 +336,12 @@ async fn tick(manager: Rc<Manager>) {
     }
 }
 
-/// Stops the worker and removes what was made.
+/// Stops the worker and removes what was created.
 async fn end(manager: &Rc<Manager>) {
     systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2);
     manager.ending.set(true);
-    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long. One that an
-    // operator stops already has the time that it was given.
+    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long. A worker that
+    // an operator is already stopping keeps the time it was given.
     let is_stopping = manager.state.get() == ChildState::Stopping;
     let patience = if is_stopping { manager.drain() + CHANGE_PATIENCE } else { CHANGE_PATIENCE };
     let changes = tokio::time::timeout(patience, manager.changes.lock()).await;

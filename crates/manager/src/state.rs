@@ -1,7 +1,8 @@
-//! What the manager holds: one value, shared by all tasks of its one thread.
+//! The state of the manager: one value, shared by all tasks of its single thread.
 //!
-//! No borrow of a cell lives across an `.await`. What changes the worker or the set of VCLs holds `changes` meanwhile, so
-//! that a start, a load and a stop follow each other; everything else (ping, status, param.show) waits for nobody.
+//! No borrow of a cell is held across an `.await`. Whatever changes the worker or the set of VCLs holds `changes`
+//! meanwhile, so that a start, a load and a stop come one after the other; everything else (ping, status, param.show)
+//! waits for nobody.
 
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::Connections;
@@ -23,10 +24,10 @@ use surface::counter::MGT;
 use surface::parameter::{Parameters, debug};
 use tokio::sync::{Mutex, Notify, watch};
 
-/// Document ids of the manager's counters begin here; a worker's are smaller.
+/// The manager's counters have document ids from here on; a worker's are smaller.
 const DOCUMENT_ID_BASE: u64 = 1 << 40;
 
-/// Where the worker is in its life.
+/// The state of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildState {
     /// There is none, and none is wanted.
@@ -37,12 +38,12 @@ pub enum ChildState {
     Running,
     /// It was told to end.
     Stopping,
-    /// It died; the next one is on its way.
+    /// It died; the next one will follow.
     Died,
 }
 
 impl ChildState {
-    /// The word of `status`.
+    /// The word that `status` shows.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -64,11 +65,11 @@ pub struct Worker {
     pub link: Link,
     /// When it was started.
     pub since: Instant,
-    /// Becomes true when the process is gone and its end is reported.
+    /// Becomes true when the process is gone and its end has been reported.
     pub gone: watch::Receiver<bool>,
 }
 
-/// The manager's own counters, by their place in section MGT.
+/// The manager's own counters, by their position in section MGT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Count {
@@ -91,7 +92,7 @@ pub struct Manager {
     pub identification: String,
     /// `-i`, or the host's name.
     pub identity: String,
-    /// Parameters as they stand.
+    /// Current parameters.
     pub parameters: RefCell<Parameters>,
     /// VCLs and labels.
     pub vcls: RefCell<VclTable>,
@@ -101,17 +102,17 @@ pub struct Manager {
     pub memory: RefCell<MemoryFiles>,
     /// Limit of each storage in bytes, as given.
     pub storage_limits_bytes: Vec<u64>,
-    /// The same for the next worker: less after one that ran out of memory.
+    /// The limits for the next worker: smaller after one that ran out of memory.
     pub limits_now_bytes: RefCell<Vec<u64>>,
     /// Workers that were killed.
     pub deaths: RefCell<Deaths>,
     /// The last worker died because memory ran out.
     pub memory_ran_out: Cell<bool>,
-    /// The worker gets its SIGKILL from us.
+    /// We are sending the worker its SIGKILL.
     pub killed_by_us: Cell<bool>,
     /// The work directory.
     pub directory: RefCell<WorkDirectory>,
-    /// Where the CLI's secret is; `None` = nobody is asked.
+    /// Path of the CLI's secret; `None` = no authentication.
     pub secret: Option<PathBuf>,
     /// The last panic, with its date.
     pub panic: RefCell<Option<String>>,
@@ -123,21 +124,21 @@ pub struct Manager {
     pub changes: Mutex<()>,
     /// How the last worker ended.
     pub last_end: Cell<Option<ExitStatus>>,
-    /// Starts that failed on what is stored.
+    /// Starts that failed because of the stored content.
     pub failures: RefCell<Failures>,
     /// How many workers in a row died young.
     pub short_lives: Cell<u32>,
-    /// A worker was stopped, so that the next start is not the first.
+    /// A worker was stopped before, so the next start is not the first.
     pub was_stopped: Cell<bool>,
-    /// Status bits for the end.
+    /// Status bits for our own exit.
     pub exit_status: Cell<i32>,
-    /// Wakes the end of the manager.
+    /// Triggers the end of the manager.
     pub end: Notify,
-    /// The end is wanted at once, whatever is in flight.
+    /// The end is wanted at once, regardless of what is in flight.
     pub hurry: Notify,
-    /// The manager is ending: no worker is started any more.
+    /// The manager is ending: no more workers are started.
     pub ending: Cell<bool>,
-    /// CLI connections now.
+    /// Present CLI connections.
     pub connections: Connections,
     index: VsmWriter,
     counters: CounterBlock,
@@ -145,7 +146,7 @@ pub struct Manager {
     begun: Instant,
 }
 
-/// What is made before the manager itself.
+/// What is created before the manager itself.
 pub struct Parts {
     /// The work directory, locked.
     pub directory: WorkDirectory,
@@ -158,7 +159,7 @@ pub struct Parts {
 }
 
 impl Manager {
-    /// Puts the manager together and publishes its part of the shared memory.
+    /// Assembles the manager and publishes its part of the shared memory.
     ///
     /// # Errors
     /// The shared memory or the memory files can't be made.
@@ -249,7 +250,7 @@ impl Manager {
         self.worker.borrow().clone()
     }
 
-    /// The worker when it serves, so that commands go to it.
+    /// The worker if it is serving and can take commands.
     #[must_use]
     pub fn running_worker(&self) -> Option<Worker> {
         (self.state.get() == ChildState::Running).then(|| self.worker()).flatten()
@@ -273,7 +274,7 @@ impl Manager {
         self.parameters.borrow().debug & bit != 0
     }
 
-    /// Whether the shared memory of a worker that ended stays readable.
+    /// Whether the shared memory of a worker stays readable after its end.
     #[must_use]
     pub fn keeps_memory(&self) -> bool {
         self.debug(debug::VTC_MODE | debug::VSM_KEEP)
@@ -285,15 +286,15 @@ impl Manager {
         event_loops(&self.parameters.borrow())
     }
 
-    /// Whether the CLI has standard input for itself.
+    /// Whether standard input is the CLI.
     #[must_use]
     pub fn is_debug_mode(&self) -> bool {
         self.arguments.mode == Mode::Debug
     }
 }
 
-/// The parameter `event_loops`, where 0 is one for each core that we may use. A test script's server answers one connection at
-/// a time, and each loop keeps connections of its own to origins: under debug bit `vtc_mode` 0 is a single loop.
+/// The parameter `event_loops`; 0 means one for each core that we may use. A test script's server answers one connection
+/// at a time, and each loop keeps its own connections to origins: so under debug bit `vtc_mode` 0 means a single loop.
 #[must_use]
 pub fn event_loops(parameters: &Parameters) -> usize {
     match usize::try_from(parameters.event_loops) {

@@ -1,9 +1,8 @@
-//! What systemd and the daemon have to say to each other: sockets passed at the start, readiness, the watchdog.
+//! Interaction with systemd: sockets passed at the start, readiness, the watchdog.
 //!
-//! Sockets are taken by a daemon in the foreground alone (`-F`, as units start it): they are meant for one process id.
-//! Each belongs to the `-a` with its address, and one that no `-a` names is a mistake; without any `-a` those passed are
-//! all there is to listen on.
-//! Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
+//! Only a daemon in the foreground (`-F`, as units start it) accepts sockets: they are meant for one process id. Each
+//! belongs to the `-a` with its address, and a socket that no `-a` names is a mistake; without any `-a` only the passed
+//! ones are listened on. Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
 use net::inheritance::{inherited, take_over};
 use sd_notify::NotifyState;
@@ -22,7 +21,7 @@ pub struct PassedSocket {
 /// The sockets passed to this process; call it once, before anything else opens or closes descriptors.
 #[must_use]
 pub fn passed_sockets() -> Vec<PassedSocket> {
-    // Before the library marks them.
+    // Before the library sets `FD_CLOEXEC` on them.
     take_over();
     let Ok(passed) = sd_notify::listen_fds_with_names() else { return Vec::new() };
     passed
@@ -33,31 +32,31 @@ pub fn passed_sockets() -> Vec<PassedSocket> {
         .collect()
 }
 
-/// Tells systemd that clients are served. Without systemd nothing happens, here and below.
+/// Tells systemd that clients are served. Without systemd this function and those below do nothing.
 pub fn ready() {
     let pid = NotifyState::MainPid(std::process::id());
     let _ = sd_notify::notify(&[NotifyState::Ready, pid, NotifyState::Status("serving")]);
 }
 
-/// Tells systemd that no worker serves, and why.
+/// Tells systemd that no worker is serving, and why.
 pub fn waiting(why: &str) {
     let _ = sd_notify::notify(&[NotifyState::Status(why)]);
 }
 
-/// Tells systemd that the end has begun, and how long it may take: more, perhaps, than its own patience.
+/// Tells systemd that the end has begun, and how long it may take, which may be longer than systemd's own timeout.
 pub fn stopping(at_most: Duration) {
     let microseconds = u32::try_from(at_most.as_micros()).unwrap_or(u32::MAX);
     let status = NotifyState::Status("stopping: requests in flight come to their end");
     let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(microseconds), status]);
 }
 
-/// How often the watchdog wants a sign of life: half of its patience. `None` = there is no watchdog.
+/// How often the watchdog needs a sign of life: half of its timeout. `None` = there is no watchdog.
 #[must_use]
 pub fn watchdog_interval() -> Option<Duration> {
     Some(sd_notify::watchdog_enabled()? / 2)
 }
 
-/// A sign of life for the watchdog.
+/// Gives the watchdog a sign of life.
 pub fn alive() {
     let _ = sd_notify::notify(&[NotifyState::Watchdog]);
 }

@@ -1,7 +1,7 @@
-//! The VCLs and labels that are loaded, which of them is active, and who depends on whom.
+//! The loaded VCLs and labels, which of them is active, and which depend on which.
 //!
-//! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their refusals, but nothing is sent
-//! to a worker here. Check first (`check_…`), tell the worker, then change (the other functions).
+//! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their refusals; nothing is sent to
+//! a worker here. First check (`check_…`), then tell the worker, then change the table (the other functions).
 
 use cli_proto::response::{Response, status};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub enum Kind {
 pub struct Entry {
     /// Name.
     pub name: String,
-    /// What the operator wants; always warm for labels.
+    /// The state that the operator wants; always warm for labels.
     pub state: VclState,
     /// VCL or label.
     pub kind: Kind,
@@ -49,7 +49,7 @@ impl Entry {
         matches!(self.kind, Kind::Label(_))
     }
 
-    /// The names that this entry needs: a label its VCL, a VCL the labels that it returns to.
+    /// The names that this entry needs: a label needs its VCL, a VCL the labels that it returns to.
     #[must_use]
     pub fn needs(&self) -> &[String] {
         match &self.kind {
@@ -81,7 +81,7 @@ impl VclTable {
         self.active.as_deref()
     }
 
-    /// How many VCLs there are, labels not counted.
+    /// The number of VCLs, without labels.
     #[must_use]
     pub fn programs(&self) -> usize {
         self.entries.iter().filter(|entry| !entry.is_label()).count()
@@ -99,7 +99,7 @@ impl VclTable {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// The VCL behind a name, through a label if need be.
+    /// The VCL with this name, or that a label with this name points to.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<Rc<Loaded>> {
         match &self.get(name)?.kind {
@@ -114,10 +114,10 @@ impl VclTable {
         self.entries.iter().filter(|entry| entry.needs().iter().any(|need| need == name)).collect()
     }
 
-    /// Whether `name` may be given to a new VCL.
+    /// Whether a new VCL may be called `name`.
     ///
     /// # Errors
-    /// The reply, when it has a bad letter or is taken.
+    /// The reply, when the name has an invalid letter or is taken.
     pub fn check_new(&self, name: &str) -> Checked<()> {
         check_name(name)?;
         match self.get(name) {
@@ -139,10 +139,10 @@ impl VclTable {
         self.get(name).ok_or_else(|| refuse(status::PARAMETER, format!("No VCL named {name} known\n")))
     }
 
-    /// Whether there is a `name`.
+    /// Whether there is an entry `name`.
     ///
     /// # Errors
-    /// The reply, when it is no name or unknown.
+    /// The reply, when it is invalid or unknown.
     pub fn check_known(&self, name: &str) -> Checked<()> {
         self.known(name).map(|_| ())
     }
@@ -181,7 +181,7 @@ impl VclTable {
         self.active = Some(name.to_owned());
     }
 
-    /// Whether the state of `name` can become `state`; `false` when it is that already.
+    /// Whether the state of `name` can become `state`; `false` when it already is.
     ///
     /// # Errors
     /// The reply, when it is unknown, a label, or must not be cold.
@@ -211,7 +211,7 @@ impl VclTable {
     /// Whether `label` can point at `target`.
     ///
     /// # Errors
-    /// The reply: no label's name, no VCL, a cold one, a label, or a loop.
+    /// The reply: an invalid name for a label, not a VCL, a cold VCL, a label, or a loop.
     pub fn check_label(&self, label: &str, target: &str) -> Checked<()> {
         check_name(label)?;
         if self.get(label).is_some_and(|entry| !entry.is_label()) {
@@ -228,7 +228,7 @@ impl VclTable {
         self.check_not_cold(entry)
     }
 
-    /// How `from` leads to the label `label`, one line a step; `None` when it does not.
+    /// How `from` leads to the label `label`, one line per step; `None` when it does not.
     fn chain(&self, from: &str, label: &str, depth: usize) -> Option<String> {
         let entry = self.get(from)?;
         if depth > self.entries.len() {
@@ -247,7 +247,7 @@ impl VclTable {
         })
     }
 
-    /// Makes or moves a label.
+    /// Creates or moves a label.
     pub fn set_label(&mut self, label: &str, target: &str) {
         match self.entries.iter_mut().find(|entry| entry.name == label) {
             Some(entry) => entry.kind = Kind::Label(target.to_owned()),
@@ -259,7 +259,7 @@ impl VclTable {
         }
     }
 
-    /// What `vcl.discard` with these patterns removes, in an order in which nothing that goes is needed any more.
+    /// What `vcl.discard` with these patterns removes, in an order in which nothing is removed while it is still needed.
     ///
     /// # Errors
     /// The reply: a pattern without a match, the active VCL, or something that others need.
@@ -333,7 +333,7 @@ fn needed_by(entry: &Entry, dependants: &[&Entry]) -> String {
     text
 }
 
-/// Names begin with a letter and go on with letters, digits, `_` and `-`.
+/// Names begin with a letter and continue with letters, digits, `_` and `-`.
 fn check_name(name: &str) -> Checked<()> {
     let good = |(index, letter): &(usize, u8)| {
         letter.is_ascii_alphabetic() || (*index > 0 && (letter.is_ascii_digit() || matches!(letter, b'_' | b'-')))
@@ -350,10 +350,10 @@ fn check_name(name: &str) -> Checked<()> {
     Err(refuse(status::PARAMETER, text))
 }
 
-/// A state by its word.
+/// The state for a word.
 ///
 /// # Errors
-/// The reply, when it is none.
+/// The reply, when the word is not a state.
 pub fn state_word(word: &str) -> Checked<VclState> {
     match word {
         "auto" => Ok(VclState::Auto),

@@ -1,7 +1,8 @@
 //! Accepting clients on one event loop.
 //!
-//! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to another
-//! thread. The descriptors are the manager's: closing ours ends nothing, connections wait in the kernel while no worker runs.
+//! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to
+//! another thread. The manager owns the descriptors: closing ours ends nothing, and connections wait in the kernel while
+//! no worker runs.
 
 use crate::descriptors::Complaints;
 use crate::options::{Connected, ConnectedSockets};
@@ -24,10 +25,10 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
-/// How long the debug bit `slow_acceptor` has clients wait when the worker has started.
+/// How long the debug bit `slow_acceptor` makes clients wait after the worker has started.
 const SLOW_START: Duration = Duration::from_secs(2);
 
-/// What a Unix-domain socket shows as its addresses.
+/// The address shown for both ends of a Unix-domain socket.
 pub const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A listening socket registered with the event loop that made it.
@@ -62,7 +63,8 @@ impl ListenSocket {
     }
 }
 
-/// Accepts until the task is dropped; every connection becomes a task of this loop, and one of `sockets` while it is open.
+/// Accepts until the task is dropped. Every connection becomes a task of this loop, and is in `sockets` while it is
+/// open.
 pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc<ConnectedSockets>) {
     let listener = listening.listener;
     let mut pause = 0.0;
@@ -106,7 +108,8 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
     }
 }
 
-/// Options of an accepted TCP connection. Failures are left alone: the peer may be gone already, which the first read says.
+/// Sets the options of an accepted TCP connection. Failures are ignored: the peer may already be gone, and the first
+/// read will show that.
 fn prepare(context: &Loop, stream: &tokio::net::TcpStream) {
     let _ = stream.set_nodelay(true);
     let parameters = context.engine.parameters.load();
@@ -136,7 +139,7 @@ where
 {
     context.count(Main::SessConn);
     let context = Rc::clone(context);
-    // However it ends.
+    // Counts the session as ended, however it ends.
     let counted = context.count_session();
     tokio::task::spawn_local(async move {
         let _counted = counted;

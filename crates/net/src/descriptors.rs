@@ -1,6 +1,6 @@
-//! File descriptors that run out: one line for the operator now and then, instead of none or thousands.
+//! When file descriptors run out, tells the operator with one line now and then, instead of none or thousands.
 //!
-//! Shared by all event loops of a worker. What is said goes to standard error, which the manager reports.
+//! Shared by all event loops of a worker. The line goes to standard error, which the manager reports.
 
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit};
@@ -8,12 +8,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use surface::limits::DESCRIPTOR_WARNING_SECONDS;
 
-/// When the last line was said, in seconds of the worker's clock; 0 = never.
+/// When the last line was written, in seconds of the worker's clock; 0 = never.
 #[derive(Debug, Default)]
 pub struct Complaints(AtomicU64);
 
 impl Complaints {
-    /// Says so when a failure is one for want of descriptors, and nothing was said for a while.
+    /// Reports a failure if its cause is a lack of descriptors and nothing was reported for a while.
     pub fn hear(&self, error: &io::Error, now: f64) {
         if let Some(line) = self.line(error, now) {
             eprintln!("{line}");

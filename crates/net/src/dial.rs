@@ -1,7 +1,7 @@
 //! Connections to origins over TCP and Unix-domain sockets.
 //!
-//! Addresses are tried in the order that `prefer_ipv6` asks for, the second only when the first fails within the time
-//! given. `TCP_NODELAY` is set, since requests are written whole.
+//! Addresses are tried in the order that `prefer_ipv6` requests, the second only if the first fails within the time
+//! allowed. `TCP_NODELAY` is set, since requests are written whole.
 
 use crate::descriptors::Complaints;
 use backend::{Dial, DialTarget, Ends, Stream};
@@ -28,7 +28,7 @@ pub struct SocketDial {
 }
 
 impl SocketDial {
-    /// One that says so when descriptors run out.
+    /// Creates a dialler that reports to `complaints` when descriptors run out.
     #[must_use]
     pub fn new(complaints: Arc<Complaints>, clock: Clock) -> SocketDial {
         SocketDial { complaints: Some((complaints, clock)) }
@@ -89,7 +89,7 @@ impl Dial for SocketDial {
     }
 }
 
-/// The name of a Unix-domain socket as the system knows it: an abstract one, written with `@`, begins with a NUL.
+/// The name of a Unix-domain socket as the system expects it: an abstract name, written with `@`, begins with a NUL.
 fn unix_name(path: &Path) -> Cow<'_, Path> {
     match path.as_os_str().as_bytes().split_first() {
         Some((b'@', name)) => Cow::Owned(PathBuf::from(OsString::from_vec([b"\0", name].concat()))),

@@ -1,16 +1,16 @@
 //! The descriptors that this process was started with, beyond the standard ones.
 //!
-//! A number says nothing about who owns the descriptor. What came through exec(2) has not the flag `FD_CLOEXEC`, or it would
-//! not have come, and whatever this process opens for itself has it: so the open descriptors without it are those inherited,
-//! and nobody's. They are taken over once, all together, and each is had by its number once. They belong to the process as
-//! its arguments do, which is why they lie in a static.
+//! A number does not tell who owns the descriptor. But a descriptor that came through exec(2) cannot have the flag
+//! `FD_CLOEXEC`, and everything that this process opens for itself has it: so the open descriptors without the flag are
+//! the inherited ones, and nobody owns them. They are taken over once, all together, and each number can be claimed
+//! once. Like the arguments they belong to the whole process, so they lie in a static.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// The last of the standard descriptors, which belong to the standard library.
+/// The last standard descriptor; those belong to the standard library.
 const STANDARD_LAST: RawFd = 2;
 
 static INHERITED: LazyLock<Mutex<BTreeMap<RawFd, OwnedFd>>> = LazyLock::new(|| Mutex::new(collect()));
@@ -19,26 +19,26 @@ fn unclaimed() -> MutexGuard<'static, BTreeMap<RawFd, OwnedFd>> {
     INHERITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes over what was inherited, unless that was done: first thing in a process in which something else may mark a descriptor
-/// as its own.
+/// Takes over what was inherited, unless that has been done. Call it first in a process where other code may set
+/// `FD_CLOEXEC` on inherited descriptors.
 pub fn take_over() {
     LazyLock::force(&INHERITED);
 }
 
-/// The inherited descriptor of that number. It is not inherited any further.
+/// Claims the inherited descriptor with this number. It is not inherited any further.
 ///
 /// # Errors
-/// EBADF when none of that number was inherited, or somebody had it already.
+/// EBADF when no such number was inherited, or it has already been claimed.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     unclaimed().remove(&number).ok_or_else(|| io::Error::from_raw_os_error(nix::libc::EBADF))
 }
 
-/// Closes what was inherited and nobody wanted, so that neither this process nor its children hold it.
+/// Closes the inherited descriptors that nobody claimed, so that neither this process nor its children hold them.
 pub fn close_unclaimed() {
     unclaimed().clear();
 }
 
-/// Without `/proc` nothing is found.
+/// Finds nothing without `/proc`.
 fn collect() -> BTreeMap<RawFd, OwnedFd> {
     let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<RawFd> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -55,8 +55,8 @@ fn own(number: RawFd) -> Option<OwnedFd> {
     if unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) } < 0 {
         return None;
     }
-    // SAFETY: the descriptor is open and had no `FD_CLOEXEC`: it is none that this process made for itself, since the standard
-    // library, tokio and all of ours open with that flag. Nor is it taken twice: this runs once in a process.
+    // SAFETY: the descriptor is open and had no `FD_CLOEXEC`, so this process did not open it: the standard library,
+    // tokio and all our code open with that flag. Nor is it taken twice: this runs once in a process.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -68,12 +68,12 @@ mod tests {
     use std::io::Read;
     use std::os::fd::{AsRawFd, IntoRawFd};
 
-    /// The only test of this program that may ask for inherited descriptors.
+    /// No other test of this program may claim inherited descriptors.
     #[test]
     fn what_was_inherited_is_had_once_and_what_is_somebodys_never() {
         let own = File::open("/proc/self/stat").unwrap();
         let handed = File::open("/proc/self/status").unwrap();
-        // As it comes through exec.
+        // In the state in which it comes through exec.
         fcntl(&handed, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
         let handed = handed.into_raw_fd();
         take_over();

@@ -1,7 +1,7 @@
 //! The only crate with sockets: accepting clients, reading PROXY headers, dialling origins.
 //!
-//! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and gives the
-//! engine a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
+//! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and
+//! provides the engine with a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
 //!
 //! Next files: `inheritance.rs`, `accept.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 

@@ -1,7 +1,8 @@
-//! Options of client sockets, asked and set by descriptor number while their session lives, and of listening ones.
+//! Options of listening sockets, and of client sockets: those are read and set by descriptor number while their session
+//! exists.
 //!
-//! VCL has no connection in its hands but the number of one: each loop knows which numbers are those of connections that it
-//! has open, and a number leads to no other descriptor. Compat: the options that vmod_tcp and `std.set_ip_tos()` touch.
+//! VCL has only the number of a connection. Each loop knows which numbers belong to its open connections, so a number
+//! never leads to any other descriptor. Compat: the options that vmod_tcp and `std.set_ip_tos()` touch.
 
 use socket2::SockRef;
 use std::cell::RefCell;
@@ -13,13 +14,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use vmods::{SocketOptions, TcpInfo};
 
-/// The longest name of a congestion control algorithm, with its end, in bytes.
+/// The longest name of a congestion control algorithm, including its final NUL, in bytes.
 const ALGORITHM_BYTES_MAX: usize = 16;
 
 /// The options of the clients' sockets of one event loop.
 #[derive(Default, Debug)]
 pub struct ConnectedSockets {
-    /// Bit `number & 63` of word `number >> 6`: a connection of that descriptor is open.
+    /// Bit `number & 63` of word `number >> 6` is set while a connection has that descriptor open.
     open: RefCell<Vec<u64>>,
 }
 
@@ -43,14 +44,14 @@ impl ConnectedSockets {
         self.open.borrow().get(number >> 6).is_some_and(|word| word >> (number & 63) & 1 == 1)
     }
 
-    /// Lends the connection of that number for as long as `act` takes; EBADF when there is none, as for one in memory.
+    /// Lends the connection with that number to `act`; EBADF when there is none, as for a connection in memory.
     fn with<T>(&self, descriptor: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         if !self.is_open(descriptor) {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
-        // SAFETY: a number is in the set while a `Connected` owns the stream of that number, which takes it out before it
-        // closes it. Neither it nor this value is `Send`, so that it cannot be closed while `act`, which has no way to reach
-        // it, runs on this thread.
+        // SAFETY: a number is in the set while a `Connected` owns the stream with that number, which removes it before
+        // closing. Neither that value nor this one is `Send`, so the stream cannot be closed while `act`, which cannot
+        // reach it, runs on this thread.
         act(unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 }
@@ -58,7 +59,7 @@ impl ConnectedSockets {
 /// A client's connection whose options can be asked by its descriptor number while it is open.
 #[derive(Debug)]
 pub(crate) struct Connected<S> {
-    // In this order: the number leads nowhere before the descriptor is closed and may become another's.
+    // Order matters: the number must be removed before the descriptor is closed and may be reused.
     _entry: Entry,
     stream: S,
 }
@@ -76,7 +77,7 @@ impl Drop for Entry {
 }
 
 impl<S: AsRawFd> Connected<S> {
-    /// Takes a stream that owns one descriptor as long as it lives, as those of tokio do.
+    /// Takes a stream that owns one descriptor for its whole life, as tokio's do.
     pub(crate) fn new(sockets: &Rc<ConnectedSockets>, stream: S) -> Connected<S> {
         let entry = Entry { sockets: Rc::clone(sockets), descriptor: stream.as_raw_fd() };
         sockets.mark(entry.descriptor, true);
@@ -122,7 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connected<S> {
     }
 }
 
-/// What an option is made of: numbers only, of which every pattern of bits is a value.
+/// The type of an option: numbers only, so that every bit pattern is a valid value.
 trait OptionValue: Copy {}
 impl OptionValue for u32 {}
 impl OptionValue for [u8; ALGORITHM_BYTES_MAX] {}
@@ -131,7 +132,7 @@ impl OptionValue for libc::tcp_info {}
 /// Reads an option into `value`; returns how many bytes of it were written.
 fn read<T: OptionValue>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut T) -> io::Result<usize> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is `len` writable bytes of a type that any bytes are a value of, and the system writes no more.
+    // SAFETY: `value` is `len` writable bytes of a type for which all bytes are valid, and the system writes no more.
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(value).cast(), &mut len) };
     if result == 0 { Ok(len as usize) } else { Err(io::Error::last_os_error()) }
@@ -145,11 +146,11 @@ fn write(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Res
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets clients that have been here before send their request with the first packet (TCP Fast Open), up to `waiting` of
-/// them at a time. Source: RFC 7413; parameter `tcp_fastopen`.
+/// Lets returning clients send their request with the first packet (TCP Fast Open), up to `waiting` of them at a time.
+/// Source: RFC 7413; parameter `tcp_fastopen`.
 ///
 /// # Errors
-/// When the kernel does not want to.
+/// When the kernel refuses.
 pub fn enable_fast_open(socket: BorrowedFd<'_>, waiting: i32) -> io::Result<()> {
     write(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &waiting.to_ne_bytes())
 }
@@ -273,7 +274,7 @@ mod tests {
         assert!(sockets.pace(descriptor).is_ok());
         assert!(others.pace(descriptor).is_err(), "another loop's");
         assert!(sockets.pace(client.as_raw_fd()).is_err(), "not a client's");
-        // Whatever has the number later is not meant by it.
+        // Whatever gets the number later is not affected.
         let keeper = server.stream.try_clone().unwrap();
         drop(server);
         assert!(sockets.pace(descriptor).is_err());

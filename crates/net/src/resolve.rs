@@ -1,9 +1,9 @@
-//! Names to addresses, for backends that are looked up while they are used.
+//! Names to addresses, for backends that are resolved while they are in use.
 //!
-//! The system is asked on a blocking thread (hosts file, nsswitch, search domains, as operators know it), which tells no
-//! times to live; DNS is asked through hickory-resolver, with the servers of resolv.conf and the hosts file, read anew for
-//! every lookup so that changes count. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once, the blocked threads of lookups that
-//! nobody waits for any more included.
+//! The system resolver is called on a blocking thread (hosts file, nsswitch, search domains, as operators expect); it
+//! gives no times to live. DNS is queried through hickory-resolver, with the servers of resolv.conf and the hosts file;
+//! both are read again for every lookup so that changes take effect. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once,
+//! including threads still blocked in lookups that nobody is waiting for any more.
 
 use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
 use hickory_resolver::TokioResolver;
@@ -21,11 +21,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long one server may take to answer.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a server is asked again.
+/// How often each server is asked.
 const SERVER_ATTEMPTS: usize = 2;
-/// How long a lookup may take, all servers together.
+/// How long a lookup may take with all servers together.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Error numbers of getaddrinfo by their texts: the standard library tells the text alone.
+/// Error numbers of getaddrinfo by their texts: the standard library only gives the text.
 const SYSTEM_ERRORS: [(&str, i32); 5] = [
     ("Name or service not known", libc::EAI_NONAME),
     ("Temporary failure in name resolution", libc::EAI_AGAIN),
@@ -34,7 +34,7 @@ const SYSTEM_ERRORS: [(&str, i32); 5] = [
     ("Servname not supported for ai_socktype", libc::EAI_SERVICE),
 ];
 
-/// Looks names up for the event loop that made it.
+/// Looks up names for the event loop that created it.
 pub struct Resolver {
     turns: Arc<Semaphore>,
     /// Which servers to ask; `None` = those of resolv.conf.
@@ -47,7 +47,7 @@ impl Default for Resolver {
     }
 }
 
-/// An error of ours, with a number of getaddrinfo.
+/// One of our own errors, with an error number of getaddrinfo.
 fn failure(code: i32, text: &str) -> ResolveError {
     ResolveError { code, text: text.to_owned() }
 }
@@ -71,7 +71,7 @@ fn dns_failure(error: &NetError) -> ResolveError {
     failure(code, &error.to_string())
 }
 
-/// A port in digits, or that of a service. Reads the services file.
+/// A port given as digits or as the name of a service. Reads the services file.
 fn port_number(port: &str) -> Result<u16, ResolveError> {
     let number = port.parse().ok().or_else(|| vmods::service_port(port));
     number.ok_or_else(|| failure(libc::EAI_SERVICE, "Servname not supported for ai_socktype"))
@@ -106,7 +106,7 @@ impl Resolver {
         options.use_hosts_file = ResolveHosts::Always;
         options.timeout = options.timeout.min(SERVER_TIMEOUT);
         options.attempts = options.attempts.min(SERVER_ATTEMPTS);
-        // Who asks again wants to know what has changed.
+        // Anyone who asks again wants to know what has changed.
         options.cache_size = 0;
         builder.build().map_err(|error| unusable(&error))
     }
@@ -132,13 +132,13 @@ impl Resolver {
             }),
             _ => None,
         });
-        // A target of nothing but the root says that there is no such service (RFC 2782).
+        // A target that is only the root means that there is no such service (RFC 2782).
         let list = targets.filter(|target| !target.host.is_empty()).collect();
         Ok(Answer { list, ttl: ttl_of(&found) })
     }
 }
 
-/// Bounds a lookup.
+/// Limits the time of a lookup.
 async fn within<T>(lookup: impl Future<Output = Result<Answer<T>, ResolveError>>) -> Result<Answer<T>, ResolveError> {
     match tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await {
         Ok(answer) => answer,
@@ -155,7 +155,7 @@ impl Resolve for Resolver {
                 Source::System => {
                     let (host, port) = (host.to_owned(), port.to_owned());
                     let asked = tokio::task::spawn_blocking(move || {
-                        // The thread is taken until the system answers, whoever waits for that.
+                        // The thread stays busy until the system answers, even if nobody is waiting.
                         let _turn = turn;
                         ask_system(&host, &port)
                     });
@@ -185,7 +185,7 @@ mod tests {
     use hickory_resolver::proto::rr::{Name, Record, RecordType};
     use tokio::net::UdpSocket;
 
-    /// A DNS server that knows `www.test.`, its address changing with every question, and one service.
+    /// A DNS server that knows `www.test.`, whose address changes with every question, and one service.
     async fn serve(socket: UdpSocket) {
         let mut bytes = [0; 1500];
         let mut questions = 0;

@@ -4,7 +4,7 @@ use cache::ListedBan;
 use cli_proto::json;
 use std::fmt::Write;
 
-/// What is shown of a completed ban: nothing.
+/// The text to show: nothing for a completed ban.
 fn shown(ban: &ListedBan) -> &str {
     if ban.is_completed { "" } else { &ban.specification }
 }

@@ -56,9 +56,9 @@ pub fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
     }
 }
 
-/// `debug.panic.worker`: the process ends as it would on an internal error nobody contained.
+/// `debug.panic.worker`: ends the process as an uncontained internal error would.
 fn panic_on_request() -> Reply {
-    // The hook writes the text; the abort follows, since a panic on this thread would be contained by the event loop.
+    // The hook writes the text. The caller aborts afterwards, since the event loop would contain a panic on this thread.
     let _ = std::panic::catch_unwind(|| panic!("You asked for it"));
     std::process::abort()
 }
@@ -72,7 +72,7 @@ fn number<T: std::str::FromStr>(arguments: &[String], at: usize) -> Result<Optio
 
 fn ban(worker: &Worker, arguments: &[String]) -> Reply {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // A whole expression given as one word, as scripts that quote too much do.
+    // A whole expression given as one word, as from scripts that quote too much.
     let parsed = match words.as_slice() {
         [text] => BanSpecification::parse_text(text),
         words => BanSpecification::parse(words),
@@ -135,7 +135,7 @@ fn xid(worker: &Worker, arguments: &[String]) -> Reply {
             if let Some(base) = base {
                 worker.engine.vxids.set_last(base);
             }
-            // Ids are drawn one at a time here, whatever chunk is asked for.
+            // Here ids are drawn one at a time, whatever chunk is requested.
             Reply::ok(format!("XID is {} chunk 1", worker.engine.vxids.last()))
         }
         (Err(reply), _) | (_, Err(reply)) => reply,

@@ -1,5 +1,5 @@
-//! From the manager's configuration to a worker that is ready to accept: rights given up, shared memory written, cache
-//! adopted, event loops running.
+//! From the manager's configuration to a worker that is ready to accept: gives up rights, writes shared memory, adopts
+//! the cache, starts the event loops.
 
 use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
 use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
@@ -37,7 +37,7 @@ use store::{Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug, feature};
 use vmods::SharedState;
 
-/// How long a stop waits for requests in flight when a test script drives the worker.
+/// How long a stop waits for requests in flight when a test script controls the worker.
 const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 
 /// A configured worker; everything here belongs to the main thread.
@@ -46,7 +46,7 @@ pub struct Worker {
     pub engine: Arc<Engine>,
     /// The loops.
     pub loops: Vec<LoopHandle>,
-    /// A loop context of the main thread's own, for probes, vcl_init and vcl_fini.
+    /// The main thread's own loop context, for probes, vcl_init and vcl_fini.
     pub own: Rc<Loop>,
     /// Published counters.
     pub statistics: Rc<Statistics>,
@@ -74,7 +74,7 @@ pub fn wall_clock() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map(|time| time.as_secs_f64()).unwrap_or(0.0)
 }
 
-/// What the log takes from the parameters.
+/// The log settings among the parameters.
 fn log_configuration(parameters: &Parameters) -> LogConfiguration {
     LogConfiguration {
         mask: parameters.vsl_mask,
@@ -84,7 +84,8 @@ fn log_configuration(parameters: &Parameters) -> LogConfiguration {
     }
 }
 
-/// What could not be taken over; `say` is told before that the content is not to blame, unless it is.
+/// The message for something that could not be taken over. Unless the content is to blame, tells `say` first that it is
+/// not.
 fn refused(say: &dyn Fn(Step), what: &str, error: &std::io::Error) -> String {
     if error.kind() != std::io::ErrorKind::InvalidData {
         say(Step::Surroundings);
@@ -92,7 +93,7 @@ fn refused(say: &dyn Fn(Step), what: &str, error: &std::io::Error) -> String {
     format!("{what}: {error}")
 }
 
-/// Opens every storage; what survived in them comes together.
+/// Opens every storage; returns everything that survived in them together.
 fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Result<(Vec<Store>, Recovered), String> {
     let (mut stores, mut all) = (Vec::with_capacity(storages.len()), Recovered::default());
     for (place, storage) in storages.iter().enumerate() {
@@ -109,7 +110,7 @@ fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Resul
     Ok((stores, all))
 }
 
-/// Does all that comes before loading VCL; `step` is told what comes next, before it comes.
+/// Does everything that precedes loading VCL; before each step, `step` is told what comes next.
 pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn(Step)) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let identity = configuration.identity.clone();
@@ -203,7 +204,7 @@ fn sockets_of(configured: &ListenerConfiguration, loops: usize) -> std::io::Resu
     Ok(sockets)
 }
 
-/// What `local.endpoint` shows: the address as given, with the port that the system chose where it was left to it.
+/// What `local.endpoint` shows: the address as given; if the system chose the port, with that port.
 fn endpoint(configured: &ListenerConfiguration, address: Option<SocketAddr>) -> String {
     match (configured.endpoint.strip_suffix(":0"), address) {
         (Some(host), Some(address)) => format!("{host}:{}", address.port()),
@@ -258,11 +259,11 @@ impl Worker {
         Reply::ok("")
     }
 
-    /// Accepts no more, lets what is in flight finish within a bound, and ends every VCL. Returns a line about what was cut;
-    /// empty for nothing.
+    /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
+    /// cut off; empty if nothing was.
     ///
-    /// SIGTERM, which is deadly at any other time, is the manager's word that the time is over; `step` is told when it is heard
-    /// as that.
+    /// SIGTERM, which otherwise kills the worker, tells it during a stop that its time is up; `step` is told when the
+    /// signal is understood in this way.
     pub async fn stop(&self, step: &dyn Fn(Step)) -> String {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
         let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
@@ -291,7 +292,7 @@ impl Worker {
             () = tokio::time::sleep(limit) => {}
             _ = hurried => {}
         }
-        // A loop that has not said how many it has is one that is too busy to say.
+        // A loop that has not reported a number is too busy to do so.
         let counts =
             self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
         let cut = counts.sum::<usize>();

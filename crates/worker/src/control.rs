@@ -1,9 +1,9 @@
-//! What the manager and the worker say to each other over their socket pair.
+//! The protocol between manager and worker over their socket pair.
 //!
 //! The manager starts `copal worker --control FD`; the first message is [`Request::Configure`], which names the other
-//! inherited descriptors. Every request gets exactly one [`Reply`], in order; while the first one is worked on, any number of
-//! [`Step`]s come before it. A frame is a little-endian `u32` length and that many bytes of postcard. The worker never compiles
-//! VCL: it gets programs, and verifies them.
+//! inherited descriptors. Every request gets exactly one [`Reply`], in order; during the first one, any number of
+//! [`Step`]s precede the reply. A frame is a little-endian `u32` length and that many bytes of postcard. The worker
+//! never compiles VCL: it gets programs, and verifies them.
 //!
 //! Invariant: neither side trusts a length beyond [`FRAME_BYTES_MAX`].
 
@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Largest frame, in bytes.
 pub const FRAME_BYTES_MAX: usize = 512 << 20;
 
-/// One listening address with its sockets: one a loop (SO_REUSEPORT), or a single one for Unix-domain sockets.
+/// One listening address with its sockets: one per loop (SO_REUSEPORT), or a single one for Unix-domain sockets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListenerConfiguration {
     /// The `-a` name: given, or `a0`, `a1`, …
@@ -27,7 +27,7 @@ pub struct ListenerConfiguration {
     pub proxy: bool,
     /// Path when it is a Unix-domain socket.
     pub path: Option<PathBuf>,
-    /// Inherited descriptors, listening already.
+    /// Inherited descriptors, already listening.
     pub descriptors: Vec<i32>,
 }
 
@@ -36,9 +36,9 @@ pub struct ListenerConfiguration {
 pub struct StorageConfiguration {
     /// Name, e.g. `s0`.
     pub name: String,
-    /// Its one limit, in bytes.
+    /// Its limit, in bytes.
     pub limit_bytes: u64,
-    /// Whether `-s` gave it; else the manager has chosen it.
+    /// Whether `-s` set the limit; otherwise the manager chose it.
     pub is_limit_given: bool,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
     pub descriptor: i32,
@@ -73,7 +73,7 @@ pub struct Configuration {
     pub panic_descriptor: i32,
 }
 
-/// State that an operator gives a VCL.
+/// The state that an operator sets for a VCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VclState {
     /// Warm while used.
@@ -119,7 +119,7 @@ pub enum Request {
         /// VCL.
         vcl: String,
     },
-    /// Discard a VCL or label; it goes when its last request is done.
+    /// Discard a VCL or label; it is removed when its last request is done.
     VclDiscard {
         /// Name.
         name: String,
@@ -133,11 +133,12 @@ pub enum Request {
         /// JSON asked for.
         json: bool,
     },
-    /// For `vcl.list`: per VCL `name temperature busy`, one a line.
+    /// For `vcl.list`: one line `name temperature busy` per VCL.
     VclStatus,
-    /// Are you there?
+    /// Asks whether the worker still answers.
     Ping,
-    /// Stop accepting, finish what is in flight (bounded), run vcl_fini, exit with status 0. The reply says what was cut.
+    /// Stop accepting, finish what is in flight (bounded), run vcl_fini, exit with status 0. The reply says what was cut
+    /// off.
     Stop,
 }
 
@@ -164,32 +165,31 @@ impl Reply {
     }
 }
 
-/// What a worker is about to do while it configures itself, so that the manager knows what one that did not survive it was
-/// doing.
+/// What a worker is about to do while it configures itself. If it dies, the manager knows what it was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Something that no content of a storage has to do with.
+    /// Something that does not depend on the content of any storage.
     Surroundings,
-    /// It takes over the arena of the storage at that place.
+    /// Takes over the arena of the storage at that index.
     Storage(usize),
-    /// It reads the journal of bans.
+    /// Reads the journal of bans.
     Bans,
-    /// It builds the index of what was found in all storages.
+    /// Builds the index of what was found in all storages.
     Index,
-    /// It was told to stop, and hears SIGTERM as the word that the time for that is over.
+    /// The worker has been told to stop; from now on SIGTERM tells it that its time for that is up.
     Draining,
 }
 
-/// Whatever a worker says.
+/// Any message from a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Said {
-    /// It gets on with its configuration.
+    /// Progress of its configuration.
     Step(Step),
     /// The answer to a request.
     Reply(Reply),
 }
 
-/// Sends a [`Step`] from code that does not wait: the frame is so small that an empty socket takes it at once.
+/// Sends a [`Step`] from code that cannot wait: the frame is so small that an empty socket takes it at once.
 ///
 /// # Errors
 /// When the other side is gone.
@@ -217,7 +217,7 @@ pub async fn send<T: Serialize>(stream: &mut (impl AsyncWrite + Unpin), message:
 /// Receives one frame; `None` when the other side closed between frames.
 ///
 /// # Errors
-/// When the connection breaks inside a frame, or the frame is too large or not what it should be.
+/// When the connection breaks inside a frame, or the frame is too large or malformed.
 pub async fn receive<T: for<'de> Deserialize<'de>>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match stream.read_exact(&mut length).await {

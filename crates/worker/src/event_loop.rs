@@ -1,6 +1,6 @@
 //! One event loop: a thread with a tokio current_thread runtime, its own listening sockets, its own idle connections.
 //!
-//! A connection lives and dies on the loop that accepted it. The main thread talks to a loop through a channel only.
+//! A connection lives and dies on the loop that accepted it. The main thread talks to a loop only through a channel.
 
 use engine::clock::Clock;
 use engine::context::{Engine, Loop, LoopPools};
@@ -21,11 +21,11 @@ use tokio::sync::mpsc;
 /// How often a loop looks for idle connections to close.
 const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// A listening descriptor of one loop and what it is.
+/// A listening descriptor of one loop, with its facts.
 pub struct Listening {
     /// Descriptor, inherited from the manager.
     pub descriptor: OwnedFd,
-    /// Facts that sessions want to know.
+    /// Facts that sessions need.
     pub listener: Listener,
 }
 
@@ -33,7 +33,7 @@ pub struct Listening {
 pub enum LoopCommand {
     /// Begin to accept.
     Accept(Vec<Listening>),
-    /// Accept no more, and report requests in flight.
+    /// Stop accepting, and report requests in flight.
     Stop,
 }
 
@@ -53,7 +53,7 @@ impl LoopHandle {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn start(
         number: usize,
         engine: &Arc<Engine>,
@@ -74,13 +74,13 @@ impl LoopHandle {
         Ok(LoopHandle { commands, counters, pools, in_flight, _thread: thread })
     }
 
-    /// Sends a command; a loop that is gone hears nothing.
+    /// Sends a command; has no effect when the loop is gone.
     pub fn send(&self, command: LoopCommand) {
         let _ = self.commands.send(command);
     }
 }
 
-/// Makes the private part of a loop on the current thread, whose clients' sockets are `sockets`.
+/// Creates the private part of a loop on the current thread; `sockets` are its clients' sockets.
 pub fn context(
     engine: Arc<Engine>,
     clock: Clock,
@@ -96,8 +96,8 @@ pub fn context(
 /// What a loop counts: MAIN, and MEMPOOL.
 pub type Counters = (Arc<MainCounters>, LoopPools);
 
-/// Closes connections to origins that nobody has used for `backend_idle_timeout`, and keeps as many requests ready as
-/// `pool_req` says.
+/// Closes connections to origins that nobody has used for `backend_idle_timeout`, and keeps as many requests in reserve
+/// as `pool_req` says.
 async fn close_idle(context: Rc<Loop>) {
     loop {
         let (timeout, limits) = {

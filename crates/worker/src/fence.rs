@@ -1,11 +1,11 @@
-//! The fence around the worker: what a process that was taken over could still do to the machine.
+//! The fence around the worker: limits what a compromised process could do to the machine.
 //!
-//! Two fences, each raised where the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
+//! Two fences, each raised if the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
 //! makes: starting programs, tracing and looking into other processes, mounting, loading code into the kernel, changing
-//! users or clocks. Landlock refuses writing anywhere but below the work directory, executing anything, and signals to others.
-//! Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read any file
-//! that the worker's user may (`std.fileread`). What all this leaves to a worker that was taken over is tried by
-//! `crates/copal/tests/integration/confinement.rs`. Next file: `configure.rs`.
+//! users or clocks. Landlock refuses writing anywhere but below the work directory, executing anything, and signals to
+//! others. Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read
+//! any file that the worker's user may (`std.fileread`). `crates/copal/tests/integration/confinement.rs` tests what a
+//! compromised worker can still do. Next file: `configure.rs`.
 
 use landlock::{
     ABI, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
@@ -14,12 +14,12 @@ use nix::unistd::{Gid, Uid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::path::Path;
 
-/// Newest version of Landlock whose rights are known here; older kernels get what they have.
+/// Newest known version of Landlock; older kernels get the rights that they support.
 const LANDLOCK: ABI = ABI::V6;
-/// The one place outside of the work directory where a program writes without meaning it.
+/// The one place outside the work directory where programs write as a matter of course.
 const SINK: &str = "/dev/null";
 
-/// System calls of a process that does something other than serve.
+/// System calls that a process needs only for something other than serving.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -75,23 +75,23 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mknodat,
 ];
 
-/// What stands after [`raise`].
+/// What [`raise`] has achieved.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fence {
     /// System calls are refused.
     pub has_seccomp: bool,
     /// Writing and executing is refused.
     pub has_landlock: bool,
-    /// Why one of them does not stand; not said of a kernel without Landlock.
+    /// Why one of them is missing; silent about a kernel without Landlock.
     pub remarks: Vec<String>,
 }
 
-/// Takes from the calling process all that serving traffic does not need, for good: it becomes user and group of `run_as`
-/// without any further group, can get no rights back, and stands behind the fence if `is_fenced`. To be called before any
+/// Permanently gives up everything that serving traffic does not need: the process becomes user and group of `run_as`
+/// without supplementary groups, cannot regain rights, and is behind the fence if `is_fenced`. Must be called before any
 /// other thread is started, and before anything is read from a client.
 ///
 /// # Errors
-/// When rights could not be given up: nobody may be served then.
+/// When rights could not be given up: then nobody may be served.
 pub fn confine(work_directory: &Path, run_as: Option<(u32, u32)>, is_fenced: bool) -> Result<Fence, String> {
     if let Some((user, group)) = run_as {
         let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
@@ -103,7 +103,8 @@ pub fn confine(work_directory: &Path, run_as: Option<(u32, u32)>, is_fenced: boo
     Ok(if is_fenced { raise(work_directory) } else { Fence::default() })
 }
 
-/// Raises the fence around the calling thread and all it will start. The process must have given up new privileges.
+/// Raises the fence around the calling thread and all threads it will start. The process must not be able to gain
+/// privileges.
 #[must_use]
 fn raise(work_directory: &Path) -> Fence {
     let mut fence = Fence::default();
@@ -118,7 +119,7 @@ fn raise(work_directory: &Path) -> Fence {
     fence
 }
 
-/// Whether the kernel has Landlock, which then stands.
+/// Whether the kernel has Landlock; if so, the fence is up.
 fn landlock(work_directory: &Path) -> Result<bool, landlock::RulesetError> {
     let writing = AccessFs::from_write(LANDLOCK);
     let fenced: BitFlags<AccessFs> = writing | AccessFs::Execute;
@@ -133,7 +134,7 @@ fn landlock(work_directory: &Path) -> Result<bool, landlock::RulesetError> {
 
 fn seccomp() -> Result<(), String> {
     let architecture = std::env::consts::ARCH.try_into().map_err(|error| format!("{error:?}"))?;
-    // No condition on the arguments: the call is refused whatever they are.
+    // No conditions on arguments: the call is always refused.
     let rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let refusal = SeccompAction::Errno(libc::EPERM as u32);
     let filter =
@@ -168,7 +169,7 @@ mod tests {
         assert!(others.join().unwrap().is_err());
         assert!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER).is_err());
         assert!(nix::sys::ptrace::traceme().is_err());
-        // Landlock knows of signals since Linux 6.12.
+        // Landlock can refuse signals since Linux 6.12.
         let parent = nix::sys::signal::kill(nix::unistd::getppid(), None);
         assert_eq!(parent.is_err(), fence.has_landlock && kernel() >= (6, 12), "{fence:?}");
         std::fs::write(folder.path().join("log"), "allowed").unwrap();

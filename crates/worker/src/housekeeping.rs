@@ -1,4 +1,4 @@
-//! What the main thread does on its own: sums counters, expires objects and works off bans, corrects the clock, cools
+//! What the main thread does by itself: sums counters, expires objects, works through bans, corrects the clock, cools
 //! VCLs, gives free memory back.
 
 use crate::configure::{Worker, wall_clock};
@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use surface::parameter::debug;
 
-/// How old published counters may be.
+/// How old published counters may get.
 const STATISTICS_INTERVAL: Duration = Duration::from_millis(100);
 /// The same when a test script reads them.
 const STATISTICS_INTERVAL_UNDER_TEST: Duration = Duration::from_millis(10);
-/// Longest pause between looks at what has expired.
+/// Longest pause between checks for expired objects.
 const EXPIRY_PAUSE_MAX: f64 = 0.5;
 /// Shortest such pause.
 const EXPIRY_PAUSE_MIN: f64 = 0.002;

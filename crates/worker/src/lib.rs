@@ -1,12 +1,12 @@
-//! The worker process: serves traffic, unprivileged, and may die at any moment without costing more than the requests in
-//! flight. The manager starts it with the descriptors it needs and speaks [`control`] with it.
+//! The worker process: serves traffic, unprivileged, and may die at any moment without losing more than the requests in
+//! flight. The manager starts it with the descriptors it needs and talks to it through [`control`].
 //!
-//! The main thread answers the manager, sums counters, expires objects and runs probes; every event loop is a thread of its
-//! own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: listening sockets, arena and
-//! ban journal are the manager's.
+//! The main thread answers the manager, sums counters, expires objects and runs probes; every event loop is a thread of
+//! its own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: the manager owns
+//! listening sockets, arenas and ban journal.
 //!
-//! Reading order: `control`, `lifeline`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `vcl_control`, `command`,
-//! `panic_text`.
+//! Reading order: `control`, `lifeline`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `vcl_control`,
+//! `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -45,7 +45,7 @@ pub fn run(control_descriptor: i32) -> i32 {
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        // An interrupt at the terminal goes to the whole group; the manager decides what it means.
+        // An interrupt at the terminal reaches the whole group; the manager decides what it means.
         let _interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
         match serve(control_descriptor).await {
             Ok(()) => {
@@ -73,7 +73,7 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
     let Some(Request::Configure(configuration)) = first else {
         return Err("the manager did not begin with a configuration".into());
     };
-    // Without a manager that hears it there is nobody to configure for; the first reply will find that out.
+    // If the manager no longer listens, nobody needs the configuration; sending the first reply will show that.
     let worker = match configure::configure(*configuration, lifeline, &|step| drop(control::send_step(&steps, step))) {
         Ok(worker) => Rc::new(worker),
         Err(message) => {
@@ -99,7 +99,7 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
     }
 }
 
-/// Writes a `CLI` record, as every exchange with the manager leaves in the log.
+/// Writes a `CLI` record: the log shows every exchange with the manager.
 fn log_command(worker: &configure::Worker, direction: &str, text: &str) {
     let ring = &worker.engine.ring;
     ring.write_fmt(surface::tag::Tag::CLI, shm::log::LogId::NONE, format_args!("{direction} {text}"));

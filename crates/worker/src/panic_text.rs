@@ -1,7 +1,7 @@
-//! What is left of a panic: its text in a small memory file that the manager holds, so that `panic.show` can tell after the
+//! Preserves the text of a panic in a small memory file that the manager holds, so that `panic.show` works after the
 //! worker is gone.
 //!
-//! A panic inside a request is contained by the engine; its text is kept all the same, the newest replaces the last.
+//! The engine contains a panic inside a request, but its text is kept all the same; the newest replaces the last one.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use surface::version::VARNISH_BANNER;
 
-/// Room for a text, in bytes.
+/// Maximum length of a text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Installs the hook that writes the text of every panic of this process, without a backtrace while the switch it gives back
-/// is on (the feature `short_panic`).
+/// Installs the hook that writes the text of every panic of this process. While the returned switch is on (the feature
+/// `short_panic`) the text has no backtrace.
 pub fn install(file: File, identity: String) -> Arc<AtomicBool> {
     let is_short = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_short);
@@ -51,7 +51,7 @@ fn write(file: &File, text: &str) {
     let mut bytes = text.as_bytes().to_vec();
     bytes.truncate(TEXT_BYTES_MAX - 1);
     bytes.push(0);
-    // Nothing is left to be done when even this fails; the text went to standard error already.
+    // If even this fails nothing is left to try; the text has already gone to standard error.
     let _ = file.write_all_at(&bytes, 0);
 }
 

@@ -1,4 +1,4 @@
-//! The counters as the tools see them: event loops count in memory of their own, this sums them into the segment.
+//! The counters as the tools see them: event loops count in their own memory, this sums them into the segment.
 
 use crate::event_loop::LoopHandle;
 use backend::Backend;
@@ -18,18 +18,18 @@ use surface::counter::{self, LockClass, Main, Mempool, Xkey};
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
 
-/// A backend and its section.
+/// A backend and its published section.
 type Published = (Arc<Backend>, CounterBlock);
 
 /// Every section that this worker publishes.
 pub struct Statistics {
     publisher: Publisher,
     main: CounterBlock,
-    /// Of each storage, Transient last.
+    /// One for each storage, Transient last.
     storages: Vec<CounterBlock>,
-    /// Of each loop's requests and sessions.
+    /// For the requests and sessions of each loop.
     pools: Vec<(CounterBlock, CounterBlock)>,
-    /// Of the fetches of all loops.
+    /// For the fetches of all loops.
     fetches: CounterBlock,
     locks: Vec<(LockClass, CounterBlock)>,
     /// By VCL name: its backends and their sections.
@@ -91,7 +91,7 @@ impl Statistics {
         Ok(())
     }
 
-    /// Takes sections away, the last first: that one is found soonest.
+    /// Withdraws sections, the last one first: it is found soonest.
     fn withdraw(&self, published: Vec<Published>) {
         for (_, section) in published.into_iter().rev() {
             // A section that can't be removed stays as it is until the next worker.
@@ -99,7 +99,7 @@ impl Statistics {
         }
     }
 
-    /// Adds a backend that has come while its VCL runs; nothing happens when it is there.
+    /// Adds a backend that appeared while its VCL runs; does nothing when it is already there.
     ///
     /// # Errors
     /// When the segment files can't be written.
@@ -123,8 +123,8 @@ impl Statistics {
         }
     }
 
-    /// Follows the backends of a VCL that come and go while it runs. Returns whether there was a change. A section that
-    /// can't be written is tried again the next time.
+    /// Follows the backends that come and go while a VCL runs. Returns whether anything changed. If a section can't be
+    /// written, this is tried again the next time.
     pub fn follow_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> bool {
         let mut all = self.backends.borrow_mut();
         let Some(published) = all.get_mut(vcl) else { return false };
@@ -151,7 +151,7 @@ impl Statistics {
         is_changed
     }
 
-    /// Adds the tags' section, unless it is there.
+    /// Adds the tags' section if it is not there yet.
     ///
     /// # Errors
     /// When the segment files can't be written.
@@ -175,7 +175,7 @@ impl Statistics {
         self.withdraw(published.unwrap_or_default());
     }
 
-    /// Writes the sums of this moment.
+    /// Publishes the current sums.
     pub fn update(&self, engine: &Engine, loops: &[LoopHandle], own: &MainCounters, now: f64) {
         let mut sums = [0; counter::MAIN.counters.len()];
         own.sum_into(&mut sums);
@@ -304,7 +304,7 @@ mod tests {
             reader.poll();
             reader.entries().filter(|entry| entry.ident.starts_with("VBE.")).count()
         };
-        // A name that an index cannot hold stands for a file system or an address space that is full.
+        // A name that an index cannot hold simulates a full file system or address space.
         assert!(statistics.add_backends("v", &[backend("a"), backend("b"), backend("c d")]).is_err());
         assert_eq!(listed(), 0);
         statistics.add_backends("v", &[backend("a"), backend("b")]).unwrap();

@@ -1,19 +1,19 @@
-//! When the allocator is told to give free memory back: once much of what was held is held no more.
+//! When to tell the allocator to give free memory back: once much less is held than before.
 //!
-//! Two things of a worker come and go in large amounts: what requests hold, and the index of the cache. Their peak since
-//! the last time is compared with now. A steady load never trims, and one that comes and goes does so now and then: whoever
-//! allocates meanwhile waits. See `docs/decisions/memory-is-given-back.md`.
+//! Two things in a worker grow and shrink by large amounts: what requests hold, and the index of the cache. Their peak
+//! since the last trim is compared with the present value. A steady load never trims, and a load that comes and goes
+//! does so only now and then, since allocations have to wait meanwhile. See `docs/decisions/memory-is-given-back.md`.
 
 use engine::context::Engine;
 use std::cell::Cell;
 
-/// So much less than at the peak, in bytes, that it is worth it.
+/// Trimming is worth it if this many bytes less are held than at the peak, and
 const FREED_BYTES_MIN: u64 = 8 << 20;
-/// … or so large a part of what is held still.
+/// … at least this fraction (1/4) of what is still held.
 const FREED_SHARE_MIN: u64 = 4;
-/// How many looks (one a second) lie between two times at least.
+/// At least this many checks (one per second) lie between two trims.
 const LOOKS_BETWEEN_MIN: u32 = 5;
-/// About what an object takes of private memory: its handle, and its place in the index.
+/// Roughly what an object takes of private memory: its handle, and its place in the index.
 const OBJECT_BYTES: u64 = 128;
 
 /// Remembers the peak.
@@ -24,7 +24,7 @@ pub struct Trimming {
 }
 
 impl Trimming {
-    /// Looks at what is held now, and gives back what was freed if that is much. Call it once a second.
+    /// Checks what is held now, and gives back what was freed if that is much. Call it once a second.
     pub fn look(&self, engine: &Engine) {
         let of_index = engine.cache.object_count() as u64 * OBJECT_BYTES;
         let (peak, now) = engine.memory.peak_and_now();
@@ -33,7 +33,7 @@ impl Trimming {
         }
     }
 
-    /// Whether it is; then the peak begins anew.
+    /// Whether trimming is worth it; if so, a new peak is started.
     fn is_worth_it(&self, peak: u64, now: u64) -> bool {
         let peak = peak.max(self.peak_bytes.get());
         let to_wait = self.looks_to_wait.get();
@@ -49,7 +49,7 @@ impl Trimming {
 mod tests {
     use super::*;
 
-    /// How often it is worth it in so many looks at the same.
+    /// How often trimming is worth it during `looks` checks of the same values.
     fn times(trimming: &Trimming, looks: u32, peak: u64, now: u64) -> usize {
         (0..looks).filter(|_| trimming.is_worth_it(peak << 20, now << 20)).count()
     }

@@ -1,7 +1,8 @@
-//! Loading, choosing, labelling and discarding VCLs in the worker, as the manager asks.
+//! Loads, activates, labels and discards VCLs in the worker at the manager's request.
 //!
-//! The table of VCLs is replaced whole; requests that run on an old one keep it alive. A discarded VCL stays in `discarded`
-//! until its last request is done, then runs vcl_fini. Probes run on the main thread while their VCL is warm.
+//! The table of VCLs is replaced as a whole; requests that run on an old table keep it alive. A discarded VCL stays in
+//! `discarded` until its last request is done, then vcl_fini runs. Probes run on the main thread while their VCL is
+//! warm.
 
 use crate::configure::Worker;
 use crate::control::{Reply, VclState};
@@ -31,7 +32,7 @@ fn state_of(state: VclState) -> loaded_vcl::VclState {
     }
 }
 
-/// Replaces the table by a changed copy.
+/// Replaces the table with a changed copy.
 fn change(worker: &Worker, with: impl FnOnce(&mut VclTable)) {
     let mut table = VclTable::clone(&worker.engine.vcl.load());
     with(&mut table);
@@ -67,7 +68,7 @@ pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclSta
     Reply::ok(format!("Loaded \"{name}\""))
 }
 
-/// Starts or stops probes and shows or hides counters, as the VCL is warm or not.
+/// Starts or stops probes and shows or hides counters, depending on whether the VCL is warm.
 fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
     let is_warm = vcl.is_warm();
     worker.statistics.hide_backends(&vcl.name, !is_warm);
@@ -97,7 +98,7 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
     }
 }
 
-/// What the lookups of a VCL's names need of the worker.
+/// What resolving the names of a VCL needs from the worker.
 struct Lookups {
     vcl: String,
     clock: Clock,
@@ -125,7 +126,7 @@ impl Surroundings for Lookups {
     }
 }
 
-/// Starts or stops looking up the names of a VCL, as it is warm or not.
+/// Starts or stops resolving the names of a VCL, depending on whether it is warm.
 fn follow_lookups(worker: &Worker, vcl: &LoadedVcl, is_warm: bool) {
     let mut lookups = worker.lookups.borrow_mut();
     if !is_warm {
@@ -157,7 +158,7 @@ fn stop_probes(worker: &Worker, vcl: &str) {
     }
 }
 
-/// Makes a VCL, or the one a label points to, the active one.
+/// Activates a VCL, or the VCL that a label points to.
 pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.find(name).map(Arc::clone) else {
@@ -174,7 +175,7 @@ pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
     Reply::ok("")
 }
 
-/// Changes the operator's state of a VCL.
+/// Changes the state that the operator set for a VCL.
 pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.loaded.get(name) else {
@@ -185,7 +186,7 @@ pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
     Reply::ok("")
 }
 
-/// Points a label at a VCL; what is active by that label changes with it.
+/// Points a label at a VCL; if the label is active, the active VCL changes with it.
 pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Reply {
     let table = worker.engine.vcl.load_full();
     let Some(target) = table.loaded.get(vcl).map(Arc::clone) else {
@@ -242,7 +243,7 @@ pub fn finish_discarded(worker: &Worker) {
     });
 }
 
-/// One line a VCL: `name temperature busy`; those of discarded ones, which come first, end in `discarded`.
+/// One line `name temperature busy` per VCL; the discarded ones come first, and their lines end in `discarded`.
 pub fn status(worker: &Worker) -> String {
     finish_discarded(worker);
     let table = worker.engine.vcl.load_full();
@@ -257,7 +258,7 @@ pub fn status(worker: &Worker) -> String {
     text
 }
 
-/// Lets VCLs that nobody used for a while go cold.
+/// Lets VCLs go cold that nobody has used for a while.
 pub fn cool_down(worker: &Worker) {
     finish_discarded(worker);
     let table = worker.engine.vcl.load_full();
@@ -277,7 +278,7 @@ pub fn cool_down(worker: &Worker) {
     }
 }
 
-/// At the end of the worker: vcl_fini of every VCL.
+/// Runs vcl_fini of every VCL when the worker ends.
 pub fn end_all(worker: &Worker) {
     let table = worker.engine.vcl.swap(Arc::new(VclTable::default()));
     let now = worker.own.clock.now();

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// An address as written, cut in two.
+/// An address as written, split in two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
     /// Host name or address; `None` = any address.
@@ -11,7 +11,7 @@ pub struct HostPort {
     pub port: Option<String>,
 }
 
-/// Cuts an address in two. A bare IPv6 address has no port.
+/// Splits an address in two. A bare IPv6 address has no port.
 #[must_use]
 pub fn split(text: &str) -> HostPort {
     let some = |part: &str| (!part.is_empty()).then(|| part.to_owned());
@@ -32,7 +32,7 @@ pub fn split(text: &str) -> HostPort {
     }
 }
 
-/// The addresses to listen on or to connect to. No host means any address of both families; `*` likewise.
+/// The addresses to listen on or to connect to. No host, or `*`, means any address of both families.
 ///
 /// # Errors
 /// Why there is none.

@@ -1,4 +1,4 @@
-//! `-x`: parts of the documentation, made from the tables.
+//! `-x`: parts of the documentation, generated from the tables.
 
 use super::OPTIONS;
 use std::fmt::Write;

@@ -1,27 +1,28 @@
-//! `-j`: whose rights the worker runs with, whose VCL is read with, and who administrates.
+//! `-j`: the rights with which the worker runs and VCL is read, and the group of administrators.
 
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
 use std::ffi::CString;
 use surface::option;
 
-/// User and group of nobody, on a system that has no name for them.
+/// User and group ids of nobody, on a system that has no name for them.
 const NOBODY: u32 = 65_534;
 
 /// What the processes may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Jail {
-    /// Everything that the user may who started the daemon. Without `-j` the worker is fenced all the same.
+    /// Everything that the user who started the daemon may do. Without `-j` the worker is fenced nevertheless.
     None {
         /// `-j none` was given.
         asked: bool,
     },
     /// The manager stays root, but does not read VCL as root; the worker becomes another user.
     Unix {
-        /// The jail's user: VCL, what it includes and the sockets it names are looked at with these rights.
+        /// The jail's user: its rights are used to read VCL, what that includes, and the sockets it names.
         reader: Reader,
-        /// User and group of the worker, never root's. The group is the jail user's; it reads the log and the counters.
+        /// User and group of the worker, never root's. The group is that of the jail's user; it may read the log and the
+        /// counters.
         worker: (u32, u32),
-        /// Group that may read the secret of the CLI, never the worker's; `None` = root alone.
+        /// Group that may read the secret of the CLI, never the worker's; `None` = only root.
         administrators: Option<u32>,
     },
 }
@@ -47,7 +48,7 @@ impl Jail {
         }
     }
 
-    /// With whose rights VCL is read, when not with our own.
+    /// The rights with which VCL is read, if not our own.
     #[must_use]
     pub fn reader(&self) -> Option<&Reader> {
         match self {
@@ -56,7 +57,7 @@ impl Jail {
         }
     }
 
-    /// The group that reads the secret of the CLI and connects to its sockets beside root, when it isn't our own.
+    /// The group that, besides root, may read the secret of the CLI and connect to its sockets, if it isn't our own.
     #[must_use]
     pub fn administrators(&self) -> Option<u32> {
         match self {
@@ -112,7 +113,7 @@ fn parse_unix(options: Option<&str>) -> Result<Jail, String> {
         match key {
             option::JAIL_USER => wanted.user = Some(user()?),
             option::JAIL_WORKER => wanted.worker = Some(user()?),
-            // Nothing is compiled by a C compiler here.
+            // No C compiler is used here.
             option::JAIL_COMPILERS => drop(group()?),
             option::JAIL_ADMINISTRATORS => wanted.administrators = Some(group()?),
             _ => return Err(unknown()),
@@ -147,7 +148,7 @@ impl Account {
     }
 }
 
-/// What was given of a Unix jail.
+/// What the argument says about a Unix jail.
 #[derive(Default)]
 struct Wanted {
     user: Option<Account>,
@@ -156,11 +157,11 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// The jail's user is `varnish` and the worker's `vcache` unless others are named; on a system without these users one
-    /// stands for both, and `nobody` for none.
+    /// The jail's user is `varnish` and the worker's `vcache` unless others are named. On a system with only one of
+    /// these users, it serves as both; with neither, `nobody` does.
     ///
-    /// Compat: users of different login groups are refused, with the words of Varnish. It would have a worker that is root,
-    /// under a jail user that is; whoever wants that says `-j none`.
+    /// Compat: users with different login groups are refused, with the words of Varnish. Varnish accepts root as the
+    /// worker's user if the jail's user is root; here that requires `-j none`.
     fn jail(self) -> Result<Jail, String> {
         let worker = self.worker.or_else(|| Account::named("vcache"));
         let user = self.user.or_else(|| Account::named("varnish")).or_else(|| worker.clone());

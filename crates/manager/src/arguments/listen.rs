@@ -11,7 +11,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// TCP, with the addresses that the host resolves to; port 0 is any free one.
+    /// TCP, with the addresses that the host resolves to; port 0 means any free port.
     Tcp(Vec<SocketAddr>),
     /// A Unix-domain socket.
     Unix {
@@ -39,7 +39,7 @@ pub struct ListenArgument {
     pub proxy: bool,
 }
 
-/// Parses one `-a`; `unnamed` counts those that had no name.
+/// Parses one `-a`; `unnamed` counts those without a name.
 ///
 /// # Errors
 /// The message for the operator.
@@ -71,10 +71,10 @@ pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> 
     Ok(ListenArgument { name, endpoint: endpoint.to_owned(), address, proxy: protocol.unwrap_or(false) })
 }
 
-/// Cuts `name=` off an argument of `-a` or `-s`.
+/// Splits `name=` off an argument of `-a` or `-s`.
 ///
 /// # Errors
-/// When the name is none, or nothing follows it.
+/// When the name is invalid, or nothing follows it.
 pub fn split_name<'a>(text: &'a str, what: &str) -> Result<(Option<String>, &'a str), String> {
     let end = text.find([',', '=']).filter(|end| text[*end..].starts_with('='));
     let Some(end) = end else {
@@ -111,7 +111,7 @@ fn parse_address(text: &str) -> Result<ListenAddress, String> {
     address::resolve(&address::split(text), 80).map(ListenAddress::Tcp).map_err(|_| none)
 }
 
-/// `user=`, `group=` or `mode=`; the keys may be cut short.
+/// `user=`, `group=` or `mode=`; the keys may be abbreviated.
 fn set_permission(address: &mut ListenAddress, field: &str, key: &str, value: &str) -> Result<(), String> {
     let ListenAddress::Unix { user, group, mode, .. } = address else {
         return Err(format!("Invalid sub-arg {field} for IP addresses in -a"));
@@ -149,7 +149,7 @@ fn parse_mode(value: &str) -> Result<u32, String> {
     }
 }
 
-/// Refuses two arguments with one address.
+/// Refuses two arguments with the same address.
 ///
 /// # Errors
 /// The message for the operator.
@@ -172,7 +172,7 @@ pub fn check_distinct(all: &[ListenArgument]) -> Result<(), String> {
     Ok(())
 }
 
-/// Owner and group for nix, from what was parsed.
+/// The parsed owner and group as nix needs them.
 #[must_use]
 pub fn owner(user: Option<u32>, group: Option<u32>) -> (Option<Uid>, Option<Gid>) {
     (user.map(Uid::from_raw), group.map(Gid::from_raw))

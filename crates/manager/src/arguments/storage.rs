@@ -1,4 +1,4 @@
-//! `-s`: where objects are stored, given any number of times. This build stores in memory; `default` is the same.
+//! `-s`: where objects are stored; may be given several times. This build stores in memory; `default` means the same.
 
 use super::listen::split_name;
 use surface::limits::STORAGES_MAX;
@@ -12,7 +12,7 @@ const SIZE_BYTES_MIN: u64 = 4096;
 /// One `-s`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageArgument {
-    /// Given, or `s0`, `s1`, … in the order of those that were given none.
+    /// As given, or `s0`, `s1`, … numbered among those without a name.
     pub name: String,
     /// As written, for the identification: `default` or `malloc`.
     pub kind: String,
@@ -23,14 +23,14 @@ pub struct StorageArgument {
 /// All storages of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storages {
-    /// Those that hold the cache, in the order given; at least one.
+    /// The storages that hold the cache, in the order given; at least one.
     pub cache: Vec<StorageArgument>,
-    /// The one for short-lived objects: what it may take of the first one's limit.
+    /// The storage for short-lived objects: how much it may take of the first one's limit.
     pub transient: StorageArgument,
 }
 
 impl Storages {
-    /// All, Transient last wherever it was given.
+    /// All storages; Transient comes last wherever it was given.
     pub fn all(&self) -> impl Iterator<Item = &StorageArgument> {
         self.cache.iter().chain([&self.transient])
     }
@@ -49,11 +49,11 @@ impl Storages {
 pub fn parse(arguments: &[String]) -> Result<Storages, String> {
     let mut cache: Vec<StorageArgument> = Vec::new();
     let mut transient: Option<StorageArgument> = None;
-    // Only those without a name of their own are numbered.
+    // Only storages without a name of their own are numbered.
     let mut unnamed = 0;
     for text in arguments {
         let storage = parse_one(text, &mut unnamed)?;
-        // VCL finds storages whatever the case of their names.
+        // VCL ignores case in the names of storages.
         let is_its = |earlier: &StorageArgument| earlier.name.eq_ignore_ascii_case(&storage.name);
         if cache.iter().chain(&transient).any(is_its) || is_misspelt_transient(&storage.name) {
             return Err(format!("(-s {text}) '{}' is already defined", storage.name));

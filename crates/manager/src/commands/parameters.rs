@@ -9,7 +9,7 @@ use surface::parameter::value::{self, SetError};
 use surface::parameter::{MUST_RELOAD, MUST_RESTART, PARAMETERS, ParameterRow, debug};
 use worker::control::Request;
 
-/// What stands in front of a word of warning in a reply.
+/// What precedes a warning in a reply.
 const NOTE: &str = "Note: ";
 
 impl Call<'_> {
@@ -69,7 +69,7 @@ impl Call<'_> {
         self.change(&name, |parameters| value::reset(parameters, &name)).await
     }
 
-    /// Changes a parameter that may be changed, and tells the worker.
+    /// Changes a parameter that may be changed, and informs the worker.
     async fn change(
         &self,
         name: &str,

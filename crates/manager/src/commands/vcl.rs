@@ -1,7 +1,7 @@
 //! The `vcl.*` commands.
 //!
-//! Compiling happens on another thread, before `changes` is taken, so that the CLI answers meanwhile. What was compiled
-//! is pushed to a running worker first; only what it takes goes into the table.
+//! Compiling happens on another thread, before `changes` is taken, so that the CLI can answer meanwhile. The result is
+//! sent to a running worker first; only what the worker accepts goes into the table.
 
 use super::{Call, ask_worker};
 use crate::arguments::{read_vcl, reason};
@@ -37,7 +37,7 @@ impl Call<'_> {
         }
     }
 
-    /// The state word, the name, and the number of VCLs.
+    /// Checks the state word, the name, and the number of VCLs.
     fn check_load(&self, name: &str) -> Result<(), Response> {
         self.wanted_state()?;
         self.manager.vcls.borrow().check_new(name)?;
@@ -172,7 +172,7 @@ impl Call<'_> {
         let Reported { loaded: mut reported, discarded } =
             parse_status(&reported.map(|reply| reply.body).unwrap_or_default());
         let table = self.manager.vcls.borrow();
-        // What the worker still holds of discarded VCLs; another may have the name already.
+        // Discarded VCLs that the worker still holds; a new VCL may already have the name.
         let mut rows: Vec<Row> = discarded.into_iter().map(Row::discarded).collect();
         for entry in table.entries() {
             let known = reported.remove(entry.name.as_str());
@@ -284,12 +284,12 @@ struct Row {
     link: Link,
 }
 
-/// What a row of `vcl.list` says of labels.
+/// What a row of `vcl.list` shows about labels.
 enum Link {
     None,
-    /// A label: its VCL, and how many VCLs return to it.
+    /// A label: its VCL, and how many VCLs refer to it in return(vcl).
     To(String, usize),
-    /// A VCL with so many labels.
+    /// A VCL with this many labels.
     From(usize),
 }
 
@@ -302,7 +302,7 @@ fn link(entry: &Entry, dependants: &[&Entry]) -> Link {
 }
 
 impl Row {
-    /// Of a VCL that is gone but for the requests that still run on it. Discarding makes it cold.
+    /// The row of a discarded VCL on which requests still run. Discarding makes it cold.
     fn discarded((name, temperature, busy): (String, String, u64)) -> Row {
         Row { status: "discarded", state: word(VclState::Cold), temperature, busy: Some(busy), name, link: Link::None }
     }
@@ -336,7 +336,7 @@ impl Row {
             Link::None => {}
             Link::To(target, count) => {
                 let count = if *count == 0 { String::new() } else { format!(",\n\"refs\": {count}") };
-                // The depth of the closing bracket tells who answers, in Varnish too.
+                // The depth of the closing bracket shows who answers, as it does in Varnish.
                 let end = if self.busy.is_some() { "      " } else { "    " };
                 fields.push(format!("\"label\": {{\n      \"name\": {}{count}\n{end}}}", string(target)));
             }
@@ -354,16 +354,16 @@ fn word(state: VclState) -> &'static str {
     }
 }
 
-/// What the worker says of its VCLs.
+/// What the worker reports about its VCLs.
 #[derive(Default)]
 struct Reported {
-    /// Temperature and requests of the loaded ones, by name.
+    /// Temperature and number of requests of the loaded ones, by name.
     loaded: HashMap<String, (String, u64)>,
-    /// Discarded ones that requests still run on: name, temperature and requests.
+    /// Discarded ones on which requests still run: name, temperature and number of requests.
     discarded: Vec<(String, String, u64)>,
 }
 
-/// `name temperature busy`, one a line; those of discarded VCLs have another word.
+/// Parses lines of `name temperature busy`; those of discarded VCLs have another word.
 fn parse_status(text: &str) -> Reported {
     let mut reported = Reported::default();
     for line in text.lines() {

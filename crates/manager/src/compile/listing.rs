@@ -1,9 +1,9 @@
-//! A compiled program for people: what it defines, then its instructions with their places in the sources (`-C`).
+//! A compiled program in readable form: what it defines, then its instructions with their places in the sources (`-C`).
 
 use std::fmt::Write;
 use vcl_run::program::{Op, Program};
 
-/// Longest piece of a constant that is shown, in letters.
+/// Longest piece of a constant that is shown, in characters.
 const CONSTANT_LETTERS_MAX: usize = 60;
 
 /// The program as text.
@@ -52,7 +52,7 @@ fn definitions(program: &Program, out: &mut String) {
     named(out, "regex", &program.regexes);
 }
 
-/// One instruction; constants and places are shown beside the numbers that stand for them.
+/// One instruction; constants and places are shown next to their numbers.
 fn instruction(program: &Program, op: &Op) -> String {
     match op {
         Op::Text { start, len } => {

@@ -1,5 +1,5 @@
-//! What `backend.list -p` adds to a row: the probe's window, the members of a director, or the backends of a name that is
-//! looked up and what its object was made with. Compat: for names, the elements that libvmod-dynamic shows.
+//! What `backend.list -p` adds to a row: the probe's window, the members of a director, or, for a name that is resolved,
+//! its backends and the settings of its object. Compat: for names, the elements that libvmod-dynamic shows.
 
 use backend::dns_names::settings::MakerSettings;
 use backend::health::health_word;
@@ -48,7 +48,7 @@ fn window_text(window: &Window, rows: &mut Vec<Vec<String>>) {
     rows.push(vec![String::new()]);
 }
 
-/// A table of members; `middle` gives what stands between name and health, if anything does.
+/// A table of members; `middle` returns what goes between name and health, if anything.
 fn members_text(
     header: &[&str],
     members: &[MemberFacts],
@@ -70,7 +70,7 @@ fn shard_text(members: &[ShardMemberFacts], rows: &mut Vec<Vec<String>>) {
     members_table(&["Backend", "Ident", "Health", "Rampup  Remaining"], line, rows);
 }
 
-/// An empty line, the header and a line a member, all of them with an empty first column, and an empty line.
+/// An empty line, the header, one line per member, all with an empty first column, and an empty line.
 fn members_table(header: &[&str], lines: impl Iterator<Item = Vec<String>>, rows: &mut Vec<Vec<String>>) {
     let header = header.iter().map(|cell| (*cell).to_owned()).collect();
     rows.push(vec![String::new()]);
@@ -159,7 +159,7 @@ fn settings_json(settings: &MakerSettings, out: &mut String) {
     }
 }
 
-/// One member; `first` is a field before its health.
+/// One member; `first` is a field that precedes its health.
 fn member_json(member: &MemberFacts, first: Option<String>) -> String {
     let health = format!("\"health\": \"{}\"", health_word(member.is_healthy));
     let fields: Vec<String> = first.into_iter().chain([health]).collect();
