@@ -1,4 +1,4 @@
-//! The challenge and its answer: SHA-256 over challenge, newline, the secret, challenge, newline.
+//! The challenge and its answer: SHA-256 of challenge, newline, secret, challenge, newline.
 
 use rand::RngExt;
 use sha2::{Digest, Sha256};
@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 /// Length of a challenge, in bytes.
 pub const CHALLENGE_BYTES: usize = 32;
-/// Length of the secret that the manager makes for itself, in bytes.
+/// Length of a secret that the manager generates, in bytes.
 pub const SECRET_BYTES: usize = 256;
 
-/// What a server asks: 32 lower-case letters.
+/// The challenge that a server sends: 32 lower-case letters.
 pub type Challenge = [u8; CHALLENGE_BYTES];
 
 /// A new challenge.
@@ -35,7 +35,8 @@ pub fn answer(challenge: &Challenge, secret: &[u8]) -> String {
     })
 }
 
-/// Whether an answer is right; letters may be of either case. Takes the same time wherever the first difference is.
+/// Whether an answer is right; the case of letters does not matter. Takes the same time wherever the first difference
+/// is.
 #[must_use]
 pub fn is_right(challenge: &Challenge, secret: &[u8], given: &str) -> bool {
     let expected = answer(challenge, secret);

@@ -1,4 +1,4 @@
-//! The asking end of one connection: greeting, authentication, then one reply a command.
+//! The client's end of a connection: greeting, authentication, then one reply per command.
 //!
 //! States: *greeting* → *challenged* → *ready*, or *greeting* → *ready* when no secret is asked for.
 
@@ -6,16 +6,16 @@ use crate::auth::{self, CHALLENGE_BYTES, Challenge};
 use crate::command_line;
 use crate::response::{FrameError, Response, ResponseReader, status};
 
-/// What happened.
+/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The server wants this answered: send [`answer_line`].
+    /// The server sent a challenge: answer it with [`answer_line`].
     Challenge(Challenge),
     /// The session is open; the banner.
     Ready(String),
     /// The reply to the next command in order.
     Reply(Response),
-    /// The server does not let us in, or greets with something else than it should.
+    /// The server refused us, or its greeting was not one of the CLI.
     Rejected(Response),
 }
 
@@ -27,7 +27,7 @@ enum State {
     Rejected,
 }
 
-/// The asking end of one connection.
+/// The client's end of a connection.
 #[derive(Debug)]
 pub struct ClientSession {
     reader: ResponseReader,
@@ -35,7 +35,7 @@ pub struct ClientSession {
 }
 
 impl ClientSession {
-    /// A session that takes replies of up to `limit_bytes`.
+    /// A session that accepts replies of up to `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: usize) -> ClientSession {
         ClientSession { reader: ResponseReader::new(limit_bytes), state: State::Greeting }
@@ -49,7 +49,7 @@ impl ClientSession {
     /// The next event, `None` when more bytes are needed.
     ///
     /// # Errors
-    /// When what arrives is no reply.
+    /// When the bytes received are not a reply.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<ClientEvent>, FrameError> {
         let Some(response) = self.reader.next()? else {
@@ -65,7 +65,7 @@ impl ClientSession {
                     None => self.reject(response),
                 }
             }
-            // A server with a small cli_limit cuts its banner too.
+            // A server with a small cli_limit truncates its banner too.
             (State::Greeting | State::Challenged, status::OK | status::TRUNCATED) => {
                 self.state = State::Ready;
                 ClientEvent::Ready(response.body)
@@ -88,15 +88,15 @@ pub fn answer_line(challenge: &Challenge, secret: &[u8]) -> String {
     format!("auth {}\n", auth::answer(challenge, secret))
 }
 
-/// The line for a command given as words.
+/// The line of a command given as words.
 #[must_use]
 pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
     let quoted: Vec<String> = command.iter().map(|word| command_line::quote(word.as_ref())).collect();
     quoted.join(" ") + "\n"
 }
 
-/// The line for arguments of a program's own command line: joined by blanks as they are, so that
-/// `varnishadm ban "req.url ~ ^/x"` is the command that is written there. An argument that would end the line is quoted.
+/// The line for arguments of a program's own command line: joined by blanks and otherwise unchanged, so that `varnishadm
+/// ban "req.url ~ ^/x"` is the command as written there. An argument that would end the line is quoted.
 #[must_use]
 pub fn typed_line<W: AsRef<str>>(arguments: &[W]) -> String {
     let as_typed = |argument: &str| {

@@ -1,15 +1,15 @@
-//! A command line to words, and back.
+//! From a command line to words, and back.
 //!
-//! Words are separated by white space. Double quotes group a word, and only whole words are quoted: a quote inside a bare
-//! word is an error. What follows a closing quote begins the next word, unless it is a quote again. Backslash escapes
-//! (`\n \r \t \" \\`, `\ooo` of one to three digits, `\xHH`) count inside and outside of quotes.
-//! Bytes that are no UTF-8 become U+FFFD: a word is text for people.
-//! Compat: Varnish refuses `"a" "b"` too, where it misses the blank that is there; here that is two words.
+//! Words are separated by white space. Double quotes group a word, and only whole words can be quoted: a quote inside a
+//! bare word is an error. What follows a closing quote begins the next word, unless it is another quote. Backslash
+//! escapes (`\n \r \t \" \\`, `\ooo` of one to three digits, `\xHH`) work inside and outside quotes. Bytes that are not
+//! UTF-8 become U+FFFD: a word is text for people.
+//! Compat: Varnish also refuses `"a" "b"`, since it overlooks the blank between them; here these are two words.
 
-/// Why a line is no sequence of words.
+/// Why a line cannot be split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxError {
-    /// A quoted word has no end.
+    /// A quoted word is not closed.
     MissingQuote,
     /// A quote where no word begins or ends.
     MisplacedQuote,
@@ -32,7 +32,7 @@ impl SyntaxError {
     }
 }
 
-/// Cuts a line into words.
+/// Splits a line into words.
 ///
 /// # Errors
 /// See [`SyntaxError`].
@@ -40,7 +40,7 @@ pub fn split(line: &[u8]) -> Result<Vec<String>, SyntaxError> {
     Ok(split_octets(line)?.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
 
-/// As [`split`], each word as the bytes that it is.
+/// Like [`split`], but each word as bytes.
 ///
 /// # Errors
 /// See [`SyntaxError`].
@@ -58,13 +58,13 @@ pub fn split_octets(line: &[u8]) -> Result<Vec<Vec<u8>>, SyntaxError> {
     }
 }
 
-/// White space between words, the vertical tab among it.
+/// Whether this is white space between words; that includes the vertical tab.
 #[must_use]
 pub fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
 
-/// A word up to its closing quote, which another quote must not follow.
+/// A word up to its closing quote, which must not be followed by another quote.
 fn quoted(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     let mut word = Vec::new();
     loop {
@@ -110,8 +110,8 @@ fn bare(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     }
 }
 
-/// The byte that the backslash sequence at the start of `text` stands for, and the length of the sequence; `None` when it is
-/// unknown or unfinished. Test scripts have the same ones.
+/// The byte that the backslash sequence at the start of `text` stands for, and the length of the sequence; `None` when
+/// it is unknown or incomplete. Test scripts use the same sequences.
 #[must_use]
 pub fn escape(text: &[u8]) -> Option<(u8, usize)> {
     match *text.get(1)? {
@@ -121,7 +121,7 @@ pub fn escape(text: &[u8]) -> Option<(u8, usize)> {
         byte @ (b'"' | b'\\') => Some((byte, 2)),
         b'0'..=b'7' => {
             let digits = text[1..].iter().take(3).take_while(|digit| (b'0'..=b'7').contains(digit)).count();
-            // As much of the number as fits a byte.
+            // As many digits as fit into a byte.
             let value =
                 text[1..=digits].iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0'));
             Some((value, 1 + digits))
@@ -136,7 +136,7 @@ pub fn escape(text: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// A word as it must be written so that [`split`] gives it back.
+/// Writes a word in such a way that [`split`] returns it unchanged.
 #[must_use]
 pub fn quote(word: &str) -> String {
     let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');

@@ -10,15 +10,15 @@ pub struct JsonReply {
 }
 
 impl JsonReply {
-    /// Begins a reply: the version of the command's format (2 unless told otherwise), the words of the command with its
-    /// `-j`, and the time in seconds since 1970.
+    /// Begins a reply: the version of the command's format (2 unless stated otherwise), the words of the command
+    /// including `-j`, and the time in seconds since 1970.
     #[must_use]
     pub fn new<W: AsRef<str>>(version: u32, command: &[W], now: f64) -> JsonReply {
         let words: Vec<String> = command.iter().map(|word| string(word.as_ref())).collect();
         JsonReply { text: format!("[ {version}, [{}], {now:.3}", words.join(", ")) }
     }
 
-    /// Appends an element: a comma, `separator` (blanks or a newline with an indent), and the text, which is JSON.
+    /// Appends an element: a comma, `separator` (blanks or a newline with an indent), and the text, which must be JSON.
     pub fn push(&mut self, separator: &str, element: &str) {
         let _ = write!(self.text, ",{separator}{element}");
     }
@@ -31,7 +31,7 @@ impl JsonReply {
     }
 }
 
-/// A JSON string with its quotes, which commands no terminal that it is printed on.
+/// A JSON string with its quotes; it contains nothing that a terminal would interpret.
 #[must_use]
 pub fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

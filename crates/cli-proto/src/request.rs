@@ -1,8 +1,8 @@
-//! A byte stream to commands: lines, here-documents, limits.
+//! From a byte stream to commands: lines, here-documents, limits.
 //!
-//! A command is one line. White space before it is skipped, so empty lines are nothing. One leading `-` is dropped (files
-//! of commands mark with it what may fail). When the last word but one is `<<`, the lines up to one that equals the last
-//! word are the command's last argument, each with its newline.
+//! A command is one line. White space before it is skipped, so empty lines are ignored. One leading `-` is dropped (in
+//! files of commands it marks those that may fail). If the last word but one is `<<`, the lines up to one that equals
+//! the last word become the command's last argument, each with its newline.
 //!
 //! States: *line* → (`<< token`) → *document* → *line*.
 
@@ -10,7 +10,7 @@ use crate::command_line::{self, SyntaxError};
 use surface::cli::CARRYING_VCL;
 use surface::limits::{CLI_LINE_BYTES_MAX, CLI_SHOWN_BYTES_MAX, KEPT_BUFFER_BYTES_MAX};
 
-/// Where a line's verb ends at the latest.
+/// The verb must end within this many bytes of a line.
 const VERB_BYTES_MAX: usize = 64;
 
 /// One command.
@@ -18,24 +18,24 @@ const VERB_BYTES_MAX: usize = 64;
 pub struct Command {
     /// The words, the verb first; never empty.
     pub words: Vec<String>,
-    /// Those of the words that are no UTF-8, as received, each with its place among the words: VCL need not be UTF-8.
+    /// The words that are not UTF-8, as received, each with its index: VCL need not be UTF-8.
     pub octets: Vec<(usize, Vec<u8>)>,
-    /// The line began with `-`: the sender does not mind a failure.
+    /// The line began with `-`: the sender accepts a failure.
     pub may_fail: bool,
-    /// The beginning of the line as received, for the log: up to [`CLI_SHOWN_BYTES_MAX`].
+    /// The beginning of the line as received, for the log; at most [`CLI_SHOWN_BYTES_MAX`].
     pub line: String,
 }
 
-/// What comes out of the stream.
+/// What the stream contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A command.
     Command(Command),
-    /// A line with a `-` and no word.
+    /// A line with a `-` but no word.
     Empty,
-    /// A line that is no command; the stream goes on with the next line.
+    /// A line that is not a command; the stream continues with the next line.
     Malformed(SyntaxError),
-    /// A command longer than the limit; the stream is of no more use.
+    /// A command longer than the limit; the stream cannot be used any further.
     TooLong,
 }
 
@@ -46,13 +46,13 @@ struct Document {
     text: Vec<u8>,
 }
 
-/// Cuts commands out of what arrives.
+/// Extracts commands from the bytes received.
 #[derive(Debug)]
 pub struct RequestReader {
     buffer: Vec<u8>,
-    /// Where the first line that was not taken yet begins.
+    /// Start of the first line that has not been taken.
     start: usize,
-    /// Up to where the buffer was searched for the end of that line.
+    /// How far the buffer has been searched for the end of that line.
     searched: usize,
     document: Option<Document>,
     limit_bytes: usize,
@@ -60,7 +60,7 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
-    /// A reader that takes commands of up to `limit_bytes`, here-document included.
+    /// A reader that accepts commands of up to `limit_bytes`, here-document included.
     #[must_use]
     pub fn new(limit_bytes: usize) -> RequestReader {
         RequestReader { buffer: Vec::new(), start: 0, searched: 0, document: None, limit_bytes, broken: false }
@@ -85,7 +85,7 @@ impl RequestReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes held of what is not complete.
+    /// How many bytes of an incomplete request are held.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.buffer.len() - self.start + self.document.as_ref().map_or(0, |document| document.text.len())
@@ -96,14 +96,14 @@ impl RequestReader {
         self.limit_bytes = 0;
     }
 
-    /// How long the command may be that the buffer begins with, or that the here-document belongs to: all but those that carry a
-    /// VCL are short, and are refused before more of them is held.
+    /// Maximum length of the command at the start of the buffer, or of the one that the here-document belongs to. All
+    /// commands except those that carry a VCL are short, and are refused before more of them is buffered.
     fn command_bytes_max(&self) -> usize {
         let carries_vcl = match &self.document {
             Some(document) => CARRYING_VCL.contains(&document.command.words[0].as_str()),
             None => {
                 let line = &self.buffer[self.start..];
-                // No verb is longer, and a word of megabytes is not searched for its end with each piece of it.
+                // No verb is longer; this avoids searching a word of megabytes again with each piece received.
                 let line = &line[..line.len().min(VERB_BYTES_MAX)];
                 let line = line.strip_prefix(b"-").unwrap_or(line).trim_ascii_start();
                 let end = line.iter().position(|byte| command_line::is_space(*byte)).unwrap_or(line.len());
@@ -157,7 +157,7 @@ impl RequestReader {
         Some(Request::TooLong)
     }
 
-    /// The first line of the buffer without its end. A carriage return ends a command line too.
+    /// Takes the first line of the buffer, without its end. A carriage return also ends a command line.
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let in_document = self.document.is_some();
         let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && !in_document);
@@ -167,7 +167,7 @@ impl RequestReader {
         };
         let end = self.searched + end;
         if self.start == 0 && end + 1 == self.buffer.len() {
-            // What may be megabytes is not copied.
+            // Possibly megabytes, so not copied.
             self.searched = 0;
             let mut line = std::mem::take(&mut self.buffer);
             line.pop();
@@ -212,7 +212,7 @@ impl RequestReader {
     }
 
     fn document_line(&mut self, mut document: Document, line: Vec<u8>, bytes_max: usize) -> Option<Request> {
-        // Before the token is looked for: what counts must not depend on how much of the line has arrived.
+        // Checked before looking for the token: the result must not depend on how much of the line has arrived.
         if document.text.len().saturating_add(line.len()) > bytes_max {
             return self.too_long();
         }

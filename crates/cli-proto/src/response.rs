@@ -44,13 +44,13 @@ impl Response {
         Response::new(status::OK, body)
     }
 
-    /// Whether the command was done (200 or 201).
+    /// Whether the command succeeded (200 or 201).
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.status == status::OK || self.status == status::TRUNCATED
     }
 
-    /// Cuts the body to less than `limit_bytes` (parameter `cli_limit`); a cut 200 becomes 201.
+    /// Truncates the body to less than `limit_bytes` (parameter `cli_limit`); a truncated 200 becomes 201.
     pub fn truncate(&mut self, limit_bytes: usize) {
         let keep = limit_bytes.clamp(1, BODY_BYTES_MAX + 1) - 1;
         if self.body.len() <= keep {
@@ -79,7 +79,7 @@ impl Response {
 /// What is wrong with a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The first line is not status, blank, length.
+    /// The first line is not a status, a blank and a length.
     Line,
     /// The body is longer than this end accepts.
     TooLong,
@@ -87,7 +87,7 @@ pub enum FrameError {
     End,
 }
 
-/// Cuts replies out of what arrives.
+/// Extracts replies from the bytes received.
 #[derive(Debug)]
 pub struct ResponseReader {
     buffer: Vec<u8>,
@@ -95,7 +95,7 @@ pub struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// A reader that takes bodies of up to `limit_bytes`.
+    /// A reader that accepts bodies of up to `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: usize) -> ResponseReader {
         ResponseReader { buffer: Vec::new(), limit_bytes }
@@ -109,7 +109,7 @@ impl ResponseReader {
     /// The next reply, `None` when more bytes are needed.
     ///
     /// # Errors
-    /// See [`FrameError`]; nothing more can be read after one.
+    /// See [`FrameError`]; after an error nothing more can be read.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Response>, FrameError> {
         let Some(line) = self.buffer.get(..FRAME_LINE_BYTES) else {

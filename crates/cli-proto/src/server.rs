@@ -1,14 +1,14 @@
-//! The serving end of one connection: who may say what, and when it is over.
+//! The server's end of a connection: which commands are allowed, and when the connection ends.
 //!
 //! States: *challenged* → (right answer) → *open* → *closed*. While challenged, only `help`, `ping`, `auth` and `quit`
-//! are heard, lines are short, and every reply but 200 closes.
+//! are allowed, lines are short, and every reply but 200 closes the connection.
 
 use crate::auth::{self, Challenge};
 use crate::request::{Command, Request, RequestReader};
 use crate::response::{Response, status};
 use surface::limits::CLI_UNAUTHENTICATED_LINE_BYTES_MAX;
 
-/// The reply to a verb that nobody knows.
+/// The reply to an unknown verb.
 pub const UNKNOWN_REQUEST: &str = "Unknown request.\nType 'help' for more info.\n";
 
 /// Verbs that need no authentication.
@@ -17,15 +17,15 @@ pub const OPEN_VERBS: [&str; 4] = ["help", "ping", "auth", "quit"];
 /// What the caller has to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Do this and hand its reply to [`ServerSession::reply`].
+    /// Execute this and pass its reply to [`ServerSession::reply`].
     Command(Command),
-    /// Check this answer (see [`ServerSession::authenticate`]), hand the reply to [`ServerSession::reply`].
+    /// Check this answer with [`ServerSession::authenticate`] and pass the reply to [`ServerSession::reply`].
     Answer(String),
-    /// Send this; it went through [`ServerSession::reply`] already.
+    /// Send this; it has already passed through [`ServerSession::reply`].
     Send(Response),
 }
 
-/// The serving end of one connection.
+/// The server's end of a connection.
 #[derive(Debug)]
 pub struct ServerSession {
     reader: RequestReader,
@@ -48,7 +48,7 @@ impl ServerSession {
         ServerSession { reader, challenge: Some(challenge), limit_bytes, closed: false }
     }
 
-    /// What to send first: the challenge, or the banner.
+    /// The first thing to send: the challenge, or the banner.
     #[must_use]
     pub fn greeting(&self, banner: &str) -> Response {
         match &self.challenge {
@@ -67,18 +67,18 @@ impl ServerSession {
         }
     }
 
-    /// Bytes held of a command that is not complete.
+    /// How many bytes of an incomplete command are held.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.reader.pending_bytes()
     }
 
-    /// Takes no more of the command that is coming: it is refused as too long.
+    /// Accepts no more of the incomplete command: it is refused as too long.
     pub fn refuse_pending(&mut self) {
         self.reader.refuse();
     }
 
-    /// Whether the connection is to be closed once what was handed out is sent.
+    /// Whether to close the connection once everything handed out has been sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
@@ -119,7 +119,8 @@ impl ServerSession {
         Some(Event::Command(command))
     }
 
-    /// Checks an answer against the content of the secret file; the right one opens the session and gets the banner.
+    /// Checks an answer against the content of the secret file; if it is right, the session opens and the reply is the
+    /// banner.
     pub fn authenticate(&mut self, answer: &str, secret: &[u8], banner: &str) -> Response {
         let Some(challenge) = &self.challenge else {
             return Response::ok(banner);
@@ -132,7 +133,7 @@ impl ServerSession {
         Response::ok(banner)
     }
 
-    /// Notes the reply to a command before it is sent: some end the session.
+    /// Notes the reply to a command before it is sent: some replies end the session.
     pub fn reply(&mut self, response: &Response) {
         if response.status == status::CLOSE || (self.challenge.is_some() && response.status != status::OK) {
             self.closed = true;

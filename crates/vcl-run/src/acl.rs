@@ -3,7 +3,7 @@
 use crate::program::AclDefinition;
 use std::net::IpAddr;
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AclMatch {
     /// Index of the most specific entry that covers the address.
@@ -12,7 +12,7 @@ pub struct AclMatch {
     pub matched: bool,
 }
 
-/// An ACL made ready for lookups.
+/// An ACL prepared for lookups.
 #[derive(Clone, Debug, Default)]
 pub struct AclIndex {
     v4: Vec<(u32, Option<u32>)>,
@@ -21,7 +21,7 @@ pub struct AclIndex {
 }
 
 impl AclIndex {
-    /// Lays out an ACL.
+    /// Prepares an ACL.
     #[must_use]
     pub fn new(definition: &AclDefinition) -> AclIndex {
         let mut index =
@@ -60,8 +60,8 @@ impl AclIndex {
     }
 }
 
-/// Turns nested prefixes into disjoint ranges: each start says which entry holds from there on. Of entries that cover the
-/// same prefix the first declared holds.
+/// Turns nested prefixes into disjoint ranges: each start has the entry that applies from there on. Of several entries
+/// with the same prefix the first one declared applies.
 fn ranges(mut prefixes: Vec<(u128, u8, u32)>, width: u8) -> Vec<(u128, Option<u32>)> {
     prefixes.sort_by_key(|&(start, bits, number)| (start, bits, number));
     prefixes.dedup_by_key(|&mut (start, bits, _)| (start, bits));

@@ -1,10 +1,10 @@
 //! The evaluator: runs one method of a linked program against a [`Host`].
 //!
-//! The program counter, the value stack and the call stack are explicit, so that a run can stop while a VMOD waits and go on
-//! later, on the same machine. A machine belongs to one task and is reused from method to method; once its stacks have
-//! grown, running allocates nothing, strings go into the [`Scratch`].
-//! It writes VCL_call, VCL_return, VCL_acl and VCL_Error records through [`Host::log`].
-//! Invariant: no input panics; what linking should have excluded ends in a failure. Next file: `eval/calculate.rs`.
+//! The program counter, the value stack and the call stack are explicit, so that a run can stop while a VMOD waits and
+//! continue later on the same machine. A machine belongs to one task and is reused for each method; once its stacks have
+//! grown, running allocates nothing, and strings go into the [`Scratch`]. It writes VCL_call, VCL_return, VCL_acl and
+//! VCL_Error records through [`Host::log`]. Invariant: no input causes a panic; what linking should have excluded ends
+//! in a failure. Next file: `eval/calculate.rs`.
 
 mod calculate;
 mod text;
@@ -20,18 +20,18 @@ use surface::limits::{FAILURE_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, VCL_CALL_DEPTH_M
 use surface::tag::Tag;
 use surface::vcl::{Action, Method};
 
-/// What a piece of `synthetic` that is unset adds to the body. Compat: Varnish, all versions.
+/// What an unset piece of `synthetic` adds to the body. Compat: Varnish, all versions.
 const UNSET_PIECE: &[u8] = b"(null)";
 
-/// What comes with an action.
+/// The arguments of an action.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ActionArguments {
-    /// `synth` and `error`: the status; its last three digits are 100 or more, larger ones show on the wire modulo 1000.
-    /// `None` when not given.
+    /// `synth` and `error`: the status; its last three digits are at least 100, and only they appear on the wire. `None`
+    /// when not given.
     pub status: Option<u16>,
     /// `synth` and `error`: the reason; unset when not given.
     pub reason: Text,
-    /// `pass` in vcl_backend_response: how long to remember it, seconds.
+    /// `pass` in vcl_backend_response: for how many seconds the pass is remembered.
     pub duration: Option<f64>,
     /// `vcl`: index into [`crate::program::Program::labels`].
     pub label: Option<u32>,
@@ -43,14 +43,15 @@ impl Default for ActionArguments {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// The method ended with an action (never [`Action::Fail`]); VCL_return is logged.
     Return(Action, ActionArguments),
     /// A VMOD waits; the task calls [`Machine::resume`] when the host has the result.
     Wait,
-    /// The method failed, by `return(fail)`, by itself or in a VMOD; VCL_Error (if there is a text) and `VCL_return fail` are logged.
+    /// The method failed: by `return(fail)`, in the evaluator or in a VMOD. VCL_Error (if there is a text) and
+    /// `VCL_return fail` are logged.
     Failed(Failure),
 }
 
@@ -62,22 +63,22 @@ pub struct Machine {
     counter: u32,
     method: Option<Method>,
     is_traced: bool,
-    /// Room for results of replacements before they go into the scratch.
+    /// Buffer for the results of substitutions before they go into the scratch.
     room: Vec<u8>,
 }
 
-/// A subroutine that waits for one it called.
+/// A called subroutine that has not returned yet.
 #[derive(Debug)]
 struct Frame {
     /// The subroutine called.
     sub: u32,
-    /// Where its caller goes on.
+    /// Where its caller continues.
     back: u32,
-    /// When it was called, if the caller wants to know how long it takes; seconds since 1970.
+    /// When it was called, in seconds since 1970, if the caller wants to know how long it takes.
     since: Option<f64>,
 }
 
-/// Where a run is.
+/// The current position of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     instruction: u32,
@@ -85,13 +86,13 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The instruction being run.
+    /// The current instruction.
     #[must_use]
     pub fn instruction(&self) -> u32 {
         self.instruction
     }
 
-    /// The subroutines that were called to get there, the innermost last; the method itself is none of them.
+    /// The subroutines that were called to get there, innermost last, without the method itself.
     pub fn subs(&self) -> impl Iterator<Item = u32> {
         self.calls.iter().map(|frame| frame.sub)
     }
@@ -125,7 +126,7 @@ impl Machine {
         Machine::default()
     }
 
-    /// Forgets the method that ran last. Room beyond `kept_bytes` is given back.
+    /// Clears the state of the last method. Memory beyond `kept_bytes` is freed.
     pub fn clear(&mut self, kept_bytes: usize) {
         let Machine { stack, calls, counter, method, is_traced, room } = self;
         stack.clear();
@@ -165,7 +166,7 @@ impl Machine {
         }
     }
 
-    /// Goes on after [`Outcome::Wait`].
+    /// Continues after [`Outcome::Wait`].
     pub fn resume<H: Host + ?Sized>(
         &mut self,
         program: &LinkedProgram,
@@ -188,7 +189,7 @@ impl Machine {
         self.method
     }
 
-    /// Where the run that ended last ended. For those who ask why.
+    /// Where the last run ended, for diagnosis.
     #[must_use]
     pub fn decision(&self) -> Place<'_> {
         Place { instruction: self.counter.saturating_sub(1), calls: &self.calls }
@@ -244,7 +245,8 @@ impl Machine {
         }
     }
 
-    /// The bytes of a string or blob about to be used outside; fails when strings no longer fit into the request's memory.
+    /// The bytes of a string or blob about to be used outside; fails when strings no longer fit into the request's
+    /// memory.
     #[inline]
     fn take_whole(&mut self, scratch: &Scratch) -> Result<Text, Stop> {
         whole(scratch)?;
@@ -254,8 +256,8 @@ impl Machine {
         }
     }
 
-    /// Part of [`Machine::go`]: as a function of its own it costs a hit 1,500 instructions more. What is long and rare lies in
-    /// functions of their own, so that it is.
+    /// Part of [`Machine::go`]: without inlining, a hit costs 1,500 instructions more. Long and rare cases are in
+    /// functions of their own, so that it is inlined.
     #[inline]
     fn step<H: Host + ?Sized>(
         &mut self,
@@ -478,7 +480,7 @@ impl Machine {
                 match called? {
                     Called::Value(value) => self.stack.push(value),
                     Called::Sub(sub) => {
-                        // What the caller forgets when the subroutine is done.
+                        // The caller drops this when the subroutine is done.
                         self.stack.push(Value::Void);
                         self.call_checked(sub, program)?;
                     }
@@ -545,7 +547,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A call of what an expression gave: checks now what the compiler checks for calls by name.
+    /// Calls a subroutine that an expression returned: checks now what the compiler checks for calls by name.
     fn call_checked(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
         let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
         match self.refusal(sub, definition) {
@@ -554,7 +556,7 @@ impl Machine {
         }
     }
 
-    /// Why a subroutine that an expression gave cannot be called from here; `None` when it can.
+    /// Why a subroutine that an expression returned cannot be called from here; `None` when it can.
     fn refusal(&self, sub: u32, definition: &SubDefinition) -> Option<String> {
         let at = self.method.map_or(0, |method| method.row().bit);
         if definition.at & at == 0 {
@@ -584,7 +586,7 @@ impl Machine {
         Ok(found.matched)
     }
 
-    /// Adds pieces to the body that is made. Out of the way of what runs on every request.
+    /// Adds pieces to the synthetic body. Kept apart from the code that runs for every request.
     #[inline(never)]
     fn synthetic<H: Host + ?Sized>(&mut self, count: u16, host: &mut H, scratch: &mut Scratch) -> Result<(), Stop> {
         whole(scratch)?;
@@ -609,7 +611,7 @@ impl Machine {
         Ok(())
     }
 
-    /// `return (synth(…))` and the like, with what must not break a status line.
+    /// `return (synth(…))` and the like, with checks for anything that would break a status line.
     #[inline(never)]
     fn return_status(&mut self, action: Action, has_reason: bool, scratch: &Scratch) -> Stop {
         let mut arguments = || -> Result<ActionArguments, Stop> {
@@ -681,7 +683,7 @@ fn failed_by_vcl(text: &[u8]) -> Stop {
     fail(String::from_utf8_lossy(&text[..text.len().min(FAILURE_BYTES_MAX)]))
 }
 
-/// The `ban()` statement; what is wrong with it is told in the log alone.
+/// The `ban()` statement; errors in it are only logged.
 #[cold]
 fn ban<H: Host + ?Sized>(expression: Text, host: &mut H, scratch: &Scratch) {
     if !expression.is_set() {

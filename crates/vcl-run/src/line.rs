@@ -1,20 +1,21 @@
-//! Text that VCL or a VMOD puts into a line of a message head: a start line or a header.
+//! Checks text that VCL or a VMOD puts into a line of a message head: a start line or a header.
 //!
-//! VCL makes text out of what clients send (a decoded query string, a cookie). A CR, LF or NUL in it would end the line where
-//! the sender did not, and what follows would be lines of the sender's own. What came over the wire was checked by `http1`.
-//! *Invariant:* whoever changes a line of a message on behalf of VCL asks here first. Source: RFC 9110 §5.5, RFC 9112 §3, §4.
+//! VCL builds text from what clients send (a decoded query string, a cookie). A CR, LF or NUL in it would end the line
+//! early, and the rest would become lines chosen by the client. What came over the wire was checked by `http1`.
+//! *Invariant:* whoever changes a line of a message on behalf of VCL checks it here first. Source: RFC 9110 §5.5, RFC
+//! 9112 §3, §4.
 
 use crate::host::Failure;
 use std::borrow::Cow;
 
-/// Most bytes of a refused text that its failure shows.
+/// How many bytes of a refused text are shown at most.
 const SHOWN_BYTES_MAX: usize = 200;
 
 fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// Checks a text that ends its line or may have blanks in it: a header's value, a URL, a reason.
+/// Checks a text that ends its line or may contain blanks: a header's value, a URL, a reason.
 ///
 /// # Errors
 /// `Bad <what>: <text>` for control characters other than a tab.
@@ -22,7 +23,7 @@ pub fn check(what: &str, text: &[u8]) -> Result<(), Failure> {
     refuse_if(text.iter().fold(false, |found, &byte| found | is_control(byte)), what, text)
 }
 
-/// Checks a text that a blank ends: a method, a protocol.
+/// Checks a text that ends at a blank: a method, a protocol.
 ///
 /// # Errors
 /// `Bad <what>: <text>` for control characters and blanks.

@@ -1,7 +1,8 @@
-//! Linking: a program is verified and its constants, patterns and ACLs are made ready to run.
+//! Linking: verifies a program and prepares its constants, patterns and ACLs.
 //!
-//! A worker runs only linked programs. What linking promises the evaluator: every index is in range, jumps go forward and
-//! stay inside their subroutine, the stack holds what each instruction takes, and no subroutine calls itself through others.
+//! A worker runs only linked programs. Linking guarantees the evaluator that every index is in range, that jumps go
+//! forward and stay inside their subroutine, that the stack holds what each instruction takes, and that no subroutine
+//! calls itself, even through others.
 
 mod verify;
 
@@ -12,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use surface::vcl::Method;
 
-/// Why a program cannot be run: it was not made by this compiler, or was damaged on the way.
+/// Why a program cannot be run: this compiler did not produce it, or it was damaged on the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifyError(pub String);
 
@@ -35,7 +36,7 @@ pub struct LinkedProgram {
 }
 
 impl LinkedProgram {
-    /// Verifies a program and makes it ready, with the default limits for regular expressions.
+    /// Verifies and prepares a program, with the default limits for regular expressions.
     ///
     /// # Errors
     /// When an index, a jump or the stack is wrong. Patterns were checked by the compiler.
@@ -43,10 +44,10 @@ impl LinkedProgram {
         Self::link_with(program, RegexLimits::default())
     }
 
-    /// As [`LinkedProgram::link`], with limits for regular expressions.
+    /// Like [`LinkedProgram::link`], with limits for regular expressions.
     ///
     /// # Errors
-    /// As [`LinkedProgram::link`].
+    /// As for [`LinkedProgram::link`].
     pub fn link_with(mut program: Program, limits: RegexLimits) -> Result<LinkedProgram, VerifyError> {
         verify::verify(&program)?;
         let regexes = program.regexes.iter().map(|pattern| Regex::deferred(pattern, limits)).collect();
@@ -73,7 +74,7 @@ impl LinkedProgram {
         self.regexes.get(index as usize)
     }
 
-    /// The limits of its regular expressions.
+    /// The limits of the program's regular expressions.
     #[must_use]
     pub fn regex_limits(&self) -> RegexLimits {
         self.limits
@@ -85,7 +86,7 @@ impl LinkedProgram {
         self.acls.get(index as usize)
     }
 
-    /// Name of a header place ([`crate::value::Value::Header`]).
+    /// Name of the header that a [`crate::value::Value::Header`] refers to.
     #[must_use]
     pub fn header_name(&self, index: u32) -> &str {
         self.program.headers.get(index as usize).map_or("", String::as_str)

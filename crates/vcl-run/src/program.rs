@@ -1,4 +1,4 @@
-//! The program: what compiling one VCL yields. Flat, immutable, serialisable; the manager keeps it and sends it to the
+//! The program: the result of compiling one VCL. Flat, immutable, serialisable; the manager keeps it and sends it to the
 //! worker, which verifies it before running it.
 
 mod op;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use surface::vcl::Generation;
 
-/// A source text that took part in the compilation, for `vcl.show -v` and for positions in messages.
+/// A source text of the compilation, for `vcl.show -v` and for positions in messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// File name, `<vcl.inline>`, `<-b argument>` or `<builtin>`.
@@ -31,7 +31,7 @@ pub enum Endpoint {
         /// IPv6 address and port.
         v6: Option<SocketAddr>,
     },
-    /// `.path`: a Unix-domain socket; a name that begins with `@` is an abstract one.
+    /// `.path`: a Unix-domain socket; a name that begins with `@` means an abstract one.
     Unix(PathBuf),
 }
 
@@ -46,7 +46,7 @@ pub struct BackendDefinition {
     pub host: String,
     /// `.port` as written.
     pub port: String,
-    /// `.host_header`: Host of probes and of requests without one.
+    /// `.host_header`: Host for probes, and for requests that have none.
     pub host_header: String,
     /// Seconds; `None` = parameter `connect_timeout`.
     pub connect_timeout: Option<f64>,
@@ -56,11 +56,12 @@ pub struct BackendDefinition {
     pub between_bytes_timeout: Option<f64>,
     /// Most connections in use at once; 0 = no limit.
     pub max_connections: u32,
-    /// How many fetches may wait for a connection when that limit is reached; `None` = parameter `backend_wait_limit`.
+    /// How many fetches may wait for a connection when `max_connections` is reached; `None` = parameter
+    /// `backend_wait_limit`.
     pub wait_limit: Option<u32>,
-    /// How long they may, seconds; `None` = parameter `backend_wait_timeout`.
+    /// How long they may wait, seconds; `None` = parameter `backend_wait_timeout`.
     pub wait_timeout: Option<f64>,
-    /// The proxy through which it is connected to.
+    /// The proxy through which connections are made.
     pub via: Option<ViaDefinition>,
     /// PROXY protocol version to send (1 or 2); 0 = none.
     pub proxy_header: u8,
@@ -70,8 +71,8 @@ pub struct BackendDefinition {
     pub probe: Option<u32>,
 }
 
-/// `.via`: connections go to another backend's address, and begin with a PROXY header of version 2 that says where they are
-/// to lead.
+/// `.via`: connections go to another backend's address, and begin with a PROXY header of version 2 that names their
+/// destination.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ViaDefinition {
     /// The other backend's VCL name.
@@ -97,24 +98,25 @@ pub struct ProbeDefinition {
     pub timeout: f64,
     /// Seconds between starts, default 5.
     pub interval: f64,
-    /// Good results pretended at the start.
+    /// How many good results are assumed at the start.
     pub initial: u32,
-    /// Results considered, default 8, at most 64.
+    /// How many results are considered, default 8, at most 64.
     pub window: u32,
-    /// Good results in the window needed to be healthy, default 3.
+    /// How many good results in the window make the backend healthy, default 3.
     pub threshold: u32,
-    /// The origin is expected to close the connection; if not, what came until the timeout is the answer. Default true.
+    /// The origin should close the connection; if it does not, what arrived before the timeout is the response. Default
+    /// true.
     pub expect_close: bool,
 }
 
 /// One resolved ACL entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AclEntry {
-    /// Network address, bits beyond the mask already zero.
+    /// Network address; bits beyond the mask are zero.
     pub address: IpAddr,
     /// Mask length in bits.
     pub bits: u8,
-    /// `!`: a match means no match.
+    /// `!`: a match counts as no match.
     pub negated: bool,
     /// The entry as the log shows it.
     pub text: String,
@@ -140,12 +142,12 @@ pub struct SubDefinition {
     pub entry: u32,
     /// One past the last instruction.
     pub end: u32,
-    /// Methods that may run it ([`surface::vcl::at`]): of a method itself alone; of others all where what it does, and what
-    /// those it calls do, is available.
+    /// Methods that may run it ([`surface::vcl::at`]): for a method only itself; for other subroutines all in which
+    /// everything they do, including in subroutines they call, is available.
     pub at: u16,
 }
 
-/// A place in a source.
+/// A position in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Index into [`Program::sources`].
@@ -165,31 +167,31 @@ pub struct InstanceDefinition {
     pub vmod: String,
     /// Class, e.g. `round_robin`.
     pub class: String,
-    /// Index into the directors when the object is a director (after the static backends), counted in order of `new`.
+    /// If the object is a director, its index among the directors: they follow the static backends in order of `new`.
     pub director: Option<u32>,
 }
 
-/// What a `director` block of the old dialects says besides which members it has.
+/// Settings of a `director` block of the old dialects, besides its members.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DirectorBlock {
     /// The director: index into [`Program::instances`].
     pub instance: u32,
-    /// `.retries`: how often a member is chosen until one gives a connection; `None` = as often as there are members.
+    /// `.retries`: how many members are tried until one yields a connection; `None` = as many as there are members.
     pub retries: Option<u32>,
-    /// What makes it a dns director.
+    /// Settings of a dns director.
     pub names: Option<NamesBlock>,
 }
 
 /// A `director … dns` block of the old dialects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamesBlock {
-    /// `.suffix`: follows the host that is asked for.
+    /// `.suffix`: appended to the host that is looked up.
     pub suffix: String,
     /// `.ttl`: seconds for which an answer holds.
     pub ttl: f64,
     /// `.list`: networks whose addresses may be backends.
     pub list: Vec<AclEntry>,
-    /// What those backends have in common. Has neither name nor address.
+    /// Common settings of those backends; has neither name nor address.
     pub common: BackendDefinition,
     /// Members with a definition of their own: indices into [`Program::backends`].
     pub members: Vec<u32>,
@@ -198,7 +200,7 @@ pub struct NamesBlock {
 /// A compiled VCL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// Language version times ten: 40 or 41; of the old dialects 10, 20, 21 or 30.
+    /// Language version times ten: 40 or 41; 10, 20, 21 or 30 for the old dialects.
     pub syntax: u8,
     /// Sources, the main one first, the built-in VCL last.
     pub sources: Vec<Source>,
@@ -212,11 +214,11 @@ pub struct Program {
     pub acls: Vec<AclDefinition>,
     /// Objects of vcl_init, in order of `new`.
     pub instances: Vec<InstanceDefinition>,
-    /// What `director` blocks of the old dialects say.
+    /// Settings of the `director` blocks of the old dialects.
     pub blocks: Vec<DirectorBlock>,
     /// Labels named in `return(vcl(label))`, by index of the action's argument.
     pub labels: Vec<String>,
-    /// Names of VMODs imported.
+    /// Names of the imported VMODs.
     pub vmods: Vec<String>,
     /// Subroutines; methods first, in the order of [`surface::vcl::Method`], then those of the VCL.
     pub subs: Vec<SubDefinition>,
@@ -224,35 +226,35 @@ pub struct Program {
     pub code: Vec<Op>,
     /// All constant strings and blobs, one after the other.
     pub constants: Vec<u8>,
-    /// Header names, without colon, each once (compared without regard to case).
+    /// Header names, without colon, each only once (compared ignoring case).
     pub headers: Vec<String>,
-    /// Patterns of regular expressions, each once.
+    /// Patterns of regular expressions, each only once.
     pub regexes: Vec<String>,
-    /// Where in the sources each [`Op::Trace`] stands.
+    /// The position in the sources of each [`Op::Trace`].
     pub points: Vec<Point>,
-    /// Where in the sources the statements stand that end a method or set what is noted: index of the instruction and place,
-    /// in order.
+    /// The positions of statements that end a method or set a noted variable: index of the instruction and position, in
+    /// order.
     pub places: Vec<(u32, Point)>,
-    /// The VCL has something of its own in `vcl_backend_refresh` or one of its built-in pieces, so that it is asked what
-    /// becomes of a 304. Without that nothing is run: what Varnish 7.1 does is what the built-in one decides.
+    /// The VCL itself adds to `vcl_backend_refresh` or to one of its built-in pieces, so it must be run for a 304.
+    /// Otherwise nothing is run: the built-in decision is what Varnish 7.1 does.
     pub refreshes: bool,
 }
 
 impl Program {
-    /// The generation of the language it was written in, whose semantics it keeps.
+    /// The generation of the language in which it was written, and whose semantics it keeps.
     #[must_use]
     pub fn generation(&self) -> Generation {
         Generation::of_syntax(self.syntax)
     }
 
-    /// What the `director` block of an object says; `None` when no block made it.
+    /// The `director` block of an object; `None` when no block created it.
     #[must_use]
     pub fn block(&self, instance: u32) -> Option<&DirectorBlock> {
         self.blocks.iter().find(|block| block.instance == instance)
     }
 
-    /// Where the statement stands whose last instruction is this one; `None` when it neither ends a method nor sets what is
-    /// noted.
+    /// The position of the statement whose last instruction is this one; `None` when it neither ends a method nor sets a
+    /// noted variable.
     #[must_use]
     pub fn place_of(&self, instruction: u32) -> Option<(&Source, Point)> {
         let at = self.places.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;

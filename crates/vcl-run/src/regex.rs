@@ -1,4 +1,4 @@
-//! Regular expressions: PCRE2 with its just-in-time compiler, bounded in the work one match may do.
+//! Regular expressions: PCRE2 with its just-in-time compiler; the work of a match is bounded.
 //!
 //! Patterns and subjects are bytes; letters beyond ASCII match as their bytes unless the pattern starts with `(*UTF)`.
 //! The limits are put in front of the pattern, where PCRE2 reads them; a pattern can lower but not raise them.
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use surface::limits::DYNAMIC_REGEX_BYTES_MAX;
 
-/// How patterns are compiled, and the bounds of one match: parameters `pcre2_match_limit` and `pcre2_depth_limit`.
+/// How patterns are compiled, and the limits of one match: parameters `pcre2_match_limit` and `pcre2_depth_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegexLimits {
     /// Most internal steps.
@@ -43,16 +43,16 @@ impl fmt::Display for PatternError {
     }
 }
 
-/// A match that was given up, e.g. because it reached a limit.
+/// A match was abandoned, e.g. because it reached a limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MatchError(pub String);
 
 /// Why nothing was replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SubstituteError {
-    /// A match was given up.
+    /// The match was abandoned.
     Match(MatchError),
-    /// The result would be longer than it may be.
+    /// The result would exceed its limit.
     TooLong,
 }
 
@@ -62,7 +62,7 @@ impl From<MatchError> for SubstituteError {
     }
 }
 
-/// A result while it is made: never longer than it may be, nor with more room than that.
+/// The result of a substitution under construction: neither its length nor its capacity exceeds the limit.
 struct Bounded<'a> {
     out: &'a mut Vec<u8>,
     limit_bytes: usize,
@@ -85,19 +85,19 @@ impl Bounded<'_> {
 
 /// A regular expression.
 ///
-/// Those of a program are compiled when they are first matched: with thousands of them, compiling all of them to machine
-/// code is what loading a VCL would cost most for, and most wait for their first match until the VCL is discarded.
+/// Those of a program are compiled when they are first matched: with thousands of them, compiling them all to machine
+/// code would be the largest cost of loading a VCL, and most are never matched before the VCL is discarded.
 #[derive(Debug)]
 pub struct Regex {
     pattern: Box<str>,
     limits: RegexLimits,
     compiled: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
-    /// The same pattern, but never matching the empty string: for the matches after the first of a replacement of all.
+    /// The same pattern, but never matching the empty string: for all matches but the first when all are replaced.
     not_empty: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
 }
 
 impl Regex {
-    /// A pattern that is compiled when it is needed. One that is malformed fails every match.
+    /// A pattern that is compiled when needed. A malformed pattern fails every match.
     #[must_use]
     pub fn deferred(pattern: &str, limits: RegexLimits) -> Regex {
         Regex { pattern: pattern.into(), limits, compiled: OnceLock::new(), not_empty: OnceLock::new() }
@@ -115,7 +115,7 @@ impl Regex {
         }
     }
 
-    /// Says whether a pattern compiles, without the cost of making it ready.
+    /// Checks whether a pattern compiles, without the cost of preparing it.
     ///
     /// # Errors
     /// When the pattern is malformed.
@@ -126,7 +126,7 @@ impl Regex {
     /// Whether the pattern matches anywhere in the subject.
     ///
     /// # Errors
-    /// When the match was given up.
+    /// When the match was abandoned.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchError> {
         self.compiled()?.is_match(subject).map_err(|error| give_up(&error))
     }
@@ -143,11 +143,11 @@ impl Regex {
         ready(self.not_empty.get_or_init(|| build("(*NOTEMPTY)", &self.pattern, self.limits)))
     }
 
-    /// Replaces the first match and appends the result to `out`, which has at most `limit_bytes` then; nothing is appended and
-    /// `false` returned when there is no match.
+    /// Replaces the first match and appends the result to `out`, whose length then is at most `limit_bytes`. When there
+    /// is no match, appends nothing and returns `false`.
     ///
     /// # Errors
-    /// When the match was given up, and when the result is too long: `out` has a part of it then.
+    /// When the match was abandoned, or the result is too long: then `out` has part of it.
     pub fn substitute(
         &self,
         subject: &[u8],
@@ -167,10 +167,10 @@ impl Regex {
         Ok(true)
     }
 
-    /// Replaces all matches; else as [`Regex::substitute`].
+    /// Like [`Regex::substitute`], but replaces all matches.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Regex::substitute`].
     pub fn substitute_all(
         &self,
         subject: &[u8],
@@ -200,7 +200,7 @@ impl Regex {
     }
 }
 
-/// The text of a pattern that VCL makes at run time.
+/// The text of a pattern that VCL builds at run time.
 ///
 /// # Errors
 /// When it has more than [`DYNAMIC_REGEX_BYTES_MAX`] bytes.
@@ -222,7 +222,7 @@ fn pattern_error(error: &pcre2::Error, prefix: usize) -> PatternError {
     PatternError { text: detail(error), offset: error.offset().map(|offset| offset.saturating_sub(prefix)) }
 }
 
-/// The library's own words, without what the wrapper puts in front of them.
+/// The library's own message, without the wrapper's introduction.
 fn detail(error: &pcre2::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(": ") {
@@ -249,7 +249,7 @@ fn first(
         return Ok(None);
     }
     match regex.captures_read_at(groups, subject, from) {
-        // `\K` can put the start behind the end.
+        // `\K` can move the start past the end.
         Ok(Some(found)) => Ok(Some((found.start().min(found.end()), found.end()))),
         Ok(None) => Ok(None),
         Err(error) => Err(give_up(&error)),

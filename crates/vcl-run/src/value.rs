@@ -1,7 +1,7 @@
-//! Values of the language, and the scratch arena that strings live in.
+//! Values of the language, and the scratch arena that holds strings.
 //!
-//! A [`Value`] is `Copy`: text is a handle ([`Text`]) into the running request's [`Scratch`] or the program's constants, so
-//! that evaluating common statements allocates nothing. A handle is valid until [`Scratch::clear`].
+//! A [`Value`] is `Copy`: text is a handle ([`Text`]) into the running request's [`Scratch`] or the program's constants,
+//! so that evaluating common statements allocates nothing. A handle is valid until [`Scratch::clear`].
 //! Source: types and string forms as observed in Varnish 7.1.1.
 
 use crate::host::Failure;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
 
-/// A handle to a byte string, or to "unset" (which reads as empty but is false in a test).
+/// A handle to a byte string, or to "unset" (which reads as empty but is false in a condition).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Text {
     start: u32,
@@ -19,7 +19,7 @@ pub struct Text {
 const UNSET: u32 = u32::MAX;
 const CONSTANT: u32 = 1 << 31;
 
-/// Room for the first strings, in bytes.
+/// Capacity for the first strings, in bytes.
 const FIRST_ROOM_BYTES: usize = 256;
 
 impl Text {
@@ -28,7 +28,7 @@ impl Text {
     /// The empty string.
     pub const EMPTY: Text = Text { start: 0, len: 0 };
 
-    /// A piece of the program's constants.
+    /// A part of the program's constants.
     #[must_use]
     pub const fn constant(start: u32, len: u32) -> Text {
         Text { start: start | CONSTANT, len }
@@ -46,13 +46,13 @@ impl Text {
         self.len as usize
     }
 
-    /// Whether it is unset or has no bytes.
+    /// Whether it is unset or empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// A piece of a set string, without a copy; `None` when it has not that many bytes.
+    /// A part of a set string, without a copy; `None` when the string is too short.
     #[must_use]
     pub fn part(self, offset: usize, len: usize) -> Option<Text> {
         let fits = self.is_set() && offset.checked_add(len).is_some_and(|end| end <= self.len());
@@ -60,16 +60,16 @@ impl Text {
     }
 }
 
-/// The bytes behind [`Text`] handles: one growing buffer a request, plus the constants of the program being run.
+/// The bytes behind [`Text`] handles: one growing buffer per request, plus the constants of the running program.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bytes: Vec<u8>,
     constants: Option<Arc<[u8]>>,
     limit_bytes: usize,
     overflowed: bool,
-    /// How often it was cleared: tells handles of one method from those of the next.
+    /// How often it was cleared: distinguishes handles of one method from those of the next.
     generation: u64,
-    /// Where the string joined last begins, and how many bytes its first piece has.
+    /// Start of the last concatenated string, and the length of its first piece.
     joined: (u32, u32),
 }
 
@@ -87,8 +87,8 @@ impl Scratch {
         }
     }
 
-    /// Forgets all strings; the room is kept, up to [`KEPT_BUFFER_BYTES_MAX`]. The constants stay named, for the next run of
-    /// the same program: taking hold of them anew would be a write to memory that all threads share.
+    /// Drops all strings but keeps up to [`KEPT_BUFFER_BYTES_MAX`] of the memory. The constants stay set for the next
+    /// run of the same program: taking a new reference to them would write to memory that all threads share.
     pub fn clear(&mut self, limit_bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BUFFER_BYTES_MAX);
@@ -98,18 +98,18 @@ impl Scratch {
         self.joined = (UNSET, 0);
     }
 
-    /// How often it was cleared. A handle is valid while this stays what it was.
+    /// How often it was cleared. A handle is valid as long as this does not change.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Notes of a string that was put together just now how many bytes its first piece has.
+    /// Notes the length of the first piece of a string that has just been concatenated.
     pub(crate) fn note_joined(&mut self, whole: Text, first_bytes: usize) {
         self.joined = (whole.start, first_bytes as u32);
     }
 
-    /// The first piece of a string joined of several, if it was the last to be joined; else the whole string.
+    /// The first piece of a concatenated string, if it was the last one concatenated; else the whole string.
     #[must_use]
     pub fn first_piece(&self, text: Text) -> Text {
         match self.joined {
@@ -118,7 +118,7 @@ impl Scratch {
         }
     }
 
-    /// Names the program whose constants the handles refer to.
+    /// Sets the program constants that handles refer to.
     pub fn set_constants(&mut self, constants: &Arc<[u8]>) {
         if !self.constants.as_ref().is_some_and(|held| Arc::ptr_eq(held, constants)) {
             self.constants = Some(Arc::clone(constants));
@@ -146,7 +146,7 @@ impl Scratch {
         self.end(start)
     }
 
-    /// Stores a copy of a string with each byte changed; an unset one stays unset.
+    /// Stores a copy of a string with each byte changed; an unset string stays unset.
     pub fn put_changed(&mut self, text: Text, change: impl Fn(&mut u8)) -> Text {
         if text.is_empty() {
             return text;
@@ -163,7 +163,8 @@ impl Scratch {
         self.bytes.len()
     }
 
-    /// Makes room for that many bytes more; `false`, and from then on overflowed, when there may not be so many.
+    /// Makes room for `count` more bytes; if that exceeds the limit, returns `false` and marks the scratch as
+    /// overflowed.
     #[inline]
     fn make_room(&mut self, count: usize) -> bool {
         let needed = self.bytes.len() + count;
@@ -177,21 +178,21 @@ impl Scratch {
         true
     }
 
-    /// Twice the room there was, but never more than there may be.
+    /// Doubles the capacity, but not beyond the limit.
     #[cold]
     fn grow(&mut self, needed_bytes: usize) {
         let room = (2 * self.bytes.capacity()).max(needed_bytes).max(FIRST_ROOM_BYTES).min(self.limit_bytes);
         self.bytes.reserve_exact(room - self.bytes.len());
     }
 
-    /// Adds bytes to the string begun last.
+    /// Appends bytes to the string begun last.
     pub fn extend(&mut self, bytes: &[u8]) {
         if self.make_room(bytes.len()) {
             self.bytes.extend_from_slice(bytes);
         }
     }
 
-    /// Adds the bytes of another string to the string begun last.
+    /// Appends the bytes of another string to the string begun last.
     pub fn extend_text(&mut self, text: Text) {
         if text.start == UNSET || text.len == 0 {
             return;
@@ -208,7 +209,7 @@ impl Scratch {
         }
     }
 
-    /// Adds formatted text to the string begun last.
+    /// Appends formatted text to the string begun last.
     pub fn extend_fmt(&mut self, arguments: std::fmt::Arguments<'_>) {
         let _ = std::fmt::Write::write_fmt(&mut Writer(self), arguments);
     }
@@ -219,12 +220,12 @@ impl Scratch {
         Text { start: start as u32, len: (self.bytes.len() - start) as u32 }
     }
 
-    /// Changes how far it may grow from now on, as if others used the same memory.
+    /// Changes the limit from now on, as if others used the same memory.
     pub fn set_limit(&mut self, limit_bytes: usize) {
         self.limit_bytes = limit_bytes.min((CONSTANT - 1) as usize);
     }
 
-    /// As if a string did not fit.
+    /// Behaves from now on as if a string did not fit.
     pub fn mark_overflowed(&mut self) {
         self.overflowed = true;
     }
@@ -241,19 +242,19 @@ impl Scratch {
         self.overflowed
     }
 
-    /// Bytes that it may grow to: what one request may take, which also bounds what VMODs keep for it.
+    /// The limit in bytes: how much one request may use, including what VMODs keep for it.
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
 
-    /// Bytes that strings may still take.
+    /// How many more bytes strings may use.
     #[must_use]
     pub fn left_bytes(&self) -> usize {
         self.limit_bytes.saturating_sub(self.bytes.len())
     }
 
-    /// Whether so many bytes more are allowed, for somebody who makes a string, or works on one, elsewhere.
+    /// Checks whether `bytes` more are allowed, for a string that is built or processed elsewhere.
     ///
     /// # Errors
     /// `Out of request memory …` when they are not.
@@ -284,7 +285,7 @@ impl std::fmt::Write for Writer<'_> {
 }
 
 /// A director or backend: an index into the loaded VCL's directors. The program's static backends come first, in the
-/// order of [`crate::program::Program::backends`]; directors made by `new` in vcl_init follow.
+/// order of [`crate::program::Program::backends`]; directors created by `new` in vcl_init follow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DirectorId(pub u32);
 
@@ -317,7 +318,7 @@ pub enum Value {
     Acl(Option<u32>),
     /// PROBE: index into the program's table.
     Probe(Option<u32>),
-    /// STEVEDORE: index into the list of storages of this process; `None` is none.
+    /// STEVEDORE: index into the list of storages of this process; `None` is no storage.
     Stevedore(Option<u32>),
     /// SUB: index into the program's table.
     Sub(u32),
@@ -325,9 +326,9 @@ pub enum Value {
     Regex(u32),
     /// HTTP.
     Http(surface::vcl::HttpObject),
-    /// HEADER as a place (an argument of that type): the headers and an index into the program's header names.
+    /// HEADER as a reference (an argument of that type): the message and an index into the program's header names.
     Header(surface::vcl::HttpObject, u32),
-    /// HEADER as a place whose name was made at run time (`header.dyn`).
+    /// HEADER as a reference with a name built at run time (`header.dyn`).
     NamedHeader(surface::vcl::HttpObject, Text),
     /// An optional argument that was not given.
     Absent,

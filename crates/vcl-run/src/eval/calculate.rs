@@ -97,7 +97,7 @@ pub(super) fn compare(operator: Comparison, left: Value, right: Value, scratch: 
     holds(operator, order)
 }
 
-/// Whether a comparison holds for an order; values that have none are only unequal.
+/// Whether a comparison holds for an order; values without an order are only unequal.
 pub(super) fn holds(operator: Comparison, order: Option<Ordering>) -> bool {
     match operator {
         Comparison::Equal => order == Some(Ordering::Equal),

@@ -1,19 +1,19 @@
-//! Values as text.
+//! Converts values to text.
 
 use crate::host::Host;
 use crate::link::LinkedProgram;
 use crate::value::{Scratch, Text, Value};
 use surface::vcl::HttpObject;
 
-/// The times that a date can name: from the first second of the year 0 to before the first of the year 10000.
+/// The times that a date can express: from the first second of the year 0 up to, but not including, the year 10000.
 const FORMATABLE: std::ops::Range<f64> = -62_167_219_200.0..253_402_300_800.0;
 
-/// The whole numbers, numbers with a fraction and seconds that can be written, up to these either way. Source: RFC 8941 §3.3.
+/// Largest magnitude of whole numbers, numbers with a fraction and seconds that can be written. Source: RFC 8941 §3.3.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
 const REAL_MAX: f64 = 999_999_999_999.999;
 
-/// Why a value has no string form: a number too large, a time too far from ours. `None` when it has one.
-/// Compat: the messages of Varnish 7.1.
+/// Why a value has no string form: a number too large, a time too far away. `None` when it has one. Compat: the messages
+/// of Varnish 7.1.
 pub(super) fn unformatable(value: Value) -> Option<String> {
     match value {
         Value::Int(value) | Value::Bytes(value) if value.unsigned_abs() > INTEGER_MAX => {
@@ -27,7 +27,7 @@ pub(super) fn unformatable(value: Value) -> Option<String> {
     }
 }
 
-/// As C writes it with `%e`.
+/// The number as C writes it with `%e`.
 fn scientific(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -42,7 +42,7 @@ fn scientific(value: f64) -> String {
     }
 }
 
-/// The string form of a value. Strings stay what they are, unset ones unset.
+/// The string form of a value. Strings stay unchanged, unset ones unset.
 pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Text {
     match value {
         Value::Text(text) => text,
@@ -85,7 +85,7 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
     }
 }
 
-/// The first header of that name; unset when there is none.
+/// The first header with that name; unset when there is none.
 #[inline]
 pub(super) fn of_header<H: Host + ?Sized>(http: HttpObject, name: &str, host: &mut H, scratch: &mut Scratch) -> Text {
     host.header(http, name).map_or(Text::UNSET, |value| scratch.put(value))
@@ -101,7 +101,7 @@ fn formatted(scratch: &mut Scratch, arguments: std::fmt::Arguments<'_>) -> Text 
     scratch.end(start)
 }
 
-/// Strings one after the other; unset when all of them are.
+/// Concatenates strings; unset when all of them are.
 pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
     let set = |part: &Value| matches!(part, Value::Text(text) if text.is_set());
     let full = |part: &Value| matches!(part, Value::Text(text) if !text.is_empty());
@@ -126,7 +126,7 @@ pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
     whole
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`; times out of the range of years 0 to 9999 are cut to it. Source: RFC 9110 §5.6.7.
+/// `Sun, 06 Nov 1994 08:49:37 GMT`; times outside the years 0 to 9999 are clamped. Source: RFC 9110 §5.6.7.
 fn http_date(seconds: f64) -> [u8; 29] {
     const DAYS: &[u8; 21] = b"ThuFriSatSunMonTueWed";
     const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -162,7 +162,7 @@ fn http_date(seconds: f64) -> [u8; 29] {
     out
 }
 
-/// `:…:`, as a BLOB is written in VCL.
+/// `:…:`, the form of a BLOB in VCL.
 fn base64(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4 + 2);

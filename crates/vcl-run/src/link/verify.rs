@@ -1,4 +1,5 @@
-//! Checks that a program keeps what the evaluator relies on, by running each subroutine over types instead of values.
+//! Checks that a program satisfies what the evaluator relies on, by running each subroutine over types instead of
+//! values.
 
 use super::VerifyError;
 use crate::program::{Op, Program};
@@ -7,7 +8,7 @@ use std::sync::LazyLock;
 use surface::vcl::{Action, LEGACY_VARIABLES, METHODS, Type, VARIABLES, Var};
 use surface::vmod::FUNCTIONS;
 
-/// Most values on the stack at once; a compiled program needs a few hundred at most.
+/// Most values on the stack at once; compiled programs need a few hundred at most.
 const STACK_DEPTH_MAX: usize = 1 << 16;
 
 pub(super) fn verify(program: &Program) -> Result<(), VerifyError> {
@@ -36,7 +37,7 @@ fn tables(program: &Program) -> Result<(), VerifyError> {
             return Err(VerifyError(format!("backend {}: probe out of range", backend.name)));
         }
     }
-    // In the old dialects a director can be the default; directors count on from the backends.
+    // In the old dialects a director can be the default; directors are numbered after the backends.
     let directors = program.instances.iter().filter(|instance| instance.director.is_some()).count();
     if program.default_backend.is_some_and(|backend| backend as usize >= program.backends.len() + directors) {
         return Err(VerifyError("default backend out of range".into()));
@@ -57,7 +58,8 @@ fn tables(program: &Program) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Refuses subroutines that reach themselves, so that the depth of calls is bounded. Visits each once, without recursion.
+/// Refuses subroutines that can call themselves, so that the depth of calls is bounded. Visits each once, without
+/// recursion.
 fn no_cycles(calls: &[Vec<u32>]) -> Result<(), VerifyError> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -94,9 +96,9 @@ struct Check<'a> {
     program: &'a Program,
     /// Methods that may run this subroutine.
     at: u16,
-    /// The stack with which each instruction further down is jumped to.
+    /// The stack with which each later instruction is reached by a jump.
     targets: HashMap<u32, Vec<Type>>,
-    /// The stack here; `None` where no path leads.
+    /// The stack at this point; `None` where no path leads.
     stack: Option<Vec<Type>>,
     calls: Vec<u32>,
 }
@@ -143,7 +145,7 @@ impl Check<'_> {
         }
     }
 
-    /// Refuses an action that one of the methods running this subroutine does not have.
+    /// Refuses an action that is not available in one of the methods that run this subroutine.
     fn action(&self, action: Action) -> Result<(), String> {
         let generation = self.program.generation();
         match METHODS.iter().find(|row| self.at & row.bit != 0 && !row.allows(action, generation)) {
@@ -152,7 +154,7 @@ impl Check<'_> {
         }
     }
 
-    /// One instruction on the stack of types; says whether the next one is reached from here.
+    /// Applies one instruction to the stack of types; returns whether the next instruction can be reached from here.
     fn step(&mut self, op: Op, here: u32, end: u32, is_method: bool, stack: &mut Vec<Type>) -> Result<bool, String> {
         let program = self.program;
         match op {
@@ -456,7 +458,7 @@ fn constant(program: &Program, start: u32, len: u32) -> Result<(), String> {
 
 /// The type that a variable has on the stack.
 fn variable_type(var: Var) -> Result<Type, String> {
-    // Programs have tens of thousands of variables, the table a hundred rows.
+    // Programs use variables tens of thousands of times; the table has a hundred rows.
     static TYPES: LazyLock<HashMap<Var, Type>> = LazyLock::new(|| {
         VARIABLES
             .iter()

@@ -1,13 +1,13 @@
 //! The instructions of a program: a typed stack machine.
 //!
-//! Each instruction takes its operands from the value stack and leaves its result there; jumps go forward only, so every
-//! subroutine ends. Types were checked by the compiler, indices and stack depth are checked again when the program is
-//! linked; what remains wrong ends in a failure, never in a panic. Next file: `../link.rs`.
+//! Each instruction takes its operands from the value stack and leaves its result there; jumps only go forward, so every
+//! subroutine ends. The compiler checks types; linking checks indices and stack depth again; whatever is still wrong
+//! ends in a failure, never in a panic. Next file: `../link.rs`.
 
 use serde::{Deserialize, Serialize};
 use surface::vcl::{Action, HttpObject, Type, Var};
 
-/// A calculation of two numbers; which it is follows from their types.
+/// A calculation with two numbers; their types determine which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Arithmetic {
     /// `+`
@@ -23,7 +23,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// The type of a calculation with two values; `None` when these types do not calculate.
+    /// The type of the result; `None` when values of these types cannot be calculated with.
     #[must_use]
     pub fn result(self, left: Type, right: Type) -> Option<Type> {
         use Type::{Bytes, Duration, Int, Real, Time};
@@ -107,7 +107,7 @@ pub enum Op {
     },
     /// Leaves an IPv6 address.
     Ip6 {
-        /// Offset in the constants, where the 16 bytes of the address are.
+        /// Offset in the constants of the 16 bytes of the address.
         start: u32,
         /// Port.
         port: u16,
@@ -126,9 +126,9 @@ pub enum Op {
     Regex(u32),
     /// Leaves an HTTP.
     Http(HttpObject),
-    /// Leaves a HEADER as a place.
+    /// Leaves a HEADER as a reference.
     HeaderPlace(HttpObject, u32),
-    /// Leaves the mark of an optional argument that was not given.
+    /// Leaves the marker for an optional argument that was not given.
     Absent,
     /// Leaves the time of this method.
     Now,
@@ -136,13 +136,13 @@ pub enum Op {
     Read(Var),
     /// Leaves a header's value.
     ReadHeader(HttpObject, u32),
-    /// Leaves whether there is such a header.
+    /// Leaves whether such a header exists.
     HasHeader(HttpObject, u32),
     /// Takes a STEVEDORE, leaves a property of it (one of the `storage.*` variables).
     StorageProperty(Var),
     /// Takes a value, leaves it as STRING.
     ToText,
-    /// Takes that many strings, leaves them joined; unset when all of them are unset.
+    /// Takes this many strings, leaves their concatenation; unset when all of them are unset.
     Join(u16),
     /// Takes a value, leaves whether it is true.
     Test,
@@ -152,7 +152,7 @@ pub enum Op {
     Upper,
     /// Takes a STRING, leaves it in lower-case letters.
     Lower,
-    /// Takes a BACKEND, leaves the BACKEND it resolves to now.
+    /// Takes a BACKEND, leaves the BACKEND that it currently resolves to.
     Resolve,
     /// Takes a BOOL, leaves the opposite.
     Not,
@@ -162,7 +162,7 @@ pub enum Op {
     Calculate(Arithmetic),
     /// Takes two values of one type, leaves a BOOL.
     Compare(Comparison),
-    /// The same for two STRINGs, of which unset ones count as empty: one of them was joined.
+    /// The same for two STRINGs where unset counts as empty, since one of them is a concatenation.
     CompareJoined(Comparison),
     /// Takes a STRING, leaves whether the pattern matches.
     Match(u32),
@@ -170,7 +170,7 @@ pub enum Op {
     MatchHeader(HttpObject, u16, u32),
     /// Leaves whether the pattern matches a variable's text: [`Op::Read`] and [`Op::Match`] in one.
     MatchVariable(Var, u32),
-    /// Leaves whether a header is there and has this value: [`Op::ReadHeader`], [`Op::Text`] and [`Op::Compare`] in one.
+    /// Leaves whether a header exists and has this value: [`Op::ReadHeader`], [`Op::Text`] and [`Op::Compare`] in one.
     HeaderIs {
         /// The message.
         http: HttpObject,
@@ -181,17 +181,17 @@ pub enum Op {
         /// Offset of the constant.
         start: u32,
     },
-    /// Takes a REGEX and a STRING below it, leaves whether it matches.
+    /// Takes a REGEX and a STRING below it, leaves whether the pattern matches.
     MatchValue,
-    /// Takes an IP, leaves whether the ACL has it.
+    /// Takes an IP, leaves whether it is in the ACL.
     MatchAcl(u32),
-    /// Takes an ACL and an IP below it, leaves whether the ACL has it.
+    /// Takes an ACL and an IP below it, leaves whether the IP is in the ACL.
     MatchAclValue,
     /// Takes a replacement and a subject below it, leaves the subject with the first match replaced.
     Substitute(u32),
     /// The same for all matches.
     SubstituteAll(u32),
-    /// Goes on at an instruction further down.
+    /// Continues at a later instruction.
     Jump(u32),
     /// Takes a BOOL and jumps when it is false.
     JumpUnless(u32),
@@ -199,11 +199,11 @@ pub enum Op {
     AndThen(u32),
     /// Jumps when the BOOL on the stack is true and leaves it there; else takes it.
     OrElse(u32),
-    /// Takes a value and forgets it.
+    /// Takes a value and discards it.
     Forget,
-    /// Takes a value and gives it to a variable.
+    /// Takes a value and assigns it to a variable.
     Write(Var),
-    /// The same for a variable whose setting is of interest ([`Var::is_noted`]): the host is told where it happens.
+    /// The same for a noted variable ([`Var::is_noted`]): the host is told where this happens.
     WriteNoted(Var),
     /// Takes a value and appends it to a BODY.
     Append(Var),
@@ -213,15 +213,15 @@ pub enum Op {
     Unset(Var),
     /// Removes a header.
     UnsetHeader(HttpObject, u32),
-    /// Takes so many STRINGs and feeds the hash: the pieces of one `hash_data`.
+    /// Takes this many STRINGs and feeds the hash: the pieces of one `hash_data`.
     HashData(u16),
-    /// Takes so many STRINGs (or one BLOB) and adds them to the body: the pieces of one `synthetic`.
+    /// Takes this many STRINGs (or one BLOB) and adds them to the body: the pieces of one `synthetic`.
     Synthetic(u16),
     /// Takes a STRING and adds it as a ban.
     Ban,
     /// Runs a subroutine.
     Call(u32),
-    /// Takes a SUB and runs it, if that is allowed here.
+    /// Takes a SUB and runs it, if it may be called here.
     CallValue,
     /// Takes the arguments (the last on top), calls a VMOD, leaves the result.
     CallVmod {
@@ -232,11 +232,11 @@ pub enum Op {
         /// Arguments to take.
         arguments: u16,
     },
-    /// Leaves a subroutine other than a method.
+    /// Returns from a subroutine that is not a method.
     Leave,
     /// Ends the method with an action without arguments.
     Return(Action),
-    /// Takes a status, and a reason above it if so said, and ends the method with `synth` or `error`.
+    /// Takes a status, with a reason above it if `reason` is set, and ends the method with `synth` or `error`.
     ReturnStatus {
         /// `synth` or `error`.
         action: Action,
@@ -245,10 +245,10 @@ pub enum Op {
     },
     /// Takes a DURATION and ends the method with `pass`.
     ReturnPass,
-    /// Ends the method with `vcl`: an index into the labels.
+    /// Ends the method with `vcl` and an index into the labels.
     ReturnVcl(u32),
-    /// Takes a STRING and ends the method in failure.
+    /// Takes a STRING and ends the method with a failure.
     ReturnFail,
-    /// Passes a point of the source: an index into the points.
+    /// Marks a point of the source: an index into the points.
     Trace(u32),
 }
