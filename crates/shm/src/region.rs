@@ -135,8 +135,9 @@ impl Region {
     /// shm::region::Region::heap(8).copy_in(0, b"x");
     /// ```
     ///
-    /// # Safety The caller owns the range: no other thread of this process reads or writes it, not even by single words,
-    /// until a later release store has published it. Other processes may look at any time and see anything in between.
+    /// # Safety
+    /// The caller owns the range: no other thread of this process reads or writes it, not even by single words, until a
+    /// later release store has published it. Other processes may look at any time and see anything in between.
     #[inline]
     pub unsafe fn copy_in(&self, offset: usize, bytes: &[u8]) {
         if !self.writable || offset >= self.bytes {

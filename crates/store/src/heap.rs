@@ -74,7 +74,8 @@ impl Geometry {
 
     /// Calls `visit` for each block in order.
     ///
-    /// # Errors The unit where something other than a block was found; nothing after it was visited.
+    /// # Errors
+    /// The unit where something other than a block was found; nothing after it was visited.
     pub(crate) fn walk(self, memory: &Memory, mut visit: impl FnMut(u32, Head)) -> Result<(), u32> {
         let mut at = self.first;
         while at < self.end {

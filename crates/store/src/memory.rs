@@ -102,8 +102,8 @@ impl Memory {
 
     /// Returns bytes as a slice.
     ///
-    /// # Safety While the slice exists nobody writes these bytes, and the caller has synchronised with whoever wrote
-    /// them.
+    /// # Safety
+    /// While the slice exists nobody writes these bytes, and the caller has synchronised with whoever wrote them.
     #[inline]
     pub(crate) unsafe fn bytes(&self, offset: u64, len: usize) -> &[u8] {
         assert!(self.contains(offset, len), "bytes outside the arena");

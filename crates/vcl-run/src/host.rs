@@ -69,7 +69,8 @@ pub trait Host {
     fn write(&mut self, var: Var, value: Value, append: bool, scratch: &mut Scratch) -> Result<(), Failure>;
     /// Unsets a variable other than a header.
     ///
-    /// # Errors When this makes the task fail.
+    /// # Errors
+    /// When this makes the task fail.
     fn unset(&mut self, var: Var) -> Result<(), Failure>;
     /// The value of the first header with that name. The message may have to be decoded first.
     fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]>;
