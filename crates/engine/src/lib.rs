@@ -26,6 +26,7 @@ mod origin;
 pub mod panics;
 pub mod peer;
 pub mod request;
+mod ruling;
 pub mod session;
 pub mod storages;
 pub mod transport;

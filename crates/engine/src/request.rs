@@ -51,7 +51,6 @@ pub use slot::RequestSlot;
 pub(crate) use task::PipeRequest;
 pub use task::Request;
 pub(crate) use task::{Answer, Delivered, ObjectHead, SessionTimeouts, Settings, Task};
-pub(crate) use vcl::Ruling;
 
 use crate::context::Loop;
 use crate::exchange::Exchange;

@@ -6,11 +6,10 @@
 use super::fill::BodyFailure;
 use super::task::Verdict;
 use super::{Fetch, Step};
+use crate::ruling::{ErrorRuling, Failed};
 use store::ObjectFlags;
 use surface::counter::Main;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
-use vcl_run::eval::Outcome;
 
 /// Seconds of ttl, grace and keep of an error that others wait for.
 const AWAITED: (f64, f64, f64) = (1.0, 5.0, 5.0);
@@ -39,36 +38,16 @@ impl Fetch {
         self.task.attempt.verdict = Verdict { do_stream: true, origin: now, ttl, grace, keep, ..Verdict::default() };
         self.task.attempt.synthetic.clear();
         self.task.attempt.is_synthetic = true;
-        match self.run_vcl(Method::BackendError).await {
-            Outcome::Return(Action::Deliver, _) => self.synthesise().await,
-            Outcome::Return(Action::Retry, _) => {
+        match self.run_vcl().await {
+            Ok(ErrorRuling::Deliver) => self.synthesise().await,
+            Ok(ErrorRuling::Retry) => {
                 if self.task.life.retries < self.task.order.parameters.max_retries {
                     return Step::Retry;
                 }
                 self.log.record(Tag::VCLError, b"Too many retries, failing");
                 Step::Fail
             }
-            Outcome::Return(
-                Action::Abandon
-                | Action::Fail
-                | Action::Synth
-                | Action::Restart
-                | Action::Pass
-                | Action::Pipe
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Fetch
-                | Action::Lookup
-                | Action::Error
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp,
-                _,
-            )
-            | Outcome::Failed(_)
-            | Outcome::Wait => Step::Fail,
+            Ok(ErrorRuling::Abandon) | Err(Failed) => Step::Fail,
         }
     }
 

@@ -9,12 +9,12 @@
 
 use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
 use crate::logged::{self, BEREQ};
+use crate::ruling::StatusLine;
 use backend::{Notes, OpenError};
 use message::Message;
 use semantics::{HttpPolicy, is_cacheable_of_old};
 use surface::counter::{Main, Vbe};
 use surface::vcl::Generation;
-use vcl_run::eval::ActionArguments;
 use vcl_run::value::DirectorId;
 use vmods::TaskState;
 
@@ -175,9 +175,9 @@ impl Fetch {
     }
 
     /// What `error` in vcl_fetch asks for; without a status it is the origin's.
-    pub(super) fn synth_answer(&self, arguments: &ActionArguments) -> FetchAnswer {
-        let status = arguments.status.unwrap_or_else(|| self.task.attempt.beresp.status());
-        FetchAnswer::Synth { status, reason: self.scratch.get(arguments.reason).to_vec() }
+    pub(super) fn synth_answer(&self, line: StatusLine) -> FetchAnswer {
+        let status = line.status.unwrap_or_else(|| self.task.attempt.beresp.status());
+        FetchAnswer::Synth { status, reason: self.scratch.get(line.reason).to_vec() }
     }
 
     /// There is no usable response: the client hears of it through vcl_error.

@@ -8,6 +8,7 @@ use super::task::FetchTask;
 use super::{Fetch, FetchMode, Step};
 use crate::bodies::request::RequestBody;
 use crate::logged::{self, BEREQ};
+use crate::ruling::{Failed, FetchRuling};
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use shm::log::LogBuffer;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
-use vcl_run::eval::Outcome;
 
 /// Takes from `req` what an origin may see.
 pub(super) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
@@ -89,36 +88,19 @@ impl Fetch {
         if is_first {
             self.task.bereq_original.copy_from(&self.task.bereq);
         }
-        match self.run_vcl(Method::BackendFetch).await {
-            Outcome::Return(Action::Fetch, _) => Step::Send,
-            Outcome::Return(Action::Error, arguments) => {
+        match self.run_vcl().await {
+            Ok(FetchRuling::Fetch) => Step::Send,
+            Ok(FetchRuling::Error(line)) => {
                 self.why_vcl(Reason::ErrorByVcl);
-                self.note_error(&arguments);
+                self.note_error(line);
                 Step::Error
             }
-            Outcome::Return(Action::Fail, _) | Outcome::Failed(_) | Outcome::Wait => {
-                self.why_vcl(Reason::VclFailed);
+            Ok(FetchRuling::Abandon) => {
+                self.why_vcl(Reason::ErrorByVcl);
                 Step::Fail
             }
-            Outcome::Return(
-                Action::Abandon
-                | Action::Synth
-                | Action::Restart
-                | Action::Pass
-                | Action::Pipe
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Lookup
-                | Action::Deliver
-                | Action::Retry
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp,
-                _,
-            ) => {
-                self.why_vcl(Reason::ErrorByVcl);
+            Err(Failed) => {
+                self.why_vcl(Reason::VclFailed);
                 Step::Fail
             }
         }

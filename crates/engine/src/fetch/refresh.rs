@@ -8,13 +8,12 @@
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
 use crate::origin::close_reason;
+use crate::ruling::{Failed, RefreshRuling};
 use message::Message;
 use std::sync::Arc;
 use store::Object;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
-use vcl_run::eval::Outcome;
 
 /// What describes the stale body, which the new object keeps.
 const OF_BODY: [&str; 4] = ["Content-Length", "Content-Encoding", "ETag", "Last-Modified"];
@@ -32,22 +31,17 @@ impl Fetch {
         if self.task.attempt.stale_head.decode(stale.head()).is_none() {
             return Err(self.not_conditional());
         }
-        match self.run_vcl(Method::BackendRefresh).await {
-            Outcome::Return(Action::Merge, _) => self.merge(&stale),
-            Outcome::Return(Action::ObjStale, _) => {
+        match self.run_vcl().await {
+            Ok(RefreshRuling::Merge) => self.merge(&stale),
+            Ok(RefreshRuling::ObjStale) => {
                 self.task.attempt.beresp.copy_from(&self.task.attempt.stale_head);
                 logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
             }
-            Outcome::Return(Action::Beresp, _) => self.keep_new_head(),
-            Outcome::Return(action, arguments) => {
-                // Retry, error and abandon are what they are in vcl_backend_response; the compiler lets nothing else be said.
-                return Err(self.respond(action, &arguments));
-            }
-            Outcome::Failed(_) | Outcome::Wait => {
-                self.why_vcl(Reason::VclFailed);
-                self.close_connection(close_reason::REQUESTED);
-                return Err(Step::Fail);
-            }
+            Ok(RefreshRuling::Beresp) => self.keep_new_head(),
+            Ok(RefreshRuling::Retry) => return Err(self.retry_ruling()),
+            Ok(RefreshRuling::Abandon) => return Err(self.abandon_ruling()),
+            Ok(RefreshRuling::Error(line)) => return Err(self.error_ruling(line)),
+            Err(Failed) => return Err(self.response_vcl_failed()),
         }
         self.task.attempt.verdict.was_304 = true;
         Ok(())

@@ -9,15 +9,14 @@ use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
 use crate::origin::{HeadFailure, OriginExchange, ReceiveLimits, close_reason};
+use crate::ruling::{Failed, PassTime, ResponseRuling, StatusLine};
 use semantics::date::DateForms;
 use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
 use tokio::time::Instant;
-use vcl_run::eval::{ActionArguments, Outcome};
 
 /// Interim responses passed over before the origin is taken for broken.
 const INTERIM_MAX: usize = 16;
@@ -54,13 +53,9 @@ impl Fetch {
         {
             return step;
         }
-        match self.run_vcl(Method::BackendResponse).await {
-            Outcome::Return(action, arguments) => self.respond(action, &arguments),
-            Outcome::Failed(_) | Outcome::Wait => {
-                self.why_vcl(Reason::VclFailed);
-                self.close_connection(close_reason::REQUESTED);
-                Step::Fail
-            }
+        match self.run_vcl().await {
+            Ok(ruling) => self.respond(ruling),
+            Err(Failed) => self.response_vcl_failed(),
         }
     }
 
@@ -206,63 +201,68 @@ impl Fetch {
         }
     }
 
-    /// Does what vcl_backend_response said, or vcl_backend_refresh where both say the same.
-    pub(super) fn respond(&mut self, action: Action, arguments: &ActionArguments) -> Step {
-        match action {
-            Action::Deliver => {
+    /// Does what vcl_backend_response said.
+    fn respond(&mut self, ruling: ResponseRuling) -> Step {
+        match ruling {
+            ResponseRuling::Deliver => {
                 if self.task.order.vcl.is_legacy() {
                     self.legacy_deliver();
                 }
                 self.accept()
             }
-            Action::Pass => {
+            ResponseRuling::Pass(PassTime(seconds)) => {
                 self.task.life.uncacheable = true;
                 self.task.attempt.verdict.is_hit_for_pass = true;
-                if self.task.order.vcl.is_legacy() && arguments.duration.is_none() {
+                if self.task.order.vcl.is_legacy() && seconds.is_none() {
                     self.legacy_pass();
                 }
                 self.accept()
             }
-            Action::Restart => self.order_client(FetchAnswer::Restart),
-            Action::Synth => {
-                let answer = self.synth_answer(arguments);
+            ResponseRuling::Restart => self.order_client(FetchAnswer::Restart),
+            ResponseRuling::Synth(line) => {
+                let answer = self.synth_answer(line);
                 self.order_client(answer)
             }
-            Action::Retry => {
-                self.task.give_up_response(&self.context, &mut self.log);
-                self.why_vcl(Reason::RetryByVcl);
-                if self.task.life.retries < self.task.order.parameters.max_retries {
-                    return Step::Retry;
-                }
-                // Compat: vcl_backend_error finds the refused one counted.
-                self.task.life.retries += 1;
-                self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
-                self.why(Reason::TooManyRetries, "");
-                Step::Error
-            }
-            Action::Error => {
-                self.close_connection(close_reason::REQUESTED);
-                self.why_vcl(Reason::ErrorByVcl);
-                self.note_error(arguments);
-                Step::Error
-            }
-            Action::Abandon
-            | Action::Fail
-            | Action::Pipe
-            | Action::Hash
-            | Action::Purge
-            | Action::Vcl
-            | Action::Fetch
-            | Action::Lookup
-            | Action::Ok
-            | Action::Merge
-            | Action::ObjStale
-            | Action::Beresp => {
-                self.why_vcl(Reason::ErrorByVcl);
-                self.close_connection(close_reason::REQUESTED);
-                Step::Fail
-            }
+            ResponseRuling::Retry => self.retry_ruling(),
+            ResponseRuling::Error(line) => self.error_ruling(line),
+            ResponseRuling::Abandon => self.abandon_ruling(),
         }
+    }
+
+    /// `return (retry)` about a response.
+    pub(super) fn retry_ruling(&mut self) -> Step {
+        self.task.give_up_response(&self.context, &mut self.log);
+        self.why_vcl(Reason::RetryByVcl);
+        if self.task.life.retries < self.task.order.parameters.max_retries {
+            return Step::Retry;
+        }
+        // Compat: vcl_backend_error finds the refused one counted.
+        self.task.life.retries += 1;
+        self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
+        self.why(Reason::TooManyRetries, "");
+        Step::Error
+    }
+
+    /// `return (error(…))` about a response.
+    pub(super) fn error_ruling(&mut self, line: StatusLine) -> Step {
+        self.close_connection(close_reason::REQUESTED);
+        self.why_vcl(Reason::ErrorByVcl);
+        self.note_error(line);
+        Step::Error
+    }
+
+    /// `return (abandon)` about a response.
+    pub(super) fn abandon_ruling(&mut self) -> Step {
+        self.why_vcl(Reason::ErrorByVcl);
+        self.close_connection(close_reason::REQUESTED);
+        Step::Fail
+    }
+
+    /// What was to judge a response failed.
+    pub(super) fn response_vcl_failed(&mut self) -> Step {
+        self.why_vcl(Reason::VclFailed);
+        self.close_connection(close_reason::REQUESTED);
+        Step::Fail
     }
 
     fn accept(&mut self) -> Step {

@@ -1,20 +1,28 @@
 //! Running a method of the VCL on a fetch.
 
 use super::Fetch;
+use crate::ruling::{Failed, Ruling, StatusLine};
 use crate::world::{FetchSide, Side, VmodWait, World};
 use std::sync::Arc;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::tag::Tag;
 use surface::vcl::Method;
-use vcl_run::eval::{ActionArguments, Machine, Outcome};
+use vcl_run::eval::{Machine, Outcome};
 use vcl_run::host::Failure;
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
 impl Fetch {
-    /// Runs a method to its end, waiting where a VMOD has to wait. A failure is counted.
-    pub(super) async fn run_vcl(&mut self, method: Method) -> Outcome {
+    /// Runs the method whose rulings are wanted to its end, waiting where a VMOD has to wait. A failure is counted.
+    pub(super) async fn run_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
+        match self.run_method(R::METHOD).await {
+            Outcome::Return(action, arguments) => R::of(action, arguments).ok_or(Failed),
+            Outcome::Failed(_) | Outcome::Wait => Err(Failed),
+        }
+    }
+
+    async fn run_method(&mut self, method: Method) -> Outcome {
         let limit = usize::try_from(self.task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
         self.scratch.clear(limit.saturating_sub(self.task.vmod_state.taken_bytes()));
         // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.
@@ -66,11 +74,11 @@ impl Fetch {
     }
 
     /// Takes over what `return (error(status, reason))` said. Call it before another method runs.
-    pub(super) fn note_error(&mut self, arguments: &ActionArguments) {
-        self.task.attempt.error_status = arguments.status.unwrap_or(503);
+    pub(super) fn note_error(&mut self, line: StatusLine) {
+        self.task.attempt.error_status = line.status.unwrap_or(503);
         self.task.attempt.error_reason.clear();
-        match arguments.status {
-            Some(_) => self.task.attempt.error_reason.extend_from_slice(self.scratch.get(arguments.reason)),
+        match line.status {
+            Some(_) => self.task.attempt.error_reason.extend_from_slice(self.scratch.get(line.reason)),
             None => self.task.attempt.error_reason.extend_from_slice(b"Backend fetch failed"),
         }
     }

@@ -4,13 +4,13 @@
 //! VCL, so that VCL can change what they are compared with.
 
 use super::task::ObjectHead;
-use super::{Ruling, Run, Step, filters};
+use super::{Run, Step, filters};
 use crate::logged::{self, RESP};
+use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
 use semantics::{conditional, encoding, reason};
 use store::ObjectFlags;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
 use surface::version;
 
 impl Run<'_> {
@@ -24,41 +24,24 @@ impl Run<'_> {
         if !is_error {
             self.add_cache_status();
         }
-        let ruling = self.call_vcl(Method::Deliver).await;
+        let ruling = self.call_vcl().await;
         self.timestamp("Process");
         let step = match ruling {
-            Ruling::Action(action, arguments) => match action {
-                // Asked before anything is sent; an error is plain.
-                Action::Deliver if self.context.memory.is_short() && !is_error && self.is_too_much() => {
-                    self.synthesise(503, b"")
-                }
-                Action::Deliver => {
-                    self.judge_conditions();
-                    return Step::Transmit;
-                }
-                Action::Restart if self.must_deliver() => return Step::Transmit,
-                Action::Restart => Step::Restart,
-                // An error of an error would have no end.
-                Action::Synth if is_error => return Step::Transmit,
-                Action::Synth => self.synth_ruling(arguments),
-                Action::Fail
-                | Action::Pass
-                | Action::Pipe
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Fetch
-                | Action::Lookup
-                | Action::Abandon
-                | Action::Error
-                | Action::Retry
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp => Step::VclFailed,
-            },
-            Ruling::Failed if is_error => return self.give_up_error().await,
-            Ruling::Failed => Step::VclFailed,
+            // Asked before anything is sent; an error is plain.
+            Ok(DeliverRuling::Deliver) if self.context.memory.is_short() && !is_error && self.is_too_much() => {
+                self.synthesise(503, b"")
+            }
+            Ok(DeliverRuling::Deliver) => {
+                self.judge_conditions();
+                return Step::Transmit;
+            }
+            Ok(DeliverRuling::Restart) if self.must_deliver() => return Step::Transmit,
+            Ok(DeliverRuling::Restart) => Step::Restart,
+            // An error of an error would have no end.
+            Ok(DeliverRuling::Synth(_)) if is_error => return Step::Transmit,
+            Ok(DeliverRuling::Synth(line)) => self.synth_ruling(line),
+            Err(Failed) if is_error => return self.give_up_error().await,
+            Err(Failed) => Step::VclFailed,
         };
         self.request.task.forget_lookup();
         self.request.task.forget_response();

@@ -2,40 +2,20 @@
 //!
 //! Comes from: Receive. Goes to: what vcl_recv decided, or VclFailed. Each `hash_data` call feeds its pieces and one zero byte.
 
-use super::{Ruling, Run, Step};
+use super::{Run, Step};
+use crate::ruling::{Failed, HashRuling};
 use sha2::Digest;
-use surface::vcl::{Action, Method};
 
 impl Run<'_> {
     pub(super) async fn hash(&mut self) -> Step {
         self.request.task.hasher.reset();
-        match self.call_vcl(Method::Hash).await {
-            Ruling::Action(Action::Lookup, _) => {
+        match self.call_vcl().await {
+            Ok(HashRuling::Lookup) => {
                 let task = &mut self.request.task;
                 task.life.digest = task.hasher.finalize_reset().into();
                 task.life.after_hash
             }
-            Ruling::Action(
-                Action::Fail
-                | Action::Synth
-                | Action::Restart
-                | Action::Pass
-                | Action::Pipe
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Fetch
-                | Action::Deliver
-                | Action::Abandon
-                | Action::Error
-                | Action::Retry
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp,
-                _,
-            )
-            | Ruling::Failed => Step::VclFailed,
+            Err(Failed) => Step::VclFailed,
         }
     }
 }

@@ -2,50 +2,34 @@
 //!
 //! Comes from: Lookup. Goes to: Deliver, or where VCL says.
 
-use super::{Ruling, Run, Step};
+use super::{Run, Step};
 use crate::fetch::FetchMode;
+use crate::ruling::{Failed, HitRuling};
 use surface::counter::Main;
 use surface::reason::Reason;
-use surface::vcl::{Action, Method};
 
 impl Run<'_> {
     pub(super) async fn hit(&mut self) -> Step {
-        let step = match self.call_vcl(Method::Hit).await {
-            Ruling::Action(action, arguments) => match action {
-                Action::Deliver => {
-                    self.count_hit();
-                    let is_refreshing = self.request.task.found.busy.is_some() && self.refresh().await;
-                    if !is_refreshing {
-                        self.drain_body().await;
-                    }
-                    return Step::Deliver;
+        let step = match self.call_vcl().await {
+            Ok(HitRuling::Deliver) => {
+                self.count_hit();
+                let is_refreshing = self.request.task.found.busy.is_some() && self.refresh().await;
+                if !is_refreshing {
+                    self.drain_body().await;
                 }
-                Action::Pass => {
-                    self.count_hit();
-                    self.why_vcl(Reason::PassByVcl);
-                    self.request.task.forget_lookup();
-                    // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
-                    self.request.task.found.is_hit = true;
-                    return Step::Pass;
-                }
-                Action::Restart => Step::Restart,
-                Action::Synth => self.synth_ruling(arguments),
-                Action::Fail
-                | Action::Pipe
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Fetch
-                | Action::Lookup
-                | Action::Abandon
-                | Action::Error
-                | Action::Retry
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp => Step::VclFailed,
-            },
-            Ruling::Failed => Step::VclFailed,
+                return Step::Deliver;
+            }
+            Ok(HitRuling::Pass) => {
+                self.count_hit();
+                self.why_vcl(Reason::PassByVcl);
+                self.request.task.forget_lookup();
+                // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
+                self.request.task.found.is_hit = true;
+                return Step::Pass;
+            }
+            Ok(HitRuling::Restart) => Step::Restart,
+            Ok(HitRuling::Synth(line)) => self.synth_ruling(line),
+            Err(Failed) => Step::VclFailed,
         };
         self.request.task.forget_lookup();
         step

@@ -15,15 +15,15 @@ use super::{Run, Step};
 use crate::fetch::FetchMode;
 use crate::fetch::legacy::{ClientRequest, PreparedRequest, grace_granted};
 use crate::logged::{self, RESP};
+use crate::ruling::RecvRuling;
 use backend::{ClientName, Notes, ResolveContext};
 use cache::{Busy, Cache};
 use std::sync::Arc;
 use store::Object;
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Generation, Var};
+use surface::vcl::{Generation, Var};
 use surface::version;
-use vcl_run::eval::ActionArguments;
 
 impl Run<'_> {
     /// The generation of the VCL that runs.
@@ -176,9 +176,9 @@ impl Run<'_> {
     }
 
     /// vcl_recv was the last to be heard: its own error counts, else one is made.
-    pub(super) fn refuse_restart(&mut self, action: Action, arguments: ActionArguments) -> Step {
-        if action == Action::Synth {
-            return self.synth_ruling(arguments);
+    pub(super) fn refuse_restart(&mut self, ruling: RecvRuling) -> Step {
+        if let RecvRuling::Synth(line) = ruling {
+            return self.synth_ruling(line);
         }
         self.log().record(Tag::VCLError, b"Too many restarts");
         let status = self.legacy_error_status();

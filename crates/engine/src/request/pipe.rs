@@ -7,12 +7,13 @@
 //! Comes from: Receive (over Hash). Goes to: Finish; the session ends with it. Its origin side has a transaction of its own.
 
 use super::task::{PipeAccount, PipeRequest};
-use super::{ClientBody, Ruling, Run, Step};
+use super::{ClientBody, Run, Step};
 use crate::bodies::request::HeldBody;
 use crate::deadline::duration;
 use crate::fetch::legacy::forwards_address;
 use crate::fetch::reason_of;
 use crate::logged::{self, BEREQ};
+use crate::ruling::{Failed, PipeRuling};
 use crate::world::log_notes;
 use backend::director::trail::Trail;
 use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};
@@ -29,7 +30,7 @@ use surface::close_reason::CloseReason;
 use surface::counter::{Main, Vbe};
 use surface::reason::{RECORD, Reason};
 use surface::tag::Tag;
-use surface::vcl::{Action, Generation, Method};
+use surface::vcl::Generation;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
@@ -43,40 +44,22 @@ impl Run<'_> {
     pub(super) async fn pipe(&mut self) -> Step {
         self.context.count(Main::SPipe);
         self.begin_pipe_request();
-        let step = match self.call_vcl(Method::Pipe).await {
-            Ruling::Action(action, arguments) => match action {
-                Action::Pipe => {
-                    self.timestamp("Process");
-                    match self.enter_pipe() {
-                        Some(place) => {
-                            self.run_pipe(place).await;
-                            Step::Finish
-                        }
-                        None => {
-                            self.context.count(Main::PipeLimited);
-                            Step::VclFailed
-                        }
+        let step = match self.call_vcl().await {
+            Ok(PipeRuling::Pipe) => {
+                self.timestamp("Process");
+                match self.enter_pipe() {
+                    Some(place) => {
+                        self.run_pipe(place).await;
+                        Step::Finish
+                    }
+                    None => {
+                        self.context.count(Main::PipeLimited);
+                        Step::VclFailed
                     }
                 }
-                Action::Synth => self.synth_ruling(arguments),
-                Action::Fail
-                | Action::Restart
-                | Action::Pass
-                | Action::Hash
-                | Action::Purge
-                | Action::Vcl
-                | Action::Fetch
-                | Action::Lookup
-                | Action::Deliver
-                | Action::Abandon
-                | Action::Error
-                | Action::Retry
-                | Action::Ok
-                | Action::Merge
-                | Action::ObjStale
-                | Action::Beresp => Step::VclFailed,
-            },
-            Ruling::Failed => Step::VclFailed,
+            }
+            Ok(PipeRuling::Synth(line)) => self.synth_ruling(line),
+            Err(Failed) => Step::VclFailed,
         };
         self.end_pipe_request();
         step

@@ -2,14 +2,13 @@
 //!
 //! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided is done after it.
 
-use super::{Ruling, Run, Step};
+use super::{Run, Step};
 use crate::logged::{self, REQ};
+use crate::ruling::{Failed, Label, RecvRuling};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
-use vcl_run::eval::ActionArguments;
 
 impl Run<'_> {
     pub(super) async fn receive(&mut self) -> Step {
@@ -37,60 +36,37 @@ impl Run<'_> {
         }
         self.request.task.forget_lookup();
         self.request.task.forget_response();
-        match self.call_vcl(Method::Recv).await {
-            Ruling::Action(action, arguments) if self.is_restarted_too_often() => {
-                self.refuse_restart(action, arguments)
-            }
-            Ruling::Action(action, arguments) => self.received(action, arguments).await,
-            Ruling::Failed => Step::VclFailed,
+        match self.call_vcl().await {
+            Ok(ruling) if self.is_restarted_too_often() => self.refuse_restart(ruling),
+            Ok(ruling) => self.received(ruling).await,
+            Err(Failed) => Step::VclFailed,
         }
     }
 
-    async fn received(&mut self, action: Action, arguments: ActionArguments) -> Step {
-        let action = match action {
-            Action::Pipe if !self.exchange.has_wire() => self.pass_instead_of_pipe(),
-            action => action,
+    async fn received(&mut self, ruling: RecvRuling) -> Step {
+        let ruling = match ruling {
+            RecvRuling::Pipe if !self.exchange.has_wire() => self.pass_instead_of_pipe(),
+            ruling => ruling,
         };
-        match action {
-            Action::Pass => self.why_vcl(Reason::PassByVcl),
-            Action::Pipe => self.why_vcl(Reason::PipeByVcl),
-            Action::Purge => self.why_vcl(Reason::PurgeByVcl),
+        let reason = match ruling {
+            RecvRuling::Pass => Some(Reason::PassByVcl),
+            RecvRuling::Pipe => Some(Reason::PipeByVcl),
+            RecvRuling::Purge => Some(Reason::PurgeByVcl),
             // vcl_hash runs before the restart: what it says is not why.
-            Action::Restart => self.why_vcl(Reason::RestartByVcl),
-            Action::Hash
-            | Action::Synth
-            | Action::Vcl
-            | Action::Fail
-            | Action::Fetch
-            | Action::Lookup
-            | Action::Deliver
-            | Action::Abandon
-            | Action::Error
-            | Action::Retry
-            | Action::Ok
-            | Action::Merge
-            | Action::ObjStale
-            | Action::Beresp => {}
+            RecvRuling::Restart => Some(Reason::RestartByVcl),
+            RecvRuling::Hash | RecvRuling::Synth(_) | RecvRuling::Vcl(_) => None,
+        };
+        if let Some(reason) = reason {
+            self.why_vcl(reason);
         }
-        self.request.task.life.after_hash = match action {
-            Action::Hash => Step::Lookup,
-            Action::Pass => Step::Pass,
-            Action::Pipe => Step::Pipe,
-            Action::Purge => Step::Purge,
-            Action::Restart => Step::Restart,
-            Action::Synth => self.synth_ruling(arguments),
-            Action::Vcl => return self.switch_vcl(arguments),
-            Action::Fail
-            | Action::Fetch
-            | Action::Lookup
-            | Action::Deliver
-            | Action::Abandon
-            | Action::Error
-            | Action::Retry
-            | Action::Ok
-            | Action::Merge
-            | Action::ObjStale
-            | Action::Beresp => return Step::VclFailed,
+        self.request.task.life.after_hash = match ruling {
+            RecvRuling::Hash => Step::Lookup,
+            RecvRuling::Pass => Step::Pass,
+            RecvRuling::Pipe => Step::Pipe,
+            RecvRuling::Purge => Step::Purge,
+            RecvRuling::Restart => Step::Restart,
+            RecvRuling::Synth(line) => self.synth_ruling(line),
+            RecvRuling::Vcl(label) => return self.switch_vcl(label),
         };
         if !self.request.task.life.late_continue {
             self.send_pending_continue().await;
@@ -98,16 +74,16 @@ impl Run<'_> {
         if self.request.task.life.close == Some(CloseReason::RxBody) {
             return Step::Finish;
         }
-        self.normalise_accept_encoding(action);
+        self.normalise_accept_encoding(ruling);
         Step::Hash
     }
 
     /// A connection that is shared with others cannot be given away. Compat: the words of Varnish 7.1.
-    fn pass_instead_of_pipe(&mut self) -> Action {
+    fn pass_instead_of_pipe(&mut self) -> RecvRuling {
         let protocol = self.exchange.protocol();
         let text = format_args!("vcl_recv{{}} returns pipe for {protocol} request.  Doing pass.");
         self.log().record_fmt(Tag::VCLError, text);
-        Action::Pass
+        RecvRuling::Pass
     }
 
     /// Appends the client's address to `X-Forwarded-For`.
@@ -127,10 +103,10 @@ impl Run<'_> {
     }
 
     /// What can be cached is fetched gzipped or plain, whatever else the client might like.
-    fn normalise_accept_encoding(&mut self, action: Action) {
+    fn normalise_accept_encoding(&mut self, ruling: RecvRuling) {
         const NAME: &str = "Accept-Encoding";
         let request = &mut *self.request;
-        if !request.task.settings.gzip_support || matches!(action, Action::Pipe | Action::Pass) {
+        if !request.task.settings.gzip_support || matches!(ruling, RecvRuling::Pipe | RecvRuling::Pass) {
             return;
         }
         if semantics::encoding::accepts_gzip(&request.task.request) {
@@ -141,13 +117,13 @@ impl Run<'_> {
     }
 
     /// `return(vcl(label))`: the request begins anew under the VCL behind the label.
-    fn switch_vcl(&mut self, arguments: ActionArguments) -> Step {
+    fn switch_vcl(&mut self, label: Label) -> Step {
         let refusal = if self.request.task.life.restarts > 0 {
             "Illegal return(vcl): Not after restarts"
         } else if self.request.task.life.is_under_label {
             "Illegal return(vcl): Only from active VCL"
         } else {
-            match self.labelled_vcl(arguments) {
+            match self.labelled_vcl(label) {
                 Some((vcl, label)) => {
                     self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
                     self.leave_vcl();
@@ -165,12 +141,9 @@ impl Run<'_> {
         self.synthesise(503, b"")
     }
 
-    fn labelled_vcl(
-        &self,
-        arguments: ActionArguments,
-    ) -> Option<(std::sync::Arc<crate::loaded_vcl::LoadedVcl>, String)> {
+    fn labelled_vcl(&self, Label(label): Label) -> Option<(std::sync::Arc<crate::loaded_vcl::LoadedVcl>, String)> {
         let vcl = self.request.vcl.as_ref()?;
-        let label = vcl.program.program().labels.get(arguments.label? as usize)?.clone();
+        let label = vcl.program.program().labels.get(label? as usize)?.clone();
         let table = self.context.engine.vcl.load();
         let name = table.labels.get(&label)?;
         Some((table.loaded.get(name)?.clone(), label))

@@ -2,45 +2,28 @@
 //!
 //! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare 500 when even this VCL fails.
 
-use super::{Ruling, Run, Step};
+use super::{Run, Step};
 use crate::logged::{self, RESP};
+use crate::ruling::{Failed, SynthRuling};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::vcl::{Action, Generation, Method};
+use surface::vcl::Generation;
 
 impl Run<'_> {
     pub(super) async fn synth(&mut self) -> Step {
         self.context.count(Main::SSynth);
         self.begin_synthetic_response();
-        let action = match self.call_vcl(Method::Synth).await {
-            Ruling::Action(action, _) => action,
-            Ruling::Failed => Action::Fail,
-        };
+        let ruling = self.call_vcl().await;
         self.timestamp("Process");
-        match action {
-            Action::Deliver => {}
+        match ruling {
+            Ok(SynthRuling::Deliver) => {}
             // Without a restart left, what there is must do.
-            Action::Restart if self.has_no_restart_left() => {}
-            Action::Restart => {
+            Ok(SynthRuling::Restart) if self.has_no_restart_left() => {}
+            Ok(SynthRuling::Restart) => {
                 self.request.task.forget_response();
                 return Step::Restart;
             }
-            Action::Fail
-            | Action::Synth
-            | Action::Pass
-            | Action::Pipe
-            | Action::Hash
-            | Action::Purge
-            | Action::Vcl
-            | Action::Fetch
-            | Action::Lookup
-            | Action::Abandon
-            | Action::Error
-            | Action::Retry
-            | Action::Ok
-            | Action::Merge
-            | Action::ObjStale
-            | Action::Beresp => {
+            Err(Failed) => {
                 self.request.task.life.close = Some(CloseReason::VclFailure);
                 self.send_bare(500).await;
                 return Step::Finish;

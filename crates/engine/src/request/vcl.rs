@@ -1,6 +1,7 @@
 //! Running a VCL method for a request, waiting where a VMOD waits.
 
 use super::{Request, Run, Step};
+use crate::ruling::{Failed, Ruling, StatusLine};
 use crate::world::{ClientSide, Side, VmodWait, World};
 use shm::log::LogBuffer;
 use surface::counter::Main;
@@ -13,29 +14,29 @@ use vcl_run::host::Failure;
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::{Scratch, Value};
 
-/// What a method decided.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Ruling {
-    /// It returned.
-    Action(Action, ActionArguments),
-    /// It failed, which is logged already.
-    Failed,
-}
-
 impl Run<'_> {
-    /// Runs a method.
-    pub(super) async fn call_vcl(&mut self, method: Method) -> Ruling {
-        let mut outcome = self.start_vcl(method);
+    /// Runs the method whose rulings are wanted.
+    pub(super) async fn call_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
+        let mut outcome = self.start_vcl(R::METHOD);
         while outcome == Outcome::Wait {
             Box::pin(self.wait_for_vmod()).await;
-            outcome = self.in_world(method, |machine, program, world, scratch| machine.resume(program, world, scratch));
+            outcome =
+                self.in_world(R::METHOD, |machine, program, world, scratch| machine.resume(program, world, scratch));
         }
+        let (action, arguments) = self.decided(outcome)?;
+        R::of(action, arguments).ok_or(Failed)
+    }
+
+    /// What a run came to in the end.
+    fn decided(&mut self, outcome: Outcome) -> Result<(Action, ActionArguments), Failed> {
         match outcome {
-            Outcome::Return(action, arguments) if !self.has_overflowed() => Ruling::Action(action, arguments),
+            Outcome::Return(action, arguments) if !self.has_overflowed() => return Ok((action, arguments)),
             Outcome::Return(..) => self.out_of_memory(),
             Outcome::Failed(failure) if failure.is_out_of_memory() => self.out_of_memory(),
-            Outcome::Failed(_) | Outcome::Wait => self.vcl_failure(),
+            Outcome::Failed(_) | Outcome::Wait => {}
         }
+        self.context.count(Main::VclFail);
+        Err(Failed)
     }
 
     fn start_vcl(&mut self, method: Method) -> Outcome {
@@ -80,16 +81,10 @@ impl Run<'_> {
         request.scratch.overflowed() || bytes > request.task.memory_limit()
     }
 
-    fn out_of_memory(&mut self) -> Ruling {
+    fn out_of_memory(&mut self) {
         let limit = self.request.task.settings.request_memory_max;
         self.log().record_fmt(Tag::Error, format_args!("request needs more than request_memory_max ({limit} bytes)"));
         self.context.count(Main::WsClientOverflow);
-        self.vcl_failure()
-    }
-
-    fn vcl_failure(&mut self) -> Ruling {
-        self.context.count(Main::VclFail);
-        Ruling::Failed
     }
 
     /// The log of this transaction.
@@ -106,13 +101,13 @@ impl Run<'_> {
     }
 
     /// What `return(synth(status, reason))` asks for.
-    pub(super) fn synth_ruling(&mut self, arguments: ActionArguments) -> Step {
+    pub(super) fn synth_ruling(&mut self, line: StatusLine) -> Step {
         let unnamed = if self.is_legacy() { self.legacy_error_status() } else { 0 };
         self.why_vcl(Reason::SynthByVcl);
         let request = &mut *self.request;
-        request.task.life.error_status = arguments.status.unwrap_or(unnamed);
+        request.task.life.error_status = line.status.unwrap_or(unnamed);
         request.task.error_reason.clear();
-        request.task.error_reason.extend_from_slice(request.scratch.get(arguments.reason));
+        request.task.error_reason.extend_from_slice(request.scratch.get(line.reason));
         Step::Synth
     }
 }
