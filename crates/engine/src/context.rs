@@ -18,13 +18,11 @@ use surface::parameter::Parameters;
 use vmods::{NoSockets, SocketOptions};
 
 use crate::clock::Clock;
-use crate::fetch::Fetch;
 use crate::loaded_vcl::VclTable;
-use crate::memory::{Ledger, RequestMemory};
-use crate::mempool_counts::{self, Counted, PoolCounters};
+use crate::memory::{Bound, Ledger, RequestMemory};
+use crate::mempool_counts::{Counted, PoolCounters};
 use crate::panics::PanicHook;
 use crate::request::RequestPool;
-use crate::session::{Session, SessionFacts};
 use crate::storages::Storages;
 use crate::vxid::VxidSource;
 
@@ -60,6 +58,16 @@ pub struct Engine {
     pub panics: PanicHook,
     /// What all requests hold.
     pub memory: RequestMemory,
+}
+
+impl Bound for Engine {
+    fn memory(&self) -> &RequestMemory {
+        &self.memory
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.parameters.load().requests_memory_max
+    }
 }
 
 /// What one event loop has for itself.
@@ -103,7 +111,7 @@ impl Loop {
     #[must_use]
     pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
         Loop {
-            memory: Ledger::new(Arc::clone(&engine), Arc::clone(&counters)),
+            memory: Ledger::new(Arc::<Engine>::clone(&engine), Arc::clone(&counters)),
             engine,
             counters,
             dial,
@@ -123,12 +131,11 @@ impl Loop {
         Loop { sockets, ..self }
     }
 
-    /// The same with requests, sessions and fetches counted where somebody publishes it.
+    /// The same with requests, sessions and fetches counted where somebody publishes it. How large the last two are says
+    /// `mempool_sizes.rs`, which knows them.
     #[must_use]
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
-        mempool_counts::set_size(&sessions, size_of::<Session>() + size_of::<SessionFacts>());
-        mempool_counts::set_size(&fetches, size_of::<Fetch>());
         Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
     }
 

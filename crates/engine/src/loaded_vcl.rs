@@ -7,19 +7,17 @@
 //! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL that shall be cold but
 //! still serves requests is cooling (`auto`) or busy (`cold`). The worker owns probes and counters and asks
 //! [`LoadedVcl::temperature`]; requests and fetches hold an `Arc<LoadedVcl>` and so keep it from going.
-//! The [`VclTable`] is replaced whole when something changes. vcl_init and vcl_fini run on a host of their own:
-//! `loaded_vcl/housekeeping.rs`.
+//! The [`VclTable`] is replaced whole when something changes. Here is what a loaded VCL is; how one comes and goes, with vcl_init
+//! and vcl_fini, is in `vcl_life.rs`.
 
-mod housekeeping;
-
-use crate::context::Engine;
 use backend::{Backend, Directors};
 use shm::locks::ClassMutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use surface::counter::LockClass;
-use surface::vcl::{Generation, Method, Var};
+use surface::parameter::Parameters;
+use surface::vcl::{Generation, Var};
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::{Endpoint, Op, Program};
 use vcl_run::regex::RegexLimits;
@@ -109,18 +107,17 @@ pub struct LoadedVcl {
 }
 
 impl LoadedVcl {
-    /// Links a program, makes its backends and runs vcl_init. `now` is seconds since 1970.
+    /// Links a program and makes its backends; vcl_init has not run. `now` is seconds since 1970.
     ///
     /// # Errors
-    /// The text for the CLI: the program is damaged, or vcl_init failed (vcl_fini has run then).
-    pub fn load(
-        engine: &Arc<Engine>,
+    /// The text for the CLI: the program is damaged.
+    pub(crate) fn link(
         name: &str,
         program: Program,
         state: VclState,
+        parameters: &Parameters,
         now: f64,
     ) -> Result<Arc<LoadedVcl>, String> {
-        let parameters = engine.parameters.load();
         let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let limits = RegexLimits {
             matches: limit(parameters.pcre2_match_limit),
@@ -129,7 +126,7 @@ impl LoadedVcl {
         };
         let program = LinkedProgram::link_with(program, limits).map_err(|error| format!("VCL \"{name}\" {error}"))?;
         let directors = Directors::new(name, program.program(), now);
-        let vcl = Arc::new(LoadedVcl {
+        Ok(Arc::new(LoadedVcl {
             name: name.to_owned(),
             instances: Instances::new(program.program()),
             reads_response_time: program.program().code.contains(&Op::Read(Var::RespTime)),
@@ -139,22 +136,12 @@ impl LoadedVcl {
             directors,
             life: ClassMutex::new(LockClass::Vcl, Life { state, is_warm: state != VclState::Cold, last_used: now }),
             is_finished: AtomicBool::new(false),
-        });
-        match housekeeping::run(engine, &vcl, Method::Init, now) {
-            Ok(()) => Ok(vcl),
-            Err(text) => {
-                vcl.finish(engine, now);
-                Err(text)
-            }
-        }
+        }))
     }
 
-    /// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and at the end of the worker.
-    pub fn finish(self: &Arc<Self>, engine: &Arc<Engine>, now: f64) {
-        if !self.is_finished.swap(true, Ordering::AcqRel) {
-            // vcl_fini has nobody to report to; its log records tell what went wrong.
-            let _ = housekeeping::run(engine, self, Method::Fini, now);
-        }
+    /// Whether vcl_fini has yet to run. True once: whoever is told so runs it.
+    pub(crate) fn take_finish(&self) -> bool {
+        !self.is_finished.swap(true, Ordering::AcqRel)
     }
 
     /// Whether it is written in an old dialect, whose semantics it keeps.

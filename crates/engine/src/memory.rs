@@ -10,7 +10,6 @@
 //! and does with less where it can (a body that passes comes piece by piece). What is refused is what begins. The last [`BASE_SHARE`]th of the limit is kept for requests that
 //! need no more than their base.
 
-use crate::context::Engine;
 use shm::counters::MainCounters;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -52,9 +51,19 @@ enum Room {
     None,
 }
 
+/// What bounds all loops together. Asked when a grant is taken or given back and while room is short, never on the way of a
+/// request that finds enough.
+pub(crate) trait Bound {
+    /// The sum.
+    fn memory(&self) -> &RequestMemory;
+
+    /// Parameter `requests_memory_max` as it is now.
+    fn limit_bytes(&self) -> u64;
+}
+
 /// What one event loop holds.
 pub struct Ledger {
-    engine: Arc<Engine>,
+    bound: Arc<dyn Bound>,
     counters: Arc<MainCounters>,
     held_bytes: Cell<u64>,
     /// Of the sum: never less than `held_bytes`.
@@ -63,10 +72,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(engine: Arc<Engine>, counters: Arc<MainCounters>) -> Rc<Ledger> {
+    pub(crate) fn new(bound: Arc<dyn Bound>, counters: Arc<MainCounters>) -> Rc<Ledger> {
         let none = Cell::new(0);
         Rc::new(Ledger {
-            engine,
+            bound,
             counters,
             held_bytes: none.clone(),
             granted_bytes: none,
@@ -119,7 +128,7 @@ impl Ledger {
     fn extend(&self, held: u64) {
         let more = (held - self.granted_bytes.get()).next_multiple_of(REQUEST_GRANT_BYTES as u64);
         self.granted_bytes.set(self.granted_bytes.get() + more);
-        let memory = &self.engine.memory;
+        let memory = self.bound.memory();
         let sum = memory.granted_bytes.fetch_add(more, Relaxed) + more;
         memory.peak_bytes.fetch_max(sum, Relaxed);
         self.look();
@@ -129,15 +138,15 @@ impl Ledger {
     fn give_back(&self, held: u64) {
         let kept = held + REQUEST_GRANT_BYTES as u64;
         let less = self.granted_bytes.replace(kept) - kept;
-        self.engine.memory.granted_bytes.fetch_sub(less, Relaxed);
+        self.bound.memory().granted_bytes.fetch_sub(less, Relaxed);
         self.look();
     }
 
     /// Compares what all loops have with the limit as it is now.
     #[cold]
     fn look(&self) -> Room {
-        let limit = self.engine.parameters.load().requests_memory_max;
-        let granted = self.engine.memory.granted_bytes.load(Relaxed);
+        let limit = self.bound.limit_bytes();
+        let granted = self.bound.memory().granted_bytes.load(Relaxed);
         let room = match granted {
             granted if granted > limit => Room::None,
             granted if granted > limit - limit / BASE_SHARE => Room::Little,
@@ -150,7 +159,7 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        self.engine.memory.granted_bytes.fetch_sub(self.granted_bytes.get(), Relaxed);
+        self.bound.memory().granted_bytes.fetch_sub(self.granted_bytes.get(), Relaxed);
     }
 }
 

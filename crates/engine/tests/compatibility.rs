@@ -77,7 +77,7 @@ fn failures_in_vcl_fini_are_told_by_the_log() {
         world.load("one", vcl);
         let one = world.engine.vcl.load().active.clone().unwrap();
         world.load("two", "");
-        one.finish(&world.engine, world.context.clock.now());
+        engine::vcl_life::finish(&world.engine, &one, world.context.clock.now());
         let records = world.records().into_iter().filter(|record| matches!(record.tag, Tag::VCLLog | Tag::VCLError));
         let texts: Vec<String> = records.map(|record| String::from_utf8_lossy(&record.payload).into_owned()).collect();
         let failure = "vmod blob error: cannot decode, illegal encoding beginning with \"zz\"";

@@ -2,6 +2,7 @@
 
 use crate::support::{World, always, run};
 use engine::loaded_vcl::{LoadedVcl, Temperature, VclState, VclTable};
+use engine::vcl_life;
 use std::sync::Arc;
 
 const BACKENDS: &str = "vcl 4.1; import directors; import std;
@@ -12,7 +13,7 @@ fn load(world: &World, name: &str, text: &str, state: VclState) -> Result<Arc<Lo
     let source = vcl::SourceText { name: "<test>", text: text.as_bytes() };
     let options = vcl::CompileOptions { err_unref: false, ..Default::default() };
     let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
-    LoadedVcl::load(&world.engine, name, program, state, world.context.clock.now())
+    vcl_life::load(&world.engine, name, program, state, world.context.clock.now())
 }
 
 #[test]
@@ -51,8 +52,8 @@ fn vcl_fini_runs_once() {
         let text = format!("{BACKENDS} sub vcl_fini {{ std.log(\"over\"); }}");
         let vcl = load(&world, "x", &text, VclState::Auto).unwrap_or_else(|text| panic!("{text}"));
         let now = world.context.clock.now();
-        vcl.finish(&world.engine, now);
-        vcl.finish(&world.engine, now);
+        vcl_life::finish(&world.engine, &vcl, now);
+        vcl_life::finish(&world.engine, &vcl, now);
         assert_eq!(world.log().iter().filter(|line| line.contains("VCL_Log over")).count(), 1);
     });
 }

@@ -4,6 +4,7 @@
 
 use engine::clock::Clock;
 use engine::context::{Engine, Loop, LoopPools};
+use engine::mempool_sizes;
 use engine::peer::Listener;
 use engine::request::PoolLimits;
 use net::accept::{ListenSocket, accept_loop};
@@ -90,6 +91,7 @@ pub fn context(
 ) -> Rc<Loop> {
     let dial = SocketDial::new(Arc::clone(complaints), clock.clone());
     let context = Loop::new(engine, counters, Rc::new(dial), clock);
+    mempool_sizes::note(&pools);
     Rc::new(context.with_sockets(sockets).with_pool_counters(pools))
 }
 

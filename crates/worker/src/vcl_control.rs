@@ -13,6 +13,7 @@ use backend::dns_names::run::Surroundings;
 use engine::clock::Clock;
 use engine::context::Engine;
 use engine::loaded_vcl::{self, LoadedVcl, Temperature, VclTable};
+use engine::vcl_life;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,19 +47,19 @@ pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclSta
         Err(error) => return Reply::status(CANNOT, format!("VCL \"{name}\": damaged program: {error}")),
     };
     let now = worker.own.clock.now();
-    let vcl = match LoadedVcl::load(&worker.engine, name, program, state_of(state), now) {
+    let vcl = match vcl_life::load(&worker.engine, name, program, state_of(state), now) {
         Ok(vcl) => vcl,
         Err(text) => return Reply::status(CANNOT, text),
     };
     if let Err(error) = worker.statistics.add_backends(name, &vcl.all_backends()) {
-        vcl.finish(&worker.engine, now);
+        vcl_life::finish(&worker.engine, &vcl, now);
         return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
     if vcl.program.program().vmods.iter().any(|vmod| vmod == "xkey")
         && let Err(error) = worker.statistics.add_tags()
     {
         worker.statistics.remove_backends(name);
-        vcl.finish(&worker.engine, now);
+        vcl_life::finish(&worker.engine, &vcl, now);
         return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
     follow_warmth(worker, &vcl);
@@ -237,7 +238,7 @@ pub fn finish_discarded(worker: &Worker) {
     worker.discarded.borrow_mut().retain(|vcl| {
         let is_free = vcl.busy(1) == 0;
         if is_free {
-            vcl.finish(&worker.engine, now);
+            vcl_life::finish(&worker.engine, &vcl, now);
         }
         !is_free
     });
@@ -283,6 +284,6 @@ pub fn end_all(worker: &Worker) {
     let table = worker.engine.vcl.swap(Arc::new(VclTable::default()));
     let now = worker.own.clock.now();
     for vcl in table.loaded.values().chain(worker.discarded.borrow().iter()) {
-        vcl.finish(&worker.engine, now);
+        vcl_life::finish(&worker.engine, &vcl, now);
     }
 }

@@ -7,6 +7,7 @@ use crate::fetch::task::tests::{event_loop, message, order};
 use crate::loaded_vcl::VclState;
 use crate::request::{Delivered, PipeRequest};
 use crate::session::Session;
+use crate::vcl_life;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes};
 use surface::vcl::legacy::{Language, Means};
@@ -33,7 +34,7 @@ impl Stage {
         let source = vcl::SourceText { name: "<test>", text: text.as_bytes() };
         let options = vcl::CompileOptions { generation: Some(generation), ..vcl::CompileOptions::default() };
         let program = vcl::compile(&source, &options).unwrap().program;
-        let vcl = LoadedVcl::load(&context.engine, "boot", program, VclState::Auto, 1.0).unwrap();
+        let vcl = vcl_life::load(&context.engine, "boot", program, VclState::Auto, 1.0).unwrap();
 
         let mut order = order(&context);
         order.vcl = Arc::clone(&vcl);

@@ -13,6 +13,7 @@ use engine::memory::RequestMemory;
 use engine::panics::PanicHook;
 use engine::peer::{Listener, Peer};
 use engine::storages::Storages;
+use engine::vcl_life;
 use engine::vxid::VxidSource;
 use shm::counters::MainCounters;
 use shm::log::{LogConfiguration, LogRing, OwnedRecord};
@@ -154,7 +155,7 @@ impl World {
             vcl::CompileOptions { labels: &labels, storages: &storages, err_unref: false, ..Default::default() };
         let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
         let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
-        LoadedVcl::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())
+        vcl_life::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())
     }
 
     /// Has connections to the origin of `default` served by `handler`, each in a task of its own.

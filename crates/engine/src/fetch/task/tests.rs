@@ -12,6 +12,7 @@ use crate::origin::Carriage;
 use crate::panics::PanicHook;
 use crate::peer::Listener;
 use crate::storages::Storages;
+use crate::vcl_life;
 use crate::vxid::VxidSource;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
@@ -99,7 +100,7 @@ pub(crate) fn message(text: &[u8]) -> Message {
 pub(crate) fn order(context: &Loop) -> FetchOrder {
     let text = b"vcl 4.1; backend default { .host = \"10.0.0.1\"; }";
     let program = vcl::compile(&vcl::SourceText { name: "<test>", text }, &vcl::CompileOptions::default()).unwrap();
-    let vcl = LoadedVcl::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();
+    let vcl = vcl_life::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();
     let address: SocketAddr = "192.0.2.7:4711".parse().unwrap();
     FetchOrder {
         mode: FetchMode::Pass,

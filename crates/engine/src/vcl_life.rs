@@ -1,8 +1,8 @@
-//! vcl_init and vcl_fini: VCL without a request. There is nothing to read but the server's own names, nothing to wait for,
-//! and the records go to no transaction.
+//! How a VCL comes and goes: vcl_init and vcl_fini, VCL without a request. There is nothing to read but the server's own names,
+//! nothing to wait for, and the records go to no transaction.
 
-use super::LoadedVcl;
 use crate::context::Engine;
+use crate::loaded_vcl::{LoadedVcl, VclState};
 use crate::world::{Side, World};
 use backend::Notes;
 use shm::log::{LogBuffer, LogId};
@@ -10,14 +10,45 @@ use std::sync::Arc;
 use surface::vcl::Method;
 use vcl_run::eval::{Machine, Outcome};
 use vcl_run::host::Failure;
+use vcl_run::program::Program;
 use vcl_run::value::Scratch;
 use vmods::{TaskState, VmodContext};
+
+/// Links a program, makes its backends and runs vcl_init. `now` is seconds since 1970.
+///
+/// # Errors
+/// The text for the CLI: the program is damaged, or vcl_init failed (vcl_fini has run then).
+pub fn load(
+    engine: &Engine,
+    name: &str,
+    program: Program,
+    state: VclState,
+    now: f64,
+) -> Result<Arc<LoadedVcl>, String> {
+    let vcl = LoadedVcl::link(name, program, state, &engine.parameters.load(), now)?;
+    match run(engine, &vcl, Method::Init, now) {
+        Ok(()) => Ok(vcl),
+        Err(text) => {
+            finish(engine, &vcl, now);
+            Err(text)
+        }
+    }
+}
+
+/// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and at the end of the worker. `now` is seconds since
+/// 1970.
+pub fn finish(engine: &Engine, vcl: &LoadedVcl, now: f64) {
+    if vcl.take_finish() {
+        // vcl_fini has nobody to report to; its log records tell what went wrong.
+        let _ = run(engine, vcl, Method::Fini, now);
+    }
+}
 
 /// Runs vcl_init or vcl_fini.
 ///
 /// # Errors
 /// The text for the CLI, when it failed.
-pub(super) fn run(engine: &Arc<Engine>, vcl: &Arc<LoadedVcl>, method: Method, now: f64) -> Result<(), String> {
+fn run(engine: &Engine, vcl: &LoadedVcl, method: Method, now: f64) -> Result<(), String> {
     let parameters = engine.parameters.load_full();
     let limit = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);
     let mut log = LogBuffer::new(&engine.ring);
