@@ -6,7 +6,6 @@
 mod origin;
 mod visitors;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use shm::read::counters::{CounterReader, CounterValue};
 use shm::read::vsm::Vsm;
 use std::ffi::OsString;
@@ -149,20 +148,28 @@ fn free_address() -> Result<SocketAddr, String> {
 }
 
 fn measure(stage: &mut Stage, title: &str, address: SocketAddr) -> Result<Seen, Stop> {
-    let bar = ProgressBar::new(1000);
-    if let Ok(style) = ProgressStyle::with_template("measuring {msg} [{bar:40}] {percent:>3} %") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_message(title.to_owned());
-    let shown = bar.clone();
+    let is_watched = std::io::stderr().is_terminal();
+    let shown = title.to_owned();
     let seen = stage.play(visitors::visit(address, VISITORS, MEASURED, move |part| {
-        shown.set_position((part * 1000.0) as u64);
+        if is_watched {
+            let _ = std::io::stderr().write_all(format!("\r{}", progress(&shown, part)).as_bytes());
+        }
     }));
-    bar.finish_and_clear();
-    if !std::io::stderr().is_terminal() {
+    if is_watched {
+        // To the beginning of the line, and nothing there.
+        let _ = std::io::stderr().write_all(b"\r\x1b[K");
+    } else {
         println!("measured {title}");
     }
     seen
+}
+
+/// The line that is shown while that part of a measurement is done.
+fn progress(title: &str, part: f64) -> String {
+    const WIDTH: usize = 40;
+    let done = ((part * WIDTH as f64) as usize).min(WIDTH);
+    let bar = format!("{}{}", "=".repeat(done), if done < WIDTH { ">" } else { "" });
+    format!("measuring {title} [{bar:<WIDTH$}] {:>3} %", (part * 100.0) as u32)
 }
 
 fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {

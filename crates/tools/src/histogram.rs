@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
 use shm::read::group::{Grouping, Reason, Transaction};
 use shm::read::query::nth_field;
 use shm::read::select::Sides;

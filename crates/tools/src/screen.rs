@@ -18,12 +18,13 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, raise};
-use ratatui::backend::{Backend, CrosstermBackend};
-use ratatui::buffer::Buffer;
-use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScreen};
-use ratatui::crossterm::{ExecutableCommand, execute};
-use ratatui::layout::Rect;
+use ratatui_core::backend::Backend;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::cursor::{Hide, Show};
+use ratatui_crossterm::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui_crossterm::crossterm::{ExecutableCommand, execute};
 
 #[cfg(test)]
 pub(crate) use canvas::tests::drawn;
@@ -172,7 +173,7 @@ impl Screen {
             return Err(());
         }
         let mut bytes = [0; 256];
-        match nix::unistd::read(keyboard, &mut bytes) {
+        match nix::unistd::read(&keyboard, &mut bytes) {
             Ok(0) => Err(()),
             Ok(count) => {
                 self.decoder.push(&bytes[..count], KEYS_MAX);

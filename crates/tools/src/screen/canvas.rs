@@ -1,8 +1,8 @@
 //! A window's cells: texts are put on it, cut at its edges. Foreign texts are harmless here.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Modifier, Style};
 use surface::legible;
 
 /// What must not reach a terminal: a cell holds no tab either.

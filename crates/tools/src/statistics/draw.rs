@@ -94,7 +94,7 @@ fn put_column(
     index: usize,
     line: usize,
     text: &str,
-    style: ratatui::style::Style,
+    style: ratatui_core::style::Style,
     canvas: &mut Canvas,
 ) {
     let start = name_width + index * COLUMN_WIDTH;
@@ -134,7 +134,7 @@ fn columns(point: &Point, text: &dyn Fn(f64) -> String, scaled: bool) -> Vec<Str
 }
 
 /// The last 24 of 64 bits one by one, those before as a number.
-fn bitmap(point: &Point, name_width: usize, line: usize, style: ratatui::style::Style, canvas: &mut Canvas) {
+fn bitmap(point: &Point, name_width: usize, line: usize, style: ratatui_core::style::Style, canvas: &mut Canvas) {
     let before = format!("   {:010x}", point.current >> 24 & 0xff_ffff_ffff);
     put_column(name_width, 0, line, &before, style, canvas);
     if name_width + 3 * COLUMN_WIDTH <= canvas.width() {
