@@ -50,7 +50,7 @@ pub use slot::RequestSlot;
 #[cfg(test)]
 pub(crate) use task::PipeRequest;
 pub use task::Request;
-pub(crate) use task::{Answer, Delivered, ObjectHead, SessionTimeouts, Settings, Task};
+pub(crate) use task::{Answer, Choices, Delivered, ObjectHead, SessionTimeouts, Settings, Task};
 
 use crate::context::Loop;
 use crate::exchange::Exchange;

@@ -1,5 +1,5 @@
-//! Everything that a running program may touch. The engine implements [`Host`] for client requests, for backend requests
-//! and for vcl_init/vcl_fini; evaluator and VMODs know nothing else of the world.
+//! Everything that a running program may touch. The engine implements [`Host`] once, for client requests, backend requests and
+//! vcl_init/vcl_fini alike; the evaluator knows nothing else of the world, and VMODs see an extension of it.
 
 use crate::eval::Place;
 use crate::link::LinkedProgram;

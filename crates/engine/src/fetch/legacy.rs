@@ -9,13 +9,13 @@
 
 use super::{Fetch, FetchAnswer, FetchMode, Step, prepare};
 use crate::logged::{self, BEREQ};
+use crate::request::Choices;
 use crate::ruling::StatusLine;
 use backend::{Notes, OpenError};
 use message::Message;
 use semantics::{HttpPolicy, is_cacheable_of_old};
 use surface::counter::{Main, Vbe};
 use surface::vcl::Generation;
-use vcl_run::value::DirectorId;
 use vmods::TaskState;
 
 /// What VCL may read and change of a client's request while it is fetched for.
@@ -24,26 +24,12 @@ pub struct ClientRequest {
     pub message: Message,
     /// The request as it was received, for rollbacks.
     pub original: Message,
-    /// `req.backend`.
-    pub director: Option<DirectorId>,
-    /// `client.identity` when VCL set it.
-    pub identity: Option<Vec<u8>>,
-    /// `req.ttl`, seconds.
-    pub ttl_cap: Option<f64>,
-    /// `req.grace`, seconds.
-    pub grace_cap: Option<f64>,
-    /// `req.hash_always_miss`.
-    pub always_miss: bool,
-    /// `req.hash_ignore_busy`.
-    pub ignore_busy: bool,
-    /// `req.esi`.
-    pub is_esi_allowed: bool,
+    /// What VCL chose for it, as far as vcl_fetch can tell.
+    pub(crate) choices: Choices,
     /// `req.restarts`.
     pub restarts: u64,
     /// `req.xid`.
     pub vxid: u32,
-    /// When the request came, seconds since 1970.
-    pub received_at: f64,
     /// What VMODs keep for the request.
     pub vmod_state: TaskState,
     /// The origin's status: what `return (error)` shows when VCL names none. 0 = there was no response.

@@ -10,7 +10,7 @@
 //!
 //! Each call stands behind a look at the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
-use super::task::{Delivered, Task};
+use super::task::{Choices, Delivered, Task};
 use super::{Run, Step};
 use crate::fetch::FetchMode;
 use crate::fetch::legacy::{ClientRequest, PreparedRequest, grace_granted};
@@ -112,16 +112,16 @@ impl Run<'_> {
         let mut client = Box::new(ClientRequest {
             message: message::Message::new(),
             original: message::Message::new(),
-            director: task.choices.director,
-            identity: task.choices.client_identity.clone(),
-            ttl_cap: task.choices.ttl_cap,
-            grace_cap: task.choices.grace_cap,
-            always_miss: task.choices.always_miss,
-            ignore_busy: task.choices.ignore_busy,
-            is_esi_allowed: !task.choices.is_esi_forbidden,
+            choices: Choices {
+                director: task.choices.director,
+                client_identity: task.choices.client_identity.clone(),
+                ttl_cap: task.choices.ttl_cap,
+                grace_cap: task.choices.grace_cap,
+                is_esi_forbidden: task.choices.is_esi_forbidden,
+                ..Choices::default()
+            },
             restarts: task.life.restarts,
             vxid: task.life.vxid,
-            received_at: task.life.received_at,
             vmod_state: std::mem::take(&mut task.vmod_state),
             response_status: 0,
         });
@@ -134,13 +134,12 @@ impl Run<'_> {
     pub(super) fn take_request_back(&mut self, client: ClientRequest) {
         let task = &mut self.request.task;
         task.request = client.message;
-        task.choices.director = client.director;
-        task.choices.client_identity = client.identity;
-        task.choices.ttl_cap = client.ttl_cap;
-        task.choices.grace_cap = client.grace_cap;
-        task.choices.always_miss = client.always_miss;
-        task.choices.ignore_busy = client.ignore_busy;
-        task.choices.is_esi_forbidden = !client.is_esi_allowed;
+        let Choices { director, client_identity, ttl_cap, grace_cap, is_esi_forbidden, .. } = client.choices;
+        task.choices.director = director;
+        task.choices.client_identity = client_identity;
+        task.choices.ttl_cap = ttl_cap;
+        task.choices.grace_cap = grace_cap;
+        task.choices.is_esi_forbidden = is_esi_forbidden;
         task.vmod_state = client.vmod_state;
         task.life.error_status = client.response_status;
     }

@@ -40,7 +40,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
         (Side::Client(client), Var::ClientIdentity) => client.task.choices.client_identity = Some(identity),
         (Side::Fetch(fetch), Var::ClientIdentity) => {
             if let Some(client) = &mut fetch.task.life.client {
-                client.identity = Some(identity.clone());
+                client.choices.client_identity = Some(identity.clone());
             }
             fetch.task.choices.client_identity = Some(identity);
         }

@@ -2,74 +2,55 @@
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, digits, int, seconds_of, text};
-use super::{ClientSide, FetchSide, Side, World, out_of_reach};
+use super::{ClientSide, Side, World, out_of_reach};
 use crate::bodies::filters;
 use crate::fetch::legacy::{cap, grace_shown};
 use crate::request::ClientBody;
-use surface::vcl::{Generation, HttpObject, Var};
+use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
 
 pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
-    match &world.side {
-        Side::Client(client) => read_own(world, client, var, scratch),
-        Side::Fetch(fetch) => read_lent(world, fetch, var, scratch),
-        Side::Housekeeping(_) => Err(out_of_reach()),
-    }
-}
-
-fn read_own(world: &World<'_>, client: &ClientSide<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
-    let task = &*client.task;
+    let (message, choices, restarts, vxid) = match &world.side {
+        Side::Client(ClientSide { task, .. }) => (&task.request, &task.choices, task.life.restarts, task.life.vxid),
+        Side::Fetch(fetch) => match &fetch.task.life.client {
+            Some(client) => (&client.message, &client.choices, client.restarts, client.vxid),
+            None => return Err(out_of_reach()),
+        },
+        Side::Housekeeping(_) => return Err(out_of_reach()),
+    };
     Ok(match var {
         Var::Req => Value::Http(HttpObject::Req),
-        Var::ReqMethod | Var::ReqTopMethod => text(task.request.method(), scratch),
-        Var::ReqUrl | Var::ReqTopUrl => text(task.request.target(), scratch),
-        Var::ReqProto | Var::ReqTopProto => text(task.request.protocol(), scratch),
-        Var::ReqBackendHint => Value::Backend(task.choices.director),
-        Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&task.request)),
-        Var::ReqEsi => Value::Bool(!task.choices.is_esi_forbidden),
+        Var::ReqBackendHint => Value::Backend(choices.director),
+        Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(message)),
+        Var::ReqEsi => Value::Bool(!choices.is_esi_forbidden),
         Var::ReqEsiLevel => Value::Int(0),
+        Var::ReqGrace => Value::Duration(grace_shown(choices.grace_cap, world.vcl.generation, world.default_grace())),
+        Var::ReqMethod | Var::ReqTopMethod => text(message.method(), scratch),
+        Var::ReqProto | Var::ReqTopProto => text(message.protocol(), scratch),
+        Var::ReqRestarts => int(restarts),
+        Var::ReqTtl => Value::Duration(choices.ttl_cap.unwrap_or(-1.0)),
+        Var::ReqUrl | Var::ReqTopUrl => text(message.target(), scratch),
+        Var::ReqXid => digits(vxid, scratch),
+        var => return read_own(world, var, scratch),
+    })
+}
+
+/// What vcl_fetch does not see of it.
+fn read_own(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+    let Side::Client(ClientSide { task, .. }) = &world.side else { return Err(out_of_reach()) };
+    Ok(match var {
         Var::ReqFilters => text(task.choices.body_filters.as_deref().unwrap_or_default(), scratch),
-        Var::ReqGrace => {
-            let default = world.engine.parameters.load().default_grace;
-            Value::Duration(grace_shown(task.choices.grace_cap, world.vcl.generation, default))
-        }
         Var::ReqHash => Value::Blob(scratch.put(&task.life.digest)),
         Var::ReqHashAlwaysMiss => Value::Bool(task.choices.always_miss),
         Var::ReqHashIgnoreBusy => Value::Bool(task.choices.ignore_busy),
         Var::ReqHashIgnoreVary => Value::Bool(task.choices.ignore_vary),
         Var::ReqIsHitmiss => Value::Bool(task.found.is_hitmiss),
         Var::ReqIsHitpass => Value::Bool(task.found.is_hitpass),
-        Var::ReqRestarts => int(task.life.restarts),
         Var::ReqStorage => Value::Stevedore(task.choices.storage),
         Var::ReqTime | Var::ReqTopTime => Value::Time(task.life.received_at),
         Var::ReqTrace => Value::Bool(world.traces(task.choices.trace)),
         Var::ReqTransport => text(task.life.protocol.as_bytes(), scratch),
-        Var::ReqTtl => Value::Duration(task.choices.ttl_cap.unwrap_or(-1.0)),
-        Var::ReqXid => digits(task.life.vxid, scratch),
-        _ => return Err(out_of_reach()),
-    })
-}
-
-fn read_lent(world: &World<'_>, fetch: &FetchSide<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
-    let order = &fetch.task.order;
-    let Some(client) = &fetch.task.life.client else { return Ok(Value::Void) };
-    Ok(match var {
-        Var::Req => Value::Http(HttpObject::Req),
-        Var::ReqMethod => text(client.message.method(), scratch),
-        Var::ReqUrl => text(client.message.target(), scratch),
-        Var::ReqProto => text(client.message.protocol(), scratch),
-        Var::ReqBackendHint => Value::Backend(client.director),
-        Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(&client.message)),
-        Var::ReqEsi => Value::Bool(client.is_esi_allowed),
-        Var::ReqEsiLevel => Value::Int(0),
-        Var::ReqGrace => {
-            let default = order.parameters.default_grace;
-            Value::Duration(grace_shown(client.grace_cap, world.vcl.generation, default))
-        }
-        Var::ReqRestarts => int(client.restarts),
-        Var::ReqTtl => Value::Duration(client.ttl_cap.unwrap_or(-1.0)),
-        Var::ReqXid => digits(client.vxid, scratch),
         _ => return Err(out_of_reach()),
     })
 }
@@ -89,7 +70,10 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
     let choices = match &mut world.side {
         Side::Client(client) if var == Var::ReqFilters => return client.set_body_filters(bytes_of(value, scratch)),
         Side::Client(client) => &mut client.task.choices,
-        Side::Fetch(fetch) => return write_lent(fetch, generation, var, value),
+        Side::Fetch(fetch) => match &mut fetch.task.life.client {
+            Some(client) => &mut client.choices,
+            None => return Err(out_of_reach()),
+        },
         Side::Housekeeping(_) => return Err(out_of_reach()),
     };
     match var {
@@ -118,30 +102,24 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
     Ok(())
 }
 
-fn write_lent(fetch: &mut FetchSide<'_>, generation: Generation, var: Var, value: Value) -> Result<(), Failure> {
-    let Some(client) = &mut fetch.task.life.client else { return Ok(()) };
+pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
+    let Side::Client(ClientSide { task, .. }) = &mut world.side else { return Err(out_of_reach()) };
     match var {
-        Var::ReqBackendHint => {
-            if let Value::Backend(director) = value {
-                client.director = director;
-            }
-        }
-        Var::ReqEsi => client.is_esi_allowed = bool_of(value),
-        Var::ReqGrace => client.grace_cap = cap(seconds_of(value), generation),
-        Var::ReqTtl => client.ttl_cap = cap(seconds_of(value), generation),
+        Var::ReqGrace => task.choices.grace_cap = None,
+        Var::ReqTtl => task.choices.ttl_cap = None,
         _ => return Err(out_of_reach()),
     }
     Ok(())
 }
 
-pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
-    let Side::Client(client) = &mut world.side else { return Err(out_of_reach()) };
-    match var {
-        Var::ReqGrace => client.task.choices.grace_cap = None,
-        Var::ReqTtl => client.task.choices.ttl_cap = None,
-        _ => return Err(out_of_reach()),
+impl World<'_> {
+    /// The parameter `default_grace`: a fetch goes by what it was when it began.
+    fn default_grace(&self) -> f64 {
+        match &self.side {
+            Side::Fetch(fetch) => fetch.task.order.parameters.default_grace,
+            Side::Client(_) | Side::Housekeeping(_) => self.engine.parameters.load().default_grace,
+        }
     }
-    Ok(())
 }
 
 impl ClientSide<'_> {

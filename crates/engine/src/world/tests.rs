@@ -102,16 +102,9 @@ fn lent() -> ClientRequest {
     ClientRequest {
         message: message(b"/"),
         original: message(b"/"),
-        director: None,
-        identity: None,
-        ttl_cap: None,
-        grace_cap: None,
-        always_miss: false,
-        ignore_busy: false,
-        is_esi_allowed: true,
+        choices: Default::default(),
         restarts: 0,
         vxid: 7,
-        received_at: 1.0,
         vmod_state: TaskState::new(),
         response_status: 200,
     }

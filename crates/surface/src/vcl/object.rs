@@ -46,7 +46,7 @@ const NAMES: &[(&str, VclObject)] = &[
     ("param", VclObject::Param),
 ];
 
-/// How many variables there are.
+/// How many variables there are: what is added stands before the last.
 const COUNT: usize = Var::ObjHash as usize + 1;
 
 /// The object of each variable.
