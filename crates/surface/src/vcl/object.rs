@@ -4,6 +4,7 @@
 //! begins otherwise, does not compile.
 
 use super::legacy::{Language, Means};
+use super::variables::COUNT;
 use super::{Generation, VARIABLES, Var};
 
 /// An object of the language.
@@ -45,9 +46,6 @@ const NAMES: &[(&str, VclObject)] = &[
     ("storage", VclObject::Storage),
     ("param", VclObject::Param),
 ];
-
-/// How many variables there are: what is added stands before the last.
-const COUNT: usize = Var::ObjHash as usize + 1;
 
 /// The object of each variable.
 static OBJECTS: [VclObject; COUNT] = objects();
