@@ -4,9 +4,9 @@
 //! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
 //! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else.
 
+use crate::calendar::{WEEKDAYS, civil_from_days, days_from_civil};
 use surface::parameter::feature;
 
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
@@ -37,6 +37,14 @@ pub fn format(now: f64, out: &mut [u8; 29]) {
         out[at] = b'0' + (value / 10) as u8;
         out[at + 1] = b'0' + (value % 10) as u8;
     }
+}
+
+/// [`format`] as a text of its own.
+#[must_use]
+pub fn text(now: f64) -> String {
+    let mut out = [0; 29];
+    format(now, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The time in the form used in logs, to the millisecond: `1994-11-06T08:49:37.000Z` (RFC 3339).
@@ -231,39 +239,9 @@ fn weekday(days: i64) -> &'static str {
     WEEKDAYS[(days + 4).rem_euclid(7) as usize]
 }
 
-/// Days since 1970 of a date of the Gregorian calendar. Years are counted from March, so that the leap day is the last
-/// of a year, in eras of 400 years or 146,097 days.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The inverse: year, month from 1, day from 1.
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month as u32, day as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(time: f64) -> String {
-        let mut out = [0; 29];
-        format(time, &mut out);
-        String::from_utf8(out.to_vec()).unwrap()
-    }
 
     #[test]
     fn times_of_logs_have_milliseconds() {
@@ -290,6 +268,7 @@ mod tests {
         assert_eq!(text(951_782_400.0), "Tue, 29 Feb 2000 00:00:00 GMT");
         assert_eq!(text(f64::INFINITY), "Fri, 31 Dec 9999 23:59:59 GMT");
         assert_eq!(text(-1e300), "Sat, 01 Jan 0000 00:00:00 GMT");
+        assert_eq!(text(f64::NEG_INFINITY), "Sat, 01 Jan 0000 00:00:00 GMT");
         assert_eq!(text(f64::NAN), text(0.0));
     }
 

@@ -3,12 +3,13 @@
 //! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the only seam is
 //! [`HttpPolicy`], which selects between them; everything else holds under every policy.
 //!
-//! Reading order: `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
+//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `encoding` (answering).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod calendar;
 pub mod conditional;
 pub mod date;
 pub mod encoding;

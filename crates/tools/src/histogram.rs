@@ -11,7 +11,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use shm::read::group::{Grouping, Reason, Transaction};
@@ -244,10 +243,7 @@ impl Histogram {
     }
 
     fn draw(&self, log: &LogFacts, canvas: &mut Canvas) {
-        let bent = self.bend.as_ref().map(|bend| {
-            let time = DateTime::<Utc>::from_timestamp(self.log_seconds as i64, 0).unwrap_or_default();
-            (time.format("%a, %d %b %Y %H:%M:%S GMT").to_string(), bend.factor)
-        });
+        let bent = self.bend.as_ref().map(|bend| (semantics::date::text(self.log_seconds), bend.factor));
         let head = draw::Head { interval_seconds: self.interval_seconds, bent, profile: &self.profile.name };
         draw::histogram(&self.buckets, &head, log, canvas);
     }

@@ -20,6 +20,7 @@
 
 mod administration;
 mod attach_timeout;
+mod clock;
 mod follow;
 mod histogram;
 mod line;

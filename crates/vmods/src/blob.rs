@@ -1,7 +1,8 @@
 //! blob: binary data to text and back.
 //!
-//! Compat: encodings, leniencies and texts as observed in Varnish 7.1.1. Source: RFC 4648 (base64, hex), RFC 3986 §2.1.
+//! Compat: encodings, leniencies and texts as observed in Varnish 7.1.1. Source: RFC 4648 (hex), RFC 3986 §2.1.
 
+use crate::alphabet::Alphabet;
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
 use crate::done;
@@ -16,30 +17,18 @@ struct Bytes(Vec<u8>);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Encoding {
     Identity,
-    Base64(&'static Alphabet),
+    Base64(Alphabet),
     Hex,
     Url,
 }
 
-/// A base64 alphabet: its last two letters and its padding.
-#[derive(PartialEq, Eq, Debug)]
-struct Alphabet {
-    last: [u8; 2],
-    padding: Option<u8>,
-}
-
-static BASE64: Alphabet = Alphabet { last: *b"+/", padding: Some(b'=') };
-static BASE64URL: Alphabet = Alphabet { last: *b"-_", padding: Some(b'=') };
-static BASE64URLNOPAD: Alphabet = Alphabet { last: *b"-_", padding: None };
-static BASE64CF: Alphabet = Alphabet { last: *b"-~", padding: Some(b'_') };
-
 impl Encoding {
     fn named(word: &[u8]) -> Encoding {
         match word {
-            b"BASE64" => Encoding::Base64(&BASE64),
-            b"BASE64URL" => Encoding::Base64(&BASE64URL),
-            b"BASE64URLNOPAD" => Encoding::Base64(&BASE64URLNOPAD),
-            b"BASE64CF" => Encoding::Base64(&BASE64CF),
+            b"BASE64" => Encoding::Base64(Alphabet::Standard),
+            b"BASE64URL" => Encoding::Base64(Alphabet::Url),
+            b"BASE64URLNOPAD" => Encoding::Base64(Alphabet::UrlBare),
+            b"BASE64CF" => Encoding::Base64(Alphabet::Cf),
             b"HEX" => Encoding::Hex,
             b"URL" => Encoding::Url,
             _ => Encoding::Identity,
@@ -69,80 +58,30 @@ impl Encoding {
     fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Encoding::Identity => Some(text.to_vec()),
-            Encoding::Base64(alphabet) => alphabet.decode(text),
+            Encoding::Base64(alphabet) => decode_base64(alphabet, text),
             Encoding::Hex => decode_hex(text),
             Encoding::Url => decode_url(text),
         }
     }
 }
 
-impl Alphabet {
-    fn letter(&self, value: u8) -> u8 {
-        match value & 63 {
-            value @ 0..=25 => b'A' + value,
-            value @ 26..=51 => b'a' + (value - 26),
-            value @ 52..=61 => b'0' + (value - 52),
-            62 => self.last[0],
-            _ => self.last[1],
+/// Letters that are missing at the end count as padding, of which the last group may have two, anywhere in it.
+fn decode_base64(alphabet: Alphabet, text: &[u8]) -> Option<Vec<u8>> {
+    let mut letters = text.to_vec();
+    let last_group = letters.len().saturating_sub(1) / 4 * 4;
+    let mut missing = letters.len().next_multiple_of(4) - letters.len();
+    for letter in &mut letters[last_group..] {
+        if alphabet.padding() == Some(*letter) {
+            *letter = b'A';
+            missing += 1;
         }
     }
-
-    fn value(&self, letter: u8) -> Option<u8> {
-        match letter {
-            b'A'..=b'Z' => Some(letter - b'A'),
-            b'a'..=b'z' => Some(letter - b'a' + 26),
-            b'0'..=b'9' => Some(letter - b'0' + 52),
-            _ if letter == self.last[0] => Some(62),
-            _ if letter == self.last[1] => Some(63),
-            _ => None,
-        }
+    if missing > 2 {
+        return None;
     }
-
-    fn encode(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-        for group in bytes.chunks(3) {
-            let word = group.iter().chain(b"\0\0").take(3).fold(0, |word, byte| word << 8 | u32::from(*byte));
-            for place in 0..4 {
-                if place <= group.len() {
-                    out.push(self.letter((word >> (18 - 6 * place)) as u8));
-                } else {
-                    out.extend(self.padding);
-                }
-            }
-        }
-        out
-    }
-
-    /// Missing letters at the end count as padding, of which a group may have two.
-    fn decode(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-        let mut is_padded = false;
-        for group in text.chunks(4) {
-            if is_padded {
-                return None;
-            }
-            let mut word = 0;
-            let mut missing = 4 - group.len();
-            for letter in group {
-                let value = match self.value(*letter) {
-                    Some(value) => value,
-                    None if Some(*letter) == self.padding => {
-                        missing += 1;
-                        0
-                    }
-                    None => return None,
-                };
-                word = word << 6 | u32::from(value);
-            }
-            word <<= 6 * (4 - group.len());
-            if missing > 2 {
-                return None;
-            }
-            is_padded = missing > 0;
-            out.extend_from_slice(&word.to_be_bytes()[1..4 - missing]);
-        }
-        Some(out)
-    }
+    let mut bytes = alphabet.decode_groups(letters)?;
+    bytes.truncate(bytes.len() - missing);
+    Some(bytes)
 }
 
 fn hex_digits(byte: u8, upper: bool) -> [u8; 2] {

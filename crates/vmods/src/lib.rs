@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod accept;
+mod alphabet;
 mod arguments;
 mod blob;
 mod bodyaccess;
@@ -47,6 +48,7 @@ pub use standard::address::service_port;
 pub use task::TaskState;
 pub use tcp::{NoSockets, SocketOptions, TcpInfo};
 
+use alphabet::Alphabet;
 use arguments::Arguments;
 use backend::DirectorKind;
 use proxy_protocol::element;
@@ -448,15 +450,15 @@ fn dispatch(
         Function::DigestHmacSha256 | Function::DigestHmacSha1 | Function::DigestHmacMd5 => {
             done(digest::keyed(name, arguments, scratch))
         }
-        Function::DigestBase64 => digest::encode(digest::Alphabet::Base64, arguments, scratch),
-        Function::DigestBase64Hex => digest::encode_hexadecimal(digest::Alphabet::Base64, arguments, scratch),
-        Function::DigestBase64Decode => digest::decode(digest::Alphabet::Base64, context, arguments, scratch),
-        Function::DigestBase64url => digest::encode(digest::Alphabet::Url, arguments, scratch),
-        Function::DigestBase64urlHex => digest::encode_hexadecimal(digest::Alphabet::Url, arguments, scratch),
-        Function::DigestBase64urlDecode => digest::decode(digest::Alphabet::Url, context, arguments, scratch),
-        Function::DigestBase64urlNopad => digest::encode(digest::Alphabet::UrlBare, arguments, scratch),
-        Function::DigestBase64urlNopadHex => digest::encode_hexadecimal(digest::Alphabet::UrlBare, arguments, scratch),
-        Function::DigestBase64urlNopadDecode => digest::decode(digest::Alphabet::UrlBare, context, arguments, scratch),
+        Function::DigestBase64 => digest::encode(Alphabet::Standard, arguments, scratch),
+        Function::DigestBase64Hex => digest::encode_hexadecimal(Alphabet::Standard, arguments, scratch),
+        Function::DigestBase64Decode => digest::decode(Alphabet::Standard, context, arguments, scratch),
+        Function::DigestBase64url => digest::encode(Alphabet::Url, arguments, scratch),
+        Function::DigestBase64urlHex => digest::encode_hexadecimal(Alphabet::Url, arguments, scratch),
+        Function::DigestBase64urlDecode => digest::decode(Alphabet::Url, context, arguments, scratch),
+        Function::DigestBase64urlNopad => digest::encode(Alphabet::UrlBare, arguments, scratch),
+        Function::DigestBase64urlNopadHex => digest::encode_hexadecimal(Alphabet::UrlBare, arguments, scratch),
+        Function::DigestBase64urlNopadDecode => digest::decode(Alphabet::UrlBare, context, arguments, scratch),
         Function::DigestVersion => done(digest::version(scratch)),
 
         Function::QuerystringClean => querystring::clean(context, arguments, scratch),

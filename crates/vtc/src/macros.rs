@@ -82,7 +82,10 @@ impl Macros {
         match (name.as_ref(), text) {
             (_, Some(_)) | ("date", None) if !arguments.is_empty() => Err("macro does not take arguments".to_owned()),
             (_, Some(text)) => Ok(Some(text)),
-            ("date", None) => Ok(Some(httpdate::fmt_http_date(SystemTime::now()).into_bytes())),
+            ("date", None) => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                Ok(Some(semantics::date::text(now.as_secs_f64()).into_bytes()))
+            }
             ("string", None) => string(arguments).map(Some),
             (_, None) => Ok(None),
         }

@@ -109,11 +109,9 @@ fn cells(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// An HTTP date; the epoch for times before it.
+/// An HTTP date; the epoch for times before it, and for those that have none.
 fn date(seconds: f64) -> String {
-    let mut text = [0; 29];
-    semantics::date::format(seconds.max(0.0), &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    semantics::date::text(if seconds.is_finite() { seconds.max(0.0) } else { 0.0 })
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //! The members are always the same and always there; what the log doesn't say is `null`. A byte that is no UTF-8 is shown
 //! as U+FFFD. With a format (`-F`, `-f`) the line is that template instead, which must make JSON.
 
-use chrono::{DateTime, SecondsFormat};
 use serde_json::Value;
 use surface::legible;
 
 use super::facts::Facts;
 use super::format::Format;
 use super::print::{self, Escapes};
+use crate::clock;
 
 /// The format that names the headers of an object.
 pub(super) const FORMAT: &str = "%{Referer}i%{User-agent}i";
@@ -98,6 +98,8 @@ fn integer(value: Option<&[u8]>) -> Value {
 
 /// RFC 3339, in UTC, to the microsecond.
 fn time(seconds: f64) -> Value {
-    let time = DateTime::from_timestamp_micros((seconds * 1e6).round() as i64);
-    time.map_or(Value::Null, |time| Value::from(time.to_rfc3339_opts(SecondsFormat::Micros, true)))
+    let microseconds = (seconds * 1e6).round() as i64;
+    let (seconds, fraction) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
+    let text = clock::utc(seconds as f64, "%Y-%m-%dT%H:%M:%S");
+    text.map_or(Value::Null, |text| Value::from(format!("{text}.{fraction:06}Z")))
 }

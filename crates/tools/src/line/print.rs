@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use surface::legible;
 
 use super::facts::{Facts, Safety};
@@ -227,28 +229,15 @@ fn user_of(credentials: &[u8]) -> &[u8] {
     credentials.split(|byte| matches!(byte, b':' | 0)).next().unwrap_or_default()
 }
 
-/// Decodes base64 with optional padding; `None` when it is none.
+/// Decodes base64 up to its padding, which it need not have; `None` when it is none.
 fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
-    let mut out = Vec::with_capacity(end * 3 / 4);
-    for group in text[..end].chunks(4) {
-        let mut bits = 0u32;
-        for byte in group {
-            let value = match byte {
-                b'A'..=b'Z' => byte - b'A',
-                b'a'..=b'z' => byte - b'a' + 26,
-                b'0'..=b'9' => byte - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        bits <<= 6 * (4 - group.len());
-        let bytes = bits.to_be_bytes();
-        out.extend_from_slice(&bytes[1..1 + group.len() * 3 / 4]);
-    }
-    Some(out)
+    let mut letters = text.split(|byte| *byte == b'=').next().unwrap_or_default().to_vec();
+    let count = letters.len() * 3 / 4;
+    // The last group may be of any length.
+    letters.resize(letters.len().next_multiple_of(4), b'A');
+    let mut bytes = STANDARD.decode(letters).ok()?;
+    bytes.truncate(count);
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,22 +1,19 @@
 //! Times in the formats of strftime(3), as C has them in its own locale.
 //!
-//! What C does not know stays as it was written, and the modifiers of other locales change nothing. Known difference: `%Z`
-//! is the offset from UTC, since the name of the time zone is not to be had here; it is `UTC` where the offset is none.
+//! What C does not know stays as it was written, flags and widths too, and the modifiers of other locales change nothing.
 
-use std::fmt::Write as _;
+use crate::clock;
 
-use chrono::{DateTime, Local, Offset};
-
-/// Conversions that mean the same here and in C.
-const COMMON: &str = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYz";
+/// Conversions that there are.
+const CONVERSIONS: &str = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ";
 
 /// The local time of `seconds` since 1970; `None` when it is beyond the calendar.
 pub(super) fn format(seconds: f64, format: &str) -> Option<String> {
-    let time = DateTime::from_timestamp(seconds.floor() as i64, 0)?.with_timezone(&Local);
-    let mut text = String::new();
+    // The same format without what C does not know.
+    let mut known = String::with_capacity(format.len());
     let mut rest = format;
     while let Some(at) = rest.find('%') {
-        text.push_str(&rest[..at]);
+        known.push_str(&rest[..at]);
         let conversion = &rest[at..];
         let modified = conversion[1..].starts_with(['E', 'O']);
         let letter_at = if modified { 2 } else { 1 };
@@ -26,16 +23,18 @@ pub(super) fn format(seconds: f64, format: &str) -> Option<String> {
         };
         let end = letter_at + letter.len_utf8();
         match letter {
-            '%' if !modified => text.push('%'),
-            'Z' if time.offset().fix().local_minus_utc() == 0 => text.push_str("UTC"),
-            'Z' => write!(text, "{}", time.format("%z")).ok()?,
-            letter if COMMON.contains(letter) => write!(text, "{}", time.format(&format!("%{letter}"))).ok()?,
-            _ => text.push_str(&conversion[..end]),
+            '%' if !modified => known.push_str("%%"),
+            letter if CONVERSIONS.contains(letter) => known.extend(['%', letter]),
+            _ => known.push_str(&literal(&conversion[..end])),
         }
         rest = &conversion[end..];
     }
-    text.push_str(rest);
-    Some(text)
+    known.push_str(&literal(rest));
+    clock::local(seconds, &known)
+}
+
+fn literal(text: &str) -> String {
+    text.replace('%', "%%")
 }
 
 #[cfg(test)]

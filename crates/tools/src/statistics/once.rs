@@ -1,10 +1,12 @@
 //! `varnishstat` without a screen: the counters once, as a table, as JSON or as XML, or only their names.
 
 use std::io::{self, Write};
+use std::time::SystemTime;
 
-use chrono::Local;
 use shm::read::counters::CounterValue;
 use surface::legible;
+
+use crate::clock;
 
 /// Narrowest column of names.
 const NAME_WIDTH: usize = 18;
@@ -29,7 +31,8 @@ pub(super) fn once(values: &[CounterValue], uptime: u64, output: &mut dyn Write)
 }
 
 fn timestamp() -> String {
-    Local::now().format("%Y-%m-%dT%H:%M:%S").to_string()
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    clock::local(now.as_secs_f64(), "%Y-%m-%dT%H:%M:%S").unwrap_or_default()
 }
 
 /// Prints the counters as one JSON object.

@@ -4,7 +4,7 @@ use super::account::{Account, Decision, Step};
 use super::cookies;
 use super::handling::{Handling, is_made_here};
 use super::neighbours::Difference;
-use chrono::DateTime;
+use crate::clock;
 use shm::read::group::Reason as Begun;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -232,8 +232,7 @@ fn tell_absence(decision: &Decision, indent: &str, text: &mut String) {
 
 /// Seconds since 1970 as a date.
 pub(super) fn moment(seconds: f64) -> Option<String> {
-    let time = DateTime::from_timestamp(seconds.floor() as i64, 0)?;
-    Some(time.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+    clock::utc(seconds, "%Y-%m-%dT%H:%M:%SZ")
 }
 
 /// The cookies that made a request a pass; none when something else did.

@@ -6,6 +6,8 @@ use crate::diagnostic::Draft;
 use crate::files::{FileKind, error_text};
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Backend, Field, FieldValue, Probe};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
@@ -655,24 +657,6 @@ fn without_port(host: &str) -> &str {
 
 /// The bytes of `:base64:`; the lexer has seen to it that it is well formed.
 pub(super) fn decode_blob(token: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(token.len() * 3 / 4);
-    let (mut bits, mut count) = (0u32, 0);
-    for &byte in token {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => continue,
-        };
-        bits = bits << 6 | u32::from(digit);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    out
+    let digits: Vec<u8> = token.iter().copied().filter(|byte| *byte != b':').collect();
+    STANDARD.decode(digits).unwrap_or_default()
 }
