@@ -173,7 +173,7 @@ impl Screen {
             return Err(());
         }
         let mut bytes = [0; 256];
-        match nix::unistd::read(&keyboard, &mut bytes) {
+        match nix::unistd::read(keyboard, &mut bytes) {
             Ok(0) => Err(()),
             Ok(count) => {
                 self.decoder.push(&bytes[..count], KEYS_MAX);
