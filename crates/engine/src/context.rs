@@ -22,7 +22,7 @@ use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
 use crate::mempool_counts::{Counted, PoolCounters};
 use crate::panics::PanicHook;
-use crate::request::RequestPool;
+use crate::request::pool::RequestPool;
 use crate::storages::Storages;
 use crate::vxid::VxidSource;
 

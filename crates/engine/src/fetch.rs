@@ -18,7 +18,7 @@ mod commit;
 mod error;
 mod fail;
 mod fill;
-pub(crate) mod legacy;
+mod legacy;
 mod overflow;
 mod prepare;
 mod refresh;
@@ -27,129 +27,33 @@ mod retry;
 mod revalidate;
 mod send;
 mod storage;
-pub(crate) mod task;
 mod transmit;
 mod vcl;
 mod why;
 
-use crate::bodies::request::RequestBody;
+pub mod legacy_order;
+pub mod mode;
+pub(crate) mod no_connection;
+pub mod order;
+pub(crate) mod task;
+
 use crate::caught::caught;
 use crate::context::{Loop, Work};
-use crate::loaded_vcl::LoadedVcl;
 use crate::mempool_counts::Counted;
-use crate::peer::Peer;
-use crate::request::Delivered;
+use crate::request::delivered::Delivered;
 use backend::{Notes, ResolveContext};
-use cache::Busy;
-use legacy::{ClientRequest, PreparedRequest};
-use message::Message;
-pub(crate) use send::reason_of;
+pub use mode::FetchMode;
+pub use order::{FetchAnswer, FetchOrder, FetchReport, FetchTicket};
 use shm::log::{LogBuffer, LogId};
 use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use surface::counter::Main;
 use surface::tag::Tag;
-pub(crate) use task::{FetchTask, Verdict};
+use task::FetchTask;
 use tokio::sync::oneshot;
 use vcl_run::eval::Machine;
-use vcl_run::value::{DirectorId, Scratch};
-
-/// What kind of fetch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FetchMode {
-    /// A miss: the object goes into the cache.
-    Fetch,
-    /// A pass: the object is private to the request.
-    Pass,
-    /// Refresh of an object in grace while the old one is delivered.
-    Background,
-}
-
-impl FetchMode {
-    /// The reason in Begin and Link records.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            FetchMode::Fetch => "fetch",
-            FetchMode::Pass => "pass",
-            FetchMode::Background => "bgfetch",
-        }
-    }
-}
-
-/// Everything a fetch needs to know from the request that orders it.
-pub struct FetchOrder {
-    /// Kind.
-    pub mode: FetchMode,
-    /// The client's request head as VCL left it.
-    pub request: Message,
-    /// In an old dialect: the request to the origin, which VCL has seen.
-    pub prepared: Option<Box<PreparedRequest>>,
-    /// In an old dialect: what vcl_fetch may touch of the client's request.
-    pub client: Option<Box<ClientRequest>>,
-    /// vxid of the ordering request, for Begin.
-    pub parent_vxid: u32,
-    /// vxid already drawn for this fetch (the request logged `Link bereq <vxid> …` with it).
-    pub vxid: u32,
-    /// `req.hash`.
-    pub digest: [u8; 32],
-    /// The promise to fetch; `None` for a pass.
-    pub busy: Option<Busy>,
-    /// An expired object that may be revalidated.
-    pub stale: Option<Arc<Object>>,
-    /// Lookup gave hit-for-miss.
-    pub is_hit_for_miss: bool,
-    /// Lookup gave hit-for-pass.
-    pub is_hit_for_pass: bool,
-    /// The VCL of the request.
-    pub vcl: Arc<LoadedVcl>,
-    /// `req.backend_hint`; `None` = none, and the fetch fails.
-    pub director: Option<DirectorId>,
-    /// The client's body (passes, and misses whose VCL keeps it).
-    pub body: RequestBody,
-    /// Addresses, for `client.ip` and the like.
-    pub peer: Peer,
-    /// `client.identity` when VCL set it.
-    pub client_identity: Option<Vec<u8>>,
-    /// vxid of the session (`sess.xid`).
-    pub session_vxid: u32,
-    /// `req.trace` when VCL set it.
-    pub trace: Option<bool>,
-}
-
-/// What the client's side is to do.
-#[derive(Debug)]
-pub enum FetchAnswer {
-    /// Deliver this, which may still be growing.
-    Object(Box<Delivered>),
-    /// Answer 503: there is no object.
-    Failed,
-    /// Begin anew: `restart` in vcl_fetch.
-    Restart,
-    /// Make an answer of its own: `error` in vcl_fetch, or an old dialect's fetch that failed.
-    Synth {
-        /// Status.
-        status: u16,
-        /// Reason; empty = the standard phrase.
-        reason: Vec<u8>,
-    },
-}
-
-/// What a fetch came to.
-#[derive(Debug)]
-pub struct FetchReport {
-    /// What is to be done.
-    pub answer: FetchAnswer,
-    /// The client's request as vcl_fetch left it, in an old dialect.
-    pub client: Option<Box<ClientRequest>>,
-}
-
-/// The client's side of a running fetch.
-pub struct FetchTicket {
-    /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there is none.
-    pub ready: oneshot::Receiver<FetchReport>,
-}
+use vcl_run::value::Scratch;
 
 /// Where a fetch is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -18,6 +18,7 @@ pub mod context;
 mod deadline;
 pub mod exchange;
 pub mod fetch;
+mod legacy_rules;
 pub mod loaded_vcl;
 pub mod logged;
 pub mod memory;

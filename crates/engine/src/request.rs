@@ -12,7 +12,7 @@
 //!
 //! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, vcl_deliver runs for errors too
 //! (`legacy.rs`). One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
-//! one lies in [`Task`]. *Invariants:* only transitions of [`LEGAL`] happen; every step ends; a [`Request`] belongs to one
+//! one lies in [`Task`]. *Invariants:* only transitions of the table in `step.rs` happen; every step ends; a [`Request`] belongs to one
 //! exchange at a time and goes back to the loop's pool after it.
 
 mod accept;
@@ -34,130 +34,34 @@ mod transmit;
 mod vcl_failed;
 
 mod body;
-mod filters;
-mod pool;
-mod slot;
-mod task;
 mod vcl;
 mod why;
 
-pub(crate) use body::ClientBody;
-pub(crate) use filters::default_list as default_filters;
-pub(crate) use legacy::set_object_lifetime;
+pub(crate) mod choices;
+pub(crate) mod client_body;
+pub(crate) mod delivered;
+pub(crate) mod filters;
+pub(crate) mod pool;
+pub(crate) mod slot;
+pub(crate) mod step;
+pub(crate) mod task;
+
+pub(crate) use client_body::ClientBody;
 pub use pool::{PoolLimits, RequestPool};
 pub(crate) use slot::Buffers;
 pub use slot::RequestSlot;
-#[cfg(test)]
-pub(crate) use task::PipeRequest;
+pub(crate) use step::Step;
 pub use task::Request;
-pub(crate) use task::{Answer, Choices, Delivered, ObjectHead, SessionTimeouts, Settings, Task};
+pub(crate) use task::{Settings, Task};
 
 use crate::context::Loop;
 use crate::exchange::Exchange;
 use crate::session::SessionView;
 use std::rc::Rc;
+use step::is_legal;
 use surface::close_reason::CloseReason;
 use surface::parameter::debug;
 use surface::tag::Tag;
-
-/// Where a request is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Step {
-    /// The head is parsed: what HTTP itself demands (Expect, Connection).
-    #[default]
-    Accept,
-    /// vcl_recv.
-    Receive,
-    /// vcl_hash; what vcl_recv decided comes after it.
-    Hash,
-    /// The index is asked.
-    Lookup,
-    /// vcl_hit.
-    Hit,
-    /// vcl_miss.
-    Miss,
-    /// vcl_pass.
-    Pass,
-    /// A fetch is under way; its object is waited for.
-    Await,
-    /// vcl_pipe, and the pipe itself.
-    Pipe,
-    /// vcl_purge.
-    Purge,
-    /// vcl_synth.
-    Synth,
-    /// vcl_deliver.
-    Deliver,
-    /// The response is sent.
-    Transmit,
-    /// The request begins anew.
-    Restart,
-    /// A VCL method failed.
-    VclFailed,
-    /// Accounts and the end of the log.
-    Finish,
-}
-
-impl Step {
-    /// How Debug records call it. Compat: Varnish's names, where it has the step.
-    fn debug_name(self) -> &'static str {
-        match self {
-            Step::Accept => "transport",
-            Step::Receive => "recv",
-            Step::Hash => "hash",
-            Step::Lookup => "lookup",
-            Step::Hit => "hit",
-            Step::Miss => "miss",
-            Step::Pass => "pass",
-            Step::Await => "fetch",
-            Step::Pipe => "pipe",
-            Step::Purge => "purge",
-            Step::Synth => "synth",
-            Step::Deliver => "deliver",
-            Step::Transmit => "transmit",
-            Step::Restart => "restart",
-            Step::VclFailed => "vclfail",
-            Step::Finish => "finish",
-        }
-    }
-}
-
-/// Which step may follow which.
-pub(crate) const LEGAL: &[(Step, &[Step])] = &[
-    (Step::Accept, &[Step::Receive, Step::Finish]),
-    (Step::Receive, &[Step::Hash, Step::VclFailed, Step::Synth, Step::Finish, Step::Receive]),
-    (
-        Step::Hash,
-        &[
-            Step::Lookup,
-            Step::Pass,
-            Step::Pipe,
-            Step::Purge,
-            Step::Synth,
-            Step::Restart,
-            Step::VclFailed,
-            Step::Receive,
-        ],
-    ),
-    (Step::Lookup, &[Step::Hit, Step::Miss, Step::Pass, Step::Synth, Step::Finish]),
-    (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Await, &[Step::Deliver, Step::Synth, Step::Restart]),
-    (Step::Pipe, &[Step::Finish, Step::Synth, Step::VclFailed]),
-    (Step::Purge, &[Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish, Step::Deliver]),
-    (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed, Step::Finish]),
-    (Step::Transmit, &[Step::Finish]),
-    (Step::Restart, &[Step::Receive, Step::Synth]),
-    (Step::VclFailed, &[Step::Synth]),
-    (Step::Finish, &[]),
-];
-
-/// Whether a step may follow another.
-fn is_legal(from: Step, to: Step) -> bool {
-    LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
-}
 
 /// A request being run: what its steps work with.
 pub(crate) struct Run<'a> {
@@ -233,23 +137,5 @@ impl Run<'_> {
         self.request.task.error_reason.clear();
         self.request.task.error_reason.extend_from_slice(reason);
         Step::Synth
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_has_a_row_and_finish_is_reached_from_everywhere() {
-        let mut reaching = vec![Step::Finish];
-        while let Some((step, _)) = LEGAL
-            .iter()
-            .find(|(step, next)| !reaching.contains(step) && next.iter().any(|next| reaching.contains(next)))
-        {
-            reaching.push(*step);
-        }
-        assert_eq!(reaching.len(), LEGAL.len());
-        assert!(!is_legal(Step::Transmit, Step::Restart), "what was sent cannot be taken back");
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::context::Loop;
 use crate::peer::Peer;
-use crate::request::SessionTimeouts;
 use shm::log::LogId;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -49,6 +48,19 @@ impl SessionFacts {
     pub(crate) fn log(&self, context: &Loop, tag: Tag, arguments: std::fmt::Arguments<'_>) {
         context.engine.ring.write_fmt(tag, LogId::client(self.vxid), arguments);
     }
+}
+
+/// How long a session's things may take, when VCL said so; seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SessionTimeouts {
+    /// `sess.timeout_idle`.
+    pub(crate) idle: Option<f64>,
+    /// `sess.timeout_linger`.
+    pub(crate) linger: Option<f64>,
+    /// `sess.idle_send_timeout`.
+    pub(crate) idle_send: Option<f64>,
+    /// `sess.send_timeout`.
+    pub(crate) send: Option<f64>,
 }
 
 /// The session as one exchange sees it: facts that all share, and what VCL may change for its own sake. Where exchanges follow

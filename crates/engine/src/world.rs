@@ -11,7 +11,7 @@
 mod bereq;
 mod beresp;
 mod connection;
-mod decision;
+pub(crate) mod decision;
 mod invalidation;
 mod messages;
 mod obj;
@@ -23,16 +23,19 @@ mod sess;
 mod storage;
 mod value;
 mod vmod_context;
+pub(crate) mod vmod_wait;
 
-pub(crate) use decision::{Decision, Noted};
-pub(crate) use vmod_context::VmodWait;
+pub(crate) use decision::Decision;
+pub(crate) use vmod_wait::VmodWait;
 
 use crate::context::{Engine, Loop};
-use crate::fetch::{FetchMode, FetchTask};
+use crate::fetch::mode::FetchMode;
+use crate::fetch::task::FetchTask;
 use crate::loaded_vcl::LoadedVcl;
-use crate::request::Task;
+use crate::request::task::Task;
 use crate::session::SessionView;
 use backend::{ClientName, Notes, ResolveContext, TestableRandom};
+use decision::Noted;
 use sha2::Digest;
 use shm::log::{LogBuffer, LogId};
 use std::borrow::Cow;

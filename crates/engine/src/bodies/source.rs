@@ -4,7 +4,7 @@
 //! A source copies nothing. A piece of a passing body is held until it is used up, and counts as under way as long.
 
 use super::pull::{Pulled, Supply};
-use crate::request::Delivered;
+use crate::request::delivered::Delivered;
 use std::rc::Rc;
 use store::{BodyReader, BodyState};
 

@@ -4,28 +4,14 @@
 //! the conditions of a stale object that may be revalidated; a pass asks as the client did. A retry comes here again with
 //! the request as VCL left it. Next file: `send.rs`.
 
-use super::task::FetchTask;
 use super::{Fetch, FetchMode, Step};
-use crate::bodies::request::RequestBody;
 use crate::logged::{self, BEREQ};
 use crate::ruling::{Failed, FetchRuling};
 use message::Message;
-use semantics::filter::{Class, copy_filtered};
-use shm::log::LogBuffer;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::reason::Reason;
 use surface::tag::Tag;
-
-/// Takes from `req` what an origin may see.
-pub(super) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
-    let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
-    bereq.set_method(request.method());
-    bereq.set_target(request.target());
-    bereq.set_protocol(request.protocol());
-    copy_filtered(request, bereq, class);
-    bereq.unset("Expect");
-}
 
 impl Fetch {
     /// Makes the request one for the cache rather than for the client.
@@ -117,15 +103,6 @@ impl Fetch {
     pub(super) fn log_fetch_error(&mut self, reason: Reason, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
         self.why(reason, &format!("text={text}"));
-    }
-}
-
-impl FetchTask {
-    /// Drops the client's body (`unset bereq.body`).
-    pub(crate) fn drop_request_body(&mut self, log: &mut LogBuffer) {
-        self.life.body = RequestBody::None;
-        logged::unset(log, BEREQ, &mut self.bereq, "Content-Length");
-        logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
     }
 }
 

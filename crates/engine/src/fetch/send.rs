@@ -4,34 +4,20 @@
 //! of the client's body is lost by that, and nobody can take it for a second order: it is idempotent, or the connection took
 //! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
-use super::task::FetchTask;
+use super::no_connection::reason_of;
 use super::transmit::SendError;
 use super::{Fetch, Step};
 use crate::bodies::request::RequestBody;
-use crate::context::Loop;
 use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, close_reason};
 use backend::director::trail::Trail;
-use backend::{Notes, OpenError, OpenRequest, open};
-use shm::log::LogBuffer;
+use backend::{Notes, OpenRequest, open};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
-
-/// What an operator should know of a backend that gave no connection.
-pub(crate) fn reason_of(error: &OpenError) -> Reason {
-    match error {
-        OpenError::None => Reason::NoBackend,
-        OpenError::Unhealthy(_) => Reason::BackendSick,
-        OpenError::Busy(_) => Reason::BackendBusy,
-        OpenError::Failed(_, 0) => Reason::BackendHeldDown,
-        OpenError::Failed(..) => Reason::ConnectFailed,
-        OpenError::ProxyWrite(..) => Reason::ProxyHeaderFailed,
-    }
-}
 
 /// The longest wait that "no limit" stands for.
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
@@ -229,29 +215,6 @@ impl Fetch {
     pub(super) fn count_backend(&self, counter: Vbe, amount: u64) {
         if let Some(backend) = self.task.route.backend.as_ref().map(Arc::as_ref) {
             backend.count(counter, amount);
-        }
-    }
-}
-
-impl FetchTask {
-    fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) {
-        if let Some(exchange) = self.attempt.exchange.take() {
-            exchange.close(why, log);
-        }
-    }
-
-    fn release_connection(&mut self, context: &Loop, log: &mut LogBuffer) {
-        if let Some(exchange) = self.attempt.exchange.take() {
-            exchange.release(&self.attempt.beresp, context, log);
-        }
-    }
-
-    /// Lets go of a response that nobody wants any more: the connection is of use yet if there was no body to come.
-    pub(super) fn give_up_response(&mut self, context: &Loop, log: &mut LogBuffer) {
-        if self.attempt.body.size.is_empty() {
-            self.release_connection(context, log);
-        } else {
-            self.close_connection(log, close_reason::REQUESTED);
         }
     }
 }

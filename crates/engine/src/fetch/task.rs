@@ -4,16 +4,19 @@
 //! and the way to the origin; an attempt is over with its response. What ends is forgotten by putting a new one in its place,
 //! so that a field that is added is forgotten too. Next file: `retry.rs`.
 
-use super::legacy::ClientRequest;
-use super::{FetchAnswer, FetchMode, FetchOrder, FetchReport, prepare};
+use super::legacy_order::ClientRequest;
+use super::mode::{FetchMode, copy_request};
+use super::order::{FetchAnswer, FetchOrder, FetchReport};
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
 use crate::loaded_vcl::LoadedVcl;
+use crate::logged::{self, BEREQ};
 use crate::memory::Held;
-use crate::origin::{OriginExchange, ResponseBody};
+use crate::origin::{OriginExchange, ResponseBody, close_reason};
 use crate::peer::Peer;
-use crate::world::{Noted, VmodWait};
+use crate::world::decision::Noted;
+use crate::world::vmod_wait::VmodWait;
 use backend::Backend;
 use backend::director::trail::Trail;
 use cache::Busy;
@@ -290,7 +293,7 @@ impl FetchTask {
         let mut choices = Choices { director, client_identity, trace, ..Choices::default() };
         let mut bereq = Message::new();
         match prepared {
-            None => prepare::copy_request(&request, mode, &mut bereq),
+            None => copy_request(&request, mode, &mut bereq),
             Some(prepared) => {
                 bereq = prepared.bereq;
                 choices.connect_timeout = prepared.connect_timeout;
@@ -357,6 +360,36 @@ impl FetchTask {
         self.attempt.verdict.filters = None;
         self.bereq.copy_from(&self.bereq_original);
         self.bereq.set("X-Varnish", itoa::Buffer::new().format(self.life.vxid).as_bytes());
+    }
+
+    /// Closes the connection, if there is one.
+    pub(super) fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) {
+        if let Some(exchange) = self.attempt.exchange.take() {
+            exchange.close(why, log);
+        }
+    }
+
+    /// Gives the connection back to the pool, or closes it: after a whole response.
+    pub(super) fn release_connection(&mut self, context: &Loop, log: &mut LogBuffer) {
+        if let Some(exchange) = self.attempt.exchange.take() {
+            exchange.release(&self.attempt.beresp, context, log);
+        }
+    }
+
+    /// Lets go of a response that nobody wants any more: the connection is of use yet if there was no body to come.
+    pub(super) fn give_up_response(&mut self, context: &Loop, log: &mut LogBuffer) {
+        if self.attempt.body.size.is_empty() {
+            self.release_connection(context, log);
+        } else {
+            self.close_connection(log, close_reason::REQUESTED);
+        }
+    }
+
+    /// Drops the client's body (`unset bereq.body`).
+    pub(crate) fn drop_request_body(&mut self, log: &mut LogBuffer) {
+        self.life.body = RequestBody::None;
+        logged::unset(log, BEREQ, &mut self.bereq, "Content-Length");
+        logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
     }
 
     /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.

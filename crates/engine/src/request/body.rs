@@ -1,11 +1,12 @@
 //! The client's request body: where it is, and reading it.
 
 use super::Run;
+use super::client_body::ClientBody;
 use crate::bodies::filters::{Filters, Subject};
 use crate::bodies::pull::{Failure, Next, Pull};
 use crate::bodies::request::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::bodies::source::Handed;
-use crate::exchange::{BodyAnnounced, BodyBroken};
+use crate::exchange::BodyBroken;
 use crate::logged::{self, REQ};
 use crate::turns::Turns;
 use body::{FilterError, Side};
@@ -16,37 +17,6 @@ use surface::tag::Tag;
 
 /// Most bytes of a body that a transport gives at once.
 const READ_BYTES: usize = 16 << 10;
-
-/// Where the request body is.
-#[derive(Debug, Default)]
-pub(crate) enum ClientBody {
-    /// There is none.
-    #[default]
-    None,
-    /// Still with the transport, as a whole or in part.
-    Unread {
-        /// Content-Length; `None` = it ends when it ends.
-        length: Option<u64>,
-        /// Some of it has been read: what is left is no body that anybody could be sent.
-        is_begun: bool,
-    },
-    /// Held whole.
-    Cached(HeldBody),
-    /// Was read and is gone.
-    Taken,
-    /// The client broke off or sent nonsense.
-    Failed,
-}
-
-impl From<BodyAnnounced> for ClientBody {
-    fn from(announced: BodyAnnounced) -> ClientBody {
-        match announced {
-            BodyAnnounced::None => ClientBody::None,
-            BodyAnnounced::Length(bytes) => ClientBody::Unread { length: Some(bytes), is_begun: false },
-            BodyAnnounced::Unknown => ClientBody::Unread { length: None, is_begun: false },
-        }
-    }
-}
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

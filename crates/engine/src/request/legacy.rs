@@ -10,19 +10,21 @@
 //!
 //! Each call stands behind a look at the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
-use super::task::{Choices, Delivered, Task};
+use super::choices::Choices;
+use super::delivered::Delivered;
+use super::task::Task;
 use super::{Run, Step};
 use crate::fetch::FetchMode;
-use crate::fetch::legacy::{ClientRequest, PreparedRequest, grace_granted};
+use crate::fetch::legacy_order::{ClientRequest, PreparedRequest};
+use crate::legacy_rules::grace_granted;
 use crate::logged::{self, RESP};
 use crate::ruling::RecvRuling;
 use backend::{ClientName, Notes, ResolveContext};
-use cache::{Busy, Cache};
+use cache::Busy;
 use std::sync::Arc;
-use store::Object;
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
-use surface::vcl::{Generation, Var};
+use surface::vcl::Generation;
 use surface::version;
 
 impl Run<'_> {
@@ -204,27 +206,4 @@ impl Run<'_> {
         self.send_bare(500).await;
         Step::Finish
     }
-}
-
-/// Sets `obj.ttl`, `obj.grace` or `obj.keep` (or `obj.cacheable = false`, as no ttl) in vcl_hit, durably and for everybody.
-/// A ttl of 0 ends the object: in 3.0 for good, before with its grace left to it.
-pub(crate) fn set_object_lifetime(
-    cache: &Cache,
-    object: &Arc<Object>,
-    (var, seconds): (Var, f64),
-    generation: Generation,
-    now: f64,
-) -> [f64; 3] {
-    let (mut ttl, mut grace, mut keep) = (object.ttl(), object.grace(), object.keep());
-    let age = now - object.origin();
-    match var {
-        Var::ObjGrace => grace = seconds.max(0.0),
-        Var::ObjKeep => keep = seconds.max(0.0),
-        _ if seconds > 0.0 => ttl = age + seconds,
-        _ if generation == Generation::V3 => (ttl, grace, keep) = (0.0, 0.0, 0.0),
-        // Over since a second, or half of a shorter life: still something that grace can follow.
-        _ => ttl = (age - 1.0).max(age / 2.0).max(0.0),
-    }
-    cache.set_lifetime(object, ttl, grace, keep);
-    [ttl, grace, keep]
 }

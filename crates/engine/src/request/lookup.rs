@@ -4,7 +4,7 @@
 //! request holds its place on the list until it has looked again. What is found may at that moment turn out too large to be kept:
 //! then it has left the index, and the question is asked again.
 
-use super::task::Delivered;
+use super::delivered::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};

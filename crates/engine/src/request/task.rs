@@ -1,25 +1,26 @@
 //! What a request is made of: its buffers, and everything its steps and its VCL work on.
 
-use super::body::ClientBody;
-use crate::bodies::filters::Filters;
-use crate::context::Loop;
-use crate::fetch::legacy::PreparedRequest;
+use super::choices::Choices;
+use super::client_body::ClientBody;
+use super::delivered::Delivered;
+use super::step::Step;
+use crate::bodies::request::Feed;
+use crate::fetch::legacy_order::PreparedRequest;
+use crate::fetch::order::FetchTicket;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
-use crate::world::{Noted, VmodWait};
+use crate::world::vmod_wait::VmodWait;
 use cache::Busy;
 use message::Message;
 use sha2::{Digest, Sha256};
 use shm::log::{LogBuffer, LogRing};
 use std::sync::Arc;
-use store::{BodyReader, Object};
+use store::Object;
 use surface::close_reason::CloseReason;
 use surface::parameter::Parameters;
 use surface::reason::Reason;
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
-
-use super::Step;
 
 /// A request with all that its steps need: reused from request to request, never allocated on the path of a hit.
 pub struct Request {
@@ -47,10 +48,10 @@ impl Request {
     }
 
     /// Its first bytes came, at that time (seconds since 1970): it lives under the parameters of this moment.
-    pub fn arrive(&mut self, context: &Loop, now: f64) {
+    pub fn arrive(&mut self, parameters: &Parameters, now: f64) {
         self.task.life.started = now;
         self.task.life.received_at = now;
-        self.task.settings = Settings::from(&**context.engine.parameters.load());
+        self.task.settings = Settings::from(parameters);
     }
 
     /// The head came whole, with what it had received of it: so many bytes, at that time (seconds since 1970).
@@ -159,47 +160,6 @@ pub(crate) struct PipeAccount {
     pub(crate) to_client: u64,
 }
 
-/// An object that this request delivers, all of it. Letting go of one that only passes by tells its fetch that nobody reads
-/// any more.
-#[derive(Debug)]
-pub struct Delivered {
-    object: Arc<Object>,
-    /// Of a body that is still being written: keeps what has not been read, should it turn out too large to be kept.
-    reader: Option<Box<BodyReader>>,
-}
-
-impl Delivered {
-    /// `None` when the beginning of its body may be gone: it has left the index, too.
-    pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
-        let reader = if object.is_whole() || object.is_passing() { None } else { Some(Box::new(object.reader()?)) };
-        Some(Delivered { object, reader })
-    }
-
-    pub(crate) fn object(&self) -> &Arc<Object> {
-        &self.object
-    }
-
-    /// Where reading begins, the first time, where that is not simply the arena.
-    pub(crate) fn take_reader(&mut self) -> Option<BodyReader> {
-        self.reader.take().map(|reader| *reader)
-    }
-}
-
-impl std::ops::Deref for Delivered {
-    type Target = Arc<Object>;
-    fn deref(&self) -> &Arc<Object> {
-        &self.object
-    }
-}
-
-impl Drop for Delivered {
-    fn drop(&mut self) {
-        if self.object.is_passing() {
-            self.object.abandon();
-        }
-    }
-}
-
 /// The request to an origin that vcl_pipe sees.
 pub(crate) struct PipeRequest {
     pub(crate) vxid: u32,
@@ -210,19 +170,6 @@ pub(crate) struct PipeRequest {
     /// `bereq.task_deadline` when VCL set it, seconds.
     pub(crate) task_deadline: Option<f64>,
     pub(crate) started: f64,
-}
-
-/// How long a session's things may take, when VCL said so; seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SessionTimeouts {
-    /// `sess.timeout_idle`.
-    pub(crate) idle: Option<f64>,
-    /// `sess.timeout_linger`.
-    pub(crate) linger: Option<f64>,
-    /// `sess.idle_send_timeout`.
-    pub(crate) idle_send: Option<f64>,
-    /// `sess.send_timeout`.
-    pub(crate) send: Option<f64>,
 }
 
 /// The state of one request. What one request, or a part of its life, leaves behind lies in structures of its own that are
@@ -312,39 +259,6 @@ pub(crate) struct Life {
     pub(crate) vmod_wait: Option<VmodWait>,
 }
 
-/// What VCL chose for the request; it stays over restarts.
-#[derive(Default)]
-pub(crate) struct Choices {
-    /// `req.backend_hint`, at first the VCL's default; `None` = none, and a fetch fails.
-    pub(crate) director: Option<DirectorId>,
-    /// `client.identity` when VCL set it.
-    pub(crate) client_identity: Option<Vec<u8>>,
-    /// `req.storage`.
-    pub(crate) storage: Option<u32>,
-    /// `req.ttl`.
-    pub(crate) ttl_cap: Option<f64>,
-    /// `req.grace`.
-    pub(crate) grace_cap: Option<f64>,
-    /// `req.hash_always_miss`.
-    pub(crate) always_miss: bool,
-    /// Where VCL said so.
-    pub(crate) always_miss_by: Option<Noted>,
-    /// `req.hash_ignore_busy`.
-    pub(crate) ignore_busy: bool,
-    /// `req.hash_ignore_vary`.
-    pub(crate) ignore_vary: bool,
-    /// `req.esi` is false.
-    pub(crate) is_esi_forbidden: bool,
-    /// `req.trace` when VCL set it.
-    pub(crate) trace: Option<bool>,
-    /// `req.filters` when VCL set it.
-    pub(crate) body_filters: Option<Vec<u8>>,
-    /// The filters of the body, once it is wanted.
-    pub(crate) body_stages: Option<Filters>,
-    /// Filters change the body, or have: the headers that describe it have been changed for that, once.
-    pub(crate) is_body_filtered: bool,
-}
-
 /// What lookup and fetch gave.
 #[derive(Default)]
 pub(crate) struct Found {
@@ -369,9 +283,9 @@ pub(crate) struct Found {
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
     /// The fetch that was ordered.
-    pub(crate) ticket: Option<crate::fetch::FetchTicket>,
+    pub(crate) ticket: Option<FetchTicket>,
     /// The session's end of a body that is streamed to the fetch.
-    pub(crate) feed: Option<crate::bodies::request::Feed>,
+    pub(crate) feed: Option<Feed>,
     /// In vcl_pipe: the request to the origin.
     pub(crate) pipe: Option<Box<PipeRequest>>,
     /// In vcl_miss and vcl_pass of the old dialects: the request to the origin.

@@ -144,7 +144,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         }
     };
     let RequestSlot { buffers, request } = &mut *slot;
-    request.arrive(context, now);
+    request.arrive(&context.engine.parameters.load(), now);
     let limits = head_limits(&request.task.settings);
     let mut seen = 0;
     loop {

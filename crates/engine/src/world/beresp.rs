@@ -5,7 +5,8 @@
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, formatted, seconds_of, size, text};
 use super::{FetchSide, Side, World, out_of_reach, storage};
-use crate::fetch::{FetchMode, Verdict};
+use crate::fetch::mode::FetchMode;
+use crate::fetch::task::Verdict;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;

@@ -4,9 +4,9 @@
 
 use super::value::{bytes_of, status_of};
 use super::{ClientSide, FetchSide, Side, World, no_request, out_of_reach};
-use crate::fetch::legacy::unsets_by_set;
+use crate::legacy_rules::unsets_by_set;
 use crate::logged::{self, BEREQ, BERESP, MessageTags, OBJ, REQ, RESP};
-use crate::request::ObjectHead;
+use crate::request::task::ObjectHead;
 use message::Message;
 use shm::log::LogBuffer;
 use surface::parameter::feature;

@@ -3,7 +3,7 @@
 use super::messages::StartLine;
 use super::value::{bool_of, hexadecimal, seconds_of, text};
 use super::{ClientSide, FetchSide, Side, World, out_of_reach};
-use crate::request::set_object_lifetime;
+use crate::legacy_rules::set_object_lifetime;
 use store::{Object, ObjectFlags};
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var};
@@ -91,7 +91,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
     Ok(())
 }
 
-/// Sets how long the object lives (see `request/legacy.rs`), where VCL may.
+/// Sets how long the object lives (see `legacy_rules.rs`), where VCL may.
 fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) {
     let changes_objects = world.changes_objects();
     let Side::Client(ClientSide { task, .. }) = &world.side else { return };

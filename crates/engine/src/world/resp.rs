@@ -3,7 +3,8 @@
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, text};
 use super::{ClientSide, Side, World, out_of_reach};
-use crate::request::{Answer, default_filters};
+use crate::request::filters::default_list;
+use crate::request::task::Answer;
 use store::{BodyState, ObjectFlags};
 use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;
@@ -21,7 +22,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         }
         Var::RespFilters => match &task.answer.filters {
             Some(list) => text(list, scratch),
-            None => text(&default_filters(task), scratch),
+            None => text(&default_list(task), scratch),
         },
         Var::RespIsStreaming => Value::Bool(object.is_some_and(|object| object.state() == BodyState::Writing)),
         Var::RespProto => text(task.response.protocol(), scratch),

@@ -2,10 +2,11 @@
 //! method that its row names, in every generation of the language. A variable that is new and has no arm fails here.
 
 use super::*;
-use crate::fetch::legacy::{ClientRequest, PreparedRequest};
+use crate::fetch::legacy_order::{ClientRequest, PreparedRequest};
 use crate::fetch::task::tests::{event_loop, message, order};
 use crate::loaded_vcl::VclState;
-use crate::request::{Delivered, PipeRequest};
+use crate::request::delivered::Delivered;
+use crate::request::task::PipeRequest;
 use crate::session::Session;
 use crate::vcl_life;
 use std::sync::Arc;

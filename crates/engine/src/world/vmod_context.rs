@@ -1,8 +1,9 @@
 //! What VMODs can do to a task, beyond what VCL's own words can.
 
 use super::invalidation::{purge_of, purge_tags, purge_tags_at_once};
+use super::vmod_wait::VmodWait;
 use super::{Side, World, knows_digest, no_request};
-use crate::request::ClientBody;
+use crate::request::client_body::ClientBody;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use message::Message;
 use shm::log::LogId;
@@ -13,23 +14,10 @@ use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
-use vcl_run::value::{DirectorId, Value};
+use vcl_run::value::DirectorId;
 use vmods::{
-    ClientConnection, Finish, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction,
-    VmodContext,
+    ClientConnection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
 };
-
-/// What a method waits for, and then what came of it.
-pub(crate) enum VmodWait {
-    /// The client's body shall be read and kept, if it has at most that many bytes.
-    CacheBody(u64),
-    /// A VMOD's own wait.
-    Pending(Pending),
-    /// Its end.
-    Finish(Finish),
-    /// The value of the call.
-    Value(Value),
-}
 
 impl World<'_> {
     /// What the task waits for; `None` where it cannot.

@@ -197,7 +197,7 @@ async fn serve(context: Rc<Loop>, mut session: SessionView, link: Rc<Link>, id: 
     let mut slot = context.requests.take(&context.engine.ring);
     let request: &mut Request = &mut slot.request;
     let now = context.clock.now();
-    request.arrive(&context, now);
+    request.arrive(&context.engine.parameters.load(), now);
     fill(request.head(), &head);
     request.complete(head.len() as u64, now);
     let mut exchange = StreamExchange::new(&link, id);

@@ -2,8 +2,10 @@
 //! that is new does not compile until somebody has said here what it is afterwards.
 
 use super::*;
+use crate::bodies::filters::Filters;
 use crate::fetch::{FetchMode, FetchTicket};
 use crate::request::{Buffers, RequestPool, RequestSlot};
+use crate::world::decision::Noted;
 use cache::{Cache, Lookup, LookupRequest};
 use shm::counters::MainCounters;
 use store::ObjectAttributes;

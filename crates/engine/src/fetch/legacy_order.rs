@@ -1,0 +1,77 @@
+//! What an order of the old dialects (1.x to 3.0) carries besides: the request to the origin, which VCL has seen already, and the
+//! client's own, on loan until the answer.
+
+use super::mode::{FetchMode, copy_request};
+use crate::legacy_rules::forwards_address;
+use crate::request::choices::Choices;
+use message::Message;
+use surface::vcl::Generation;
+use vmods::TaskState;
+
+/// What VCL may read and change of a client's request while it is fetched for.
+pub struct ClientRequest {
+    /// `req`.
+    pub message: Message,
+    /// The request as it was received, for rollbacks.
+    pub original: Message,
+    /// What VCL chose for it, as far as vcl_fetch can tell.
+    pub(crate) choices: Choices,
+    /// `req.restarts`.
+    pub restarts: u64,
+    /// `req.xid`.
+    pub vxid: u32,
+    /// What VMODs keep for the request.
+    pub vmod_state: TaskState,
+    /// The origin's status: what `return (error)` shows when VCL names none. 0 = there was no response.
+    pub response_status: u16,
+}
+
+/// A request to an origin that VCL has seen before it is sent.
+#[derive(Debug)]
+pub struct PreparedRequest {
+    /// vxid of the fetch, drawn already.
+    pub vxid: u32,
+    /// `bereq`.
+    pub bereq: Message,
+    /// `bereq.connect_timeout`, seconds; 0 = not set.
+    pub connect_timeout: f64,
+    /// `bereq.first_byte_timeout`, seconds; 0 = not set.
+    pub first_byte_timeout: f64,
+    /// `bereq.between_bytes_timeout`, seconds; 0 = not set.
+    pub between_bytes_timeout: f64,
+}
+
+impl PreparedRequest {
+    /// Makes the request to an origin out of the client's. `gzip_support`: ask for gzip, whatever the client likes; `client` is
+    /// the client's address as text.
+    #[must_use]
+    pub fn new(
+        vxid: u32,
+        mode: FetchMode,
+        request: &Message,
+        generation: Generation,
+        gzip_support: bool,
+        client: &[u8],
+    ) -> PreparedRequest {
+        let mut bereq = Message::new();
+        copy_request(request, mode, &mut bereq);
+        bereq.set_protocol(b"HTTP/1.1");
+        if mode != FetchMode::Pass {
+            bereq.set_method(b"GET");
+            if gzip_support {
+                bereq.set("Accept-Encoding", b"gzip");
+            }
+        }
+        bereq.set("X-Varnish", itoa::Buffer::new().format(vxid).as_bytes());
+        if forwards_address(generation) {
+            bereq.append(b"X-Forwarded-For", client);
+        }
+        PreparedRequest { vxid, bereq, connect_timeout: 0.0, first_byte_timeout: 0.0, between_bytes_timeout: 0.0 }
+    }
+}
+
+impl std::fmt::Debug for ClientRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientRequest").field("vxid", &self.vxid).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! What passes between a request and the fetch that it orders: the order, and the ticket on which the answer comes.
+
+use super::legacy_order::{ClientRequest, PreparedRequest};
+use super::mode::FetchMode;
+use crate::bodies::request::RequestBody;
+use crate::loaded_vcl::LoadedVcl;
+use crate::peer::Peer;
+use crate::request::delivered::Delivered;
+use cache::Busy;
+use message::Message;
+use std::sync::Arc;
+use store::Object;
+use tokio::sync::oneshot;
+use vcl_run::value::DirectorId;
+
+/// Everything a fetch needs to know from the request that orders it.
+pub struct FetchOrder {
+    /// Kind.
+    pub mode: FetchMode,
+    /// The client's request head as VCL left it.
+    pub request: Message,
+    /// In an old dialect: the request to the origin, which VCL has seen.
+    pub prepared: Option<Box<PreparedRequest>>,
+    /// In an old dialect: what vcl_fetch may touch of the client's request.
+    pub client: Option<Box<ClientRequest>>,
+    /// vxid of the ordering request, for Begin.
+    pub parent_vxid: u32,
+    /// vxid already drawn for this fetch (the request logged `Link bereq <vxid> …` with it).
+    pub vxid: u32,
+    /// `req.hash`.
+    pub digest: [u8; 32],
+    /// The promise to fetch; `None` for a pass.
+    pub busy: Option<Busy>,
+    /// An expired object that may be revalidated.
+    pub stale: Option<Arc<Object>>,
+    /// Lookup gave hit-for-miss.
+    pub is_hit_for_miss: bool,
+    /// Lookup gave hit-for-pass.
+    pub is_hit_for_pass: bool,
+    /// The VCL of the request.
+    pub vcl: Arc<LoadedVcl>,
+    /// `req.backend_hint`; `None` = none, and the fetch fails.
+    pub director: Option<DirectorId>,
+    /// The client's body (passes, and misses whose VCL keeps it).
+    pub body: RequestBody,
+    /// Addresses, for `client.ip` and the like.
+    pub peer: Peer,
+    /// `client.identity` when VCL set it.
+    pub client_identity: Option<Vec<u8>>,
+    /// vxid of the session (`sess.xid`).
+    pub session_vxid: u32,
+    /// `req.trace` when VCL set it.
+    pub trace: Option<bool>,
+}
+
+/// What the client's side is to do.
+#[derive(Debug)]
+pub enum FetchAnswer {
+    /// Deliver this, which may still be growing.
+    Object(Box<Delivered>),
+    /// Answer 503: there is no object.
+    Failed,
+    /// Begin anew: `restart` in vcl_fetch.
+    Restart,
+    /// Make an answer of its own: `error` in vcl_fetch, or an old dialect's fetch that failed.
+    Synth {
+        /// Status.
+        status: u16,
+        /// Reason; empty = the standard phrase.
+        reason: Vec<u8>,
+    },
+}
+
+/// What a fetch came to.
+#[derive(Debug)]
+pub struct FetchReport {
+    /// What is to be done.
+    pub answer: FetchAnswer,
+    /// The client's request as vcl_fetch left it, in an old dialect.
+    pub client: Option<Box<ClientRequest>>,
+}
+
+/// The client's side of a running fetch.
+pub struct FetchTicket {
+    /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there is none.
+    pub ready: oneshot::Receiver<FetchReport>,
+}

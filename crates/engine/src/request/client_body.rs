@@ -1,0 +1,35 @@
+//! Where a client's body is.
+
+use crate::bodies::request::HeldBody;
+use crate::exchange::BodyAnnounced;
+
+/// Where the request body is.
+#[derive(Debug, Default)]
+pub(crate) enum ClientBody {
+    /// There is none.
+    #[default]
+    None,
+    /// Still with the transport, as a whole or in part.
+    Unread {
+        /// Content-Length; `None` = it ends when it ends.
+        length: Option<u64>,
+        /// Some of it has been read: what is left is no body that anybody could be sent.
+        is_begun: bool,
+    },
+    /// Held whole.
+    Cached(HeldBody),
+    /// Was read and is gone.
+    Taken,
+    /// The client broke off or sent nonsense.
+    Failed,
+}
+
+impl From<BodyAnnounced> for ClientBody {
+    fn from(announced: BodyAnnounced) -> ClientBody {
+        match announced {
+            BodyAnnounced::None => ClientBody::None,
+            BodyAnnounced::Length(bytes) => ClientBody::Unread { length: Some(bytes), is_begun: false },
+            BodyAnnounced::Unknown => ClientBody::Unread { length: None, is_begun: false },
+        }
+    }
+}
