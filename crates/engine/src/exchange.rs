@@ -1,32 +1,21 @@
-//! One request and its response, as a transport hands them to the request machine: [`Exchange`], and [`run`], which takes one
-//! through its life.
+//! One request and its response, as a transport hands them to the request machine: [`Exchange`].
 //!
 //! The machine knows no wire. What it gets of one is the head, a body to read, and something to write a response to; how bytes
 //! are framed, what `Connection` and `Expect` mean, how the next request follows on the same connection, are the transport's.
 //! HTTP/1 is one (`transport/http1.rs`); a stream of another protocol, or a page that includes a fragment, are others.
 //!
 //! What waits is polled, so that a transport is used behind `dyn` without a box, and the machine is compiled once. Several
-//! exchanges of one connection may run at once: each has its own [`Exchange`], [`SessionView`] and [`Request`].
-//!
-//! *Invariant:* a panic costs one exchange: what it had is thrown away, and its client gets a 500 unless it has had anything.
-//! Next file: `request.rs`.
+//! exchanges of one connection may run at once: each has its own [`Exchange`], `SessionView` and `Request`. Who takes one
+//! through its life is `request::run`. Next file: `request.rs`.
 
-use crate::caught::caught;
-use crate::context::Loop;
-use crate::request::{Run, Task};
-use crate::session::SessionView;
 use message::Message;
-use shm::log::{LogBuffer, LogId};
-use std::rc::Rc;
+use shm::log::LogBuffer;
 use std::task::{Context, Poll};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::reason::Reason;
-use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
-
-pub use crate::request::Request;
 
 /// What a head announces of its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -204,110 +193,4 @@ pub trait Exchange {
 
     /// The connection; `None` where it is shared with others.
     fn wire(&mut self) -> Option<Wire<'_>>;
-}
-
-/// What an exchange came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// Why the session is to end after it; `None` when it may go on.
-    pub close: Option<CloseReason>,
-    /// The request panicked: throw it away.
-    pub is_ruined: bool,
-}
-
-/// Takes an exchange through its life. The head lies in the request ([`Request::head`]), which has arrived
-/// ([`Request::arrive`]).
-pub async fn run(
-    context: &Rc<Loop>,
-    session: &mut SessionView,
-    exchange: &mut dyn Exchange,
-    request: &mut Request,
-) -> Outcome {
-    let _work = context.work();
-    begin(context, session, request);
-    let is_answered = match caught(live(context, session, exchange, request)).await {
-        Ok(()) => return Outcome { close: request.task.life.close, is_ruined: false },
-        Err(panic) => {
-            context.engine.panics.tell(&panic);
-            context.count(Main::ClientResp500);
-            request.log.record_parts(Tag::Error, &[b"Panic: ", panic.as_bytes()]);
-            request.task.life.is_answered
-        }
-    };
-    // Nothing of it can be trusted.
-    request.task = Task::default();
-    request.task.settings = (&**context.engine.parameters.load()).into();
-    let mut run = Run { context, session, exchange, request };
-    if !is_answered {
-        run.send_bare(500).await;
-    }
-    run.finish();
-    Outcome { close: Some(CloseReason::TxError), is_ruined: true }
-}
-
-async fn live(context: &Rc<Loop>, session: &mut SessionView, exchange: &mut dyn Exchange, request: &mut Request) {
-    match exchange.open(&mut request.task.request, &mut request.log) {
-        Ok(announced) => {
-            request.task.life.protocol = exchange.protocol();
-            request.task.life.body = announced.into();
-            request.vcl.clone_from(&context.engine.vcl.load().active);
-            if let Some(vcl) = &request.vcl {
-                request.log.record(Tag::VCLUse, vcl.name.as_bytes());
-            }
-            Run { context, session, exchange, request }.run().await;
-        }
-        Err(malformed) => refuse(context, session, exchange, request, &malformed).await,
-    }
-}
-
-/// Gives the request its transaction.
-fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
-    let vxid = context.engine.vxids.next();
-    let mut number = itoa::Buffer::new();
-    let life = &mut request.task.life;
-    life.vxid = vxid;
-    life.previous = life.received_at;
-    let mut link = [0; 32];
-    let link = joined(&mut link, &[b"req ", number.format(vxid).as_bytes(), b" rxreq"]);
-    context.engine.ring.write(Tag::Link, LogId::client(session.vxid), link);
-    let log = &mut request.log;
-    log.start(LogId::client(vxid), life.started);
-    log.record_parts(Tag::Begin, &[b"req ", number.format(session.vxid).as_bytes(), b" rxreq"]);
-    log.timestamp("Start", life.started);
-    log.timestamp("Req", life.received_at);
-}
-
-fn joined<'a>(room: &'a mut [u8; 32], parts: &[&[u8]]) -> &'a [u8] {
-    let mut len = 0;
-    for part in parts {
-        let take = part.len().min(room.len() - len);
-        room[len..len + take].copy_from_slice(&part[..take]);
-        len += take;
-    }
-    &room[..len]
-}
-
-/// Answers what is not HTTP with a bare 400 and has the session close.
-async fn refuse(
-    context: &Rc<Loop>,
-    session: &mut SessionView,
-    exchange: &mut dyn Exchange,
-    request: &mut Request,
-    malformed: &Malformed,
-) {
-    if let Some(text) = &malformed.bogo_header {
-        request.log.record(Tag::BogoHeader, text.as_bytes());
-    }
-    let garbage = exchange.garbage();
-    request.log.record(Tag::HttpGarbage, garbage);
-    request.task.life.account.request_head = garbage.len() as u64;
-    context.count(Main::ClientReq400);
-    request.task.life.close = Some(CloseReason::RxJunk);
-    let mut run = Run { context, session, exchange, request };
-    match &malformed.limit {
-        Some(details) => run.why(Reason::RequestTooLarge, details.as_bytes()),
-        None => run.why(Reason::BadRequest, b""),
-    }
-    run.send_bare(400).await;
-    run.finish();
 }

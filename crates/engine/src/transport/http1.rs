@@ -74,7 +74,7 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
         };
         let RequestSlot { buffers, request } = &mut *slot;
         let mut exchange = Http1Exchange::new(connection, buffers, parsed, &request.task.settings);
-        let outcome = crate::exchange::run(context, session, &mut exchange, request).await;
+        let outcome = crate::request::run(context, session, &mut exchange, request).await;
         if outcome.is_ruined {
             return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
         }

@@ -6,10 +6,9 @@
 
 use super::client::Response;
 use engine::context::Loop;
-use engine::exchange::{
-    self, BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, Request, SendError, SendLimits, Sent, Wire,
-};
+use engine::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
 use engine::peer::Peer;
+use engine::request::{self, Request};
 use engine::session::{Session, SessionEnd, SessionView};
 use message::Message;
 use shm::log::LogBuffer;
@@ -201,7 +200,7 @@ async fn serve(context: Rc<Loop>, mut session: SessionView, link: Rc<Link>, id: 
     fill(request.head(), &head);
     request.complete(head.len() as u64, now);
     let mut exchange = StreamExchange::new(&link, id);
-    let outcome = exchange::run(&context, &mut session, &mut exchange, request).await;
+    let outcome = request::run(&context, &mut session, &mut exchange, request).await;
     if !exchange.is_over {
         let is_whole = !matches!(outcome.close, Some(reason) if reason.is_error() || reason == CloseReason::RemClose);
         poll_fn(|context| {
