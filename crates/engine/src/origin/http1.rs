@@ -6,7 +6,7 @@
 
 mod wire;
 
-use super::{Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+use super::terms::{Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};

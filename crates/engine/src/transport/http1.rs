@@ -12,16 +12,18 @@
 
 mod connection;
 mod exchange;
+mod head;
 
 use crate::context::Loop;
 use crate::deadline::duration;
 use crate::memory::MEMORY_SHORT;
 use crate::peer::Peer;
-use crate::request::{RequestSlot, Settings};
+use crate::request::{self, RequestSlot};
 use crate::session::{Session, SessionEnd, SessionView};
-use ::http1::{HeadError, HeadLimits, HeadStatus, parse_request};
+use ::http1::{HeadError, HeadStatus, parse_request};
 use connection::{Connection, ReceiveError};
-use exchange::Http1Exchange;
+use exchange::{Http1Exchange, NAME};
+use head::{Parsed, broken_limit, head_limits};
 use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
@@ -30,9 +32,6 @@ use surface::limits::WHY_TEXT_BYTES_MAX;
 use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-/// How sessions and `req.transport` name it.
-const NAME: &str = "HTTP/1";
 
 /// Serves a connection to its end. `preread` are bytes already read from it.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, stream: S, peer: Peer, preread: Vec<u8>) {
@@ -74,7 +73,7 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
         };
         let RequestSlot { buffers, request } = &mut *slot;
         let mut exchange = Http1Exchange::new(connection, buffers, parsed, &request.task.settings);
-        let outcome = crate::request::run(context, session, &mut exchange, request).await;
+        let outcome = request::run(context, session, &mut exchange, request).await;
         if outcome.is_ruined {
             return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
         }
@@ -91,9 +90,6 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
 }
-
-/// Where a head ends, or what is wrong with it.
-type Parsed = Result<usize, HeadError>;
 
 /// Waits for a request head. `held` has bytes that were sent ahead.
 async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
@@ -191,14 +187,6 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-fn head_limits(settings: &Settings) -> HeadLimits {
-    HeadLimits {
-        total_bytes: settings.http_req_size,
-        line_bytes: settings.http_req_hdr_len,
-        headers_max: settings.http_max_hdr,
-    }
-}
-
 /// How a client begins that takes us for a server of HTTP/2.
 const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
@@ -233,15 +221,4 @@ fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> Cl
         context.engine.ring.write(reason::TAG, LogId::client(session.vxid), &payload);
     }
     give_up(context, slot, CloseReason::RxOverflow)
-}
-
-/// The parameter that a head broke, as a detail of the reason.
-fn broken_limit(error: &HeadError, limits: &HeadLimits) -> Option<String> {
-    let (name, max) = match error {
-        HeadError::Overflow => ("http_req_size", limits.total_bytes),
-        HeadError::LineTooLong(_) => ("http_req_hdr_len", limits.line_bytes),
-        HeadError::TooManyHeaders(_) => ("http_max_hdr", limits.headers_max),
-        _ => return None,
-    };
-    Some(format!("limit={name} max={max}"))
 }

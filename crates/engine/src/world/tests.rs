@@ -12,7 +12,9 @@ use crate::vcl_life;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes};
 use surface::vcl::legacy::{Language, Means};
-use surface::vcl::{Generation, METHODS, Type, VARIABLES, at};
+use surface::vcl::{Generation, HttpObject, METHODS, Type, VARIABLES, Var, VclObject, at};
+use vcl_run::host::Host;
+use vcl_run::value::{Scratch, Text, Value};
 
 /// Something of every side, with everything that VCL may see of it.
 struct Stage {

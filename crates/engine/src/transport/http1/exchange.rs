@@ -4,7 +4,7 @@
 //! body is never taken for a part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
 
 use super::connection::{Connection, ReceiveError};
-use super::{NAME, Parsed, broken_limit, head_limits};
+use super::head::{Parsed, broken_limit, head_limits};
 use crate::deadline::duration;
 use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
 use crate::logged::{self, REQ, RESP};
@@ -21,6 +21,9 @@ use surface::counter::Main;
 use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
+
+/// How sessions and `req.transport` name it.
+pub(super) const NAME: &str = "HTTP/1";
 
 /// Most bytes of a body read at once.
 const READ_BYTES: usize = 16 << 10;
