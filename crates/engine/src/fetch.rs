@@ -31,6 +31,7 @@ mod transmit;
 mod vcl;
 mod why;
 
+pub(crate) mod filters;
 pub mod legacy_order;
 pub mod mode;
 pub(crate) mod no_connection;

@@ -5,34 +5,46 @@
 //! [`clock::Clock`], so that the whole engine also runs in memory under a virtual clock (the simulation). No sockets,
 //! no wall clock, no files here.
 //!
-//! Reading order: `context`, `storages`, `session`, `exchange`, `transport`, `bodies`, `request` and its steps, `fetch` and its
-//! steps, `origin`, `loaded_vcl`.
+//! A file imports only files below it; the groups of modules here are those layers, from the ground up. What `request` and
+//! `fetch` keep for one request or hand one another (`request/task.rs`, `fetch/order.rs` …) lies below `context`, whose loop
+//! owns the pool of requests; their machines lie above it, and what VCL sees of both in between. Reading order: `context`,
+//! `storages`, `session`, `exchange`, `transport`, `bodies`, `request` and its steps, `fetch` and its steps, `origin`,
+//! `loaded_vcl`, `vcl_life`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod bodies;
+// Single things: they know nothing of the engine.
 mod caught;
 pub mod clock;
-pub mod context;
 mod deadline;
-pub mod exchange;
-pub mod fetch;
 mod legacy_rules;
-pub mod loaded_vcl;
 pub mod logged;
-pub mod memory;
-pub mod mempool_counts;
-pub mod mempool_sizes;
-mod origin;
 pub mod panics;
 pub mod peer;
-pub mod request;
 mod ruling;
-pub mod session;
 pub mod storages;
-pub mod transport;
 mod turns;
-pub mod vcl_life;
 pub mod vxid;
+
+// What machines work with and on.
+pub mod bodies;
+pub mod exchange;
+pub mod loaded_vcl;
+pub mod memory;
+pub mod mempool_counts;
+
+// What all event loops share, and what one has for itself.
+pub mod context;
+pub mod session;
+
+// The machines, and what they let VCL touch.
+pub mod fetch;
+mod origin;
+pub mod request;
 mod world;
+
+// What starts them.
+pub mod mempool_sizes;
+pub mod transport;
+pub mod vcl_life;

@@ -30,7 +30,6 @@ pub(crate) use decision::Decision;
 pub(crate) use vmod_wait::VmodWait;
 
 use crate::context::{Engine, Loop};
-use crate::fetch::mode::FetchMode;
 use crate::fetch::task::FetchTask;
 use crate::loaded_vcl::LoadedVcl;
 use crate::request::task::Task;
@@ -196,31 +195,6 @@ impl ClientSide<'_> {
 /// Whether vcl_hash has run before it, on the client's side.
 fn knows_digest(method: Method) -> bool {
     !matches!(method, Method::Recv | Method::Hash)
-}
-
-impl FetchTask {
-    /// What decides where directors lead, at that time (seconds since 1970).
-    pub(crate) fn resolving<'b>(
-        &'b self,
-        random: &'b TestableRandom,
-        now: f64,
-        notes: &'b Notes,
-    ) -> ResolveContext<'b> {
-        ResolveContext {
-            now,
-            random,
-            url: self.bereq.target(),
-            host: self.bereq.get("Host"),
-            client: ClientName {
-                identity: self.choices.client_identity.as_deref(),
-                address: Some(self.order.peer.client.ip()),
-            },
-            digest: Some(&self.order.digest),
-            is_for_cache: self.order.mode != FetchMode::Pass,
-            shard: Some(self.vmod_state.shard_parameters()),
-            notes,
-        }
-    }
 }
 
 #[cfg(test)]

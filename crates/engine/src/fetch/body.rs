@@ -4,7 +4,8 @@
 //! end, so that a body that breaks still becomes a clean error response. Next files: `fill.rs`, `revalidate.rs`.
 
 use super::fill::{BodyFailure, Source};
-use super::task::{FetchTask, Kept};
+use super::filters::default_list;
+use super::task::Kept;
 use super::{Fetch, Step};
 use crate::bodies::filters::{Filters, Subject};
 use crate::exchange::BodyAnnounced;
@@ -17,7 +18,6 @@ use store::{Object, ObjectFlags};
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
-use surface::vcl::Generation;
 
 impl Fetch {
     pub(super) async fn body(&mut self) -> Step {
@@ -97,7 +97,7 @@ impl Fetch {
         let list = match &self.task.attempt.verdict.filters {
             _ if is_empty => Vec::new(),
             Some(list) => list.clone(),
-            None => self.task.default_filters(),
+            None => default_list(&self.task),
         };
         self.log.record(Tag::Filters, &list);
         let attempt = &mut self.task.attempt;
@@ -178,28 +178,5 @@ impl Fetch {
         } else {
             ObjectFlags::NONE
         }
-    }
-}
-
-impl FetchTask {
-    /// The list that `beresp.filters` shows unless VCL set it: each name with a blank before it.
-    pub(crate) fn default_filters(&self) -> Vec<u8> {
-        let encoding = self.attempt.beresp.get("Content-Encoding");
-        let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
-        let is_plain = encoding.is_none();
-        let supported = self.order.gzip_support;
-        let gunzips = supported && self.attempt.verdict.do_gunzip && is_gzipped;
-        let gzips = supported && self.attempt.verdict.do_gzip && is_plain;
-        let mut list = Vec::new();
-        if gunzips {
-            list.extend_from_slice(b" gunzip");
-        }
-        if gzips {
-            list.extend_from_slice(b" gzip");
-        }
-        if is_gzipped && !gunzips && self.order.vcl.generation >= Generation::V3 {
-            list.extend_from_slice(b" testgunzip");
-        }
-        list
     }
 }

@@ -17,8 +17,8 @@ use crate::origin::{OriginExchange, ResponseBody, close_reason};
 use crate::peer::Peer;
 use crate::world::decision::Noted;
 use crate::world::vmod_wait::VmodWait;
-use backend::Backend;
 use backend::director::trail::Trail;
+use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
 use shm::log::LogBuffer;
@@ -390,6 +390,29 @@ impl FetchTask {
         self.life.body = RequestBody::None;
         logged::unset(log, BEREQ, &mut self.bereq, "Content-Length");
         logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
+    }
+
+    /// What decides where directors lead, at that time (seconds since 1970).
+    pub(crate) fn resolving<'b>(
+        &'b self,
+        random: &'b TestableRandom,
+        now: f64,
+        notes: &'b Notes,
+    ) -> ResolveContext<'b> {
+        ResolveContext {
+            now,
+            random,
+            url: self.bereq.target(),
+            host: self.bereq.get("Host"),
+            client: ClientName {
+                identity: self.choices.client_identity.as_deref(),
+                address: Some(self.order.peer.client.ip()),
+            },
+            digest: Some(&self.order.digest),
+            is_for_cache: self.order.mode != FetchMode::Pass,
+            shard: Some(self.vmod_state.shard_parameters()),
+            notes,
+        }
     }
 
     /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.

@@ -5,6 +5,7 @@
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, formatted, seconds_of, size, text};
 use super::{FetchSide, Side, World, out_of_reach, storage};
+use crate::fetch::filters::default_list;
 use crate::fetch::mode::FetchMode;
 use crate::fetch::task::Verdict;
 use surface::tag::Tag;
@@ -31,7 +32,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::BerespDoStream => Value::Bool(verdict.do_stream),
         Var::BerespFilters => match &verdict.filters {
             Some(list) => text(list, scratch),
-            None => text(&task.default_filters(), scratch),
+            None => text(&default_list(task), scratch),
         },
         Var::BerespGrace => Value::Duration(verdict.grace),
         Var::BerespKeep => Value::Duration(verdict.keep),

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::fetch::legacy_order::{ClientRequest, PreparedRequest};
+use crate::fetch::mode::FetchMode;
 use crate::fetch::task::tests::{event_loop, message, order};
 use crate::loaded_vcl::VclState;
 use crate::request::delivered::Delivered;

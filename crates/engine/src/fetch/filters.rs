@@ -1,0 +1,27 @@
+//! Which filters a response goes through into the store when VCL names none: it follows from its head and VCL's `do_` words.
+//!
+//! What filters do is in `bodies/filters.rs`.
+
+use super::task::FetchTask;
+use surface::vcl::Generation;
+
+/// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a blank.
+pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
+    let encoding = task.attempt.beresp.get("Content-Encoding");
+    let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
+    let is_plain = encoding.is_none();
+    let supported = task.order.gzip_support;
+    let gunzips = supported && task.attempt.verdict.do_gunzip && is_gzipped;
+    let gzips = supported && task.attempt.verdict.do_gzip && is_plain;
+    let mut list = Vec::new();
+    if gunzips {
+        list.extend_from_slice(b" gunzip");
+    }
+    if gzips {
+        list.extend_from_slice(b" gzip");
+    }
+    if is_gzipped && !gunzips && task.order.vcl.generation >= Generation::V3 {
+        list.extend_from_slice(b" testgunzip");
+    }
+    list
+}
