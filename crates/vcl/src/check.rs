@@ -1,9 +1,9 @@
-//! Names, types and rules: a tree becomes a program.
+//! Names, types and rules: turns a tree into a program.
 //!
-//! Passes, in order: names are collected from all declarations; backends, probes and ACLs are made; each subroutine is
-//! lowered to instructions while its expressions are typed; then the graph of calls is checked (`check/flow.rs`), and what
-//! nobody uses is named. A pass goes on after errors, so that one compilation shows many of them.
-//! Names are compared without regard to case, as in Varnish; header names keep the case they were written in.
+//! Passes, in order: collect the names of all declarations; make backends, probes and ACLs; lower each subroutine to
+//! instructions while typing its expressions; then check the graph of calls (`check/flow.rs`), and report what is
+//! unused. A pass continues after errors, so that one compilation shows many of them. Names are compared ignoring case,
+//! as in Varnish; header names keep the case in which they were written.
 
 mod acl;
 mod address;
@@ -44,7 +44,7 @@ pub(crate) struct Reported;
 
 type Checked<T> = Result<T, Reported>;
 
-/// What a name of the VCL stands for.
+/// The meaning of a name in the VCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Backend(u32),
@@ -52,12 +52,12 @@ enum Meaning {
     Acl(u32),
     Sub(u32),
     Instance(u32),
-    /// An imported VMOD; the name may be an alias.
+    /// An imported VMOD; its name here may be an alias.
     Vmod(&'static str),
 }
 
 impl Meaning {
-    /// The word for it in messages.
+    /// The word for this kind in messages.
     fn kind(self) -> &'static str {
         match self {
             Meaning::Backend(_) => "backend",
@@ -73,9 +73,9 @@ impl Meaning {
 #[derive(Debug)]
 struct Symbol {
     meaning: Meaning,
-    /// The name where it was declared.
+    /// The token of the name in its declaration.
     defined: At,
-    /// As it was written there.
+    /// The name as written there.
     name: String,
     used: bool,
 }
@@ -95,7 +95,7 @@ enum UseKind {
     Set,
     Unset,
     Action,
-    /// Set although nobody may; what calls the subroutine is not known yet.
+    /// Set although no method may set it; which methods call the subroutine is not known yet.
     ReadOnly,
 }
 
@@ -121,20 +121,20 @@ impl UseKind {
     }
 }
 
-/// A subroutine: its pieces of text, and what the later passes must know of it.
+/// A subroutine: its pieces of text, and what later passes need to know of it.
 #[derive(Debug)]
 struct Sub<'a> {
     name: String,
     defined: At,
     method: Option<Method>,
-    /// In the old dialects, the method for which this is a piece of a subroutine of the user.
+    /// In the old dialects: this is a user's subroutine as lowered for that method.
     under: Option<Method>,
     /// Its name begins with `vcl_`.
     reserved: bool,
     pieces: Vec<&'a tree::Sub>,
     uses: Vec<Use>,
     calls: Vec<(u32, At)>,
-    /// Actions, or `None` for a word that is none in this method.
+    /// Actions; `None` for a word that is not an action in this method.
     returns: Vec<(Option<Action>, At)>,
     entry: u32,
     end: u32,
@@ -156,7 +156,7 @@ struct Checker<'a> {
     dialect: &'static Dialect,
     diagnostics: &'a mut Diagnostics,
     symbols: HashMap<String, Symbol>,
-    /// Names whose declaration is broken: not worth a second message.
+    /// Names whose declaration is broken: a second message about them is not worthwhile.
     damaged: HashSet<String>,
     functions: HashMap<(&'static str, &'static str, &'static str), u32>,
     subs: Vec<Sub<'a>>,
@@ -169,21 +169,21 @@ struct Checker<'a> {
     vmods: Vec<String>,
     default_backend: Option<u32>,
     default_probe: Option<u32>,
-    /// The director that is used when no other is named, as an index among the directors: `director` blocks come first.
+    /// The director that is used when no other is named: index among the directors. `director` blocks come first.
     default_director: Option<u32>,
-    /// What `director` blocks declare, to be made in vcl_init.
+    /// The declarations of `director` blocks; the objects are created in vcl_init.
     declared_directors: Vec<legacy::Declared>,
     blocks: Vec<DirectorBlock>,
-    /// The pieces of subroutines for a method.
+    /// User subroutines as lowered for each method.
     pieces_under: HashMap<(u32, Method), u32>,
     emitter: Emitter,
     /// The subroutine being lowered.
     current: usize,
-    /// What a message within an argument ends in.
+    /// The endings of messages about the argument being compiled.
     call_context: Vec<Draft>,
 }
 
-/// Makes a program of a tree. `None` when there were errors.
+/// Turns a tree into a program. `None` when there were errors.
 pub(crate) fn check(
     loaded: &Loaded,
     declarations: &[tree::Declaration],
@@ -255,12 +255,12 @@ impl<'a> Checker<'a> {
         (name.first..=name.last).map(|index| self.text(index)).collect()
     }
 
-    /// Words, and under them one token.
+    /// A message with a text, and below it one token.
     fn draft_at(&self, code: Code, text: &str, index: At) -> Draft {
         Draft::new(code).text(format!("{text}\n")).at(self.token(index))
     }
 
-    /// Words, and under them a row of tokens.
+    /// A message with a text, and below it a range of tokens.
     fn draft_between(&self, code: Code, text: &str, first: At, last: At) -> Draft {
         Draft::new(code).text(format!("{text}\n")).between(self.token(first), self.token(last))
     }
@@ -302,8 +302,8 @@ impl<'a> Checker<'a> {
         self.symbols.get(name.to_ascii_lowercase().as_str())
     }
 
-    /// The key of a name where something of certain kinds is looked for. In the old dialects an acl and a backend may be
-    /// called the same; the later of them is kept with its kind before its name.
+    /// The key of a name when something of certain kinds is wanted. In the old dialects an acl and a backend may have
+    /// the same name; the later one is stored with its kind in front of the name.
     fn key(&self, name: &str, kinds: &[&str]) -> String {
         let plain = name.to_ascii_lowercase();
         if self.dialect.forms.names_by_kind {
@@ -317,12 +317,12 @@ impl<'a> Checker<'a> {
         plain
     }
 
-    /// Marks a name as used and says what it is.
+    /// Marks a name as used and returns its meaning.
     fn use_symbol(&mut self, name: &str) -> Option<Meaning> {
         self.use_symbol_of(name, &[])
     }
 
-    /// The same, where something of certain kinds is looked for.
+    /// The same, when something of certain kinds is wanted.
     fn use_symbol_of(&mut self, name: &str, kinds: &[&str]) -> Option<Meaning> {
         let key = self.key(name, kinds);
         let symbol = self.symbols.get_mut(&key)?;
@@ -334,7 +334,7 @@ impl<'a> Checker<'a> {
         self.damaged.contains(name.to_ascii_lowercase().as_str())
     }
 
-    /// Notes that the current subroutine does what only some methods may do.
+    /// Notes that the current subroutine does something that only some methods may do.
     fn note_use(&mut self, at: u16, first: At, last: At, what: UseKind) {
         if let Some(method) = self.subs[self.current].method
             && method.row().bit & at == 0
@@ -365,7 +365,7 @@ impl<'a> Checker<'a> {
         }
         for (defined, text) in unused {
             let draft = self.draft_at(Code::Unused, &text, defined);
-            // Where such names are not reserved, a method written wrong is a subroutine that nothing calls.
+            // If such names are not reserved, a misspelt method is a subroutine that nothing calls.
             let name = self.text(defined);
             let methods = METHODS.iter().filter(|row| self.dialect.has_method(row.method));
             let methods = methods.map(|row| self.dialect.method_name(row.method));
@@ -381,13 +381,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// In which methods something would be available.
+    /// A hint: the methods in which something is available.
     fn available_hint(&self, at: u16) -> Option<String> {
         let names = self.dialect.method_names(at);
         (!names.is_empty()).then(|| format!("it is available in {}", names.join(", ")))
     }
 
-    /// Whether the VCL itself, rather than the built-in one alone, has to do with what becomes of a 304.
+    /// Whether the VCL itself, and not only the built-in one, takes part in what happens to a 304.
     fn refreshes(&self) -> bool {
         let mut reached = vec![Method::BackendRefresh as usize];
         let mut next = 0;
@@ -440,10 +440,10 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Words that one search for the nearest looks at.
+/// How many words are compared at most to find the nearest.
 const CANDIDATES_MAX: usize = 2_000;
 
-/// The nearest of some words to one that is unknown, if any is near enough to have been meant.
+/// The known word that is nearest to an unknown one, if any is near enough to be what was meant.
 pub(crate) fn nearest<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let word = &word.as_bytes()[..word.len().min(64)];
     let allowed = 1 + word.len() / 4;
@@ -456,7 +456,8 @@ pub(crate) fn nearest<'w>(word: &str, candidates: impl Iterator<Item = &'w str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove, replace or swap with their neighbour to get from one word to the other, without regard to case.
+/// How many letters to insert, remove, replace or swap with their neighbour to turn one word into the other, ignoring
+/// case.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
     let mut before_last: Vec<usize> = Vec::new();

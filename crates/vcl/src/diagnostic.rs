@@ -1,9 +1,9 @@
 //! Messages for the author of a VCL: what is wrong, where, and what would help.
 //!
-//! The compiler writes a [`Draft`]: a code of [`surface::diagnostic`], words and places in the order in which they are read, a
-//! hint, what could be written instead. [`Diagnostics`] makes a [`Diagnostic`] of it, which owns everything it shows. From
-//! that come the text of CLI replies (`diagnostic/report.rs`), which has the form that stock tools and their users know, and
-//! the form for terminals. Messages are kept in the order of the sources, not in that of the compiler's passes.
+//! The compiler writes a [`Draft`]: a code of [`surface::diagnostic`], texts and places in reading order, a hint,
+//! suggested replacements. [`Diagnostics`] turns it into a [`Diagnostic`], which owns everything it shows. From that
+//! come the text of CLI replies (`diagnostic/report.rs`), in the form that stock tools and their users know, and the
+//! form for terminals. Messages are kept in the order of the sources, not in that of the compiler's passes.
 
 mod report;
 
@@ -13,25 +13,25 @@ use crate::source::{Kind, Sources, Token};
 use surface::diagnostic::Code;
 use surface::limits::VCL_MESSAGES_MAX;
 
-/// Bytes of a source line shown to either side of what is meant.
+/// How many bytes of a source line are shown on each side of the marked text.
 const LINE_CONTEXT_BYTES: usize = 400;
-/// Messages that look for the nearest known word; for further ones it would take too long in a VCL full of errors.
+/// For this many messages the nearest known word is searched for; more would take too long in a VCL full of errors.
 const SUGGESTIONS_MAX: usize = 50;
-/// Longest piece of words, in bytes: names in it may be as long as the text.
+/// Longest text in a message, in bytes: names in it may be as long as the source.
 const WORDS_BYTES_MAX: usize = 4_000;
-/// Most places in a message; of a longer chain the beginning is shown.
+/// Most places in a message; a longer chain is cut after that many.
 const PLACES_MAX: usize = 40;
 
-/// Whether there can be a program all the same.
+/// Whether there is a program nevertheless.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Severity {
     /// There is no program.
     Error,
-    /// There is one, but perhaps not the one that was meant.
+    /// There is a program, but perhaps not the intended one.
     Warning,
 }
 
-/// A row of bytes of a source, for people and for programs.
+/// A range of bytes in a source, for people and for programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The name of the source.
@@ -46,15 +46,15 @@ pub struct Place {
     pub end_column: u32,
     /// Offset of the first byte.
     pub start: u32,
-    /// Offset of the byte behind the last one.
+    /// Offset of the byte after the last one.
     pub end: u32,
-    /// The line, and another with `#` under what is meant; where several lines are meant, the first and the last.
+    /// The line, with a second line of `#` below the marked text; for several lines the first and the last.
     pub excerpt: String,
-    /// A range of tokens, not one of them: the text form shows both ends.
+    /// Whether this is a range of tokens: the text form shows both ends.
     range: bool,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
     /// Words.
@@ -63,12 +63,12 @@ pub enum Part {
     Place(Box<Place>),
 }
 
-/// What could be written instead of what stands in a place.
+/// A suggested replacement for the text at a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suggestion {
     /// What to replace.
     pub place: Place,
-    /// With what.
+    /// The replacement.
     pub replacement: String,
 }
 
@@ -77,20 +77,20 @@ pub struct Suggestion {
 pub struct Diagnostic {
     /// Whether it is an error.
     pub severity: Severity,
-    /// What it is about.
+    /// Code of the message.
     pub code: Code,
-    /// Words and places, in the order in which they are read.
+    /// Texts and places, in reading order.
     pub parts: Vec<Part>,
-    /// What is meant, where that is not the first place among the parts.
+    /// The place that the message is about, if it is not the first of the parts.
     primary: Option<Box<Place>>,
     /// What would help.
     pub hint: Option<String>,
-    /// What could be written instead.
+    /// Suggested replacements.
     pub suggestions: Vec<Suggestion>,
 }
 
 impl Diagnostic {
-    /// What is wrong, without places: the first words of the message.
+    /// The error itself, without places: the first text of the message.
     #[must_use]
     pub fn message(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -100,7 +100,7 @@ impl Diagnostic {
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| self.code.row().title.to_owned())
     }
 
-    /// The place that is meant.
+    /// The place that the message is about.
     #[must_use]
     pub fn place(&self) -> Option<&Place> {
         let first = self.parts.iter().find_map(|part| match part {
@@ -110,19 +110,19 @@ impl Diagnostic {
         self.primary.as_deref().or(first)
     }
 
-    /// The text form: what users of Varnish know, the hint, and where to read on.
+    /// The text form: as known to users of Varnish, with the hint and a reference.
     #[must_use]
     pub fn text(&self) -> String {
         report::message_text(self)
     }
 
-    /// The form for terminals, in colour or not.
+    /// The form for terminals, optionally in colour.
     #[must_use]
     pub fn pretty(&self, colour: bool) -> String {
         report::pretty(self, colour)
     }
 
-    /// Further places, each with what it has to do with the matter.
+    /// Further places, each with its relation to the error.
     #[must_use]
     pub fn related(&self) -> Vec<(String, &Place)> {
         let mut related = Vec::new();
@@ -142,7 +142,7 @@ impl Diagnostic {
     }
 }
 
-/// Words without what leads to the place behind them.
+/// A text without the words that lead to the place after it.
 fn bare(text: &str) -> String {
     let mut text = text.trim();
     for end in [":", ", starting at", " starting at", "\nat", " at", "At", ":", ", defined", ", first reference"] {
@@ -151,7 +151,7 @@ fn bare(text: &str) -> String {
     if text == "at" || text == "At" { String::new() } else { text.to_owned() }
 }
 
-/// A message being written.
+/// A message under construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     code: Code,
@@ -173,7 +173,7 @@ impl Draft {
         Draft { code, parts: Vec::new(), primary: None, hint: None, suggestions: Vec::new() }
     }
 
-    /// Words, with the line ends that the text form has.
+    /// Adds text, with the line ends of the text form.
     pub(crate) fn text(mut self, text: impl Into<String>) -> Draft {
         let mut text = text.into();
         if text.len() > WORDS_BYTES_MAX {
@@ -185,19 +185,19 @@ impl Draft {
         self
     }
 
-    /// A token.
+    /// Adds a token.
     pub(crate) fn at(mut self, token: Token) -> Draft {
         self.parts.push(DraftPart::At(token));
         self
     }
 
-    /// A row of tokens, the last included.
+    /// Adds a range of tokens, the last included.
     pub(crate) fn between(mut self, first: Token, last: Token) -> Draft {
         self.parts.push(DraftPart::Between(first, last));
         self
     }
 
-    /// What is meant is this, though the text form, which is Varnish's, shows other places.
+    /// Sets what the message is about, if the text form, which is Varnish's, shows other places.
     pub(crate) fn primary(mut self, first: Token, last: Token) -> Draft {
         self.primary = Some((first, last));
         self
@@ -213,7 +213,7 @@ impl Draft {
         self
     }
 
-    /// The tokens should perhaps be these words, and the hint says so.
+    /// Suggests a replacement for the tokens, and says so in the hint.
     pub(crate) fn nearest(mut self, first: Token, last: Token, near: Option<&str>) -> Draft {
         if let Some(near) = near {
             self.hint = Some(format!("did you mean {near}?"));
@@ -222,13 +222,13 @@ impl Draft {
         self
     }
 
-    /// The tokens should perhaps be these words.
+    /// Suggests a replacement for the tokens.
     pub(crate) fn suggest(mut self, first: Token, last: Token, replacement: impl Into<String>) -> Draft {
         self.suggestions.push((first, last, replacement.into()));
         self
     }
 
-    /// The words and places of another message behind these.
+    /// Adds the texts and places of another message.
     pub(crate) fn append(mut self, other: Draft) -> Draft {
         self.parts.extend(other.parts);
         self
@@ -255,7 +255,7 @@ impl Draft {
 /// All messages of one compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
-    /// With where each stands among the tokens.
+    /// Each with its position among the tokens.
     messages: Vec<(u64, Diagnostic)>,
     errors: usize,
     hidden: usize,
@@ -283,12 +283,12 @@ impl Diagnostics {
         self.messages.push((order, draft.finish(severity, sources)));
     }
 
-    /// Whether so few messages stand so far that looking for what may have been meant is worth the time.
+    /// Whether there are so few messages that looking for suggestions is worth the time.
     pub(crate) fn wants_suggestions(&self) -> bool {
         self.messages.len() < SUGGESTIONS_MAX
     }
 
-    /// The messages in the order of the text, and how many more there were.
+    /// The messages in the order of the sources, and how many more there were.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, usize) {
         self.messages.sort_by_key(|&(order, _)| order);
         self.messages.dedup();
@@ -308,7 +308,7 @@ fn at(sources: &Sources, token: Token) -> Place {
     Place { file, line, column, end_line, end_column, start, end, excerpt, range: false }
 }
 
-/// The place of a row of tokens, the last included.
+/// The place of a range of tokens, the last included.
 fn between(sources: &Sources, first: Token, last: Token) -> Place {
     if last.source != first.source || last.end <= first.start {
         return at(sources, first);
@@ -324,7 +324,7 @@ fn between(sources: &Sources, first: Token, last: Token) -> Place {
     Place { file, line, column, end_line, end_column, start: first.start, end: last.end, excerpt, range: true }
 }
 
-/// Writes one source line and the marker line under it; tabs become spaces, bytes that are no text a question mark.
+/// Writes one source line and the marker line below it; tabs become spaces, bytes that are not text a question mark.
 fn quote(sources: &Sources, token: Token, line: u32, start: u32, end: u32, out: &mut String) {
     let (bytes, line_start) = sources.line(token.source, line);
     let from = (start.saturating_sub(line_start) as usize).min(bytes.len());

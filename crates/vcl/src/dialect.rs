@@ -1,8 +1,8 @@
-//! What differs between generations of VCL, as tables that the parser and the checker read.
+//! The differences between generations of VCL, as tables for the parser and the checker.
 //!
-//! A dialect never shows as an `if` elsewhere that asks for a version: a new one is a new table here. The names of methods
-//! and variables are in [`surface::vcl`]. Next files: `dialect/legacy.rs`, the tables of the old dialects, and
-//! `dialect/detect.rs`, which finds out what a text without a version line is written in.
+//! Elsewhere no `if` asks for a version: a new dialect is a new table here. The names of methods and variables are in
+//! [`surface::vcl`]. Next files: `dialect/legacy.rs`, the tables of the old dialects, and `dialect/detect.rs`, which
+//! detects the dialect of a text without a version line.
 
 mod detect;
 mod legacy;
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use surface::vcl::legacy::{Language, LegacyMethodRow, LegacyVariableRow};
 use surface::vcl::{Action, Generation, METHODS, Method};
 
-/// What a word at the start of a statement means.
+/// The meaning of a word at the start of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StatementWord {
     Set,
@@ -26,23 +26,23 @@ pub(crate) enum StatementWord {
     Ban,
     HashData,
     Synthetic,
-    /// An action as a statement of its own: `pipe;`.
+    /// An action used as a statement: `pipe;`.
     Action,
-    /// The same, or with `rollback` behind it.
+    /// The same, optionally followed by `rollback`.
     Restart,
-    /// What was such an action, and is only returned now.
+    /// Formerly such an action, now only allowed in a return.
     MustReturn,
     /// `error 404 "reason";`
     Error,
-    /// `synthetic` with its text behind it, without parentheses.
+    /// `synthetic` followed by its text, without parentheses.
     SyntheticText,
-    /// `purge;`, of the object at hand.
+    /// `purge;`, of the current object.
     Purge,
     /// A ban: `purge("…");`, `purge(req.url == "…" && …);`
     PurgeBan,
     /// A ban on URLs.
     BanUrl,
-    /// A ban on what was hashed.
+    /// A ban on the hashed text.
     PurgeHash,
     /// `esi;`
     Esi,
@@ -59,9 +59,9 @@ pub(crate) enum StatementWord {
 pub(crate) struct Dialect {
     /// Words that begin statements.
     pub(crate) statements: &'static [(&'static str, StatementWord)],
-    /// Words that go on an `if` with another condition, when no `(` could make them a call.
+    /// Words that continue an `if` with another condition, if no `(` could make them a call.
     pub(crate) else_if: &'static [&'static str],
-    /// Words that cannot name anything, besides those of `statements`.
+    /// Words that cannot be used as names, besides those of `statements`.
     pub(crate) reserved: &'static [&'static str],
     /// Words of other generations, with what to write instead.
     pub(crate) moved: &'static [(&'static str, &'static str)],
@@ -69,61 +69,61 @@ pub(crate) struct Dialect {
     pub(crate) renamed: &'static [(&'static str, &'static str)],
     /// Words that begin declarations.
     pub(crate) declarations: &'static [&'static str],
-    /// Attributes of backends that are accepted and have no effect.
+    /// Attributes of backends that are accepted but have no effect.
     pub(crate) ignored_backend_fields: &'static [&'static str],
-    /// Kinds of directors that a `director` block can be of.
+    /// The kinds of `director` blocks.
     pub(crate) directors: &'static [(&'static str, DirectorPolicy)],
-    /// Forms of writing.
+    /// Syntactic forms.
     pub(crate) forms: Forms,
-    /// What declarations mean when they do not say it.
+    /// Defaults of declarations.
     pub(crate) habits: Habits,
-    /// Methods and variables; `None` where those of [`METHODS`] and [`surface::vcl::VARIABLES`] are meant.
+    /// Methods and variables; `None` for those of [`METHODS`] and [`surface::vcl::VARIABLES`].
     pub(crate) language: Option<&'static Language>,
     /// The built-in VCL.
     pub(crate) builtin: &'static str,
 }
 
-/// Which forms of writing there are.
+/// Which syntactic forms are allowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forms {
     /// Attributes of backends are written `set backend.host = "…";`.
     pub(crate) set_backend: bool,
-    /// Strings stand behind each other to be joined.
+    /// Consecutive strings are concatenated.
     pub(crate) juxtaposition: bool,
-    /// `%41` in a string on one line is `A`.
+    /// `%41` in a single-line string means `A`.
     pub(crate) percent_escapes: bool,
     /// `$1` and `&` in the replacement of `regsub`.
     pub(crate) dollar_groups: bool,
-    /// Regular expressions take no notice of case.
+    /// Regular expressions ignore case.
     pub(crate) patterns_ignore_case: bool,
-    /// A number where a duration is wanted counts seconds.
+    /// A plain number where a duration is wanted means seconds.
     pub(crate) bare_seconds: bool,
-    /// `director name policy { … }`, and its name where a backend is wanted.
+    /// `director name policy { … }`, and its name in place of a backend.
     pub(crate) director_blocks: bool,
-    /// The words of statements can be names of declarations: `acl purge`.
+    /// Words of statements can be used as names: `acl purge`.
     pub(crate) words_are_names: bool,
     /// An acl, a backend and a subroutine can have the same name.
     pub(crate) names_by_kind: bool,
-    /// `storage.name` says whether there is a storage of that name.
+    /// `storage.name` tests whether a storage of that name exists.
     pub(crate) storages_by_name: bool,
-    /// An IP compared with `==` to a string matches as an acl of that one entry would.
+    /// `==` between an IP and a string matches like an acl with that one entry.
     pub(crate) address_equals_acl: bool,
 }
 
-/// What declarations mean when they do not say it.
+/// Defaults of declarations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
-    /// Probes begin with a full window of good results, not with one too few.
+    /// Probes start with a full window of good results, rather than with one too few.
     pub(crate) probes_begin_good: bool,
-    /// Acls refuse entries whose address goes beyond their mask.
+    /// Acls refuse entries whose address has bits beyond the mask.
     pub(crate) acl_pedantic: bool,
-    /// Acls write what they match to the log.
+    /// Acls log what they match.
     pub(crate) acl_log: bool,
-    /// Of a host with many addresses the first of each family is used.
+    /// If a host has several addresses, the first of each family is used.
     pub(crate) first_address: bool,
 }
 
-/// How a `director` block chooses.
+/// How a `director` block chooses a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DirectorPolicy {
     RoundRobin,
@@ -131,11 +131,11 @@ pub(crate) enum DirectorPolicy {
     Fallback,
     Hash,
     Client,
-    /// By looking the host up.
+    /// By resolving the host name.
     Dns,
 }
 
-/// The rows of a variable of an old dialect, by its name in small letters.
+/// The rows of an old dialect's variable, by its lower-case name.
 pub(crate) fn legacy_rows(generation: Generation, name: &str) -> &'static [&'static LegacyVariableRow] {
     type Rows = HashMap<&'static str, Vec<&'static LegacyVariableRow>>;
     static ROWS: OnceLock<Vec<Rows>> = OnceLock::new();
@@ -169,17 +169,17 @@ impl Dialect {
         self.language?.method(method)
     }
 
-    /// Whether texts can name a method.
+    /// Whether texts can use this method.
     pub(crate) fn has_method(&self, method: Method) -> bool {
         self.language.is_none_or(|language| language.method(method).is_some())
     }
 
-    /// What a method is called.
+    /// The name of a method.
     pub(crate) fn method_name(&self, method: Method) -> &'static str {
         self.legacy_method(method).map_or(method.row().name, |row| row.name)
     }
 
-    /// What may be returned from a method, as it is written, in order of the alphabet.
+    /// The words that may be returned from a method, as written, in alphabetical order.
     pub(crate) fn endings(&self, method: Method) -> Vec<&'static str> {
         let mut words: Vec<&'static str> = match self.legacy_method(method) {
             Some(row) => row.returns.iter().map(|ending| ending.word).collect(),
@@ -189,13 +189,13 @@ impl Dialect {
         words
     }
 
-    /// The action that a word is in a method; `None` when it is none there.
+    /// The action that a word means in a method; `None` when it means none there.
     pub(crate) fn legacy_action(&self, method: Method, word: &str) -> Option<Action> {
         let row = self.legacy_method(method)?;
         row.returns.iter().find(|ending| ending.word == word).map(|ending| ending.action)
     }
 
-    /// The methods of a set, by name.
+    /// The names of a set of methods.
     pub(crate) fn method_names(&self, at: u16) -> Vec<&'static str> {
         let there = METHODS.iter().filter(|row| at & row.bit != 0 && self.has_method(row.method));
         there.map(|row| self.method_name(row.method)).collect()

@@ -1,6 +1,6 @@
-//! The files that a VCL names: those to include, and the sockets in `.path`.
+//! The files that a VCL refers to: includes, and the sockets in `.path`.
 //!
-//! Behind a trait, so that tests and fuzzers compile without a file system.
+//! Behind a trait, so that tests and fuzzers can compile without a file system.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use surface::limits::{VCL_GLOB_ENTRIES_MAX, VCL_GLOB_PATTERN_BYTES_MAX, VCL_SOURCE_BYTES_MAX, VCL_SOURCES_MAX};
 
-/// What a path leads to.
+/// The kind of file at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileKind {
     /// A Unix-domain socket.
@@ -22,21 +22,21 @@ pub trait ReadFile {
     /// The whole file.
     ///
     /// # Errors
-    /// As the file system gives them.
+    /// As reported by the file system.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// The files that match a shell pattern (`*`, `?`, `[…]` in the last part of the path), sorted.
     ///
     /// # Errors
-    /// As the file system gives them; no match is no error.
+    /// As reported by the file system; no match is not an error.
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>>;
     /// What is at that path.
     ///
     /// # Errors
-    /// As the file system gives them.
+    /// As reported by the file system.
     fn kind(&self, path: &Path) -> io::Result<FileKind>;
 }
 
-/// What an error of the file system says, without its number.
+/// The message of a file system error, without its number.
 pub(crate) fn error_text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -45,7 +45,7 @@ pub(crate) fn error_text(error: &io::Error) -> String {
     }
 }
 
-/// As the shell: `*` leaves files whose name begins with a period alone.
+/// As in the shell: `*` does not match names that begin with a period.
 const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape: false, period: true };
 
 /// The real file system.
@@ -53,11 +53,11 @@ const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape:
 pub struct SystemFiles;
 
 impl ReadFile for SystemFiles {
-    /// Compat: regular files only, as in Varnish, which hangs on a named pipe: those and devices may have no end, and whoever
-    /// waits for them is the manager. At most one byte more than a VCL may have is read.
+    /// Compat: regular files only. Varnish hangs on a named pipe; pipes and devices may never end, and the manager would
+    /// be waiting for them. Reads at most one byte more than a VCL may have.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let about = std::fs::metadata(path)?;
-        // Reading a directory has an error of its own.
+        // Reading a directory fails with its own error.
         if !about.is_file() && !about.is_dir() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "Not a regular file"));
         }
@@ -83,13 +83,13 @@ impl ReadFile for SystemFiles {
     }
 }
 
-/// The paths that match, in no order: more than [`VCL_SOURCES_MAX`] are not looked for. `entries` counts down how many directory
-/// entries may still be looked at.
+/// The matching paths, in no particular order; stops after more than [`VCL_SOURCES_MAX`]. `entries` counts down how many
+/// directory entries may still be examined.
 fn matching(pattern: &str, entries: &mut usize) -> io::Result<Vec<PathBuf>> {
     let (directory, last) = pattern
         .rsplit_once('/')
         .map_or((".", pattern), |(directory, last)| (if directory.is_empty() { "/" } else { directory }, last));
-    // Directories with wildcards are expanded first; the pattern has a bounded length, so this is no deep recursion.
+    // Directories with wildcards are expanded first; the length of the pattern is bounded, so the recursion is not deep.
     let directories = if directory.contains(['*', '?', '[']) {
         matching(directory, entries)?
     } else {

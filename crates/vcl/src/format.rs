@@ -1,11 +1,11 @@
-//! The printer behind `copal vcl fmt`: a text of any generation of the language in one style.
+//! The formatter behind `copal vcl fmt`: a text of any generation of the language in one style.
 //!
-//! What it keeps: every token in its order, every comment, the author's empty lines (several become one) and line ends at
-//! operators. What it decides: indentation, spaces, the place of braces, and where a condition that is too long goes on.
-//! *Invariants:* the tokens and comments before and after are the same, and formatting the result changes nothing.
-//! A text with a syntax error is left alone. Names and types do not matter, nor what includes name: a piece of a
-//! configuration, even one that belongs into the middle of a sub, can be formatted.
-//! Next files: `format/trivia.rs`, `format/spacing.rs`, `format/layout.rs`.
+//! It keeps every token in order, every comment, the author's empty lines (several become one) and line ends at
+//! operators. It decides indentation, spaces, the position of braces, and where an overlong condition is broken.
+//! *Invariants:* tokens and comments are the same before and after, and formatting the result changes nothing. A text
+//! with a syntax error is left alone. Names, types and the targets of includes do not matter: a fragment of a
+//! configuration can be formatted, even one that belongs inside a sub. Next files: `format/trivia.rs`,
+//! `format/spacing.rs`, `format/layout.rs`.
 
 mod layout;
 mod spacing;
@@ -19,10 +19,10 @@ use crate::{CompileError, SourceText, parse};
 use surface::diagnostic::Code;
 use surface::limits::VCL_SOURCE_BYTES_MAX;
 
-/// The text in the style of `copal vcl fmt`. Takes any bytes.
+/// The text in the style of `copal vcl fmt`. Accepts any bytes.
 ///
 /// # Errors
-/// With the messages when the text has a syntax error in every generation of the language.
+/// All messages, when the text has a syntax error in every generation of the language.
 pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
     if source.text.len() > VCL_SOURCE_BYTES_MAX {
         let mut diagnostics = Diagnostics::default();
@@ -44,10 +44,11 @@ pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
     }
 }
 
-/// The message of a result that would not be the same program.
+/// The message when the result would not be the same program.
 pub(crate) const CHANGED: &str = "The text cannot be formatted without changing what it says.\n";
 
-/// The tokens of the first source, and the comments before each of them without their white space; at last those at its end.
+/// The tokens of the first source, each with the comments before it without their white space; finally the comments at
+/// the end.
 fn tokens_and_comments<'a>(sources: &'a Sources, tokens: &[Token]) -> Vec<(&'a [u8], Vec<Vec<u8>>)> {
     let text = &sources.files[0].text;
     let comments = |start: u32, end: usize| -> Vec<Vec<u8>> {
@@ -82,12 +83,12 @@ fn cut(sources: &mut Sources, source: &SourceText<'_>) -> Result<Vec<Token>, Com
     Err(CompileError::new(diagnostics))
 }
 
-/// Whether the tokens are a text, or a piece of one, in any dialect.
+/// Whether the tokens are a text, or a fragment of one, in any dialect.
 fn check_syntax(sources: &mut Sources, tokens: &[Token]) -> Result<(), CompileError> {
     let mut row = without_includes(sources, tokens);
     let end = tokens.last().map_or(0, |token| token.end);
     row.push(Token { kind: Kind::End, source: 0, start: end, end });
-    // The message is of the dialect in which the most can be read.
+    // Reports the error of the dialect whose parser got furthest.
     let mut furthest: Option<(u32, CompileError)> = None;
     for dialect in dialect::ALL {
         let Err(error) = parses(sources, &row, dialect) else { return Ok(()) };
@@ -96,7 +97,7 @@ fn check_syntax(sources: &mut Sources, tokens: &[Token]) -> Result<(), CompileEr
             furthest = Some((place, error));
         }
     }
-    // Statements without a sub around them: to be included in one.
+    // Statements without a sub around them: a file to be included in one.
     let index = sources.add(String::new(), b"sub piece { }".to_vec(), None);
     let frame = lex(sources, index, &mut Vec::new());
     let [head @ .., close] = &frame[..] else { return Ok(()) };
@@ -120,7 +121,7 @@ fn parses(sources: &Sources, row: &[Token], dialect: &'static Dialect) -> Result
     if diagnostics.has_errors() { Err(CompileError::new(diagnostics)) } else { Ok(()) }
 }
 
-/// The tokens without `include "…";`, which may stand anywhere.
+/// The tokens without `include "…";`, which may appear anywhere.
 fn without_includes(sources: &Sources, tokens: &[Token]) -> Vec<Token> {
     let mut kept: Vec<Token> = Vec::with_capacity(tokens.len() + 1);
     let mut index = 0;

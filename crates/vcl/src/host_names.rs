@@ -1,13 +1,13 @@
-//! The hosts and services that a VCL names, and their addresses and ports.
+//! Resolves the hosts and services that a VCL names.
 //!
-//! Behind a trait, so that tests and fuzzers compile without a name server.
+//! Behind a trait, so that tests and fuzzers can compile without a name server.
 
 use crate::files::error_text;
 use std::net::{IpAddr, ToSocketAddrs};
 
 /// Finds addresses for the compiler.
 pub trait Resolve {
-    /// The addresses of a host name (never a literal address). The text of the error goes into the message.
+    /// The addresses of a host name (never a literal address). The error's text becomes part of the message.
     ///
     /// # Errors
     /// When there is none.

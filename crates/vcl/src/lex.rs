@@ -1,7 +1,7 @@
-//! Text to tokens.
+//! From text to tokens.
 //!
-//! What cannot be a token is reported once and skipped; a text of nothing but that, or of more tokens than are taken, is not
-//! read to its end. Source: the lexical rules of VCL 4.1.
+//! Bytes that cannot be a token are reported once and skipped. A text that consists of nothing else, or has too many
+//! tokens, is not read to its end. Source: the lexical rules of VCL 4.1.
 
 use crate::source::{Kind, Sign, Sources, Token};
 use surface::diagnostic::Code;
@@ -14,12 +14,12 @@ pub(crate) struct LexError {
     pub(crate) code: Code,
     pub(crate) text: &'static str,
     pub(crate) token: Token,
-    /// A second place that belongs to it.
+    /// A second place that belongs to the error.
     pub(crate) also: Option<Token>,
     pub(crate) hint: Option<&'static str>,
 }
 
-/// Cuts one source; the tokens do not end in [`Kind::End`].
+/// Splits one source; the tokens do not end with [`Kind::End`].
 pub(crate) fn lex(sources: &Sources, source: u32, errors: &mut Vec<LexError>) -> Vec<Token> {
     let text = sources.files[source as usize].text.as_slice();
     let mut lexer =
@@ -39,8 +39,8 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Says once what cannot be in a text, whatever it stands in; whether the rest is worth reading.
-    /// Compat: Varnish 7.1 takes a NUL for the end of the text.
+    /// Reports, once, anything that no text can contain. Returns whether the rest is worth reading. Compat: Varnish 7.1
+    /// takes a NUL for the end of the text.
     fn is_text(&mut self) -> bool {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
         let (at, len, hint) = match self.text {
@@ -114,7 +114,7 @@ impl Lexer<'_> {
         self.errors.push(LexError { code, text, token, also: None, hint });
     }
 
-    /// The same, of what begins `offset` bytes after here.
+    /// The same, for something that begins `offset` bytes further on.
     fn error_within(&mut self, offset: usize, code: Code, text: &'static str, len: usize, hint: Option<&'static str>) {
         self.at += offset;
         self.error(code, text, len, hint);
@@ -189,7 +189,8 @@ impl Lexer<'_> {
                 let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
                 let line = &rest[..ended.unwrap_or(rest.len())];
                 self.error(Code::UnterminatedString, "Unterminated string, starting at", 1, Some(hint));
-                // The line is kept as a string but for what ends the statement, so that what follows reads as it was meant.
+                // The line becomes a string, except for what ends the statement, so that the following text is read as
+                // intended.
                 let closes = |byte: &u8| b";){} \t".contains(byte);
                 let content = line.iter().rposition(|byte| !closes(byte)).map_or(0, |last| last + 1);
                 self.push(Kind::Text, 1 + content);
@@ -230,7 +231,7 @@ impl Lexer<'_> {
 
     fn bad_blob(&mut self, text: &'static str, len: usize) {
         self.error(Code::BlobMalformed, text, len, Some("a BLOB is base64 between colons, e.g. :aGVsbG8=:"));
-        // Goes on behind the closing colon when it is on this line.
+        // Continues after the closing colon if it is on this line.
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| matches!(byte, b':' | b';' | b'\n')).unwrap_or(rest.len());
         let len = if rest.get(end) == Some(&b':') { end + 2 } else { end + 1 };
@@ -259,7 +260,7 @@ impl Lexer<'_> {
         self.push(Kind::Real, len);
     }
 
-    /// A string in quotes that are none in VCL, single or typographic: kept as the string that was meant.
+    /// A string in quotes that VCL does not have, single or typographic: treated as the string that was meant.
     fn quoted(&mut self) -> bool {
         const QUOTES: &[(&str, &[&str])] = &[
             ("'", &["'"]),
@@ -330,11 +331,11 @@ impl Lexer<'_> {
                 };
                 self.error(Code::NotVcl, "Syntax error at", 1, hint);
                 if self.text[self.at] == b'?' {
-                    // What stands behind it belongs to it.
+                    // Skips the rest of the expression too.
                     self.at += self.run_of(|byte| byte != b';' && byte != b'\n');
                     return;
                 }
-                // One message for a run of what cannot be VCL.
+                // Only one message for a run of bytes that cannot be VCL.
                 let len = self.run_of(|byte| {
                     !byte.is_ascii_alphanumeric()
                         && !byte.is_ascii_whitespace()
@@ -346,21 +347,21 @@ impl Lexer<'_> {
     }
 }
 
-/// What is left of the line, as far as one looks for the end of what is no token.
+/// The rest of the line, within the distance in which the end of something that is not a token is searched for.
 fn start_of_line(rest: &[u8]) -> &[u8] {
     const LOOKED_AT_BYTES: usize = 1_000;
     let near = &rest[..rest.len().min(LOOKED_AT_BYTES)];
     &near[..near.iter().position(|&byte| byte == b'\n').unwrap_or(near.len())]
 }
 
-/// Whether the quote at `end` is meant as a part of the string: a backslash stands before it, and what follows is no
-/// operator, so that it cannot be the end.
+/// Whether the quote at `end` is meant to be part of the string: a backslash precedes it, and no operator follows, so it
+/// cannot be the end.
 fn is_escaped(rest: &[u8], end: usize) -> bool {
     let follows = rest.get(end + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'\\');
     end > 0 && rest[end - 1] == b'\\' && follows
 }
 
-/// Whether the last of two or three base64 digits has bits that no byte takes.
+/// Whether the last of two or three base64 digits has bits that belong to no byte.
 fn leaves_bits(digit: u8, digits: usize) -> bool {
     let value = match digit {
         b'A'..=b'Z' => digit - b'A',
@@ -372,7 +373,7 @@ fn leaves_bits(digit: u8, digits: usize) -> bool {
     value & if digits == 2 { 0x0f } else { 0x03 } != 0
 }
 
-/// Where `what` first stands in `text`.
+/// The first position of `what` in `text`.
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text[from..].iter().position(|&byte| byte == what[0]) {

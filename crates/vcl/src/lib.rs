@@ -1,9 +1,9 @@
 //! The VCL compiler: text to a checked program. It knows nothing of what runs the program.
 //!
-//! [`compile`] takes any bytes and never panics. The steps, each in its own module: `load` cuts the text and what it includes
-//! into tokens (`lex`), `parse` makes a tree of them (`tree`), `check` gives names and types a meaning and emits the program
-//! of [`vcl_run::program`]. Messages gather in `diagnostic`. What differs between generations of the language are tables in
-//! `dialect`. Files and name servers are reached through the traits [`ReadFile`] and [`Resolve`].
+//! [`compile`] accepts any bytes and never panics. Each step is a module: `load` splits the text and its includes into
+//! tokens (`lex`), `parse` builds a tree (`tree`), `check` resolves names and types and emits the program of
+//! [`vcl_run::program`]. Messages are collected in `diagnostic`. The differences between generations of the language are
+//! tables in `dialect`. Files and name servers are reached through the traits [`ReadFile`] and [`Resolve`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -45,7 +45,7 @@ pub fn builtin_of(generation: Generation) -> &'static str {
     dialect::Dialect::of(generation).builtin
 }
 
-/// A VCL text and what to call it in messages: a file name, or `<vcl.inline>`.
+/// A VCL text and its name in messages: a file name, or `<vcl.inline>`.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {
     /// The name.
@@ -54,7 +54,7 @@ pub struct SourceText<'a> {
     pub text: &'a [u8],
 }
 
-/// What the compiler must know of its surroundings.
+/// What the compiler needs to know about its environment.
 #[derive(Clone, Copy)]
 pub struct CompileOptions<'a> {
     /// Directories searched for `include` (parameter `vcl_path`).
@@ -65,15 +65,15 @@ pub struct CompileOptions<'a> {
     pub err_unref: bool,
     /// Parameter `vcc_acl_pedantic`: ACLs are `+pedantic` unless they say otherwise.
     pub acl_pedantic: bool,
-    /// Names of the storages (`-s`), `Transient` among them; their order gives their indices.
+    /// Names of the storages (`-s`), including `Transient`; their order gives their indices.
     pub storages: &'a [String],
-    /// Names of the labels that exist.
+    /// Names of the existing labels.
     pub labels: &'a [String],
-    /// Least language version: 41 when a listener is a Unix socket, else 40.
+    /// Lowest language version: 41 when a listener is a Unix socket, else 40.
     pub syntax_min: u8,
-    /// The generation of the language; `None`: what the text looks like.
+    /// The generation of the language; `None`: detected from the text.
     pub generation: Option<Generation>,
-    /// Finds addresses of host names.
+    /// Resolves host names.
     pub resolver: &'a dyn Resolve,
     /// Reads included files.
     pub files: &'a dyn ReadFile,
@@ -96,7 +96,7 @@ impl Default for CompileOptions<'_> {
     }
 }
 
-/// What VCL 4 says instead of a word of an older dialect, or of a variable; `None` when it is none, or still is one.
+/// What VCL 4 uses instead of a word or variable of an older dialect; `None` when it is not one, or still valid.
 #[must_use]
 pub fn instead_of(word: &str) -> Option<&'static str> {
     let dialect = &dialect::VCL_4;
@@ -104,19 +104,19 @@ pub fn instead_of(word: &str) -> Option<&'static str> {
     known.map(|&(_, instead)| instead)
 }
 
-/// The nearest of some words to one that is unknown, if any is near enough to have been meant.
+/// The known word that is nearest to an unknown one, if any is near enough to be what was meant.
 pub fn nearest_word<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     check::nearest(word, candidates)
 }
 
-/// A program, and what the author should know.
+/// A program, and messages for the author.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The program.
     pub program: Program,
     /// Warnings, in the text form of messages; empty when there are none.
     pub warnings: String,
-    /// The same, one by one.
+    /// The same, as separate messages.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -125,9 +125,9 @@ pub struct Compiled {
 pub struct CompileError {
     /// The first messages in their text form, each with its place in the source.
     pub text: String,
-    /// All messages, warnings among them.
+    /// All messages, including warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more there were than are kept.
+    /// How many more messages there were.
     pub hidden: usize,
 }
 
@@ -137,7 +137,7 @@ impl CompileError {
         CompileError { text: diagnostic::error_text(&diagnostics, hidden), diagnostics, hidden }
     }
 
-    /// The text of the CLI reply and of `varnishd -C`: the messages between the lines that tools look for.
+    /// The text of the CLI reply and of `varnishd -C`: the messages, between the lines that tools look for.
     #[must_use]
     pub fn report(&self) -> String {
         format!(
@@ -155,17 +155,18 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Compiles a VCL. Takes any bytes.
+/// Compiles a VCL. Accepts any bytes.
 ///
 /// # Errors
-/// With all messages, when the text is not a valid VCL.
+/// All messages, when the text is not a valid VCL.
 pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
     let (compiled, guessed) = attempt(source, options, None);
     let error = match (compiled, guessed) {
         (Err(error), Some(_)) if source.text.len() <= GUESSED_BYTES_MAX => error,
         (compiled, _) => return compiled,
     };
-    // Files that grew over the years have words of several generations: what takes all of them is right.
+    // Files that grew over the years contain words of several generations: the right one is whichever accepts all of the
+    // text.
     let others = Generation::ALL.iter().rev().filter(|other| other.is_legacy() && Some(**other) != guessed);
     for other in others {
         if let (Ok(compiled), _) = attempt(source, options, Some(*other)) {
@@ -175,10 +176,10 @@ pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
     Err(error)
 }
 
-/// Longest text that says no version for which other generations are tried than the likeliest, in bytes.
+/// Up to this size, in bytes, a text without a version is also tried in other generations than the likeliest.
 const GUESSED_BYTES_MAX: usize = 4 << 20;
 
-/// Compiles a text as one of a generation, if `assumed`; else says which one was guessed, if one was.
+/// Compiles a text as one of generation `assumed` if there is one; otherwise returns which one was guessed, if any.
 fn attempt(
     source: &SourceText<'_>,
     options: &CompileOptions<'_>,

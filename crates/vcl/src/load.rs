@@ -1,7 +1,7 @@
-//! From the main text to one row of tokens: versions checked, `include` replaced by what it names.
+//! From the main text to a single row of tokens: checks versions, and replaces `include` with the files it names.
 //!
-//! Includes are followed with a list, not by recursion; a file cannot include itself, and the number of files and bytes is
-//! bounded.
+//! Includes are followed with a list, not by recursion; a file cannot include itself, and the number of files and bytes
+//! is limited.
 
 use crate::diagnostic::{Diagnostics, Draft};
 use crate::dialect::{Dialect, detect};
@@ -18,18 +18,18 @@ use surface::vcl::Generation;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) sources: Sources,
-    /// The user's tokens and [`Kind::End`], then those of the built-in VCL and [`Kind::End`].
+    /// The user's tokens and [`Kind::End`], then those of the built-in VCL and another [`Kind::End`].
     pub(crate) tokens: Vec<Token>,
-    /// Where the built-in VCL begins.
+    /// Index where the built-in VCL begins.
     pub(crate) builtin: u32,
     /// Language version of the main text: 40 or 41, or that of an old dialect.
     pub(crate) syntax: u8,
-    /// The dialect it is written in.
+    /// The dialect in which it is written.
     pub(crate) dialect: &'static Dialect,
 }
 
-/// Reads everything. `None` when there is no point in going on. A text that says no version is of the generation `assumed`, else
-/// of that which its words are of.
+/// Reads everything. `None` when there is no point in continuing. A text without a version belongs to the generation
+/// `assumed`, or else to the one that its words indicate.
 pub(crate) fn load(
     main: &SourceText<'_>,
     options: &CompileOptions<'_>,
@@ -69,7 +69,7 @@ pub(crate) fn load(
         return None;
     }
     if !has_version && loader.tokens.first().is_some_and(|&token| loader.sources.bytes(token) == b"vcl") {
-        // It stands in what the text begins with an include of.
+        // The version is in a file that the text includes first.
         let tokens = loader.tokens.clone();
         loader.main_version(&tokens)?;
     } else if !has_version {
@@ -101,10 +101,10 @@ struct Loader<'a> {
     diagnostics: &'a mut Diagnostics,
     total_bytes: usize,
     total_tokens: usize,
-    /// More was included than is taken; that was said.
+    /// More was included than is allowed; this has been reported.
     is_full: bool,
     syntax: u8,
-    /// Something begins that never ends: nothing can be said of the text behind it.
+    /// Something begins but never ends: nothing can be said about the text after it.
     is_cut: bool,
 }
 
@@ -130,7 +130,7 @@ impl Loader<'_> {
         Frame { tokens, next: 0 }
     }
 
-    /// The mark that closes a row of tokens; it stands where the source ends.
+    /// Adds the token that ends a row, positioned at the end of the source.
     fn end(&mut self, source: u32) {
         let text = &self.sources.files[source as usize].text;
         let end = text.trim_ascii_end().len() as u32;
@@ -181,7 +181,7 @@ impl Loader<'_> {
         self.error(draft);
     }
 
-    /// Whether a text that says no version can be one of an old dialect: it begins as these do.
+    /// Whether a text without a version may be in an old dialect: whether it begins like one.
     fn may_be_old(&self, frame: &Frame) -> bool {
         const BEGINNINGS: &[&[u8]] = &[b"acl", b"backend", b"director", b"import", b"include", b"probe", b"sub"];
         let begins = frame.tokens.first().is_some_and(|&token| BEGINNINGS.contains(&self.sources.bytes(token)));
@@ -191,7 +191,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The dialect of a text that says no version.
+    /// Determines the dialect of a text without a version.
     fn old_dialect(&mut self, first: Option<Token>) -> Option<&'static Dialect> {
         if let Some(generation) = self.options.generation {
             self.syntax = generation.legacy_syntax()?;
@@ -238,7 +238,7 @@ impl Loader<'_> {
         Some(Dialect::of(detected.generation))
     }
 
-    /// `%41` in strings on one line.
+    /// Decodes `%41` in single-line strings.
     fn decode_strings(&mut self) {
         for index in 0..self.tokens.len() {
             let token = self.tokens[index];
@@ -262,7 +262,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The version of the main text, or that of a file which it begins with and which says one.
+    /// The version of the main text, or of a file that it includes first and that has one.
     fn top_version(&mut self, included: u8) -> u8 {
         if self.syntax == 0 && self.tokens.is_empty() {
             self.syntax = included;
@@ -270,7 +270,7 @@ impl Loader<'_> {
         self.syntax
     }
 
-    /// The version that the main text begins with, as 41 for 4.1.
+    /// The version statement at the start of the main text, as 41 for 4.1.
     fn version(&mut self, tokens: &[Token]) -> Option<u8> {
         let keyword = *tokens.first()?;
         let Some(&number) = tokens.get(1) else {
@@ -280,7 +280,7 @@ impl Loader<'_> {
         version::read(&self.sources, keyword, number, tokens.get(2).copied()).map_err(|draft| self.error(draft)).ok()
     }
 
-    /// Moves tokens from the innermost file to the row, opening files as they are named.
+    /// Moves tokens from the innermost file to the row, and opens files as they are named.
     fn splice(&mut self) {
         while let Some(mut frame) = self.frames.pop().filter(|_| !self.is_full) {
             let mut opened = None;
@@ -307,14 +307,14 @@ impl Loader<'_> {
         }
     }
 
-    /// `include` is a word of its own wherever it stands, except as the name of a header: `req.http.include`.
+    /// Whether this is the keyword `include`; it is one everywhere except in the name of a header: `req.http.include`.
     fn is_include(&self, token: Token) -> bool {
         token.kind == Kind::Word
             && self.sources.bytes(token) == b"include"
             && self.tokens.last().is_none_or(|before| !before.is(Sign::Dot))
     }
 
-    /// Reads `include [+glob] "path";`: how many tokens that is, and the files it opens.
+    /// Reads `include [+glob] "path";`: returns the number of its tokens, and the files it opens.
     fn include(&mut self, tokens: &[Token]) -> (usize, Vec<Frame>) {
         let mut at_token = 1;
         let mut glob = false;
@@ -350,7 +350,7 @@ impl Loader<'_> {
         (len, files)
     }
 
-    /// How many tokens a broken `include` takes: to its semicolon, if that is on the same line.
+    /// How many tokens a broken `include` has: up to its semicolon, if that is on the same line.
     fn statement_length(&self, tokens: &[Token]) -> usize {
         let Some(first) = tokens.first() else { return 0 };
         let line = self.sources.place(*first).0;
@@ -375,7 +375,7 @@ impl Loader<'_> {
         Vec::new()
     }
 
-    /// Opens the files that a pattern matches. Compat: one that cannot be read is an error, not left out.
+    /// Opens the files that match a pattern. Compat: an unreadable file is an error; it is not skipped.
     fn open_all(&mut self, paths: &[PathBuf], path_token: Token) -> Vec<Frame> {
         let mut opened = Vec::new();
         for path in paths {
@@ -418,7 +418,7 @@ impl Loader<'_> {
         Vec::new()
     }
 
-    /// Where a written path may lead.
+    /// The paths that a written path may mean.
     fn candidates(&mut self, written: &str, path_token: Token) -> Option<Vec<PathBuf>> {
         if !self.options.unsafe_path && written.contains('/') {
             let draft =
@@ -442,7 +442,7 @@ impl Loader<'_> {
         Some(self.options.vcl_path.iter().map(|directory| directory.join(written)).collect())
     }
 
-    /// Opens one file. An error in its text is reported; `Err` when it cannot be read.
+    /// Opens one file. An error in its text is reported; `Err` means that it cannot be read.
     fn open(&mut self, path: &Path, path_token: Token) -> Result<Option<Frame>, String> {
         let name = path.display().to_string();
         let mut chain = vec![path_token];
@@ -484,7 +484,7 @@ impl Loader<'_> {
         }
         if let [keyword, number, ..] = frame.tokens[..]
             && self.sources.bytes(keyword) == b"vcl"
-            // What is wrong with it is said by the parser, which sees all of them.
+            // Errors in the statement are reported by the parser, which sees all of them.
             && let Ok(version) = version::read(&self.sources, keyword, number, frame.tokens.get(2).copied())
             && version > self.top_version(version)
         {
@@ -503,7 +503,7 @@ impl Loader<'_> {
     }
 }
 
-/// A string with its `%xx` replaced by what they stand for, or where one is wrong and how.
+/// A string with its `%xx` decoded; or the position of an invalid one and what is wrong with it.
 fn unescaped(content: &[u8]) -> Result<Vec<u8>, (usize, &'static str)> {
     let mut out = Vec::with_capacity(content.len());
     let mut next = 0;

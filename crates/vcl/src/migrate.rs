@@ -1,14 +1,15 @@
-//! `copal vcl migrate`: a text of an old dialect, or of VCL 4.0, as VCL 4.1 that does the same.
+//! `copal vcl migrate`: rewrites a text of an old dialect, or of VCL 4.0, as VCL 4.1 that does the same.
 //!
-//! The tree is read as the compiler reads it, and the text is changed in place: what needs no change keeps its comments and
-//! layout. A subroutine that means different things in different methods is written once for each meaning. Where a meaning
-//! cannot carry over, a comment beginning with `migrate:` stands at the place, and a [`Note`] is given to the caller.
-//! *Invariants:* a text that does not compile is not migrated; what is written compiles, or the result says why not.
+//! The text is parsed as for the compiler and changed in place: what needs no change keeps its comments and layout. A
+//! subroutine that means different things in different methods is written once for each meaning. If a meaning cannot be
+//! carried over, a comment beginning with `migrate:` is put in its place, and the caller gets a [`Note`]. *Invariants:*
+//! a text that does not compile is not migrated; the result compiles, or says why not.
 //!
-//! How the world of one request is kept: `vcl_fetch` becomes `vcl_backend_response`; its `error` and `restart` travel to
-//! `vcl_deliver` in headers of a response that is not kept, as do its changes of the request that the client's side reads.
-//! Failed fetches are abandoned, which leads to `vcl_synth`. Files that are included become part of the text.
-//! Next files: `migrate/tables.rs`, what words become; `migrate/writer.rs`, variables; `migrate/frame.rs`, what is put around.
+//! How the context of one request is preserved: `vcl_fetch` becomes `vcl_backend_response`; its `error` and `restart`
+//! reach `vcl_deliver` in headers of a response that is not kept, and so do its changes of the request that the client's
+//! side reads. Failed fetches are abandoned, which leads to `vcl_synth`. Included files become part of the text. Next
+//! files: `migrate/tables.rs`, what words become; `migrate/writer.rs`, variables; `migrate/frame.rs`, what is added
+//! around the text.
 
 mod declaration;
 mod dns_director;
@@ -36,7 +37,7 @@ use surface::diagnostic::Code;
 use surface::vcl::{Generation, METHODS, Method};
 use writer::{Context, Director, Knowledge, Writer};
 
-/// Something that the author should look at.
+/// Something for the author to check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// The name of the old source.
@@ -52,18 +53,18 @@ pub struct Note {
 pub struct Migrated {
     /// The text.
     pub text: Vec<u8>,
-    /// The generation that the old one was written in.
+    /// The generation of the old text.
     pub generation: Generation,
-    /// What cannot carry over, in the order of the old text.
+    /// What could not be carried over, in the order of the old text.
     pub notes: Vec<Note>,
-    /// Why the new text does not compile as it stands; `None`: it does.
+    /// Why the new text does not compile as it is; `None` if it does.
     pub problem: Option<CompileError>,
 }
 
-/// Writes a VCL anew in VCL 4.1. Takes any bytes.
+/// Rewrites a VCL in VCL 4.1. Accepts any bytes.
 ///
 /// # Errors
-/// With all messages, when the old text does not compile.
+/// All messages, when the old text does not compile.
 pub fn migrate(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Migrated, CompileError> {
     let (text, mut notes) = without_inline_c(source);
     let source = SourceText { text: &text, ..*source };
@@ -83,7 +84,8 @@ pub fn migrate(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
         known: Knowledge::default(),
         storages: options.storages,
     };
-    // The first pass finds out what the parts need of each other; the second knows it, and finds out the same.
+    // The first pass learns what the parts need from each other; the second uses that knowledge, and learns the same
+    // again.
     migration.known = migration.write().1;
     let (text, _, found) = migration.write();
     notes.extend(found);
@@ -124,7 +126,7 @@ struct Migration<'a> {
     user: &'a Tree,
     builtin: &'a Tree,
     known: Knowledge,
-    /// The storages that there are.
+    /// The existing storages.
     storages: &'a [String],
 }
 
@@ -136,13 +138,13 @@ impl<'a> Migration<'a> {
         writer::generation_of(self.loaded.dialect)
     }
 
-    /// The new text, what was found out on the way, and the notes.
+    /// The new text, the knowledge gathered on the way, and the notes.
     fn write(&self) -> (Vec<u8>, Knowledge, Vec<Note>) {
         let mut writer = self.writer(0, self.user);
         let contexts = self.contexts(&writer);
         self.name_subs(&mut writer, &contexts);
         let deliveries = self.user_pieces(Method::Deliver);
-        // 1.x did not ask about the pages of errors.
+        // 1.x called no VCL for error pages.
         let delivers_errors = self.generation().is_legacy() && self.generation() != Generation::V1;
         let has_delivery = delivers_errors && !deliveries.is_empty();
         writer.delivery = has_delivery.then(|| "migrate_delivery".to_owned());
@@ -151,7 +153,7 @@ impl<'a> Migration<'a> {
         let mut appended: Vec<Vec<u8>> = Vec::new();
         let mut first_sub = None;
         let mut before_sub = 0;
-        // Probes that stand before the backends that use them now.
+        // Probes that are moved in front of the backends that use them.
         let mut moved = BTreeSet::new();
         for (index, declaration) in self.user.declarations.iter().enumerate() {
             let first = self.first_token(declaration);
@@ -212,7 +214,7 @@ impl<'a> Migration<'a> {
         self.assemble(writer, top, first_sub, before_sub, appended, endings)
     }
 
-    /// The probes that a backend uses and that are declared further down, by index: VCL 4.1 does not look ahead for them.
+    /// The indices of the probes that a backend uses but that are declared later: VCL 4.1 does not look ahead.
     fn probes_behind(&self, index: usize, backend: &Backend, writer: &Writer<'_>) -> Vec<usize> {
         let used = backend.fields.iter().flatten().filter_map(|field| match field.value {
             FieldValue::Tokens(first, _) if writer.row.text(field.name) == "probe" => Some(writer.row.text(first)),
@@ -275,7 +277,7 @@ impl<'a> Migration<'a> {
                 subs.entry(sub_name(&row, sub)).or_default().push(sub);
             }
         }
-        // Sooner or later a name stands for one thing alone.
+        // Sooner or later a name must have a single meaning.
         let mut aliases = HashMap::new();
         let used = imported.iter().map(String::as_str).chain(["std", "purge", "directors", "saintmode", "dynamic"]);
         for vmod in used.filter(|vmod| names.contains(*vmod)) {
@@ -307,7 +309,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// The method that a subroutine is a piece of.
+    /// The method that a subroutine belongs to.
     fn method(&self, name: &str) -> Option<Method> {
         match self.loaded.dialect.language {
             Some(language) => language.methods.iter().find(|row| row.name == name).map(|row| row.method),
@@ -325,7 +327,7 @@ impl<'a> Migration<'a> {
         self.user.declarations.iter().filter_map(piece).collect()
     }
 
-    /// Where each of the author's own subroutines runs.
+    /// The contexts in which each of the author's own subroutines runs.
     fn contexts(&self, writer: &Writer<'_>) -> BTreeMap<String, BTreeSet<Context>> {
         let mut contexts: BTreeMap<String, BTreeSet<Context>> = BTreeMap::new();
         for (name, pieces) in &writer.subs {
@@ -347,7 +349,7 @@ impl<'a> Migration<'a> {
                 }
             }
         }
-        // VCL 4.0 may be told to accept what nothing calls, and a VMOD may be told of a subroutine by its name.
+        // VCL 4.0 may be told to accept unused subroutines, and a VMOD may get a subroutine by its name.
         for (name, pieces) in writer.subs.iter().filter(|_| self.loaded.dialect.language.is_none()) {
             if self.method(name).is_none() && !contexts.contains_key(name) {
                 contexts.insert(name.clone(), BTreeSet::from([self.guessed_context(writer, pieces)]));
@@ -356,7 +358,7 @@ impl<'a> Migration<'a> {
         contexts
     }
 
-    /// Where a subroutine that nothing calls may have been meant to run, by the words in it.
+    /// The context for which an uncalled subroutine was probably written, judging by the words in it.
     fn guessed_context(&self, writer: &Writer<'_>, pieces: &[&Sub]) -> Context {
         let says = |word: &str| {
             pieces.iter().any(|sub| {
@@ -373,9 +375,9 @@ impl<'a> Migration<'a> {
         Context::same(words.iter().find(|(word, _)| says(word)).map_or(Method::Recv, |&(_, method)| method))
     }
 
-    /// Gives each way of writing a subroutine its name: the first keeps the author's.
+    /// Names each version of a subroutine: the first one keeps the author's name.
     fn name_subs(&self, writer: &mut Writer<'a>, contexts: &BTreeMap<String, BTreeSet<Context>>) {
-        // Those that are called come before those that call them.
+        // Called subroutines come before their callers.
         let mut order: Vec<String> = Vec::new();
         let mut entered = BTreeSet::new();
         for name in contexts.keys() {
@@ -406,7 +408,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// Writes a subroutine into its place.
+    /// Writes a subroutine in its place.
     fn sub(
         &self,
         sub: &Sub,
@@ -453,7 +455,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// What `vcl_deliver` does to a page of an error.
+    /// What `vcl_deliver` does to an error page.
     fn delivery(&self, pieces: &[&Sub], writer: &mut Writer<'a>) -> Vec<u8> {
         let mut text = b"# Pages of errors were delivered like all responses.\nsub migrate_delivery {\n".to_vec();
         let notes = writer.notes.clone();
@@ -470,7 +472,7 @@ impl<'a> Migration<'a> {
         text
     }
 
-    /// The subroutines of the old built-in VCL that are reached.
+    /// The reachable subroutines of the old built-in VCL.
     fn builtin_endings(&self, user: &Writer<'a>, found: &mut Knowledge) -> Vec<u8> {
         let Some(language) = self.loaded.dialect.language else { return Vec::new() };
         let defaults = tables::defaults(self.generation());
@@ -511,7 +513,7 @@ impl<'a> Migration<'a> {
 
     fn first_token(&self, declaration: &Declaration) -> At {
         match declaration {
-            // There is one, and it is first.
+            // There is only one, and it comes first.
             Declaration::Version(_) => 0,
             Declaration::Import(import) => import.keyword,
             Declaration::Acl(acl) => acl.name.first - 1,
@@ -530,7 +532,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// What was used when the VCL named no backend: the first of all backends and directors, or the one called so.
+    /// The backend if the VCL named none: the first of all backends and directors, or the one called `default`.
     fn default_backend(&self, writer: &Writer<'_>) -> Option<(String, bool)> {
         let (name, is_director) = self.default_name(writer)?;
         Some((
@@ -575,7 +577,7 @@ impl<'a> Migration<'a> {
         if needs_std {
             writer.found.vmods.insert("std");
         }
-        // One further down comes too late; it may be imported twice.
+        // An import further down comes too late; importing twice is allowed.
         let before = &self.user.declarations[..if first_sub.is_some() { before_sub } else { 0 }];
         let imports = before.iter().filter_map(|declaration| match declaration {
             Declaration::Import(import) => Some(writer.row.text(import.name).to_owned()),
@@ -679,7 +681,7 @@ fn is_housekeeping(sub: &Sub, writer: &Writer<'_>) -> bool {
     matches!(sub_name(&writer.row, sub).as_str(), "vcl_init" | "vcl_fini")
 }
 
-/// A short name for where a subroutine runs.
+/// A short name for the context of a subroutine.
 fn place(context: Context) -> &'static str {
     match (context.old, context.new) {
         (Method::BackendResponse, _) => "in_fetch",
@@ -708,9 +710,9 @@ fn body(writer: &mut Writer<'_>, sub: &Sub, context: Context) -> Vec<u8> {
     text
 }
 
-/// Puts a subroutine behind those that it calls.
+/// Appends a subroutine after those that it calls.
 fn visit(name: &str, writer: &Writer<'_>, entered: &mut BTreeSet<String>, order: &mut Vec<String>) {
-    // Names, and whether what they call comes before them already.
+    // Names, and whether the subroutines they call have already been appended.
     let mut waiting = vec![(name.to_owned(), false)];
     while let Some((name, is_done)) = waiting.pop() {
         if is_done {
@@ -729,7 +731,7 @@ fn visit(name: &str, writer: &Writer<'_>, entered: &mut BTreeSet<String>, order:
     }
 }
 
-/// The subroutines that a block calls, in small letters.
+/// The subroutines that a block calls, in lower case.
 fn calls(block: &Block, row: &Row<'_>, out: &mut Vec<String>) {
     for statement in &block.statements {
         match statement {

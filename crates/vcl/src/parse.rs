@@ -1,8 +1,9 @@
 //! Tokens to a tree.
 //!
-//! The parser says what it expected and goes on at the next statement or declaration. Where it meets a token that begins no
-//! expression it leaves [`ExpressionKind::Unexpected`] in the tree: only the checker knows which type was looked for.
-//! Depth is counted; see [`surface::limits::VCL_NESTING_MAX`]. Next files: `parse/declaration.rs`, `parse/expression.rs`.
+//! After an error the parser says what it expected and continues with the next statement or declaration. For a token
+//! that begins no expression it leaves [`ExpressionKind::Unexpected`] in the tree: only the checker knows which type was
+//! wanted. Depth is counted; see [`surface::limits::VCL_NESTING_MAX`]. Next files: `parse/declaration.rs`,
+//! `parse/expression.rs`.
 
 mod declaration;
 mod expression;
@@ -17,18 +18,18 @@ use surface::diagnostic::Code;
 use surface::limits::VCL_NESTING_MAX;
 use surface::vcl::Action;
 
-/// What a syntax error leaves: nothing, it has been reported.
+/// The result of a syntax error: no value, since it has been reported.
 #[derive(Debug)]
 pub(crate) struct Broken;
 
 type Parsed<T> = Result<T, Broken>;
 
-/// The tree of one row of tokens, and names whose declaration was broken (uses of them are not worth a message).
+/// The tree of one row of tokens, and names whose declaration is broken (their uses deserve no message).
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) damaged: HashSet<String>,
-    /// The first token that the parser leaves for the checker to complain about.
+    /// The first token about which the checker has to complain.
     pub(crate) unexpected: Option<At>,
 }
 
@@ -62,10 +63,10 @@ struct Parser<'a> {
     tokens: &'a [Token],
     next: At,
     depth: usize,
-    /// An [`crate::tree::ExpressionKind::Unexpected`] was left: give up the statement, but keep what there is of it.
+    /// An [`crate::tree::ExpressionKind::Unexpected`] was left: ends the statement, but keeps what there is of it.
     unexpected: bool,
     too_deep: bool,
-    /// A block lacks its `}`: all blocks around end here, too.
+    /// A block lacks its `}`: all enclosing blocks end here, too.
     unclosed: bool,
     dialect: &'static Dialect,
     diagnostics: &'a mut Diagnostics,
@@ -73,7 +74,7 @@ struct Parser<'a> {
     first_unexpected: Option<At>,
 }
 
-/// The number of the line on which `before` stands, when `token` stands on a later one.
+/// The number of the line of `before`, when `token` is on a later one.
 pub(crate) fn line_left(sources: &Sources, before: Token, token: Token) -> Option<u32> {
     let (line, next) = (sources.place(before).0, sources.place(token).0);
     (before.source == token.source && line < next).then_some(line)
@@ -97,7 +98,7 @@ impl<'a> Parser<'a> {
         self.peek().is(sign)
     }
 
-    /// Steps over a token; never beyond the end.
+    /// Moves past a token, but never past the end.
     fn advance(&mut self) -> At {
         let here = self.next;
         if self.peek().kind != Kind::End {
@@ -124,7 +125,7 @@ impl<'a> Parser<'a> {
         self.error(self.next, draft)
     }
 
-    /// Gives up the statement at a token that only the checker can complain about.
+    /// Ends the statement at a token about which only the checker can complain.
     fn leave_unexpected(&mut self) {
         self.unexpected = true;
         self.first_unexpected = self.first_unexpected.or(Some(self.next));
@@ -168,7 +169,7 @@ impl<'a> Parser<'a> {
         Err(self.expected_with("';'", help))
     }
 
-    /// A name with dots in it; only the checker says that dots are wrong.
+    /// A name with dots in it; the checker reports that dots are not allowed.
     fn name(&mut self) -> Parsed<Name> {
         let first = self.expect_word()?;
         let mut last = first;
@@ -183,7 +184,7 @@ impl<'a> Parser<'a> {
         (name.first..=name.last).map(|index| self.sources.text(self.token_at(index))).collect()
     }
 
-    /// Runs a part of the grammar one level deeper.
+    /// Runs a part of the grammar one nesting level deeper.
     fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= VCL_NESTING_MAX {
             if !self.too_deep {
@@ -194,7 +195,7 @@ impl<'a> Parser<'a> {
                 );
             }
             self.too_deep = true;
-            // Nothing behind this point can be read in a useful way.
+            // Nothing after this point can be parsed usefully.
             while self.peek().kind != Kind::End {
                 self.next += 1;
             }
@@ -248,7 +249,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Whether a declaration begins where a statement should: `sub name {`.
+    /// Whether a declaration begins where a statement is expected: `sub name {`.
     fn begins_declaration(&self) -> bool {
         let next = |ahead: At| self.token_at(self.next + ahead);
         matches!(self.peek_word(), Some("sub" | "acl" | "backend" | "probe"))
@@ -256,7 +257,8 @@ impl<'a> Parser<'a> {
             && next(2).is(Sign::BraceOpen)
     }
 
-    /// Goes on behind the `;` of a broken statement, or at the `}` of its block. Brackets opened on the way are stepped over.
+    /// Continues after the `;` of a broken statement, or at the `}` of its block. Brackets opened on the way are
+    /// skipped.
     fn recover(&mut self, statement: At) {
         if self.next == statement {
             self.advance();
@@ -280,7 +282,7 @@ impl<'a> Parser<'a> {
                 }
                 Kind::Sign(Sign::Semicolon) if open == 0 => {
                     self.advance();
-                    // Within parentheses, what begins no statement is still a part of the broken one.
+                    // Inside parentheses, anything that cannot begin a statement still belongs to the broken one.
                     let begins = matches!(
                         self.peek().kind,
                         Kind::Word | Kind::End | Kind::Sign(Sign::BraceOpen | Sign::BraceClose)
@@ -296,7 +298,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One statement; `Ok(None)` cannot happen but for parts of the text that were given up.
+    /// One statement; `Ok(None)` only for parts of the text that were given up.
     fn statement(&mut self) -> Parsed<Option<Statement>> {
         if self.is_next(Sign::BraceOpen) {
             return self.block().map(|block| Some(Statement::Block(block)));
@@ -340,7 +342,7 @@ impl<'a> Parser<'a> {
         Ok(Some(statement))
     }
 
-    /// The `;`, unless the statement was given up in an expression.
+    /// The `;`, unless the statement was given up inside an expression.
     fn end_statement(&mut self) -> Parsed<()> {
         if self.unexpected {
             return Ok(());
@@ -482,13 +484,13 @@ impl<'a> Parser<'a> {
         Ok(Statement::New { keyword, name, class })
     }
 
-    /// A statement that begins with a name: the call of a function or method.
+    /// A statement that begins with a name: a call of a function or method.
     fn use_statement(&mut self) -> Parsed<Statement> {
         let path = self.path(true)?;
         let next = self.next;
         let called = path.segments.last().is_some_and(|segment| segment.arguments.is_some());
         let ended = called && !self.unexpected && self.accept(Sign::Semicolon);
-        // If it does not end here, the checker knows what the name is, and so what should have followed.
+        // If it does not end here, the checker knows the meaning of the name, and so what should have followed.
         if !ended {
             self.leave_unexpected();
         }

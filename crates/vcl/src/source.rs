@@ -1,7 +1,7 @@
-//! Source texts and the tokens cut from them.
+//! Source texts and their tokens.
 //!
-//! All sources of one compilation live in [`Sources`]; a [`Token`] is a span of one of them, sixteen bytes without its text.
-//! Lines and columns are found only when a message needs them.
+//! All sources of one compilation are in [`Sources`]; a [`Token`] is a span of one of them: sixteen bytes, without its
+//! text. Lines and columns are computed only when a message needs them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -89,7 +89,7 @@ impl Token {
 pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: Vec<u8>,
-    /// The `include` string that named it; `None` for the main text and the built-in.
+    /// The `include` string that named it; `None` for the main text and the built-in VCL.
     pub(crate) included_by: Option<Token>,
     line_starts: Vec<u32>,
 }
@@ -98,9 +98,9 @@ pub(crate) struct SourceFile {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) files: Vec<SourceFile>,
-    /// What strings stand for, where that is not what stands between their quotes; by source and first byte.
+    /// The values of strings that differ from the text between their quotes; by source and first byte.
     decoded: HashMap<(u32, u32), Vec<u8>>,
-    /// The last place that was asked for: the next one is mostly further on in the same line, which may be megabytes long.
+    /// The last place asked for: the next one is usually further on in the same line, which may be megabytes long.
     last_place: Cell<LastPlace>,
 }
 
@@ -124,7 +124,7 @@ impl Sources {
         &self.files[token.source as usize]
     }
 
-    /// The bytes of a token, quotes and all.
+    /// The bytes of a token, including quotes.
     pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         self.file(token).text.get(token.start as usize..token.end as usize).unwrap_or(b"")
     }
@@ -134,7 +134,7 @@ impl Sources {
         std::str::from_utf8(self.bytes(token)).unwrap_or("")
     }
 
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     pub(crate) fn content(&self, token: Token) -> &[u8] {
         if !self.decoded.is_empty()
             && let Some(decoded) = self.decoded.get(&(token.source, token.start))
@@ -150,7 +150,7 @@ impl Sources {
         bytes.get(quote..bytes.len().saturating_sub(quote)).unwrap_or(b"")
     }
 
-    /// Gives a string a meaning other than its text.
+    /// Gives a string a value other than its text.
     pub(crate) fn set_content(&mut self, token: Token, content: Vec<u8>) {
         self.decoded.insert((token.source, token.start), content);
     }

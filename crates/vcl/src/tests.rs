@@ -1,5 +1,5 @@
-//! Tests of the compiler as a whole: what it says (`messages`), what its programs do (`programs`), what it bears (`limits`),
-//! the old dialects (`legacy`).
+//! Tests of the compiler as a whole: its messages (`messages`), what its programs do (`programs`), its limits
+//! (`limits`), and the old dialects (`legacy`).
 
 mod formats;
 mod legacy;
@@ -14,7 +14,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// What most tests begin with; it is the first line of their source.
+/// The beginning of most tests' source, as its first line.
 const HEAD: &str = "vcl 4.1; backend b { .host = \"192.0.2.1\"; }\n";
 
 /// Files by path.

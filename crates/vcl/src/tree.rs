@@ -1,7 +1,7 @@
-//! The tree: what the text says, before anything is known of names and types.
+//! The tree: what the text says, before names and types are resolved.
 //!
 //! Every node knows its tokens by index, so that messages can point at them. Chains (sums, alternatives, members) are
-//! lists, not nested pairs: the depth of the tree is the depth of brackets in the text, which is bounded.
+//! lists, not nested pairs: so the depth of the tree is the depth of brackets in the text, which is bounded.
 
 /// Index of a token.
 pub(crate) type At = u32;
@@ -30,7 +30,7 @@ pub(crate) struct Import {
     pub(crate) end: At,
 }
 
-/// A declared name: words with dots between them (only one word is right, but others get a better message).
+/// A declared name: words separated by dots (only a single word is valid, but this gives better messages).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
     pub(crate) first: At,
@@ -50,7 +50,7 @@ pub(crate) struct Acl {
 #[derive(Debug)]
 pub(crate) struct AclEntry {
     pub(crate) negated: bool,
-    /// In parentheses: a name that has no address is ignored.
+    /// In parentheses: ignored if the name has no address.
     pub(crate) optional: bool,
     pub(crate) host: At,
     pub(crate) mask: Option<(At, At)>,
@@ -70,9 +70,9 @@ pub(crate) struct Backend {
 pub(crate) struct Director {
     pub(crate) keyword: At,
     pub(crate) name: Name,
-    /// The word for how it chooses.
+    /// The word for the director's policy.
     pub(crate) policy: At,
-    /// What is set for all members: `.retries = 5;`
+    /// Settings for all members: `.retries = 5;`
     pub(crate) fields: Vec<Field>,
     /// `.list` of a dns director.
     pub(crate) list: Option<DirectorList>,
@@ -84,7 +84,7 @@ pub(crate) struct Director {
 pub(crate) struct DirectorList {
     /// The word `list`.
     pub(crate) name: At,
-    /// What the backends have in common.
+    /// Common settings of the backends.
     pub(crate) fields: Vec<Field>,
     pub(crate) entries: Vec<AclEntry>,
 }
@@ -110,10 +110,10 @@ pub(crate) struct Field {
     pub(crate) value: FieldValue,
 }
 
-/// What an attribute is set to.
+/// The value of an attribute.
 #[derive(Debug)]
 pub(crate) enum FieldValue {
-    /// First token, and the one behind the last (a `;` if all is well).
+    /// The first token, and the one after the last (a `;` if all is well).
     Tokens(At, At),
     /// `{ … }`
     Fields(Vec<Field>),
@@ -207,7 +207,7 @@ pub(crate) enum Statement {
         value: Expression,
     },
     Block(Block),
-    /// A call of a VMOD, for what it does; the token behind it, and whether that is the `;`.
+    /// A call of a VMOD as a statement; the token after it, and whether that is the `;`.
     Use {
         path: Path,
         next: At,
@@ -224,7 +224,7 @@ pub(crate) struct ReturnAction {
     pub(crate) next: At,
 }
 
-/// Words with dots between them, some of them called: a variable, a header, a function, a method of an object.
+/// Words separated by dots, some of them with arguments: a variable, a header, a function, a method of an object.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) segments: Vec<Segment>,
@@ -284,10 +284,10 @@ pub(crate) enum ExpressionKind {
     And(Vec<Expression>),
     Not(Box<Expression>),
     Compare(Box<(Expression, Expression)>, At),
-    /// The first operand, and the others with the operator in front of them.
+    /// The first operand, and the others, each with the operator before it.
     Sum(Box<Expression>, Vec<(At, Expression)>),
     Product(Box<Expression>, Vec<(At, Expression)>),
-    /// Strings behind each other, in the old dialects.
+    /// Consecutive strings, in the old dialects.
     Juxtaposed(Vec<Expression>),
     Negate(Box<Expression>),
     /// A string.
@@ -296,7 +296,7 @@ pub(crate) enum ExpressionKind {
     Number(Option<At>),
     Blob,
     Path(Path),
-    /// Something with properties or methods after it.
+    /// An expression followed by properties or methods.
     Member(Box<Expression>, Vec<Segment>),
     /// `( … )`
     Group(Box<Expression>),

@@ -1,13 +1,13 @@
-//! `vcl 4.1;`: the statement that says which version of the language a text is in, wherever it stands.
+//! `vcl 4.1;`: the statement that declares the language version of a text, in any position.
 
 use crate::diagnostic::Draft;
 use crate::source::{Kind, Sign, Sources, Token};
 use surface::diagnostic::Code;
 
-/// The version, as 41 for 4.1. `number` and `end` are the tokens behind the keyword.
+/// Reads the version, as 41 for 4.1. `number` and `end` are the tokens after the keyword.
 ///
 /// # Errors
-/// What to say of a statement that is none.
+/// The message about an invalid statement.
 pub(crate) fn read(sources: &Sources, keyword: Token, number: Token, end: Option<Token>) -> Result<u8, Draft> {
     let (major, minor) = match (number.kind, sources.bytes(number)) {
         (Kind::Real, &[major, b'.', minor]) => (major - b'0', minor - b'0'),

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use surface::diagnostic::Code;
 use vcl_run::program::{AclDefinition, AclEntry, Op};
 
-/// Entries by network, to find contradictions.
+/// Entries by network, for finding contradictions.
 type Known = HashMap<(IpAddr, u8), (bool, At)>;
 
 struct Flags {
@@ -28,7 +28,7 @@ impl Checker<'_> {
         let mut entries = Vec::with_capacity(tree.entries.len());
         let mut known = Known::new();
         for entry in &tree.entries {
-            // A wrong entry is reported and left out.
+            // An invalid entry is reported and left out.
             let _ = self.acl_entry(entry, &flags, &mut known, &mut entries);
         }
         if flags.fold {
@@ -50,7 +50,7 @@ impl Checker<'_> {
                 "log" => flags.log = on,
                 "pedantic" => flags.pedantic = on,
                 "fold" => flags.fold = on,
-                // How lookups are done is not for the VCL to say.
+                // VCL has no influence on how lookups are done.
                 "table" => {}
                 _ => {
                     let near = nearest(self.text(word), ["log", "table", "pedantic", "fold"].into_iter());
@@ -63,8 +63,8 @@ impl Checker<'_> {
         flags
     }
 
-    /// Leaves whether the IP on the stack is in the network that an expression writes: `client.ip == "192.0.2.0"/24`, which the
-    /// old compilers made an acl of.
+    /// Emits the test whether the IP on the stack is in the network written as an expression: `client.ip ==
+    /// "192.0.2.0"/24`, which the old compilers turned into an acl.
     pub(super) fn address_equals(&mut self, expression: &Expression) -> Checked<()> {
         let (host, mask) = match &expression.kind {
             ExpressionKind::Text => (expression.first, None),
@@ -86,7 +86,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The networks of a dns director's list.
+    /// The networks in a dns director's list.
     pub(super) fn networks(&mut self, entries: &[EntryTree]) -> Vec<AclEntry> {
         let flags = Flags { log: false, pedantic: true, fold: false };
         let (mut known, mut found) = (Known::new(), Vec::with_capacity(entries.len()));
@@ -96,7 +96,7 @@ impl Checker<'_> {
                 self.error(entry.host, draft.hint("the list is of addresses and networks: \"192.0.2.0\"/24;"));
                 continue;
             }
-            // A wrong one is reported and left out.
+            // An invalid entry is reported and left out.
             let _ = self.acl_entry(entry, &flags, &mut known, &mut found);
         }
         found
@@ -182,8 +182,7 @@ impl Checker<'_> {
     }
 }
 
-/// An IPv4 address of one to four numbers, and how many bits they are: `10.1` is 10.1.0.0/16, not what the C library makes
-/// of it.
+/// An IPv4 address of one to four numbers, and how many bits it has: `10.1` means 10.1.0.0/16, unlike in the C library.
 fn net_notation(host: &str) -> Option<(IpAddr, u32)> {
     let mut octets = [0u8; 4];
     let mut count = 0;

@@ -1,9 +1,9 @@
-//! Host names and ports as written in VCL, to addresses.
+//! Resolves host names and ports written in VCL.
 
 use super::Checker;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host with the port that was written with it.
+/// A host with the port written after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HostPort<'t> {
     pub(super) host: &'t str,
@@ -13,7 +13,7 @@ pub(super) struct HostPort<'t> {
 /// Splits `host`, `host:port`, `host port`, `[v6]`, `[v6]:port` and `[v6] port`; a bare IPv6 address has no port.
 ///
 /// # Errors
-/// When brackets do not fit.
+/// When brackets do not match.
 pub(super) fn split(text: &str) -> Result<HostPort<'_>, &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']').ok_or("IPv6 address lacks ']'")?;
@@ -36,7 +36,7 @@ impl Checker<'_> {
     /// All addresses of a host.
     ///
     /// # Errors
-    /// What the resolver says.
+    /// The resolver's message.
     pub(super) fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(vec![address]);
@@ -67,11 +67,11 @@ impl Checker<'_> {
         self.options.resolver.port(port).ok_or_else(|| "Servname not supported for ai_socktype".to_owned())
     }
 
-    /// As [`Checker::addresses`]; no host, or `*`, is any address of this machine. Compat: Varnish 7.1 takes `.host = ":80"`, and
-    /// to connect to any address is to connect to oneself.
+    /// Like [`Checker::addresses`]; no host, or `*`, means any address of this machine. Compat: Varnish 7.1 accepts
+    /// `.host = ":80"`; connecting to the unspecified address means connecting to oneself.
     ///
     /// # Errors
-    /// What the resolver says.
+    /// The resolver's message.
     pub(super) fn addresses_or_any(&self, host: &str) -> Result<Vec<IpAddr>, String> {
         if host.is_empty() || host == "*" {
             return Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]);
@@ -79,7 +79,7 @@ impl Checker<'_> {
         self.addresses(host)
     }
 
-    /// All addresses that a host with or without a port behind it means, and the port: 80 without one.
+    /// All addresses of a host with an optional port, and the port: 80 if there is none.
     ///
     /// # Errors
     /// Why there is none.
@@ -94,7 +94,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a message says of more addresses than can be used.
+/// The list of addresses for a message about too many of them.
 pub(super) fn listed<'a>(found: impl Iterator<Item = &'a IpAddr>, port: u16) -> String {
     let start = "Please specify which exact address you want to use, we found all of these:".to_owned();
     found.fold(start, |text, address| text + &format!("\n\t{address}:{port}"))

@@ -1,4 +1,4 @@
-//! Arguments of functions: given by place or by name, or left to their defaults.
+//! Arguments of functions: positional, named, or left to their defaults.
 
 use super::expression::Typed;
 use super::{Checked, Checker, Reported, nearest};
@@ -18,7 +18,7 @@ impl Checker<'_> {
         reported
     }
 
-    /// Leaves the result of a VMOD call.
+    /// Emits a VMOD call, which leaves its result.
     pub(super) fn vmod_call(
         &mut self,
         function: u32,
@@ -45,7 +45,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Which argument goes to which parameter.
+    /// Assigns each argument to its parameter.
     fn match_arguments<'t>(
         &mut self,
         parameters: &'static [ArgumentRow],
@@ -112,7 +112,7 @@ impl Checker<'_> {
         self.error(place, draft)
     }
 
-    /// What a message within an argument ends in.
+    /// The ending of a message about an argument.
     fn while_compiling(&self, wanted: &str, first: At, last: At) -> Draft {
         let text = format!("{wanted}\nWhile compiling function call:\n\n");
         Draft::new(Code::Expected).text(text).between(self.token(first), self.token(last))
@@ -141,7 +141,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The default of a parameter, which the table gives as a VCL literal.
+    /// The default of a parameter; the table has it as a VCL literal.
     fn default_argument(&mut self, parameter: &ArgumentRow) {
         let Some(text) = parameter.default else {
             self.emitter.op(Op::Absent);
@@ -221,7 +221,7 @@ fn default_seconds(text: &str) -> f64 {
         }
 }
 
-/// `$1` as `\1`, and `&`, the whole match, as `\0`: the replacements of VCL 1.
+/// The replacements of VCL 1: `$1` becomes `\1`, and `&`, the whole match, `\0`.
 fn groups_of_dollars(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for (index, &byte) in text.iter().enumerate() {
@@ -234,7 +234,7 @@ fn groups_of_dollars(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The parameters of a function, for people.
+/// The parameters of a function in readable form.
 fn signature(parameters: &[ArgumentRow]) -> String {
     let shown = |parameter: &ArgumentRow| {
         let mut text = parameter.kind.name().to_owned();

@@ -30,22 +30,22 @@ const BACKEND_FIELDS: &[&str] = &[
     "via",
     "authority",
 ];
-/// Those that the list of a dns director has.
+/// The fields allowed in the list of a dns director.
 const COMMON_FIELDS: &[&str] =
     &["port", "host_header", "connect_timeout", "first_byte_timeout", "between_bytes_timeout", "max_connections"];
 const PROBE_FIELDS: &[&str] =
     &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold", "expect_close"];
 
-/// Results that a probe can look back on.
+/// How many past results a probe can consider.
 const PROBE_WINDOW_MAX: u32 = 64;
 
-/// Reads the tokens of one value; it must end in a semicolon.
+/// Reads the tokens of one value, which must end with a semicolon.
 pub(super) struct Value {
     next: At,
     end: At,
 }
 
-/// An address or a number with the place it was set.
+/// An address or a number, with the place where it was set.
 type Placed<T> = Option<(T, At)>;
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct BackendFields {
     host: Placed<String>,
     port: Placed<String>,
     path: Placed<PathBuf>,
-    /// The name of the attribute that gave the address.
+    /// The name of the attribute that set the address.
     address: Option<At>,
     host_header: Option<String>,
     connect_timeout: Option<f64>,
@@ -77,7 +77,7 @@ impl Checker<'_> {
         if let Some(fields) = &tree.fields {
             let context = Draft::new(Code::Expected).text("\nIn backend specification starting at:\n");
             self.call_context.push(context.at(self.token(tree.keyword)));
-            // A wrong one is reported and stays without an address.
+            // An invalid backend is reported and stays without an address.
             if let Ok(full) = self.backend_fields(tree, fields, name.clone()) {
                 definition = full;
             }
@@ -137,7 +137,7 @@ impl Checker<'_> {
         })
     }
 
-    /// What the backends of a dns director's list have in common.
+    /// The common settings of backends in a dns director's list.
     pub(super) fn common_fields(&mut self, fields: &[Field]) -> Checked<BackendDefinition> {
         self.no_duplicates(fields, COMMON_FIELDS, self.dialect.ignored_backend_fields)?;
         let mut set = BackendFields::default();
@@ -237,7 +237,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// `.via`: a backend that was declared before, and its place.
+    /// `.via`: a backend declared earlier, and its place.
     fn via_field(&mut self, field: &Field) -> Checked<(u32, At)> {
         let mut value = self.field_value(field)?;
         let place = self.take_kind(&mut value, Kind::Word, "backend name")?;
@@ -245,7 +245,7 @@ impl Checker<'_> {
         let name = self.text(place);
         match self.use_symbol_of(name, &["backend"]) {
             Some(Meaning::Backend(index)) if self.backends.get(index as usize).is_some() => Ok((index, place)),
-            // Its own name is known already.
+            // The backend's own name is already known.
             Some(Meaning::Backend(_)) => {
                 Err(self.error_at(Code::FieldValue, "A backend cannot be its own .via backend.", place))
             }
@@ -260,7 +260,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What `.via` and `.authority` come to. What the backend says nothing of is as with the proxy.
+    /// Evaluates `.via` and `.authority`. Settings that the backend lacks are taken from the proxy.
     fn via(
         &mut self,
         set: &mut BackendFields,
@@ -301,7 +301,7 @@ impl Checker<'_> {
             let text = format!("Unix socket backends only supported in VCL4.1 and higher.\n{} at ", self.shown(place));
             return Err(self.error(place, Draft::new(Code::UnixPath).text(text).at(self.token(place))));
         }
-        // An abstract socket is in no directory.
+        // An abstract socket is not in a directory.
         if path.len() > 1 && path.starts_with('@') {
             return Ok(());
         }
@@ -402,7 +402,7 @@ impl Checker<'_> {
     pub(super) fn probe(&mut self, tree: &Probe) -> Checked<()> {
         let text = self.name_text(tree.name);
         let is_default = text == "default";
-        // Its number is known when its fields are read: inline probes cannot come between.
+        // Its index is known before its fields are read: no inline probe can come in between.
         let index = self.probes.len() as u32;
         if is_default {
             self.symbols.remove("probe default");
@@ -510,7 +510,7 @@ impl Checker<'_> {
     pub(super) fn field_value(&mut self, field: &Field) -> Checked<Value> {
         match field.value {
             FieldValue::Tokens(next, end) => Ok(Value { next, end }),
-            // The brace is not what anybody but .probe looks for; they say so when they find nothing else.
+            // Only .probe expects a brace; all others report it as unexpected.
             FieldValue::Fields(_) => Ok(Value { next: field.name + 2, end: field.name + 2 }),
         }
     }
@@ -543,7 +543,7 @@ impl Checker<'_> {
         String::from_utf8_lossy(self.loaded.sources.content(self.token(place))).into_owned()
     }
 
-    /// Strings one after the other, each a line of the request.
+    /// Consecutive strings, each a line of the request.
     fn request_field(&mut self, field: &Field) -> Checked<String> {
         let mut value = self.field_value(field)?;
         let first = self.take_kind(&mut value, Kind::Text, "CSTR")?;
@@ -558,7 +558,7 @@ impl Checker<'_> {
         Ok(request)
     }
 
-    /// The number and the token behind it.
+    /// The number, and the token after it.
     pub(super) fn integer_field(&mut self, field: &Field) -> Checked<(u32, At)> {
         let mut value = self.field_value(field)?;
         let place = self.take_kind(&mut value, Kind::Integer, "CNUM")?;
@@ -645,17 +645,17 @@ fn none_backend(name: String) -> BackendDefinition {
     }
 }
 
-/// Whether a host is written as an address rather than a name, with a port or without.
+/// Whether a host is written as an address rather than a name; a port may follow.
 fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port(host).parse::<IpAddr>().is_ok()
 }
 
-/// A host name without what follows a colon.
+/// A host name without the colon and what follows it.
 fn without_port(host: &str) -> &str {
     host.split(':').next().unwrap_or(host)
 }
 
-/// The bytes of `:base64:`; the lexer has seen to it that it is well formed.
+/// Decodes `:base64:`; the lexer has checked it.
 pub(super) fn decode_blob(token: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = token.iter().copied().filter(|byte| *byte != b':').collect();
     STANDARD.decode(digits).unwrap_or_default()

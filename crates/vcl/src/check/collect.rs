@@ -1,4 +1,4 @@
-//! First pass: every declared name, with what stands in the way of it.
+//! First pass: collects every declared name, and reports conflicts.
 
 use super::{Checked, Checker, Instance, Meaning, Reported, Sub, Symbol, nearest};
 use crate::diagnostic::Draft;
@@ -21,7 +21,7 @@ impl<'a> Checker<'a> {
             let symbol = Symbol { meaning, defined: self.loaded.builtin, name: name.to_owned(), used: true };
             self.symbols.insert(name.to_owned(), symbol);
         }
-        // The hooks of the built-in VCL, so that the user's pieces go in front of theirs.
+        // The hooks of the built-in VCL are added first, so that the user's pieces precede the built-in ones.
         for declaration in builtin {
             if let Declaration::Sub(sub) = declaration {
                 let name = self.name_text(sub.name);
@@ -32,13 +32,13 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        // Before 4.0 a backend may name a probe that is declared further down. Compat: 3.0.7.
+        // Before 4.0 a backend may refer to a probe declared later. Compat: 3.0.7.
         let is_early = |declaration: &&Declaration| {
             self.dialect.language.is_some() && matches!(declaration, Declaration::Probe(_))
         };
         let (early, others): (Vec<&Declaration>, Vec<_>) = declarations.iter().chain(builtin).partition(is_early);
         for declaration in early.into_iter().chain(others) {
-            // Each reports its own errors.
+            // Each declaration reports its own errors.
             let _: Checked<()> = match declaration {
                 Declaration::Version(keyword) => self.version(*keyword),
                 Declaration::Import(import) => self.import(import),
@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
                 Declaration::Sub(sub) => self.sub(sub),
             };
         }
-        // The default probe is that of backends declared before it, too.
+        // The default probe also applies to backends declared before it.
         for backend in &mut self.backends {
             if !matches!(backend.endpoint, Endpoint::None) {
                 backend.probe = backend.probe.or(self.default_probe);
@@ -79,18 +79,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether nothing can have that name because it is a word of the grammar.
-    /// Compat: Varnish 7.1 reserves them, and names that begin with `vcl_`, from VCL 4.1 on.
+    /// Whether a name is reserved because it is a word of the grammar. Compat: Varnish 7.1 reserves these words, and
+    /// names that begin with `vcl_`, from VCL 4.1 on.
     pub(super) fn is_reserved(&self, name: &str) -> bool {
         self.loaded.syntax != 40 && self.dialect.reserved.iter().any(|word| word.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a name begins as only those of subroutines may; see [`Self::is_reserved`].
+    /// Whether a name begins in a way reserved for subroutines; see [`Self::is_reserved`].
     fn begins_as_method(&self, name: &str) -> bool {
         self.loaded.syntax != 40 && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_"))
     }
 
-    /// What the language itself means by a name, if it means anything.
+    /// The kind of thing that the language itself has under this name, if any.
     fn builtin_kind(&self, name: &str) -> Option<&'static str> {
         let is = |word: &str| word.eq_ignore_ascii_case(name);
         if self.dialect.forms.words_are_names {
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
         if ["default", "regsub", "regsuball", "true", "false"].into_iter().any(is) {
             return Some("func");
         }
-        // What only begins the names of variables (`client`, `local`, `storage`) is free. Compat: Varnish 7.1.
+        // Words that only begin variable names (`client`, `local`, `storage`) can be used. Compat: Varnish 7.1.
         VARIABLES.iter().any(|row| is(row.name)).then_some("var")
     }
 
@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
         Ok(text)
     }
 
-    /// A version said again, further down in the main text; those of included files are looked at when they are opened.
+    /// A second version statement in the main text; those of included files are checked when the files are opened.
     fn version(&mut self, keyword: At) -> Checked<()> {
         let top = if self.loaded.syntax == 40 { "4.0" } else { "4.1" };
         let number = keyword + 1;
@@ -219,7 +219,7 @@ impl<'a> Checker<'a> {
         if !self.vmods.iter().any(|known| known == row.name) {
             self.vmods.push(row.name.to_owned());
         }
-        // An outside file is not loaded; the path is accepted so that existing VCL keeps working.
+        // External VMOD files are not loaded; the path is accepted so that existing VCL keeps working.
         let _ = import.path;
         Ok(())
     }
@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
         let name = self.name_text(tree.name);
         let first = tree.name.first;
         let result = self.declare_sub(tree, &name, first);
-        // Objects are found whatever becomes of the sub.
+        // Objects are declared even if the sub itself has errors.
         self.instances_in(&tree.body);
         result
     }
@@ -308,13 +308,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a name that begins like that of a method can be that of a subroutine: in the old dialects, where nothing was
-    /// reserved, unless it is the name of a method of another one.
+    /// Whether a name that begins like a method can belong to a subroutine: only in the old dialects, where nothing was
+    /// reserved, and unless another dialect has a method of that name.
     fn may_name_sub(&self, name: &str) -> bool {
         self.dialect.forms.words_are_names && !self.dialect.moved.iter().any(|(other, _)| *other == name)
     }
 
-    /// Declares the objects that a block makes.
+    /// Declares the objects that a block creates.
     fn instances_in(&mut self, block: &'a Block) {
         for statement in &block.statements {
             match statement {
@@ -355,13 +355,13 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The class that `new` names.
+    /// The class named after `new`.
     pub(super) fn class_of(&mut self, class: &Path) -> Checked<(&'static str, &'static str)> {
         let words: Vec<&str> = class.segments.iter().map(|segment| self.text(segment.name)).collect();
         let (first, last) = (class.first(), class.segments.last().map_or(class.first(), |segment| segment.name));
         let written = words.join(".");
         let vmod = match (words.as_slice(), self.symbol(words[0]).map(|symbol| (symbol.meaning, symbol.defined))) {
-            // Compat: in VCL 4.0 no name of another kind is looked at here.
+            // Compat: VCL 4.0 does not look for a name of another kind here.
             ([_], Some(_)) if self.loaded.syntax == 40 => return Err(self.not_found(&written, first, last, None)),
             ([_], Some(_)) => return Err(self.wrong_type(&written, first, last, "object")),
             ([_, _, ..], Some((Meaning::Vmod(vmod), defined))) if defined < first => vmod,
@@ -394,7 +394,7 @@ impl<'a> Checker<'a> {
         self.unknown_symbol(name, first, last, help, None)
     }
 
-    /// The same, with what may have been meant.
+    /// The same, with a suggestion of what may have been meant.
     pub(super) fn unknown_symbol(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Where instructions and constants gather; each constant, pattern and header name is kept once.
+//! Collects instructions and constants; each constant, pattern and header name is stored once.
 
 use hashbrown::HashMap;
 use surface::vcl::HttpObject;
@@ -12,7 +12,7 @@ pub(super) struct Emitter {
     pub(super) headers: Vec<String>,
     pub(super) regexes: Vec<String>,
     pub(super) points: Vec<Point>,
-    /// Places of the instructions that end methods or set what is noted.
+    /// Positions of the instructions that end methods or set noted variables.
     pub(super) places: Vec<(u32, Point)>,
     known_constants: HashMap<Vec<u8>, (u32, u32)>,
     known_headers: HashMap<String, u32>,
@@ -28,13 +28,13 @@ impl Emitter {
         self.code.push(op);
     }
 
-    /// A jump whose target is set by [`Emitter::land`].
+    /// Emits a jump whose target is set later by [`Emitter::land`].
     pub(super) fn jump(&mut self, jump: fn(u32) -> Op) -> usize {
         self.code.push(jump(0));
         self.code.len() - 1
     }
 
-    /// Makes jumps lead here.
+    /// Makes jumps lead to the current position.
     pub(super) fn land(&mut self, jumps: &[usize]) {
         let here = self.here();
         for &at in jumps {
@@ -60,7 +60,7 @@ impl Emitter {
         self.op(Op::Text { start, len });
     }
 
-    /// Index of a header name; the case of its first mention is kept for each spelling.
+    /// Index of a header name; names that differ only in case share the first spelling.
     pub(super) fn header(&mut self, name: &str) -> u32 {
         if let Some(&known) = self.known_headers.get(name) {
             return known;
@@ -75,7 +75,7 @@ impl Emitter {
         self.known_regexes.get(pattern).copied()
     }
 
-    /// Index of a pattern of the compiler's own, which is known to compile.
+    /// Index of one of the compiler's own patterns, which are known to compile.
     pub(super) fn add_pattern(&mut self, pattern: &str) -> u32 {
         self.regex(pattern).unwrap_or_else(|| self.add_regex(pattern.to_owned()))
     }
@@ -87,19 +87,19 @@ impl Emitter {
         index
     }
 
-    /// Feeds the hash with the text on the stack; the pieces of a concatenation each by itself.
+    /// Feeds the hash with the text on the stack; the pieces of a concatenation separately.
     pub(super) fn hash_data(&mut self) {
         let pieces = self.take_apart();
         self.op(Op::HashData(pieces));
     }
 
-    /// Adds the text on the stack to the body; the pieces of a concatenation each by itself.
+    /// Adds the text on the stack to the body; the pieces of a concatenation separately.
     pub(super) fn synthetic(&mut self) {
         let pieces = self.take_apart();
         self.op(Op::Synthetic(pieces));
     }
 
-    /// Leaves the pieces of the text on the stack there, if they were about to be joined. How many they are.
+    /// Undoes the concatenation if the text on the stack was about to be joined. Returns the number of pieces.
     fn take_apart(&mut self) -> u16 {
         match self.code.last() {
             Some(&Op::Join(count)) => {
@@ -110,7 +110,7 @@ impl Emitter {
         }
     }
 
-    /// Leaves whether the text on the stack is set.
+    /// Emits the test whether the text on the stack is set.
     pub(super) fn test(&mut self) {
         if let Some(Op::ReadHeader(http, name)) = self.code.last().copied() {
             self.code.pop();
@@ -120,7 +120,7 @@ impl Emitter {
         }
     }
 
-    /// Leaves whether the text on the stack matches.
+    /// Emits the test whether the text on the stack matches.
     pub(super) fn matches(&mut self, regex: u32) {
         if let Some(Op::ReadHeader(http, name)) = self.code.last().copied()
             && let Ok(name) = u16::try_from(name)
@@ -151,7 +151,7 @@ impl Emitter {
         }
     }
 
-    /// Leaves the number on the stack with the other sign; a constant is changed in place.
+    /// Negates the number on the stack; a constant is changed in place.
     pub(super) fn negate(&mut self) {
         match self.code.last_mut() {
             Some(Op::Int(value)) => *value = -*value,
@@ -160,7 +160,7 @@ impl Emitter {
         }
     }
 
-    /// Leaves an INT as REAL.
+    /// Converts an INT to a REAL.
     pub(super) fn make_real(&mut self) {
         if let Some(Op::Int(value)) = self.code.last().copied() {
             self.code.pop();

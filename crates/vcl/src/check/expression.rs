@@ -1,8 +1,8 @@
 //! Expressions: their types, and the instructions that leave their value on the stack.
 //!
-//! Typing goes from left to right, with the type that is looked for handed down, because a literal means different things
-//! in different places: `"192.0.2.1"` is an IP where an IP is wanted, `1` needs a unit where BYTES are.
-//! Compat: which operands fit is as observed in Varnish 7.1.1, also where that is odd (a sum of two TIMEs is text in text).
+//! Typing goes from left to right, and the wanted type is passed down, because a literal means different things in
+//! different places: `"192.0.2.1"` is an IP where an IP is wanted, `1` needs a unit where BYTES are. Compat: which
+//! operands are allowed is as observed in Varnish 7.1.1, even where that is odd (in a text, a sum of two TIMEs is text).
 
 use super::address::listed;
 use super::{Checked, Checker, Reported};
@@ -15,14 +15,14 @@ use surface::vcl::Type;
 use vcl_run::program::{Arithmetic, Comparison, Op};
 use vcl_run::regex::Regex;
 
-/// Strings on the stack before they are joined.
+/// How many strings may be on the stack before they are joined.
 const JOIN_MAX: u16 = 64;
 
 /// The type of a value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Plain(Type),
-    /// Text that was put together; never unset where it is compared.
+    /// A concatenation; in comparisons it is never unset.
     Joined,
     /// An object of vcl_init; leaves nothing on the stack.
     Instance(u32),
@@ -33,7 +33,7 @@ impl Typed {
         matches!(self, Typed::Joined | Typed::Plain(Type::String | Type::Strands))
     }
 
-    /// The type for rules; text is text.
+    /// The type as far as the rules are concerned: all kinds of text are STRING.
     fn base(self) -> Option<Type> {
         match self {
             Typed::Plain(Type::Strands) | Typed::Joined => Some(Type::String),
@@ -43,7 +43,7 @@ impl Typed {
     }
 }
 
-/// Whether every value of the type has a text.
+/// Whether every value of the type can be converted to text.
 fn has_text(kind: Type) -> bool {
     matches!(
         kind,
@@ -64,12 +64,12 @@ fn has_text(kind: Type) -> bool {
     )
 }
 
-/// Whether a sign may stand where that type is looked for. Compat: Varnish 7.1.1 has it there and nowhere else.
+/// Whether a sign is allowed where that type is wanted. Compat: Varnish 7.1.1 allows it only there.
 fn may_be_negative(wanted: Type) -> bool {
     matches!(wanted, Type::Int | Type::Real | Type::Duration | Type::String | Type::Strands)
 }
 
-/// The name of a type that is looked for.
+/// The name of a wanted type.
 pub(super) fn wanted_name(kind: Type) -> &'static str {
     if kind == Type::Strands || kind == Type::Body { Type::String.name() } else { kind.name() }
 }
@@ -85,7 +85,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Leaves the value of an expression, of just that type.
+    /// Emits the value of an expression, converted to that type.
     pub(super) fn value(&mut self, expression: &Expression, wanted: Type) -> Checked<()> {
         if wanted == Type::Regex
             && let Some(pattern) = self.constant_text(expression)
@@ -104,13 +104,13 @@ impl Checker<'_> {
         self.convert(typed, wanted, expression)
     }
 
-    /// Leaves the value of an expression that has just that type, without a conversion.
+    /// Emits the value of an expression that must have exactly that type, without a conversion.
     pub(super) fn exact(&mut self, expression: &Expression, wanted: Type) -> Checked<()> {
         let typed = self.lowered(expression, wanted)?;
         if typed == Typed::Plain(wanted) { Ok(()) } else { Err(self.mismatch(typed, wanted, expression)) }
     }
 
-    /// A pattern that began as a string and goes on as something else.
+    /// Reports a pattern that begins as a string and continues as something else.
     fn pattern_ends(&mut self, rest: &[(At, Expression)]) -> Reported {
         for (operator, operand) in rest {
             if !self.token(*operator).is(Sign::Plus) {
@@ -125,7 +125,7 @@ impl Checker<'_> {
         Reported
     }
 
-    /// Makes what is on the stack be of that type.
+    /// Converts the value on the stack to that type.
     fn convert(&mut self, from: Typed, wanted: Type, expression: &Expression) -> Checked<()> {
         let text = |kind| matches!(kind, Type::String | Type::Strands | Type::Body);
         match (from, wanted) {
@@ -173,7 +173,7 @@ impl Checker<'_> {
         typed.is_text() || matches!(typed, Typed::Plain(Type::Bool | Type::Int | Type::Duration | Type::Backend))
     }
 
-    /// Leaves the value of an expression, of whatever type it has.
+    /// Emits the value of an expression, whatever its type.
     pub(super) fn lowered(&mut self, expression: &Expression, wanted: Type) -> Checked<Typed> {
         match &expression.kind {
             ExpressionKind::Or(operands) => self.logical(operands, "||", Op::OrElse),
@@ -230,7 +230,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Leaves a BOOL, or says what stands where one should.
+    /// Emits a BOOL, or reports what was found instead.
     fn truth(&mut self, typed: Typed, message: &str, first: At, last: At) -> Checked<()> {
         if typed == Typed::Plain(Type::Bool) {
             return Ok(());
@@ -362,7 +362,7 @@ impl Checker<'_> {
     fn sum(&mut self, first: &Expression, rest: &[(At, Expression)], wanted: Type) -> Checked<Typed> {
         let mut typed = self.lowered(first, wanted)?;
         let text_wanted = matches!(wanted, Type::String | Type::Strands | Type::Body | Type::Header);
-        // Strings that wait on the stack to be joined; 0 while numbers are added.
+        // How many strings on the stack wait to be joined; 0 while numbers are added.
         let mut waiting = 0u16;
         for (operator, operand) in rest {
             let plus = self.token(*operator).is(Sign::Plus);
@@ -372,8 +372,8 @@ impl Checker<'_> {
                 Some(kind) => kind,
                 None => Type::String,
             };
-            // What an operand is can only be known once it is on the stack; the left side is made text before that when it
-            // is going to be text in any case.
+            // The type of an operand is known only once it has been emitted; the left side is converted to text before
+            // that if it will become text in any case.
             let left_is_text = typed.is_text();
             let before_operand = self.emitter.code.len();
             let right = self.lowered(operand, operand_wanted)?;
@@ -429,7 +429,7 @@ impl Checker<'_> {
         Ok(typed)
     }
 
-    /// Puts a conversion between two operands that are already there. Jumps within the second one move with it.
+    /// Inserts a conversion between two operands that are already emitted. Jumps within the second one are adjusted.
     fn insert_to_text(&mut self, at: usize) {
         self.emitter.code.insert(at, Op::ToText);
         let from = at as u32;
@@ -442,7 +442,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Strings behind each other.
+    /// Consecutive strings.
     fn juxtaposed(&mut self, parts: &[Expression]) -> Checked<Typed> {
         let mut waiting = 0;
         for part in parts {
@@ -586,7 +586,7 @@ impl Checker<'_> {
         Ok(Typed::Plain(Type::Int))
     }
 
-    /// The text of an expression made of string literals alone.
+    /// The text of an expression that consists of string literals only.
     pub(super) fn constant_text(&self, expression: &Expression) -> Option<Vec<u8>> {
         match &expression.kind {
             ExpressionKind::Text => Some(self.loaded.sources.content(self.token(expression.first)).to_vec()),
@@ -609,9 +609,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Index of a pattern; each is looked at once, to see that it compiles.
+    /// Index of a pattern; each is checked only once, to see that it compiles.
     pub(super) fn regex(&mut self, pattern: &[u8], expression: &Expression) -> Checked<u32> {
-        // Patterns are text; bytes that are none are written as escapes, which PCRE reads as the same bytes.
+        // Patterns are text; other bytes are written as escapes, which PCRE reads as the same bytes.
         let prefix = if self.dialect.forms.patterns_ignore_case { "(?i)" } else { "" };
         let pattern: String = pattern
             .utf8_chunks()
@@ -633,7 +633,7 @@ impl Checker<'_> {
     }
 }
 
-/// Bytes in a unit, without regard to case.
+/// Bytes per unit, ignoring case.
 fn bytes_unit(unit: &str) -> Option<f64> {
     let factor = |power: i32| 1024f64.powi(power);
     Some(match unit.to_ascii_lowercase().as_str() {

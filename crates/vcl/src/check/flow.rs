@@ -1,4 +1,4 @@
-//! The graph of calls: what each method reaches must be available to it, and nothing may reach itself.
+//! The graph of calls: what each method reaches must be available in it, and no subroutine may reach itself.
 
 use super::{Checker, Sub, UseKind};
 use crate::diagnostic::Draft;
@@ -23,7 +23,7 @@ impl Checker<'_> {
         self.read_only_unreached(&said);
     }
 
-    /// What is set although nobody may, in subroutines that no method reaches.
+    /// Reports variables set although they are read-only, in subroutines that no method reaches.
     fn read_only_unreached(&mut self, said: &HashSet<At>) {
         let uses = self.subs.iter().flat_map(|sub| &sub.uses);
         let left = uses.filter(|used| used.what == UseKind::ReadOnly && !said.contains(&used.first));
@@ -44,7 +44,7 @@ impl Checker<'_> {
             if done[start] {
                 continue;
             }
-            // The calls that lead from `start` to here; each sub is entered once.
+            // The calls that lead from `start` to the current subroutine; each is entered once.
             let mut path: Vec<(usize, usize)> = vec![(start, 0)];
             open[start] = true;
             while let Some(step) = path.last_mut() {
@@ -82,7 +82,7 @@ impl Checker<'_> {
         draft
     }
 
-    /// Works out, from the leaves of the graph up, where each subroutine may run.
+    /// Determines where each subroutine may run, starting with those that call no others.
     fn available_at(&mut self) {
         let mut known: Vec<Option<u16>> = vec![None; self.subs.len()];
         for start in 0..self.subs.len() {
@@ -117,22 +117,23 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether an action, as a subroutine found it, may end a method.
+    /// Whether an action returned by a subroutine may end a method.
     fn may_end(&self, sub: &Sub<'_>, row: &MethodRow, action: Option<Action>) -> bool {
         match self.dialect.language {
             None => action.is_some_and(|action| row.actions.contains(&action)),
-            // Each piece was lowered for one method.
+            // Each subroutine was lowered separately for each method.
             Some(_) => action.is_some() && sub.method.or(sub.under) == Some(row.method),
         }
     }
 
-    /// Checks everything that a method reaches. What has been said of a place is not said again for another method.
+    /// Checks everything that a method reaches. A place that was reported for one method is not reported again for
+    /// another.
     fn reach(&mut self, row: &'static MethodRow, said: &mut HashSet<At>) {
         let start = row.method as usize;
         if self.subs[start].at & row.bit != 0 {
             return;
         }
-        // Which call led to each sub, for the chain in the message.
+        // The call that led to each sub, for the chain in the message.
         let mut reached_by: Vec<Option<(usize, At)>> = vec![None; self.subs.len()];
         let mut seen = vec![false; self.subs.len()];
         seen[start] = true;
@@ -154,7 +155,7 @@ impl Checker<'_> {
                 }
             }
             for used in &entry.uses {
-                // In the method itself it was reported when it was seen.
+                // In the method itself it has already been reported.
                 let indirect = sub != start || used.what == UseKind::Action && entry.method.is_none();
                 if used.at & row.bit == 0 && indirect && said.insert(used.first) {
                     let (first, last) = (self.token(used.first), self.token(used.last));
@@ -189,7 +190,7 @@ impl Checker<'_> {
         draft.text(words).at(self.token(entry.defined)).text("\n\n")
     }
 
-    /// How a method came to a subroutine.
+    /// Adds how a method reached a subroutine.
     fn chain(&self, draft: Draft, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> Draft {
         let mut draft = draft;
         let mut here = sub;

@@ -1,8 +1,8 @@
-//! What the old dialects mean.
+//! The semantics of the old dialects.
 //!
-//! Subroutines of the user are lowered once for each method that reaches them, because words mean different things in
-//! different methods there: `return (pass)` is another action in `vcl_recv` than in `vcl_pass`, `obj` is the response of the
-//! backend in `vcl_fetch` of 2.0, the page in `vcl_error`, and what was found in `vcl_hit`. Next files:
+//! The user's subroutines are lowered once for each method that reaches them, because words mean different things in
+//! different methods: `return (pass)` is a different action in `vcl_recv` than in `vcl_pass`; `obj` is the response of
+//! the backend in `vcl_fetch` of 2.0, the page in `vcl_error`, and the object that was found in `vcl_hit`. Next files:
 //! `legacy/variable.rs`, `legacy/statement.rs`, `legacy/director.rs`.
 
 mod director;
@@ -18,13 +18,14 @@ use surface::vcl::{Action, HttpObject, Method, Var};
 use vcl_run::program::Op;
 
 impl Checker<'_> {
-    /// The method that what is being lowered runs in; `None` in subroutines of VCL 4 and in those that nothing calls.
+    /// The method for which the current subroutine is lowered; `None` in subroutines of VCL 4 and in those that nothing
+    /// calls.
     pub(super) fn method_here(&self) -> Option<Method> {
         let sub = &self.subs[self.current];
         sub.method.or(sub.under)
     }
 
-    /// The subroutine to call for one of the user's: itself in VCL 4, else the piece of it for the method at hand.
+    /// The subroutine to call for a user's subroutine: itself in VCL 4, otherwise its version for the current method.
     pub(super) fn callee_here(&mut self, sub: u32) -> u32 {
         let (Some(_), Some(method)) = (self.dialect.language, self.method_here()) else { return sub };
         if let Some(&known) = self.pieces_under.get(&(sub, method)) {
@@ -39,7 +40,7 @@ impl Checker<'_> {
         index
     }
 
-    /// The whole of a method that a dialect does not have.
+    /// Emits the whole of a method that the dialect does not have.
     pub(super) fn missing_method(&mut self, method: Method) {
         match method {
             Method::Purge => {
@@ -55,7 +56,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The page that 1.1 made of an error without asking anyone.
+    /// Emits the error page that 1.1 made without calling any VCL.
     fn error_page(&mut self) {
         self.emitter.text(b"text/html; charset=utf-8");
         let header = self.emitter.header("Content-Type");
@@ -94,7 +95,7 @@ impl Checker<'_> {
         self.emitter.op(Op::Return(Action::Deliver));
     }
 
-    /// Calls a function of a VMOD, whose arguments are on the stack. It need not have been imported.
+    /// Calls a function of a VMOD whose arguments are on the stack. The VMOD need not be imported.
     pub(super) fn native(
         &mut self,
         vmod: &'static str,

@@ -1,4 +1,4 @@
-//! Paths as values: variables, headers, names of the VCL, functions of VMODs, and what follows them after a dot.
+//! Paths as values: variables, headers, names of the VCL, functions of VMODs, and members after a dot.
 
 use super::expression::{Typed, wanted_name};
 use super::variable::{Lookup, Variable};
@@ -11,7 +11,7 @@ use surface::vmod::FUNCTIONS;
 use vcl_run::program::{Endpoint, Op};
 
 impl Checker<'_> {
-    /// Leaves what a path stands for.
+    /// Emits the value of a path.
     pub(super) fn path_value(
         &mut self,
         path: &Path,
@@ -123,7 +123,7 @@ impl Checker<'_> {
         Err(self.unknown_path(path, first, wanted))
     }
 
-    /// `default` where a backend or probe is wanted.
+    /// Handles `default` where a backend or probe is wanted.
     fn default_symbol(&mut self, wanted: Type, first: At) -> Checked<Option<Typed>> {
         match wanted {
             Type::Probe => {
@@ -151,7 +151,7 @@ impl Checker<'_> {
         self.dialect.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word)) || self.is_reserved(word)
     }
 
-    /// Says why a path stands for nothing.
+    /// Reports why a path has no meaning.
     fn unknown_path(&mut self, path: &Path, first: At, wanted: Type) -> Reported {
         let word = self.text(first);
         if self.is_damaged(word) {
@@ -229,7 +229,7 @@ impl Checker<'_> {
             return Ok(Typed::Plain(row.kind));
         }
         if row.read == 0 {
-            // Bodies cannot be read: their type fits nowhere.
+            // Bodies cannot be read: nothing accepts their type.
             let wanted_name = wanted_name(wanted);
             let last = first + 2;
             let message = if matches!(wanted, Type::String | Type::Strands | Type::Body) {
@@ -247,7 +247,7 @@ impl Checker<'_> {
         Ok(Typed::Plain(row.kind))
     }
 
-    /// Properties and methods behind a value.
+    /// Emits properties and methods of a value.
     pub(super) fn members(&mut self, mut typed: Typed, members: &[Segment]) -> Checked<Typed> {
         for member in members {
             let name = self.text(member.name).to_ascii_lowercase();
@@ -396,7 +396,7 @@ impl Checker<'_> {
         self.called(function as u32, Some(instance), segment, first, statement)
     }
 
-    /// A call of a VMOD with its arguments.
+    /// Emits a call of a VMOD with its arguments.
     fn called(
         &mut self,
         function: u32,

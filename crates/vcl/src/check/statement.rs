@@ -1,4 +1,4 @@
-//! Statements to instructions.
+//! Lowers statements to instructions.
 
 use super::variable::Variable;
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
@@ -16,7 +16,7 @@ impl Checker<'_> {
     /// Lowers every subroutine, methods first.
     pub(super) fn lower(&mut self) {
         let mut index = 0;
-        // Pieces for a method are added as they are called.
+        // Versions of subroutines for a method are added while calls to them are lowered.
         while index < self.subs.len() {
             self.current = index;
             self.subs[index].entry = self.emitter.here();
@@ -31,7 +31,7 @@ impl Checker<'_> {
             }
             match method {
                 Some(method) if !self.dialect.has_method(method) => self.missing_method(method),
-                // The built-in piece ends every method; this is for the verifier alone.
+                // The built-in piece always ends the method; this is only for the verifier.
                 Some(_) => self.emitter.op(Op::Return(Action::Fail)),
                 None => self.emitter.op(Op::Leave),
             }
@@ -50,7 +50,7 @@ impl Checker<'_> {
         let point = self.emitter.points.len() as u32 - 1;
         self.emitter.op(Op::Trace(point));
         for statement in &block.statements {
-            // Reported errors do not stop the pass; what was emitted is never run.
+            // Reported errors do not stop the pass; in that case the emitted code is never run.
             let _ = self.statement(statement);
         }
     }
@@ -149,7 +149,7 @@ impl Checker<'_> {
         }
         let wanted = if wanted == Type::Header { Type::String } else { wanted };
         if wanted == Type::Real && kind != Type::Real {
-            // A factor that is written is a REAL; one that is an INT is not made one here.
+            // A literal factor is a REAL; an INT variable is not converted here.
             self.exact(value, wanted)?;
         } else {
             self.value(value, wanted)?;
@@ -179,7 +179,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Says so when what is set asks for something that is accepted and does not act yet.
+    /// Warns if the new value requests something that is accepted but not implemented yet.
     fn note_not_yet(&mut self, var: Var, value: &Expression, place: At) {
         let written = self.text(value.first);
         let asks_for = match var {
@@ -233,7 +233,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Remembers where the statement stands that ended in the instruction emitted last; none was when nothing was.
+    /// Records the place of the statement that emitted the last instruction, if it emitted any.
     pub(super) fn mark_place(&mut self, keyword: At, before: u32) {
         let here = self.emitter.here();
         if here > before {
@@ -245,7 +245,7 @@ impl Checker<'_> {
 
     fn return_action(&mut self, keyword: At, action: Option<&ReturnAction>) -> Checked<()> {
         let Some(action) = action else {
-            // The pieces of the built-in methods (vcl_req_cookie) are subroutines like any other.
+            // The pieces of the built-in methods (vcl_req_cookie) are ordinary subroutines.
             if self.subs[self.current].method.is_some() {
                 let help = "a method returns an action: return (...);";
                 return Err(self.expected_with("'('", keyword + 1, Some(help)));
@@ -281,7 +281,7 @@ impl Checker<'_> {
             }
             (Action::Pass, Some(items)) => {
                 self.only_argument(action, items, Type::Duration)?;
-                // Only vcl_backend_response has a use for the duration; others may say it.
+                // Only vcl_backend_response uses the duration; others may give one.
                 self.emitter.op(Op::ReturnPass);
                 Ok(())
             }
@@ -297,7 +297,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Leaves the argument of an action that takes one.
+    /// Emits the argument of an action that takes one.
     fn only_argument(&mut self, action: &ReturnAction, items: &[crate::tree::Argument], wanted: Type) -> Checked<()> {
         let close = action.arguments.as_ref().map_or(action.next, |arguments| arguments.close);
         match items {
@@ -357,7 +357,7 @@ impl Checker<'_> {
         };
         let name = self.text(token);
         if !self.options.labels.iter().any(|label| label == name) {
-            // In 4.0 a label is looked for by name alone.
+            // In 4.0 only the name of a label is looked for.
             if self.loaded.syntax >= 41 && self.symbol(name).is_some() {
                 return Err(self.wrong_type(name, token, token, "vcl"));
             }
@@ -383,7 +383,7 @@ impl Checker<'_> {
                 ends.push(self.emitter.jump(Op::Jump));
             }
             self.emitter.land(&[skip]);
-            // An error in the condition is reported; the others are still looked at.
+            // An error in the condition has been reported; the other branches are checked nevertheless.
             let _ = result;
         }
         if let Some(block) = otherwise {
@@ -416,7 +416,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A call for what it does.
+    /// A call used as a statement.
     fn use_path(&mut self, path: &Path, next: At, ended: bool) -> Checked<()> {
         let first = path.first();
         let word = self.text(first);
@@ -471,7 +471,7 @@ impl Checker<'_> {
         Err(self.not_found(&written, first, last, help.as_deref()))
     }
 
-    /// Whether a path begins with something that exists, though not as a statement.
+    /// Whether a path begins with something that exists but is not a statement.
     fn is_known_path(&mut self, path: &Path) -> bool {
         let word = self.text(path.first());
         if self.is_word_of_language(word) && !self.dialect.moved.iter().any(|(old, _)| *old == word) {
@@ -505,7 +505,7 @@ impl Checker<'_> {
         nearest(word, words).map(|near| format!("did you mean {near}?"))
     }
 
-    /// What to say of an unknown function of a VMOD, or of an object that is not there yet.
+    /// The hint about an unknown function of a VMOD, or about an object that does not exist yet.
     pub(super) fn member_hint(&self, path: &Path) -> Option<String> {
         let first = path.first();
         let word = self.text(first);
@@ -538,7 +538,7 @@ impl Checker<'_> {
     }
 }
 
-/// Actions as a list in quotes.
+/// A list of actions in quotes.
 pub(super) fn action_names(actions: &[Action]) -> String {
     let mut names: Vec<&str> = actions.iter().map(|action| action.name()).collect();
     names.sort_unstable();

@@ -1,14 +1,14 @@
-//! Statements that come after a return, and pieces of a method that come after one that always returns.
+//! Finds statements after a return, and pieces of a method after one that always returns.
 //!
-//! A warning, never an error: what it finds is valid VCL. A call counts as a return when the subroutine returns an action on
-//! all of its ways. The built-in pieces of methods are what a return is meant to skip, so they are never named.
+//! A warning, never an error: the VCL is valid. A call counts as a return when the subroutine returns an action on every
+//! path. The built-in pieces of methods are meant to be skipped by a return, so they are never reported.
 
 use super::{Checker, Meaning};
 use crate::tree::{At, Block, ExpressionKind, Statement};
 use surface::diagnostic::Code;
 
 impl Checker<'_> {
-    /// Warns of what is never reached. There must be no recursion.
+    /// Warns about unreachable statements. There must be no recursion.
     pub(super) fn unreachable(&mut self) {
         let returning = self.returning();
         for index in 0..self.subs.len() {
@@ -27,7 +27,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Which subroutines return an action on all of their ways: those that are called first, then their callers.
+    /// Which subroutines return an action on every path: first those that are called, then their callers.
     fn returning(&self) -> Vec<bool> {
         let mut known: Vec<Option<bool>> = vec![None; self.subs.len()];
         let mut returning = vec![false; self.subs.len()];
@@ -57,7 +57,7 @@ impl Checker<'_> {
         self.warning(place, draft.hint("every way to it ends in a return before"));
     }
 
-    /// Names the first statement of each block that is never reached.
+    /// Reports the first unreachable statement of each block.
     fn look(&mut self, block: &Block, returning: &[bool]) {
         let mut ended = false;
         for statement in &block.statements {
@@ -102,7 +102,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a `return;` without an action stands anywhere in it.
+/// Whether the block contains a `return;` without an action.
 fn leaves(block: &Block) -> bool {
     block.statements.iter().any(|statement| match statement {
         Statement::Return { action, .. } => action.is_none(),

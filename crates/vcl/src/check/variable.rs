@@ -11,34 +11,34 @@ use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
 use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
 
-/// Longest header name, in bytes. Compat: the most that Varnish 7.1 takes.
+/// Longest header name, in bytes. Compat: the longest that Varnish 7.1 accepts.
 pub(crate) const HEADER_NAME_BYTES_MAX: usize = 126;
 
 /// A variable found at the start of a path.
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) row: VariableRow,
-    /// What it is, if it is of an old dialect.
+    /// The meaning, if it belongs to an old dialect.
     pub(super) means: Means,
     /// The header, for `*.http.*`.
     pub(super) header: Option<(HttpObject, String)>,
     /// The storage, for `storage.*`.
     pub(super) storage: Option<u32>,
-    /// Words of the path that name it.
+    /// How many words of the path name it.
     pub(super) segments: usize,
 }
 
-/// What a path is, as a variable.
+/// The result of looking for a variable.
 pub(super) enum Lookup {
     Found(Variable),
-    /// A storage itself.
+    /// The path names a storage itself.
     Storage(u32),
-    /// Begins like a header family, but is none: `req.http`.
+    /// The path begins like a header but names none: `req.http`.
     Family,
     None,
 }
 
-/// The names of all variables that are whole names.
+/// The rows of all variables whose names are complete.
 fn names() -> &'static HashMap<&'static str, Vec<&'static VariableRow>> {
     static NAMES: OnceLock<HashMap<&'static str, Vec<&'static VariableRow>>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -50,7 +50,7 @@ fn names() -> &'static HashMap<&'static str, Vec<&'static VariableRow>> {
     })
 }
 
-/// A word in small letters; most are written so.
+/// A word in lower case; most are already written that way.
 fn lower(word: &str) -> Cow<'_, str> {
     if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(word.to_ascii_lowercase())
@@ -59,26 +59,26 @@ fn lower(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// The rows of a variable of VCL 4, by its name in small letters.
+/// The rows of a VCL 4 variable, by its lower-case name.
 pub(crate) fn variable_rows(name: &str) -> &'static [&'static VariableRow] {
     names().get(name).map_or(&[], Vec::as_slice)
 }
 
-/// The headers that a variable of that family belongs to.
+/// The message whose headers that family of variables contains.
 pub(super) fn http_object(var: Var) -> Option<HttpObject> {
     Some(match var {
         Var::ReqHttp => HttpObject::Req,
         Var::ReqTopHttp => HttpObject::ReqTop,
         Var::BereqHttp => HttpObject::Bereq,
         Var::BerespHttp => HttpObject::Beresp,
-        // There is an object on one side, and a stale one on the other.
+        // On one side this is the object, on the other the stale object.
         Var::ObjHttp | Var::ObjStaleHttp => HttpObject::Obj,
         Var::RespHttp => HttpObject::Resp,
         _ => return None,
     })
 }
 
-/// The header that was meant by one of a misspelt family: `req.htpp.Host`.
+/// A suggestion for a header of a misspelt family: `req.htpp.Host`.
 pub(super) fn nearest_header(written: &str) -> Option<String> {
     const FAMILIES: [&str; 6] = ["req.http", "bereq.http", "beresp.http", "resp.http", "obj.http", "req_top.http"];
     let (second_dot, _) = written.match_indices('.').nth(1)?;
@@ -90,7 +90,7 @@ impl Checker<'_> {
     /// Finds the longest variable that a path begins with.
     ///
     /// # Errors
-    /// When it is one but cannot be used; that has been reported.
+    /// When it is one but cannot be used; this has been reported.
     pub(super) fn find_variable(&mut self, path: &Path, kind: UseKind) -> Checked<Lookup> {
         let plain = path.segments.iter().take(3).take_while(|segment| segment.arguments.is_none()).count();
         let words: Vec<Cow<'_, str>> =
@@ -126,7 +126,8 @@ impl Checker<'_> {
             let fits =
                 |row: &&&VariableRow| row.syntax_min <= syntax && (row.syntax_max == 41 || syntax <= row.syntax_max);
             if let Some(row) = rows.iter().find(fits) {
-                // A longer name that this version lacks is a better message than a property of a shorter one.
+                // A message about a longer name that this version lacks is better than one about a property of a shorter
+                // name.
                 if other_version.is_none() {
                     let (row, means) = (**row, Means::Variable(row.var));
                     return Ok(Lookup::Found(Variable { row, means, header: None, storage: None, segments }));
@@ -147,7 +148,8 @@ impl Checker<'_> {
                 let name: String = (first..=last).map(|index| self.text(index)).collect();
                 let instead = self.dialect.renamed.iter().find(|(old, _)| *old == row.name);
                 let draft = Draft::new(Code::OtherVersion);
-                // Reading a part of something that exists, Varnish finds the whole and misses the part.
+                // When a member of an existing variable is read, Varnish finds the variable and reports the member as
+                // missing.
                 let whole = row.name.rsplit_once('.').filter(|_| kind == UseKind::Read);
                 let draft = match whole.and_then(|(whole, part)| Some((names().get(whole)?.first()?.kind, part))) {
                     Some((kind, part)) => draft
@@ -190,7 +192,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The name of a header, quoted or not.
+    /// A header name, quoted or not.
     pub(super) fn header_name(&mut self, token: At) -> Checked<String> {
         let quoted = self.token(token).kind == Kind::Text;
         let bytes = if quoted { self.loaded.sources.content(self.token(token)) } else { self.text(token).as_bytes() };
@@ -244,7 +246,7 @@ impl Checker<'_> {
                     self.note_use(read, first, last, UseKind::Read);
                     return Err(Reported);
                 }
-                // Said with the way that leads there, once that is known.
+                // Reported later, with the chain of calls that leads there.
                 None if self.dialect.language.is_none() => {
                     self.note_use(read, first, last, UseKind::Read);
                     self.note_use(0, first, last, UseKind::ReadOnly);
@@ -278,7 +280,7 @@ impl Checker<'_> {
         self.error(first, draft)
     }
 
-    /// `Symbol not found`, with the variable that may have been meant.
+    /// `Symbol not found`, with a suggestion of the variable that may have been meant.
     pub(super) fn unknown_variable(&mut self, written: &str, first: At, last: At) -> Reported {
         let lower = written.to_ascii_lowercase();
         if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {

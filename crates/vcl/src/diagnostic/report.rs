@@ -6,7 +6,7 @@ use std::fmt::Write;
 use surface::diagnostic::Code;
 use surface::legible;
 
-/// Most messages in the text form; the rest is counted.
+/// Most messages in the text form; the others are only counted.
 const SHOWN_MAX: usize = 20;
 
 /// `('file' Line 1 Pos 2)`, the line and the marker.
@@ -21,7 +21,7 @@ pub(super) fn place_text(place: &Place) -> String {
     }
 }
 
-/// The text form of one message: what users of Varnish know, the hint, and where to read on.
+/// The text form of one message: as known to users of Varnish, with the hint and a reference.
 pub(super) fn message_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     for part in &diagnostic.parts {
@@ -52,7 +52,7 @@ pub(crate) fn error_text(diagnostics: &[Diagnostic], hidden: usize) -> String {
     if hidden > 0 {
         texts.push(format!("{hidden} more errors follow.\n"));
     }
-    // What is wrong depends on what the text was taken for.
+    // What counts as an error depends on the dialect that was assumed.
     texts.extend(diagnostics.iter().filter(|message| message.code == Code::DialectAssumed).map(message_text));
     texts.join("\n")
 }
@@ -63,7 +63,7 @@ pub(crate) fn warning_text(diagnostics: &[Diagnostic]) -> String {
     warnings.take(SHOWN_MAX).map(message_text).collect()
 }
 
-/// The form for terminals: severity and code first, then the place, the line, and what there is to say.
+/// The form for terminals: severity and code first, then the place, the line, and the explanation.
 pub(super) fn pretty(diagnostic: &Diagnostic, colour: bool) -> String {
     let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
     let (word, shade) = match diagnostic.severity {
@@ -97,7 +97,7 @@ fn pretty_place(place: &Place, arrow: &str, shade: &str, paint: &impl Fn(&str, &
     }
 }
 
-/// Text without what would command a terminal.
+/// Text without anything that a terminal would interpret.
 fn printable(text: &str) -> Cow<'_, str> {
     legible::lines(text.as_bytes())
 }

@@ -1,8 +1,8 @@
-//! Which dialect a text without a version line is written in.
+//! Detects the dialect of a text without a version line.
 //!
-//! Every word of it that not all generations know is a vote for those that do, by the same tables that the compiler reads
-//! it with: statements, names of methods, what they return, variables where they are used. The generation with the most
-//! votes is it; of several the newest, because later compilers accepted most of what earlier ones did.
+//! Every word that not all generations know is a vote for those that do, according to the tables that the compiler uses:
+//! statements, names of methods, what they return, variables where they are used. The generation with the most votes
+//! wins; in a tie the newest, because later compilers accepted most of what earlier ones did.
 
 use super::Dialect;
 use crate::check::variable_rows;
@@ -10,31 +10,31 @@ use crate::source::{Kind, Sign, Sources, Token};
 use surface::vcl::legacy::Language;
 use surface::vcl::{Generation, METHODS};
 
-/// Tokens looked at; a text shows what it is long before.
+/// How many tokens are examined; a text reveals its dialect long before that.
 const TOKENS_MAX: usize = 100_000;
 
-/// What a word counts that is the sign of its generation.
+/// How many votes a word has that only one generation uses.
 const SET_BACKEND_VOTES: usize = 8;
 
-/// What was found.
+/// The result.
 #[derive(Debug)]
 pub(crate) struct Detected {
     pub(crate) generation: Generation,
-    /// What says the most about it, if anything does.
+    /// The strongest evidence, if there is any.
     pub(crate) evidence: Option<Evidence>,
 }
 
-/// A word, or a variable, that not all generations know.
+/// A word or variable that not all generations know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// Its first and last token.
     pub(crate) first: Token,
     pub(crate) last: Token,
-    /// It is of that generation alone. Else that one is the last before 4.0 to know it.
+    /// Only that generation knows it. Otherwise that generation is the last one before 4.0 that does.
     pub(crate) is_proof: bool,
 }
 
-/// Generations, a bit each, in the order of [`Generation::ALL`].
+/// A set of generations, one bit each, in the order of [`Generation::ALL`].
 type Set = u8;
 
 const V1: Set = 1;
@@ -44,7 +44,7 @@ const V3: Set = 8;
 const V4: Set = 16;
 const EVERY: Set = V1 | V20 | V21 | V3 | V4;
 
-/// Finds the dialect of a row of tokens. `None` when it is plainly VCL 4.
+/// Detects the dialect of a row of tokens. `None` when it is clearly VCL 4.
 pub(crate) fn detect(sources: &Sources, tokens: &[Token]) -> Option<Detected> {
     let mut reader =
         Reader { sources, tokens, depth: 0, declaration: "", name: "", statement: None, votes: Vec::new() };
@@ -58,15 +58,15 @@ struct Reader<'a> {
     sources: &'a Sources,
     tokens: &'a [Token],
     depth: usize,
-    /// The word that began the declaration at hand, and the name behind it.
+    /// The word that began the current declaration, and the name after it.
     declaration: &'a str,
     name: &'a str,
-    /// The first word of the statement at hand, by index.
+    /// Index of the first word of the current statement.
     statement: Option<usize>,
     votes: Vec<Vote>,
 }
 
-/// A word, or several that belong together, and who knows it.
+/// One or more words that belong together, and the generations that know them.
 #[derive(Clone, Copy)]
 struct Vote {
     first: usize,
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string behind another string, a variable or a function is joined to it.
+    /// A string after another string, a variable or a function is concatenated with it.
     fn string(&mut self, index: usize) {
         let Some(statement) = self.statement.filter(|&statement| statement + 1 < index) else { return };
         let joins = matches!(self.text(statement), "set" | "synthetic" | "log");
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
 
     fn top_level(&mut self, index: usize) {
         let word = self.text(index);
-        // The policy of a director, the flags of an acl.
+        // The policy of a director, or the flags of an acl.
         if self.statement.is_some() {
             if self.declaration == "director" && self.statement == Some(index.wrapping_sub(2)) {
                 self.vote(index, of_dialects(|dialect| dialect.directors.iter().any(|(known, _)| *known == word)));
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         }
         let word = self.text(index);
         if word == "set" && self.text(index + 1) == "backend" {
-            // Nobody else ever wrote backends so.
+            // No other generation wrote backends in this way.
             for _ in 0..SET_BACKEND_VOTES {
                 self.vote_between(index, index + 1, V1);
             }
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         } else if self.kind(index - 1) == Some(Kind::Text)
             && (self.is(index + 1, Sign::Dot) || word.starts_with("regsub"))
         {
-            // A variable behind a string is joined to it.
+            // A variable after a string is concatenated with it.
             self.vote(index - 1, V1 | V20 | V21);
         }
         if self.is(index + 1, Sign::Dot) {
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         self.vote(index, set);
     }
 
-    /// A variable: where it is used says which generations have it there.
+    /// A variable: some generations have it only in certain methods.
     fn variable(&mut self, index: usize) {
         let mut name = self.text(index).to_ascii_lowercase();
         let mut last = index;
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let chosen = old.iter().rposition(|&score| score == most)?;
-        // The word that fewest know besides; the first of them.
+        // The word known to the fewest other generations; in a tie the first one.
         let known = self.votes.iter().filter(|vote| vote.set >> chosen & 1 == 1);
         let says_most = |vote: &&Vote| (vote.set.count_ones(), vote.set & V4, vote.first);
         let evidence = known.min_by_key(says_most).map(|vote| Evidence {
@@ -271,7 +271,7 @@ fn methods_named(name: &str) -> Set {
     })
 }
 
-/// The generations in which a method can return a word; for a subroutine of the user, in which any can.
+/// The generations in which a method can return a word; for a user's subroutine, in which any method can.
 fn endings(method: &str, word: &str) -> Set {
     let any = !method.starts_with("vcl_");
     of_languages(|language| match language {
@@ -287,7 +287,7 @@ fn endings(method: &str, word: &str) -> Set {
     })
 }
 
-/// The generations that have a variable in a method; for a subroutine of the user, anywhere.
+/// The generations that have a variable in a method; for a user's subroutine, in any method.
 fn variables_named(name: &str, method: &str, is_set: bool, in_method: bool) -> Set {
     let family = name.split_once(".http.").map(|(object, _)| format!("{object}.http.*"));
     let name = family.as_deref().unwrap_or(name);

@@ -1,8 +1,8 @@
 //! The dialects of Varnish 1.1, 2.0, 2.1 and 3.0.
 //!
-//! Where a later compiler accepted more than an earlier one without changing what the earlier text means, the earlier
-//! dialect accepts it, too: texts of these years were often written for two versions at once.
-//! Source: the compilers of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7, as lists of facts.
+//! Where a later compiler accepted more than an earlier one without changing the meaning of earlier texts, the earlier
+//! dialect accepts it too: texts of these years were often written for two versions at once. Source: the compilers of
+//! Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7, as lists of facts.
 
 use super::{Dialect, DirectorPolicy, Forms, Habits, StatementWord};
 use surface::vcl::Generation;
@@ -12,7 +12,7 @@ const fn language(generation: Generation) -> Option<&'static Language> {
     Language::of(generation)
 }
 
-/// What the neighbours of a dialect write otherwise. A word that a dialect has itself is not looked for here.
+/// What neighbouring dialects write differently. Not consulted for words that a dialect has itself.
 const MOVED: &[(&str, &str)] = &[
     ("insert", "since 2.0: return (deliver); in vcl_fetch"),
     ("insert_pass", "since 2.0: return (pass); in vcl_fetch"),

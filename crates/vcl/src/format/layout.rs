@@ -1,19 +1,20 @@
-//! Tokens and comments to lines.
+//! Turns tokens and comments into lines.
 //!
-//! A *piece* is what stands on a line when nothing forces it apart: a statement with its `;`, a head with its `{`, a `}` with the
-//! `else` behind it. The layout of a piece depends on its tokens, its comments and the set of places where its lines end; the
-//! set is the author's, and more where a condition is too long. Laid out again, the same set is read back: the result is stable.
+//! A *piece* is what goes on one line unless something breaks it: a statement with its `;`, a head with its `{`, a `}`
+//! with the `else` after it. The layout of a piece depends on its tokens, its comments and the set of its line breaks:
+//! those of the author, and additional ones if a condition is too long. Formatting the result again yields the same set,
+//! so the layout is stable.
 
 use super::spacing::Neighbours;
 use super::trivia::{Comment, Gap, gap};
 use crate::source::{Kind, Sign, Sources, Token};
 
-/// Columns of one level.
+/// Columns per level of indentation.
 const INDENT: usize = 4;
-/// Columns after which a condition is broken.
+/// Column after which a condition is broken.
 const WIDTH_MAX: usize = 120;
 
-/// Writes the tokens of one source anew.
+/// Writes the tokens of one source in the new layout.
 pub(super) fn lay_out(sources: &Sources, tokens: &[Token], text: &[u8]) -> Vec<u8> {
     let neighbours = Neighbours { sources, tokens };
     let mut layout =
@@ -37,20 +38,20 @@ pub(super) fn lay_out(sources: &Sources, tokens: &[Token], text: &[u8]) -> Vec<u
 struct Layout<'a> {
     neighbours: Neighbours<'a>,
     text: &'a [u8],
-    /// Braces open.
+    /// Number of open braces.
     level: usize,
     out: Vec<u8>,
-    /// Nothing stands yet in this block: an empty line would be its first.
+    /// The block has no content yet: an empty line would come first in it.
     opened: bool,
 }
 
-/// What stands before a token within a piece.
+/// What comes before a token within a piece.
 struct Joint {
     /// No space.
     joined: bool,
     /// A line ends here.
     breaks: bool,
-    /// Parentheses open here.
+    /// Number of open parentheses.
     depth: usize,
     comments: Vec<Comment>,
 }
@@ -65,7 +66,7 @@ impl Layout<'_> {
         gap(self.text, start, self.token(index).start as usize)
     }
 
-    /// Writes the piece that begins with `first`; returns where the next one begins.
+    /// Writes the piece that begins at `first`; returns where the next one begins.
     fn piece(&mut self, first: usize) -> usize {
         let before = self.gap_before(first);
         let closes = self.neighbours.is(first, Sign::BraceClose);
@@ -89,7 +90,7 @@ impl Layout<'_> {
         end
     }
 
-    /// Ends the line, and leaves another one empty when there were that many ends of lines.
+    /// Ends the line, and adds an empty one if the source had several line ends.
     fn end_line(&mut self, newlines: usize) {
         self.out.push(b'\n');
         if newlines > 1 && !self.opened {
@@ -105,7 +106,7 @@ impl Layout<'_> {
         self.out.resize(self.out.len() + columns, b' ');
     }
 
-    /// Writes the comments before a piece; true when the piece goes on in the line of the last one.
+    /// Writes the comments before a piece; returns true when the piece continues on the line of the last one.
     fn comments_between_pieces(&mut self, gap: &Gap) -> bool {
         let mut own_line = self.out.is_empty();
         for (index, comment) in gap.comments.iter().enumerate() {
@@ -126,8 +127,8 @@ impl Layout<'_> {
         gap.comments.last().is_some_and(|last| own_line && !last.to_line_end && gap.newlines_after == 0)
     }
 
-    /// Writes a comment without the white space at the ends of its lines. The lines of one whose lines begin with `*` are
-    /// brought under each other; others stay where they are.
+    /// Writes a comment without trailing white space. If its further lines begin with `*` they are aligned; other lines
+    /// stay as they are.
     fn comment(&mut self, comment: &Comment, columns: usize) {
         let text = &self.text[comment.start..comment.end];
         let mut lines = text.split(|&byte| byte == b'\n');
@@ -144,7 +145,7 @@ impl Layout<'_> {
         }
     }
 
-    /// One past the last token of a piece, and whether that opens a block.
+    /// Index after the last token of a piece, and whether that token opens a block.
     fn piece_end(&self, first: usize) -> (usize, bool) {
         let mut at = first;
         let tokens = self.neighbours.tokens;
@@ -171,7 +172,7 @@ impl Layout<'_> {
         (at, false)
     }
 
-    /// A list of fields that the author wrote on one line, and that fits: one past its end.
+    /// For a list of fields that the author wrote on one line and that fits: the index after its end.
     fn one_line(&self, first: usize, open: usize) -> Option<usize> {
         if !self.neighbours.is(open + 1, Sign::Dot) {
             return None;
@@ -186,7 +187,7 @@ impl Layout<'_> {
             }
         }
         let end = close + 1 + usize::from(self.neighbours.is(close + 1, Sign::Semicolon));
-        // What is longer in the source than a line could hold is not looked through.
+        // If it is longer in the source than a line can be, it is not examined.
         let span = &self.text[tokens[first].start as usize..tokens[end - 1].end as usize];
         if span.len() > 4 * WIDTH_MAX || span.contains(&b'\n') {
             return None;
@@ -237,7 +238,7 @@ impl Layout<'_> {
         joints
     }
 
-    /// Ends lines that are too long at the outermost of their `&&` and `||`; false when there is nothing to do.
+    /// Breaks lines that are too long at their outermost `&&` and `||`; false when nothing had to be done.
     fn break_long_lines(&self, first: usize, joints: &mut [Joint]) -> bool {
         let mut changed = false;
         let mut start = 0;
@@ -266,7 +267,7 @@ impl Layout<'_> {
         changed
     }
 
-    /// Columns before a token (of the piece that begins with `first`) when a line begins with it.
+    /// The indentation of a token, in the piece that begins at `first`, if a line begins with it.
     fn margin(&self, first: usize, index: usize, joints: &[Joint]) -> usize {
         let base = self.level * INDENT;
         if index == 0 {
@@ -306,9 +307,9 @@ impl Layout<'_> {
     }
 }
 
-/// Columns of a text up to the end of its first line.
+/// The width in columns of a text up to the end of its first line.
 fn columns_of(bytes: &[u8]) -> usize {
     let line = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
-    // Bytes that go on a letter of UTF-8 take no column.
+    // UTF-8 continuation bytes take no column.
     bytes[..line].iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }

@@ -1,15 +1,15 @@
-//! Which neighbours stand together without a space, and where a statement may go on in the next line.
+//! Which neighbouring tokens have no space between them, and where a statement may continue on the next line.
 
 use crate::source::{Kind, Sign, Sources, Token};
 
-/// Words before a `(` that is not the start of arguments.
+/// Words before a `(` that does not begin arguments.
 const BEFORE_PARENTHESIS: &[&[u8]] = &[b"if", b"elseif", b"elsif", b"elif", b"else", b"return"];
-/// Words that go on behind the `}` of an `if`.
+/// Words that continue an `if` after its `}`.
 const AFTER_BRACE: &[&[u8]] = &[b"else", b"elseif", b"elsif", b"elif"];
-/// What stands behind a number as its unit.
+/// Units that follow a number.
 const UNITS: &[&[u8]] = &[b"ms", b"s", b"m", b"h", b"d", b"w", b"y", b"B", b"KB", b"MB", b"GB", b"TB"];
 
-/// The tokens of a text, asked about their neighbours.
+/// The tokens of a text, with questions about neighbours.
 pub(super) struct Neighbours<'a> {
     pub(super) sources: &'a Sources,
     pub(super) tokens: &'a [Token],
@@ -29,17 +29,17 @@ impl Neighbours<'_> {
             && words.iter().any(|word| word.eq_ignore_ascii_case(self.sources.bytes(self.tokens[index])))
     }
 
-    /// Whether the token goes on an `if` whose `}` stands before it.
+    /// Whether the token continues an `if` whose `}` precedes it.
     pub(super) fn is_else(&self, index: usize) -> bool {
         index > 0 && self.is(index - 1, Sign::BraceClose) && self.is_word(index, AFTER_BRACE)
     }
 
-    /// Whether the token begins `acl`.
+    /// Whether the piece beginning with this token is an `acl`.
     pub(super) fn is_acl(&self, index: usize) -> bool {
         self.is_word(index, &[b"acl"])
     }
 
-    /// Whether a `-` (or the `+` or `-` of a flag) belongs to what follows it alone.
+    /// Whether a `-` (or the `+` or `-` of a flag) is a prefix of what follows.
     fn is_prefix(&self, index: usize, piece: usize) -> bool {
         let after_operand =
             index > piece && !matches!(self.kind(index - 1), Some(Kind::Sign(sign)) if sign != Sign::ParenClose);
@@ -53,8 +53,8 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether tokens `index - 1` and `index` stand together. `piece` is the first token of the statement, `depth` the number of
-    /// parentheses open between the two.
+    /// Whether there is no space between tokens `index - 1` and `index`. `piece` is the first token of the statement,
+    /// `depth` the number of open parentheses between the two.
     pub(super) fn joined(&self, index: usize, piece: usize, depth: usize) -> bool {
         let before = index - 1;
         let (Some(left), Some(right)) = (self.kind(before), self.kind(index)) else { return true };
@@ -62,9 +62,9 @@ impl Neighbours<'_> {
             (_, Kind::Sign(Sign::Semicolon | Sign::Comma | Sign::ParenClose)) | (Kind::Sign(Sign::ParenOpen), _) => {
                 true
             }
-            // `.host`: the first of its kind in a list of fields.
+            // `.host`: the start of a field in a list of fields.
             (Kind::Sign(Sign::BraceOpen | Sign::BraceClose | Sign::Semicolon), Kind::Sign(Sign::Dot)) => false,
-            // A number and a dot would be another number.
+            // A number followed by a dot would become a different number.
             (Kind::Integer | Kind::Real, Kind::Sign(Sign::Dot)) => false,
             (Kind::Word | Kind::Text | Kind::Blob | Kind::Sign(Sign::ParenClose), Kind::Sign(Sign::Dot)) => true,
             (Kind::Sign(Sign::Dot), Kind::Word | Kind::Text) => true,
@@ -91,7 +91,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether the author may end a line before `index`; a line that ends before an operator ends behind it instead, see
+    /// Whether the author may break a line before `index`; if that is before an operator the break moves behind it, see
     /// [`Neighbours::moves_break`].
     pub(super) fn may_break(&self, index: usize, piece: usize, depth: usize) -> bool {
         let before = index - 1;
@@ -103,7 +103,7 @@ impl Neighbours<'_> {
             Some(Kind::Sign(Sign::Plus)) => !self.is_prefix(before, piece),
             Some(Kind::Sign(Sign::Assign | Sign::PlusAssign)) => depth == 0,
             _ if self.is(index, Sign::ParenClose) => true,
-            // Strings one after the other, as they were joined before VCL 4.
+            // Consecutive strings, concatenated as before VCL 4.
             Some(Kind::Text) => matches!(self.kind(index), Some(Kind::Text | Kind::Word)),
             Some(Kind::Word | Kind::Integer | Kind::Sign(Sign::ParenClose)) => {
                 before > piece && self.kind(index) == Some(Kind::Text)
@@ -112,7 +112,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether a line that ends before `index` ends behind that operator instead.
+    /// Whether a line break before `index` moves behind that operator.
     pub(super) fn moves_break(&self, index: usize, piece: usize) -> bool {
         match self.kind(index) {
             Some(Kind::Sign(Sign::And | Sign::Or)) => true,
@@ -121,7 +121,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether a line that is too long is ended before `index`.
+    /// Whether a line that is too long is broken before `index`.
     pub(super) fn breaks_when_long(&self, index: usize) -> bool {
         matches!(self.kind(index - 1), Some(Kind::Sign(Sign::And | Sign::Or)))
     }

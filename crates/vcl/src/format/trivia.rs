@@ -1,7 +1,7 @@
-//! What stands between two tokens: comments and the ends of lines.
+//! What lies between two tokens: comments and line ends.
 //!
-//! The lexer drops both, and the compiler is the faster for it. A text that was cut without an error has nothing but white
-//! space and comments between its tokens, so they are found again from the spans of the tokens on either side.
+//! The lexer drops both, which makes the compiler faster. If lexing gave no errors, only white space and comments lie
+//! between the tokens, so they can be found again from the spans of the tokens on either side.
 
 /// A comment in its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,18 +10,18 @@ pub(crate) struct Comment {
     pub(crate) start: usize,
     /// One past the last byte; the end of the line is not part of it.
     pub(crate) end: usize,
-    /// Ends of lines between it and what stands before it.
+    /// Number of line ends between the comment and what precedes it.
     pub(crate) newlines_before: usize,
     /// `#` or `//`: it ends with its line.
     pub(crate) to_line_end: bool,
 }
 
-/// All that stands between two tokens.
+/// Everything between two tokens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Gap {
     /// The comments, in order.
     pub(crate) comments: Vec<Comment>,
-    /// Ends of lines behind the last comment; all of them when there is none.
+    /// Number of line ends after the last comment; if there is none, all of them.
     pub(crate) newlines_after: usize,
 }
 

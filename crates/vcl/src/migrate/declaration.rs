@@ -10,9 +10,9 @@ use crate::tree::{Acl, At, Backend, Director, Field, FieldValue, Import, Name, P
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// Results that a probe needs unless it says otherwise.
+/// How many good results a probe needs by default.
 const THRESHOLD: &str = "3";
-/// Requests for which a backend is in trouble until it counts as sick: the parameter `saintmode_threshold`.
+/// For how many requests a backend is in trouble before it counts as sick: the parameter `saintmode_threshold`.
 const SAINTMODE_THRESHOLD: &str = "10";
 
 impl Writer<'_> {
@@ -30,7 +30,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the name that a declaration has now.
+    /// Writes the new name of a declaration.
     fn rename(&mut self, kind: NameOf, name: Name) {
         let old: String = (name.first..=name.last).map(|index| self.row.text(index)).collect();
         let new = self.name_now(kind, &old);
@@ -40,7 +40,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An entry whose address goes beyond its mask was accepted.
+    /// Keeps accepting entries whose address has bits beyond the mask.
     pub(super) fn acl(&mut self, acl: &Acl) {
         self.rename(NameOf::Acl, acl.name);
         let beyond = acl.entries.iter().any(|entry| {
@@ -71,7 +71,7 @@ impl Writer<'_> {
         self.probe_fields(&probe.fields);
     }
 
-    /// What puts saint mode around a backend; `None` when the text has none.
+    /// The declaration that puts saint mode around a backend; `None` when the text does not use it.
     pub(super) fn saint(&mut self, name: &str, fields: &[Field]) -> Option<String> {
         if !self.known.blacklists {
             return None;
@@ -120,7 +120,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A number counted seconds.
+    /// Adds the unit to a number that meant seconds.
     fn duration_field(&mut self, name: &str, first: At, end: At) {
         let number = matches!(self.row.token(first).kind, Kind::Integer | Kind::Real);
         if self.dialect.forms.bare_seconds && number && end == first + 1 && DURATION_FIELDS.contains(&name) {
@@ -128,7 +128,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Probes began with the results that they need, not with one too few.
+    /// Probes used to start with as many good results as they need, rather than with one too few.
     fn probe_fields(&mut self, fields: &[Field]) {
         let mut threshold = THRESHOLD.to_owned();
         let mut says = false;
@@ -152,7 +152,7 @@ impl Writer<'_> {
         self.edits.before(dot, &format!(".initial = {threshold};{space}"));
     }
 
-    /// A `director` block becomes an object made in vcl_init.
+    /// Turns a `director` block into an object created in vcl_init.
     pub(super) fn director(&mut self, director: &Director) {
         let open = director.policy + 1;
         let close = self.row.closing(open);
@@ -230,7 +230,7 @@ impl Writer<'_> {
         let (retries, tries) =
             known.map_or((0, 0), |known| (self.retries_of(known), self.tries_in(known, DIRECTORS_DEEP_MAX)));
         let mut init = "sub vcl_init {\n".to_owned();
-        // What remains of a fallback director when its first members have failed.
+        // The remaining members of a fallback director after its first ones have failed.
         let rests =
             if policy == DirectorPolicy::Fallback { fallback_rests(director.members.len(), retries) } else { 0 };
         for number in 0..=rests {
@@ -261,20 +261,20 @@ impl Writer<'_> {
         self.edits.rewrite(director.keyword, close, text);
     }
 
-    /// `{ … }` behind `.backend =`.
+    /// `{ … }` after `.backend =`.
     fn inline_backend(&mut self, name: At, fields: &[Field]) -> String {
         self.fields(fields);
         let open = name + 2;
         let close = self.row.closing(open);
         let text = String::from_utf8_lossy(&self.written(open, close)).into_owned();
-        // One level less of indentation than inside of the director.
+        // One level of indentation less than inside the director.
         let indentation = self.row.indentation(close);
         let lines: Vec<&str> = text.lines().collect();
         let lines = lines.iter().map(|line| line.strip_prefix(&indentation).unwrap_or(line));
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The comments between two tokens, a line each.
+    /// The comments between two tokens, one per line.
     fn comments(&self, first: At, last: At) -> String {
         let mut text = String::new();
         for index in first + 1..=last {

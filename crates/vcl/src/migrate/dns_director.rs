@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use surface::vcl::Var;
 use surface::vcl::legacy::Means;
 
-/// For how long an answer held that said nothing else.
+/// How long an answer was valid by default.
 const TTL: &str = "60s";
-/// The port of the backends of a list.
+/// The port of the backends in a list.
 const PORT: &str = "\"80\"";
 
 impl Writer<'_> {
-    /// The declarations that stand for the block.
+    /// The declarations that replace the block.
     pub(super) fn names_director(&mut self, director: &Director, name: &str) -> String {
         let vmod = self.vmod("dynamic");
         let mut acls = format!("acl {name}_addresses {{\n");
@@ -51,7 +51,7 @@ impl Writer<'_> {
             let _ = writeln!(text, "# migrate: {note}");
         }
         if self.backends.is_empty() && !self.has_none_backend {
-            // VCL 4.1 wants one.
+            // VCL 4.1 requires a backend.
             self.has_none_backend = true;
             let _ = writeln!(text, "backend {name}_none none;");
         }
@@ -62,7 +62,7 @@ impl Writer<'_> {
         text
     }
 
-    /// What an attribute is set to, with the unit it needs.
+    /// The value of an attribute, with the unit it needs.
     fn director_value(&self, field: &Field) -> Option<String> {
         let FieldValue::Tokens(first, end) = field.value else { return None };
         let value = self.row.flat(first, end.saturating_sub(1).max(first));
@@ -74,13 +74,13 @@ impl Writer<'_> {
         Some(if counts_seconds { format!("{value}s") } else { value })
     }
 
-    /// What stands for a dns director where a backend is wanted; `http` is the request whose Host counts.
+    /// What replaces a dns director where a backend is wanted; `http` is the request whose Host is used.
     pub(super) fn name_asked_for(&self, name: &str, suffix: Option<At>, http: &str) -> String {
         let suffix = suffix.map_or(String::new(), |token| format!(" + {}", self.row.text(token)));
         format!("{name}.backend(regsub({http}.http.Host, \":.*$\", \"\"){suffix})")
     }
 
-    /// Where the text of `.suffix` stands.
+    /// The token with the text of `.suffix`.
     pub(super) fn suffix_of(row: &super::edit::Row<'_>, director: &Director) -> Option<At> {
         let suffix = director.fields.iter().find(|field| row.text(field.name) == "suffix")?;
         match suffix.value {
@@ -89,7 +89,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How often a member is chosen.
+    /// How many times a member is chosen.
     pub(super) fn tries_of(row: &super::edit::Row<'_>, director: &Director) -> u32 {
         let retries = director.fields.iter().find(|field| row.text(field.name) == "retries");
         let said = retries.and_then(|field| match field.value {
@@ -99,7 +99,7 @@ impl Writer<'_> {
         said.unwrap_or(director.members.len() as u32)
     }
 
-    /// What the members of a director are called, in order; those that are described in it have no name.
+    /// The names of a director's members, in order; a member described inside the director has none.
     pub(super) fn members_of(row: &super::edit::Row<'_>, director: &Director) -> Vec<String> {
         let named = |member: &DirectorMember| {
             let field = member.fields.iter().find(|field| row.text(field.name) == "backend")?;
@@ -111,15 +111,15 @@ impl Writer<'_> {
         director.members.iter().map(|member| named(member).unwrap_or_default()).collect()
     }
 
-    /// Whether a director looks names up.
+    /// Whether a director resolves host names.
     pub(super) fn looks_up(&self, name: &str) -> bool {
         self.directors.get(&name.to_ascii_lowercase()).is_some_and(|known| known.policy == DirectorPolicy::Dns)
     }
 }
 
-/// The directors that were asked when the backend was needed, not when VCL named them.
+/// The directors that used to choose when the backend was needed, not when VCL named them.
 impl Writer<'_> {
-    /// Whether a director chooses by what may change after it was named.
+    /// Whether a director's choice depends on something that may change after it was named.
     fn chooses_late(&self, director: &super::writer::Director) -> bool {
         match director.policy {
             DirectorPolicy::Dns => true,
@@ -130,7 +130,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Those directors by name, in order.
+    /// The names of those directors, in order.
     pub(super) fn late_directors(&self) -> Vec<String> {
         let late = self.directors.iter().filter(|(_, director)| self.chooses_late(director));
         let mut names: Vec<String> = late.map(|(name, _)| name.clone()).collect();
@@ -138,7 +138,7 @@ impl Writer<'_> {
         names
     }
 
-    /// The name of such a director that an expression is.
+    /// The name of such a director, if the expression is one.
     pub(super) fn late_director(&self, value: &Expression) -> Option<String> {
         let ExpressionKind::Path(path) = &value.kind else { return None };
         let name = self.row.text(path.first()).to_ascii_lowercase();
@@ -146,7 +146,7 @@ impl Writer<'_> {
         is_late.then_some(name)
     }
 
-    /// Behind a statement that names a backend: which director it was, for when the backend is needed.
+    /// After a statement that names a backend: records which director it was, for when the backend is needed.
     pub(super) fn mark_director(&mut self, found: &Found, value: &Expression, context: Context) {
         let is_backend = found.means == Means::Variable(Var::ReqBackendHint);
         if !is_backend || context.is_fetch() || self.late_directors().is_empty() {
@@ -160,7 +160,7 @@ impl Writer<'_> {
         self.edits.after(value.last, &format!("{next}{mark}"));
     }
 
-    /// Whether the backend of a request is well. A director that looks names up always was.
+    /// The test whether the backend of a request is healthy. A director that resolves names always was.
     pub(super) fn healthy(&self, std: &str, backend: &str, http: &str) -> String {
         let tests: Vec<String> = self
             .late_directors()

@@ -1,25 +1,25 @@
-//! A row of tokens, what stands between them, and changes to both.
+//! A row of tokens, the text between them, and changes to both.
 //!
-//! Changes are kept by token and applied when a range is written out, so that the same subroutine can be written in several
-//! ways: once for each method that it means something else in.
+//! Changes are kept by token and applied when a range is written, so that the same subroutine can be written several
+//! times: once for each method in which it has a different meaning.
 
 use crate::load::Loaded;
 use crate::source::{Kind, Sign, Sources, Token};
 use crate::tree::At;
 use std::collections::HashMap;
 
-/// The tokens with what stands before each.
+/// The tokens, each with the text before it.
 pub(super) struct Row<'a> {
     pub(super) sources: &'a Sources,
     pub(super) tokens: &'a [Token],
-    /// White space and comments before each token, those of included files among them.
+    /// White space and comments before each token, including those of included files.
     leads: Vec<Vec<u8>>,
-    /// The first token of the line of each.
+    /// For each token, the first token of its line.
     line_starts: Vec<At>,
 }
 
 impl<'a> Row<'a> {
-    /// Finds out what stands between the tokens, from `start` to the next [`Kind::End`].
+    /// Determines the text between the tokens, from `start` to the next [`Kind::End`].
     pub(super) fn new(loaded: &'a Loaded, start: At) -> Row<'a> {
         let (sources, tokens) = (&loaded.sources, loaded.tokens.as_slice());
         let mut reader = Reader { sources, positions: vec![0; sources.files.len()], open: Vec::new() };
@@ -63,7 +63,7 @@ impl<'a> Row<'a> {
         lead.contains(&b'\n') || index == 0
     }
 
-    /// The white space that the line of a token begins with.
+    /// The white space at the beginning of a token's line.
     pub(super) fn indentation(&self, index: At) -> String {
         let lead = self.lead(self.line_starts.get(index as usize).copied().unwrap_or(0));
         let line = lead.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -98,7 +98,7 @@ impl<'a> Row<'a> {
         open
     }
 
-    /// The tokens as they were, with single spaces where there was anything.
+    /// The unchanged tokens, with single spaces for whatever was between them.
     pub(super) fn flat(&self, first: At, last: At) -> String {
         let mut out = String::new();
         for index in first..=last {
@@ -111,7 +111,7 @@ impl<'a> Row<'a> {
         out
     }
 
-    /// Writes a range with its changes; what stands before its first token is not part of it.
+    /// Writes a range with its changes; the text before its first token is not included.
     pub(super) fn write(&self, first: At, last: At, edits: &Edits, out: &mut Vec<u8>) {
         for index in first..=last {
             let edit = edits.0.get(&index);
@@ -147,12 +147,12 @@ fn has_comment(lead: &[u8]) -> bool {
     lead.iter().any(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'))
 }
 
-/// Follows the files of a row.
+/// Follows the files that a row of tokens comes from.
 struct Reader<'a> {
     sources: &'a Sources,
-    /// What has been read of each file, in bytes.
+    /// How many bytes of each file have been read.
     positions: Vec<usize>,
-    /// The files that are being read, each included by the one before.
+    /// The files that are being read, each one included by the previous one.
     open: Vec<u32>,
 }
 
@@ -163,7 +163,7 @@ impl Reader<'_> {
             if innermost == token.source || self.includes(innermost, token.source) {
                 break;
             }
-            // The file is at its end.
+            // The file has been read to its end.
             let text = &self.sources.files[innermost as usize].text;
             lead.extend_from_slice(text[self.positions[innermost as usize]..].trim_ascii_end());
             lead.push(b'\n');
@@ -173,14 +173,14 @@ impl Reader<'_> {
         self.enter(token.source, &mut lead);
         let source = token.source as usize;
         let text = &self.sources.files[source].text;
-        // The mark at the end stands before the white space there.
+        // The end mark is positioned before the white space there.
         let start = if token.kind == Kind::End { text.len() } else { token.start as usize };
         lead.extend_from_slice(text.get(self.positions[source]..start).unwrap_or(b""));
         self.positions[source] = if token.kind == Kind::End { text.len() } else { token.end as usize };
         lead
     }
 
-    /// Whether a file includes another, perhaps through others.
+    /// Whether a file includes another, directly or indirectly.
     fn includes(&self, outer: u32, inner: u32) -> bool {
         let mut at = inner;
         while let Some(by) = self.sources.files[at as usize].included_by {
@@ -192,7 +192,7 @@ impl Reader<'_> {
         false
     }
 
-    /// Opens a file: what stands before the statement that includes it comes first.
+    /// Opens a file: the text before the statement that includes it comes first.
     fn enter(&mut self, source: u32, lead: &mut Vec<u8>) {
         if self.open.contains(&source) {
             return;
@@ -221,12 +221,12 @@ pub(super) struct Edits(HashMap<At, Edit>);
 #[derive(Default)]
 struct Edit {
     before: String,
-    /// Instead of the token.
+    /// Replaces the token.
     text: Option<Vec<u8>>,
     after: String,
-    /// The white space before the token goes, too.
+    /// The white space before the token is removed too.
     gone: bool,
-    /// And so do the comments there.
+    /// The comments there are removed too.
     swallowed: bool,
 }
 
@@ -235,17 +235,17 @@ impl Edits {
         self.0.entry(index).or_default()
     }
 
-    /// Text before a token, behind what was put there already.
+    /// Inserts text before a token, after text inserted there earlier.
     pub(super) fn before(&mut self, index: At, text: &str) {
         self.at(index).before.push_str(text);
     }
 
-    /// Text behind a token.
+    /// Inserts text after a token.
     pub(super) fn after(&mut self, index: At, text: &str) {
         self.at(index).after.push_str(text);
     }
 
-    /// Other text for a range.
+    /// Replaces a range.
     pub(super) fn replace(&mut self, first: At, last: At, text: impl Into<Vec<u8>>) {
         for index in first..=last {
             let edit = self.at(index);
@@ -259,7 +259,7 @@ impl Edits {
         self.at(first).text = Some(text.into());
     }
 
-    /// Other text for a range, which has the comments of the range in it.
+    /// Replaces a range with text that already contains the range's comments.
     pub(super) fn rewrite(&mut self, first: At, last: At, text: impl Into<Vec<u8>>) {
         self.replace(first, last, text);
         for index in first + 1..=last {
@@ -267,7 +267,7 @@ impl Edits {
         }
     }
 
-    /// Takes a range away, with the white space before it.
+    /// Removes a range, with the white space before it.
     pub(super) fn remove(&mut self, first: At, last: At) {
         self.replace(first, last, Vec::new());
         self.at(first).gone = true;

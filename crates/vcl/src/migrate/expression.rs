@@ -1,4 +1,4 @@
-//! Expressions: names, strings that stand behind each other, numbers without a unit, patterns of old.
+//! Expressions: names, consecutive strings, numbers without a unit, old patterns.
 
 use super::kinds::NameOf;
 use super::tables::{Fate, Use};
@@ -9,7 +9,7 @@ use surface::vcl::legacy::Means;
 use surface::vcl::{Method, Type, Var};
 
 impl Writer<'_> {
-    /// Writes an expression anew; `statement` is the token that notes stand before.
+    /// Rewrites an expression; notes are put before the token `statement`.
     pub(super) fn expression(&mut self, tree: &Expression, context: Context, statement: At) {
         match &tree.kind {
             ExpressionKind::Or(parts) | ExpressionKind::And(parts) => {
@@ -49,7 +49,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What type an expression has, as far as that can be seen without looking far.
+    /// The type of an expression, as far as it is easily seen.
     pub(super) fn kind(&self, tree: &Expression, context: Context) -> Type {
         match &tree.kind {
             ExpressionKind::Path(path) => match self.variable(path, context.old, Use::Read) {
@@ -70,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Gives a number without a unit the one it had.
+    /// Adds to a number without a unit the unit that it had implicitly.
     pub(super) fn seconds(&mut self, tree: &Expression) {
         match &tree.kind {
             ExpressionKind::Number(None) => self.edits.after(tree.last, "s"),
@@ -90,7 +90,7 @@ impl Writer<'_> {
             self.expression(left, context, statement);
             match &right.kind {
                 ExpressionKind::Text => self.text_literal(right.first, true),
-                // The name of an access list.
+                // The name of an acl.
                 ExpressionKind::Path(path) if path.segments.len() == 1 => {
                     let old = self.row.text(path.first());
                     let new = self.name_now(NameOf::Acl, old);
@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An access list with one entry.
+    /// Creates an acl with one entry.
     fn acl_of(&mut self, literal: &str) -> String {
         if let Some(name) = self.acl_names.get(literal) {
             return name.clone();
@@ -150,7 +150,7 @@ impl Writer<'_> {
         name
     }
 
-    /// Strings behind each other.
+    /// Consecutive strings.
     fn joined(&mut self, parts: &[Expression], context: Context, statement: At) {
         for (index, part) in parts.iter().enumerate() {
             self.expression(part, context, statement);
@@ -183,7 +183,7 @@ impl Writer<'_> {
             let value = match self.row.text(property.name) {
                 "happy" => "false",
                 _ if compared => "0B",
-                // It may be calculated with.
+                // The value may be used in a calculation.
                 _ => "0",
             };
             return self.edits.replace(path.first(), path.last(), value);
@@ -214,7 +214,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is read instead of a variable that is elsewhere.
+    /// What to read instead of a variable that has moved.
     fn fate_value(&mut self, fate: Fate, found: &Found, context: Context, compared: bool) -> String {
         match fate {
             Fate::Value(text) if text.contains("{std}") => {
@@ -234,7 +234,7 @@ impl Writer<'_> {
                 _ => "(req.http.migrate-esi != \"false\")".to_owned(),
             },
             Fate::Storage => "beresp.storage".to_owned(),
-            // What was to be sent is still what came.
+            // Here the request to be sent is still the client's.
             Fate::ToBackendFetch => match found.means {
                 Means::Variable(Var::BereqHttp) => self.name_of(Var::ReqHttp, found.header.as_deref()),
                 Means::Variable(Var::BereqUrl) => "req.url".to_owned(),
@@ -244,7 +244,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A VMOD whose name would collide has another one now.
+    /// A VMOD whose name would collide gets another one.
     pub(super) fn vmod_call(&mut self, path: &Path) {
         let first = self.row.text(path.first());
         if let Some(alias) = self.aliases.get(first).cloned() {
@@ -268,7 +268,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A string: `%41` is `A` in some dialects, and patterns take no notice of case in one.
+    /// A string: in some dialects `%41` means `A`, and in one of them patterns ignore case.
     pub(super) fn text_literal(&mut self, index: At, pattern: bool) {
         let raw = self.row.sources.bytes(self.row.token(index));
         let content = self.row.sources.content(self.row.token(index));
@@ -284,7 +284,7 @@ impl Writer<'_> {
         self.edits.replace(index, index, quoted(&text));
     }
 
-    /// What takes the place of a match: `$1` and `&` in one dialect.
+    /// The replacement of a match: one dialect has `$1` and `&`.
     fn replacement(&mut self, index: At) {
         self.text_literal(index, false);
         if !self.dialect.forms.dollar_groups {
@@ -312,7 +312,7 @@ impl Writer<'_> {
     }
 }
 
-/// A string in the quotes that it can stand in.
+/// A string in quotes that can hold it.
 pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
     let has = |what: &[u8]| text.windows(what.len()).any(|window| window == what);
     let (open, close): (&[u8], &[u8]) = if !has(b"\"") && !has(b"\n") && !has(b"\r") {

@@ -1,22 +1,22 @@
-//! What a director of an old dialect did when a member gave no connection: it went on to another.
+//! What a director of an old dialect did when a member yielded no connection: it tried another one.
 //!
-//! VCL 4.1 has no such thing. What comes nearest is `return (retry)` in `vcl_backend_error`, which cannot tell that from other
-//! failures, and sends no body again: so a GET or HEAD that fails is sent on, in whatever way, and nothing else is. What comes next
-//! is the director's affair where it chooses anew with each fetch; the others are asked for the next member.
+//! VCL 4.1 cannot do that. The nearest equivalent is `return (retry)` in `vcl_backend_error`. It cannot tell this
+//! failure from others, and does not send a body again: so GET and HEAD requests are retried after any failure, and
+//! others never. Directors that choose anew for each fetch find the next member themselves; the others are asked for it.
 
 use super::writer::{Director, Writer, generation_of};
 use crate::dialect::DirectorPolicy;
 use surface::vcl::Generation;
 
-/// How deep directors are looked at that are members of others.
+/// How many levels of directors within directors are considered.
 pub(super) const DIRECTORS_DEEP_MAX: u32 = 4;
-/// More tries than are ever made: they are counted no further, however many members the members have.
+/// More tries than are ever made: counting stops here, however many members the members have.
 const TRIES_COUNTED_MAX: u32 = 16;
 /// The parameter `max_retries`.
 const RETRIES_MAX: u32 = 4;
 
 impl Writer<'_> {
-    /// The directors that are asked for another member when one gives no connection, by name.
+    /// The directors, by name, that are asked for another member when one yields no connection.
     pub(super) fn asked_again(&self) -> Vec<Again> {
         let mut names: Vec<&String> = self.directors.keys().collect();
         names.sort();
@@ -28,11 +28,11 @@ impl Writer<'_> {
         let retries = self.retries_of(director);
         let Some(value) = self.backend_value(name, "bereq").filter(|_| retries > 0) else { return Vec::new() };
         let name = self.director_name(name);
-        // The number of this try as text, nothing for the first.
+        // The number of this try as text, empty for the first.
         const TRY: &str = "regsub(bereq.retries, \"^0$\", \"\")";
         let again = |test: String, next: Option<String>| Again { test, next, retries };
         match director.policy {
-            // They choose anew with every fetch.
+            // They choose anew for every fetch.
             DirectorPolicy::RoundRobin | DirectorPolicy::Random => {
                 vec![again(format!("bereq.backend == {value}"), None)]
             }
@@ -52,7 +52,8 @@ impl Writer<'_> {
                 for (number, member) in director.members.iter().enumerate().take(retries as usize + 1) {
                     let test = format!("bereq.backend == {}", rest(number));
                     tries += self.tries_for(member, DIRECTORS_DEEP_MAX);
-                    // A member that is a director goes on by itself first, and leaves a try for each of those behind it.
+                    // If a member is a director, it first tries its own members, and leaves one try for each member
+                    // after it.
                     let behind = rests.saturating_sub(number) as u32;
                     let own = tries.saturating_sub(1).min(retries.saturating_sub(behind));
                     if self.directors.contains_key(member) && own > 0 {
@@ -68,20 +69,21 @@ impl Writer<'_> {
         }
     }
 
-    /// How often VCL may ask a director again for one fetch. Before 3.0 those that choose by a key chose the same member again.
+    /// How often VCL may ask a director again for one fetch. Before 3.0 directors that choose by a key chose the same
+    /// member again.
     pub(super) fn retries_of(&self, director: &Director) -> u32 {
         let by_key = matches!(director.policy, DirectorPolicy::Client | DirectorPolicy::Hash);
         let has_others =
             director.policy != DirectorPolicy::Dns && !(by_key && generation_of(self.dialect) < Generation::V3);
         match director.policy {
             _ if !has_others => 0,
-            // Each retry is another member, so that more are of no use.
+            // Each retry takes another member, so more retries would be useless.
             DirectorPolicy::Hash => (director.members.len() as u32).saturating_sub(1).min(RETRIES_MAX),
             _ => self.tries_in(director, DIRECTORS_DEEP_MAX).saturating_sub(1).min(RETRIES_MAX),
         }
     }
 
-    /// How many connections are tried by way of a director, as often as its members are chosen or as they try themselves.
+    /// How many connections a director tries: as often as it chooses members, or as often as these try themselves.
     pub(super) fn tries_in(&self, director: &Director, deep: u32) -> u32 {
         let mut own = 0;
         for member in &director.members {
@@ -106,17 +108,17 @@ impl Writer<'_> {
     }
 }
 
-/// A director that is asked again.
+/// How to ask a director again.
 pub(super) struct Again {
-    /// Whether it is the one that the fetch went to.
+    /// The condition that the fetch went to this director.
     pub(super) test: String,
-    /// The backend of the next try, where that is not asked anyway.
+    /// The backend for the next try, if that is not asked anyway.
     pub(super) next: Option<String>,
-    /// How often at most.
+    /// Maximum number of retries.
     pub(super) retries: u32,
 }
 
-/// How many fallback directors there are besides, each with one member less in front.
+/// How many additional fallback directors are needed, each with one leading member less.
 pub(super) fn fallback_rests(members: usize, retries: u32) -> usize {
     members.saturating_sub(1).min(retries as usize)
 }

@@ -1,7 +1,8 @@
-//! What stands around a migrated text: imports, what the core did by itself, and the built-in VCL of the old generation.
+//! What is put around a migrated text: imports, what the core used to do by itself, and the built-in VCL of the old
+//! generation.
 //!
-//! The first subroutines of each method are those of [`prologue`], so that the author's find the world as it was; those of the
-//! old built-in VCL come last, so that VCL 4.1's are never reached.
+//! The first subroutines of each method are those of [`prologue`], so that the author's find everything as it was; those
+//! of the old built-in VCL come last, so that VCL 4.1's are never reached.
 
 use super::failover::Again;
 use super::statement::{RESTARTS_MAX, carrier};
@@ -10,7 +11,7 @@ use super::writer::Knowledge;
 use std::fmt::Write as _;
 use surface::vcl::Generation;
 
-/// What the prologue needs to know besides.
+/// Further facts that the prologue needs.
 pub(super) struct Surroundings<'a> {
     pub(super) generation: Generation,
     pub(super) defaults: &'a Defaults,
@@ -18,17 +19,17 @@ pub(super) struct Surroundings<'a> {
     pub(super) std: &'a str,
     /// What is used when the VCL names no backend, and whether it is a director.
     pub(super) default_backend: Option<(String, bool)>,
-    /// The name of that when it is a director that is asked when the backend is needed.
+    /// The name of that default if it is a director that chooses only when the backend is needed.
     pub(super) default_late: Option<String>,
-    /// Those directors by name, with what they are asked.
+    /// Those directors by name, each with the call that makes it choose.
     pub(super) late: Vec<(String, String)>,
-    /// Whether the backend of a request is well.
+    /// The test whether the backend of a request is healthy.
     pub(super) healthy: String,
-    /// Directors that are asked for another member when one gives no connection.
+    /// Directors that are asked for another member when one yields no connection.
     pub(super) again: Vec<Again>,
 }
 
-/// The imports that the text needs and does not have.
+/// The imports that the text needs but lacks.
 pub(super) fn imports(vmods: &[(&'static str, String)]) -> String {
     let mut text = String::new();
     for (name, alias) in vmods {
@@ -38,7 +39,7 @@ pub(super) fn imports(vmods: &[(&'static str, String)]) -> String {
     text
 }
 
-/// A subroutine, unless there is nothing in it.
+/// Writes a subroutine, unless it is empty.
 fn sub(out: &mut String, comment: &str, name: &str, body: &str) {
     if body.is_empty() {
         return;
@@ -53,7 +54,7 @@ fn sub(out: &mut String, comment: &str, name: &str, body: &str) {
     out.push_str("}\n\n");
 }
 
-/// What comes before the first subroutine of the author.
+/// What precedes the author's first subroutine.
 pub(super) fn prologue(known: &Knowledge, around: &Surroundings) -> String {
     let version = around.generation.name();
     let mut out =
@@ -183,10 +184,10 @@ if (bereq.http.X-Forwarded-For) {
 }
 ";
 
-/// A request was piped as it came.
+/// Requests used to be piped as they came.
 fn pipe(known: &Knowledge, around: &Surroundings) -> String {
     let mut names = carriers_to_fetch(known, around);
-    // It is read below.
+    // Read further below.
     names.retain(|name| name != "migrate-director");
     names.extend(known.reads_restarts.then(|| "migrate-restarts".to_owned()));
     names.extend(known.restarts_in_fetch.then(|| "migrate-status".to_owned()));
@@ -206,7 +207,7 @@ fn pipe(known: &Knowledge, around: &Surroundings) -> String {
     body
 }
 
-/// Asks the directors that were asked when the backend was needed.
+/// Lets directors choose that used to choose only when the backend was needed.
 fn late(around: &Surroundings) -> String {
     let mut body = String::new();
     for (name, value) in &around.late {
@@ -216,7 +217,7 @@ fn late(around: &Surroundings) -> String {
     body
 }
 
-/// Before a fetch: no more restarts than there were, and what the backend is not to see of later changes.
+/// Before a fetch: prevents more restarts than there used to be, and hides later changes from the backend.
 fn before_fetch(known: &Knowledge, around: &Surroundings, hides: bool) -> String {
     let mut body = String::new();
     if known.restarts {
@@ -320,7 +321,7 @@ fn backend_response(known: &Knowledge, around: &Surroundings) -> String {
     body += "    # 120 s and 10 s: the parameters default_ttl and default_grace.\n";
     let explicit = "beresp.http.Cache-Control ~ \"(?i)(^|[, ])(s-maxage|max-age)=\"";
     if around.defaults.every_status_lives {
-        // No word of how long a response lives that its status makes uncacheable: what reads as its ttl is no guide.
+        // A status that makes the response uncacheable, and no stated lifetime: beresp.ttl is no guide here.
         let kept = [200, 203, 204, 300, 301, 304, 404, 410, 414].map(|status| format!("beresp.status == {status}"));
         let _ = writeln!(body, "    if (beresp.ttl <= 0s && !({})) {{", kept.join(" || "));
         let _ = writeln!(body, "        if ({explicit}) {{");
@@ -352,7 +353,7 @@ fn backend_response(known: &Knowledge, around: &Surroundings) -> String {
     body
 }
 
-/// The statuses that were cacheable.
+/// The condition on statuses that used to be cacheable.
 fn of_old() -> String {
     let tests: Vec<String> =
         [200, 203, 300, 301, 302, 404, 410].iter().map(|status| format!("beresp.status == {status}")).collect();
@@ -412,7 +413,7 @@ fn deliver(known: &Knowledge, around: &Surroundings) -> String {
 
 const FORGET: &str = "set beresp.ttl = 0s;\nset beresp.grace = 0s;\nset beresp.keep = 0s;\nset beresp.uncacheable = true;\nreturn (deliver);\n";
 
-/// Subroutines that `vcl_fetch` ends with.
+/// The subroutines with which `vcl_fetch` ends.
 fn endings(known: &Knowledge, around: &Surroundings, out: &mut String) {
     if known.restarts_in_fetch {
         let body = format!("set beresp.http.migrate-restart = \"true\";\n{FORGET}");
@@ -443,7 +444,7 @@ fn endings(known: &Knowledge, around: &Surroundings, out: &mut String) {
     }
 }
 
-/// The page that Varnish 1.1 made of an error without asking anyone.
+/// The error page that Varnish 1.1 made without calling any VCL.
 pub(super) fn fixed_page(delivery: Option<&str>) -> String {
     let call = delivery.map_or(String::new(), |name| format!("    call {name};\n"));
     format!(

@@ -1,4 +1,4 @@
-//! Names of declarations: VCL 4.1 has one space for all of them, and more words that are not free.
+//! Names of declarations: VCL 4.1 has a single namespace for all of them, and more reserved words.
 
 use super::edit::Row;
 use super::writer::Writer;
@@ -6,7 +6,7 @@ use crate::dialect::VCL_4;
 use crate::tree::Declaration;
 use std::collections::{BTreeSet, HashMap};
 
-/// What a name was given to.
+/// The kind of declaration that a name belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum NameOf {
     Acl,
@@ -25,7 +25,7 @@ impl NameOf {
     }
 }
 
-/// What has to be called something else, in small letters. Subroutines keep their names.
+/// The declarations, in lower case, that need another name. Subroutines keep their names.
 pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(NameOf, String), String> {
     let spelled = |first, last| (first..=last).map(|index| row.text(index)).collect::<String>();
     let named = |declaration: &Declaration| match declaration {
@@ -45,7 +45,7 @@ pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(N
     let mut renamed = HashMap::new();
     for (kind, name) in declarations.iter().filter_map(named) {
         let lower = name.to_ascii_lowercase();
-        // Both have a default of their own still.
+        // Backends and probes still have a `default` each.
         let is_default = lower == "default" && kind != NameOf::Acl;
         let is_reserved = VCL_4.reserved.contains(&lower.as_str()) || VCL_4.is_statement(&lower);
         if is_default || !is_reserved && taken.insert(lower.clone()) {
@@ -61,7 +61,7 @@ pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(N
 }
 
 impl Writer<'_> {
-    /// What a declaration is called now.
+    /// The present name of a declaration.
     pub(super) fn name_now(&self, kind: NameOf, name: &str) -> String {
         self.renamed.get(&(kind, name.to_ascii_lowercase())).cloned().unwrap_or_else(|| name.to_owned())
     }

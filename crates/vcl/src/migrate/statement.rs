@@ -1,4 +1,4 @@
-//! Statements, and what ends a subroutine.
+//! Statements, and the endings of subroutines.
 
 use super::expression::quoted;
 use super::tables::{Fate, Times, Use, defaults};
@@ -97,7 +97,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether a condition is `!obj.valid`: every object is.
+    /// Whether a condition is `!obj.valid`: every object is valid.
     fn never_holds(&self, condition: &Expression, context: Context) -> bool {
         let ExpressionKind::Not(inner) = &condition.kind else { return false };
         let ExpressionKind::Path(path) = &inner.kind else { return false };
@@ -114,7 +114,7 @@ impl Writer<'_> {
         format!("{vmod}.rollback(req){}call migrate_request", self.next_statement(keyword))
     }
 
-    /// What stands between a statement and another that takes its place with it.
+    /// The text between a statement and another one that is inserted beside it.
     pub(super) fn next_statement(&self, place: At) -> String {
         let mut first = place;
         while first > 0 && !self.row.begins_line(first) {
@@ -127,14 +127,14 @@ impl Writer<'_> {
         format!(";\n{}", self.row.indentation(place))
     }
 
-    /// A word with a value behind it becomes a call.
+    /// Turns a word followed by a value into a call.
     fn called(&mut self, function: &str, keyword: At, value: &Expression, context: Context) {
         self.expression(value, context, keyword);
         let written = self.written(value.first, value.last);
         self.edits.replace(keyword, value.last, [function.as_bytes(), b"(", &written, b")"].concat());
     }
 
-    /// What was the page of an error is its body: a second one takes the place of the first.
+    /// Turns an error page into a body: a second one replaces the first.
     fn synthetic(&mut self, keyword: At, value: &Expression, context: Context) {
         self.expression(value, context, keyword);
         if self.language.is_some() {
@@ -180,13 +180,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether an expression is a header and nothing else.
+    /// Whether an expression is just a header.
     fn is_header(&self, value: &Expression, context: Context) -> bool {
         let ExpressionKind::Path(path) = &value.kind else { return false };
         self.variable(path, context.old, Use::Read).is_some_and(|found| found.header.is_some())
     }
 
-    /// Up to 2.1 a header that was set to nothing was gone.
+    /// Up to 2.1, setting a header to nothing removed it.
     fn set_or_unset(&mut self, keyword: At, name: &str, found: &Found, value: &Expression, context: Context) {
         self.carry(found, value.last, context, false);
         let statement = self.written(keyword, value.last);
@@ -203,7 +203,7 @@ impl Writer<'_> {
         self.edits.replace(keyword, end, text);
     }
 
-    /// A status that was set left the reason alone.
+    /// Setting a status used to leave the reason unchanged.
     fn keep_reason(&mut self, keyword: At, object: &str, last: At, context: Context) {
         let next = self.next_statement(keyword);
         let next = next.trim_start_matches(';');
@@ -222,7 +222,7 @@ impl Writer<'_> {
         self.edits.replace(keyword, value.last, [b"hash_data(", &written[..], b")"].concat());
     }
 
-    /// Sets what is elsewhere now.
+    /// Sets something that has moved.
     #[allow(clippy::too_many_arguments)]
     fn changed(
         &mut self,
@@ -259,7 +259,7 @@ impl Writer<'_> {
                 let value: &[u8] = &written;
                 let over = matches!(value, b"0s" | b"0");
                 let arguments = match times {
-                    // In 3.0 that was the end of the object.
+                    // In 3.0 this ended the life of the object.
                     Times::Ttl if over && generation_of(self.dialect) == Generation::V3 => b"0s, 0s, 0s".to_vec(),
                     Times::Ttl => value.to_vec(),
                     Times::Grace => [b"obj.ttl, ", value].concat(),
@@ -312,7 +312,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The header that brings a change of `bereq` to where there is one.
+    /// The header that carries a change of `bereq` to where `bereq` exists.
     fn carry_to_backend_fetch(&mut self, found: &Found) -> String {
         let what = match (found.means, &found.header) {
             (Means::Variable(Var::BereqUrl), _) => "url".to_owned(),
@@ -327,7 +327,7 @@ impl Writer<'_> {
         format!("req.http.{header}")
     }
 
-    /// The header that brings a change of the object to the response.
+    /// The header that carries a change of the object to the response.
     fn carry_to_delivery(&mut self, found: &Found) -> String {
         let header = found.header.clone().unwrap_or_default();
         let name = carrier("obj", &format!("http.{header}"));
@@ -335,7 +335,7 @@ impl Writer<'_> {
         format!("req.http.{name}")
     }
 
-    /// Behind a change of the request in `vcl_fetch`: what brings it to the client's side, if that reads it.
+    /// After a change of the request in `vcl_fetch`: carries it to the client's side if it is read there.
     fn carry(&mut self, found: &Found, last: At, context: Context, unset: bool) {
         let what = match (found.means, &found.header) {
             (Means::Variable(Var::ReqHttp), Some(header)) => format!("http.{header}"),
@@ -354,7 +354,7 @@ impl Writer<'_> {
         let next = self.next_statement(last);
         let header = carrier("req", &spelled);
         let value = if unset { "\"\"".to_owned() } else { format!("bereq.{spelled}") };
-        // Behind the statement: its own semicolon closes this one.
+        // Inserted after the statement, whose own semicolon then ends this one.
         self.edits.after(last, &format!("{next}set beresp.http.{header} = {value}"));
         self.listed(
             last,
@@ -392,7 +392,7 @@ impl Writer<'_> {
     /// `error 404 "reason";`
     fn error(&mut self, keyword: At, status: Option<&Expression>, reason: Option<&Expression>, context: Context) {
         let end = self.row.semicolon(keyword);
-        // Text where a status could be is the reason.
+        // A text in the place of the status is the reason.
         let text_alone = status.filter(|status| reason.is_none() && self.kind(status, context) != Type::Int);
         let (status, reason) = if text_alone.is_some() { (None, status) } else { (status, reason) };
         let mut part = |tree: &Expression| {
@@ -405,10 +405,10 @@ impl Writer<'_> {
         self.edits.replace(keyword, value_end(end), text);
     }
 
-    /// What ends a subroutine with an error.
+    /// The code that ends a subroutine with an error.
     fn error_text(&mut self, status: &[u8], reason: Option<&[u8]>, keyword: At, context: Context) -> Vec<u8> {
         if context.new == Method::Synth {
-            // An error while the page of another was delivered changed nothing any more.
+            // An error during the delivery of an error page had no further effect.
             return b"return (deliver)".to_vec();
         }
         if !context.is_fetch() {
@@ -429,7 +429,7 @@ impl Writer<'_> {
             return "call migrate_restart".to_owned();
         }
         if context.new == Method::Synth {
-            // With no restart left, the page was delivered.
+            // When no restart was left, the page was delivered.
             let next = self.next_statement(keyword);
             let next = next.trim_start_matches(';');
             let deliver = String::from_utf8_lossy(&self.deliver_page(keyword, context)).into_owned();
@@ -438,7 +438,7 @@ impl Writer<'_> {
         "return (restart)".to_owned()
     }
 
-    /// `return (deliver)` of a page of an error.
+    /// `return (deliver)` of an error page.
     fn deliver_page(&mut self, keyword: At, context: Context) -> Vec<u8> {
         let before = match &self.delivery {
             Some(name) if context.old == Method::Synth => format!("call {name}{}", self.next_statement(keyword)),
@@ -475,7 +475,7 @@ impl Writer<'_> {
             Action::Deliver if context.old == Method::Synth => self.deliver_page(keyword, context),
             Action::Ok => b"return (ok)".to_vec(),
             other => {
-                // Only the word is another one.
+                // Only the word differs.
                 if action.name != keyword {
                     if other.name() != word {
                         self.edits.replace(action.name, action.name, other.name());
@@ -488,7 +488,7 @@ impl Writer<'_> {
         self.edits.replace(keyword, value_end(end), text);
     }
 
-    /// Bans of 2.x in the words of `ban()`.
+    /// Translates bans of 2.x to the form of `ban()`.
     fn old_ban(&mut self, keyword: At, value: &Expression, context: Context) {
         let word = self.row.text(keyword);
         let meaning = self.dialect.statements.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
@@ -517,7 +517,7 @@ impl Writer<'_> {
         self.edits.replace(keyword, value_end(end), [b"ban(", &written[..], b")"].concat());
     }
 
-    /// `req.url == "…" && obj.http.x ~ "…"`: the left sides and the operators are text, the right sides values.
+    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are values.
     fn written_ban(&mut self, value: &Expression, context: Context, keyword: At) -> Option<Vec<u8>> {
         let tests = match &value.kind {
             ExpressionKind::And(tests) => tests.as_slice(),
@@ -542,7 +542,7 @@ fn value_end(semicolon: At) -> At {
     semicolon.saturating_sub(1)
 }
 
-/// The name of a header that brings something from one side to the other. `what` is `http.Name` or a property.
+/// The name of a header that carries something from one side to the other. `what` is `http.Name` or a property.
 pub(super) fn carrier(from: &str, what: &str) -> String {
     match what.strip_prefix("http.") {
         Some(header) => quoted_header(&shortened(format!("migrate-{from}-{header}"))),
@@ -550,11 +550,11 @@ pub(super) fn carrier(from: &str, what: &str) -> String {
     }
 }
 
-/// A name of a header that is not too long for one: the end of a longer one is its checksum instead.
+/// A valid header name: if the name is too long, its end is replaced by a checksum.
 fn shortened(mut name: String) -> String {
     const CHECKSUM_DIGITS: usize = 16;
     if name.len() > HEADER_NAME_BYTES_MAX {
-        // FNV-1a, of small letters: names of headers are the same in any case.
+        // FNV-1a of the lower-case letters, since header names ignore case.
         let checksum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
         });

@@ -1,12 +1,12 @@
-//! What the words of old dialects become in VCL 4.1, beside the tables of what they mean (`surface::vcl::legacy`).
+//! What the words of old dialects become in VCL 4.1; their meanings are in other tables (`surface::vcl::legacy`).
 //!
-//! A variable that is the same in VCL 4.1 needs no row: its name is that of the variable that the old name means. Rows are
-//! for what is elsewhere now, because `vcl_fetch` ran for the client and `vcl_backend_response` does not, and for what is no
-//! more. The first row that fits counts.
+//! A variable that is the same in VCL 4.1 needs no row: the variable that the old name means has its new name. Rows are
+//! for what has moved, because `vcl_fetch` ran for the client and `vcl_backend_response` does not, and for what no
+//! longer exists. The first matching row is used.
 
 use surface::vcl::{Generation, Var, at};
 
-/// The variable that takes the place of another on the backend's side.
+/// Variables, each with the one that replaces it on the backend's side.
 pub(super) static BACKEND_SIDE: &[(Var, Var)] = &[
     (Var::ReqMethod, Var::BereqMethod),
     (Var::ReqUrl, Var::BereqUrl),
@@ -26,32 +26,32 @@ pub(super) enum Use {
     Unset,
 }
 
-/// What becomes of a variable that has no counterpart where it is used.
+/// What happens to a variable that has no counterpart where it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// This is read instead. `{std}` is the name of the std VMOD.
+    /// Read this instead. `{std}` is the name of the std VMOD.
     Value(&'static str),
-    /// The statement goes, as it has no effect any more.
+    /// The statement is removed, since it no longer has an effect.
     Gone,
-    /// A change of `bereq` before there is one: carried to `vcl_backend_fetch` in a header.
+    /// A change of `bereq` before `bereq` exists: carried to `vcl_backend_fetch` in a header.
     ToBackendFetch,
-    /// A change of the object in the cache: `purge.soft()` with this argument; the others leave things as they are.
+    /// A change of a cached object's lifetime: `purge.soft()` with this argument; its other arguments change nothing.
     Age(Times),
-    /// A header of the object in the cache: set for this response alone.
+    /// A header of a cached object: set for this response only.
     ToDelivery,
-    /// `beresp.cacheable`: a header of `bereq`, there when it is true.
+    /// `beresp.cacheable`: a header of `bereq` that exists when it is true.
     Cacheable,
-    /// `req.esi`: heeded in `vcl_deliver`.
+    /// `req.esi`: applied in `vcl_deliver`.
     Esi,
-    /// `req.restarts` on the backend's side: told in a header.
+    /// `req.restarts` on the backend's side: passed on in a header.
     Restarts,
     /// `beresp.storage` by name.
     Storage,
-    /// `beresp.saintmode`: a call of the saintmode VMOD, which is then around each backend.
+    /// `beresp.saintmode`: a call of the saintmode VMOD, which then wraps each backend.
     Saint,
 }
 
-/// Which time of an object.
+/// Which of an object's lifetimes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Times {
     Ttl,
@@ -59,14 +59,14 @@ pub(super) enum Times {
     Keep,
 }
 
-/// A row: the variable, the methods (of VCL 4.1) and uses it is about, and what becomes of it.
+/// A row: the variable, the methods (of VCL 4.1) and uses it applies to, and what happens to it.
 #[derive(Debug)]
 pub(super) struct FateRow {
     pub(super) var: Var,
     pub(super) at: u16,
     pub(super) uses: &'static [Use],
     pub(super) fate: Fate,
-    /// What the author should know; empty when nothing changes.
+    /// What to tell the author; empty when nothing changes.
     pub(super) note: &'static str,
 }
 
@@ -150,7 +150,7 @@ pub(super) static FATES: &[FateRow] = &[
     row(Var::BerespStorageHint, at::ALL, ANY, Fate::Storage, "the storage must be one of those named with -s"),
 ];
 
-/// Headers of the request that are others in `bereq`, and why.
+/// Headers of the request that differ in `bereq`, and why.
 pub(super) static CHANGED_HEADERS: &[(&str, &str)] = &[
     ("accept-encoding", "bereq.http.Accept-Encoding is what the backend was asked for, not what the client said"),
     ("range", "a fetch for the cache asks for the whole: bereq has no Range"),
@@ -162,28 +162,28 @@ pub(super) static CHANGED_HEADERS: &[(&str, &str)] = &[
     ("upgrade", "bereq has no headers of the client's connection"),
 ];
 
-/// Attributes that are durations, of backends and probes.
+/// Attributes of backends and probes that are durations.
 pub(super) static DURATION_FIELDS: &[&str] =
     &["connect_timeout", "first_byte_timeout", "between_bytes_timeout", "timeout", "interval"];
 
-/// What a generation did by itself that VCL 4.1 does otherwise.
+/// What a generation did by default that VCL 4.1 does differently.
 pub(super) struct Defaults {
-    /// The address of the client is appended to X-Forwarded-For by the built-in vcl_recv, if it is reached; otherwise by the
-    /// core, when the backend is asked.
+    /// The address of the client is appended to X-Forwarded-For by the built-in vcl_recv, if that is reached; otherwise
+    /// by the core, when the backend is contacted.
     pub(super) forwards_in_vcl: bool,
     /// Stale objects are not served at all.
     pub(super) no_grace: bool,
-    /// A request that asks for no other grace has `default_grace`.
+    /// A request that sets no grace has `default_grace`.
     pub(super) grace_by_default: bool,
     /// Every status gets a time to live.
     pub(super) every_status_lives: bool,
-    /// What `pass` in `vcl_fetch` remembers lives for `default_ttl` at least.
+    /// What `pass` in `vcl_fetch` remembers lives for at least `default_ttl`.
     pub(super) pass_lives: bool,
-    /// What is not cacheable is not stored by `deliver` either.
+    /// `deliver` does not store what is not cacheable.
     pub(super) deliver_heeds_cacheable: bool,
-    /// There is `beresp.cacheable`.
+    /// `beresp.cacheable` exists.
     pub(super) has_cacheable: bool,
-    /// Nothing is asked for the page of an error.
+    /// VCL is not called for error pages.
     pub(super) fixed_error_page: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What is known of a text while it is migrated, and the ways in which its parts speak to each other.
+//! What is known about a text during its migration, and how its parts exchange information.
 //!
-//! A subroutine is written for a [`Context`]: the method it ran in, and the one it runs in now. Those of `vcl_deliver` run at
-//! the end of `vcl_synth`, too, because the pages of errors were delivered like all others.
+//! A subroutine is written for a [`Context`]: the method in which it ran, and the one in which it runs now. Those of
+//! `vcl_deliver` also run at the end of `vcl_synth`, because error pages used to be delivered like all others.
 
 use super::edit::{Edits, Row};
 use super::kinds::NameOf;
@@ -16,10 +16,10 @@ use surface::vcl::{Generation, Method, Type, VARIABLES, Var};
 /// The version of the language that is written.
 pub(super) const SYNTAX: u8 = 41;
 
-/// Where a subroutine runs.
+/// The context of a subroutine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Context {
-    /// The method that reached it.
+    /// The method that used to reach it.
     pub(super) old: Method,
     /// The method that reaches it in VCL 4.1.
     pub(super) new: Method,
@@ -30,7 +30,7 @@ impl Context {
         Context { old: method, new: method }
     }
 
-    /// `vcl_fetch`, which decided for the client.
+    /// `vcl_fetch`, which acted for the client.
     pub(super) fn is_fetch(self) -> bool {
         self.old == Method::BackendResponse
     }
@@ -40,18 +40,18 @@ impl Context {
     }
 }
 
-/// What the parts of a text need of each other. It is gathered in a first pass, and used in a second one.
+/// What the parts of a text need from each other. Gathered in the first pass, used in the second.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Knowledge {
     /// VMODs that are called.
     pub(super) vmods: BTreeSet<&'static str>,
     /// What `vcl_miss` and `vcl_pass` change of `bereq`: a header as `http.Name`, or another property.
     pub(super) to_backend_fetch: BTreeSet<String>,
-    /// What `vcl_fetch` changes of the request, in small letters, with the spelling of the author: as before, or `url`.
+    /// What `vcl_fetch` changes of the request, in lower case, with the author's spelling: as above, or `url`.
     pub(super) set_in_fetch: BTreeMap<String, String>,
-    /// What the client's side reads after the fetch, in small letters.
+    /// What the client's side reads after the fetch, in lower case.
     pub(super) read_after_fetch: BTreeSet<String>,
-    /// What the client's side reads before it, which is after it when the request restarts.
+    /// What the client's side reads before the fetch; if the request restarts this is also after it.
     pub(super) read_before_fetch: BTreeSet<String>,
     /// Headers of the object that `vcl_hit` changes.
     pub(super) to_delivery: BTreeSet<String>,
@@ -63,28 +63,28 @@ pub(super) struct Knowledge {
     pub(super) sets_esi: bool,
     pub(super) sets_grace: bool,
     pub(super) rolls_back: bool,
-    /// VCL says who a client is.
+    /// VCL sets the identity of clients.
     pub(super) sets_identity: bool,
-    /// Backends are left alone for some requests: saint mode.
+    /// Backends are avoided for some requests: saint mode.
     pub(super) blacklists: bool,
-    /// The client's request restarts, wherever that is said.
+    /// The client's request restarts, wherever that is requested.
     pub(super) restarts: bool,
-    /// A reason is kept on the client's side while a status is set.
+    /// The client's side keeps a reason while a status is set.
     pub(super) keeps_reason: bool,
-    /// What `vcl_miss` and `vcl_pass` change of the request, after `bereq` was made of it, with the author's spelling.
+    /// What `vcl_miss` and `vcl_pass` change of the request after `bereq` was made from it, with the author's spelling.
     pub(super) set_before_fetch: BTreeMap<String, String>,
-    /// What `vcl_fetch` reads of the request.
+    /// What `vcl_fetch` reads from the request.
     pub(super) read_in_fetch: BTreeSet<String>,
 }
 
 impl Knowledge {
-    /// What is changed of the request too late for the backend to see it. What `vcl_fetch` reads must be in `bereq`.
+    /// Changes of the request that come too late for the backend to see. What `vcl_fetch` reads must be in `bereq`.
     pub(super) fn hidden(&self) -> Vec<&String> {
         let hidden = self.set_before_fetch.iter().filter(|(name, _)| !self.read_in_fetch.contains(*name));
         hidden.map(|(_, spelled)| spelled).collect()
     }
 
-    /// What `vcl_fetch` changes of the request and the client's side reads later.
+    /// Changes of the request in `vcl_fetch` that the client's side reads later.
     pub(super) fn carried(&self) -> BTreeMap<String, String> {
         let read = |name: &&String| {
             self.read_after_fetch.contains(*name) || self.restarts_in_fetch && self.read_before_fetch.contains(*name)
@@ -98,15 +98,15 @@ impl Knowledge {
 #[derive(Clone, Debug)]
 pub(super) struct Director {
     pub(super) policy: DirectorPolicy,
-    /// The text of `.suffix`.
+    /// The token with the text of `.suffix`.
     pub(super) suffix: Option<At>,
-    /// How often a member was chosen until one gave a connection.
+    /// How often a member was chosen until one yielded a connection.
     pub(super) tries: u32,
-    /// What its members are called; nothing for those that have no name.
+    /// The names of its members; empty for those that have none.
     pub(super) members: Vec<String>,
 }
 
-/// A variable, found.
+/// A variable that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) means: Means,
@@ -115,11 +115,11 @@ pub(super) struct Found {
     pub(super) header: Option<String>,
 }
 
-/// What a variable is called in VCL 4.1.
+/// The name of a variable in VCL 4.1.
 #[derive(Clone, Debug)]
 pub(super) enum NewName {
     Name(String),
-    /// It is read only, and this is what is read.
+    /// It can only be read; this is the value.
     Value(String),
     Fate(&'static FateRow),
     /// It has no effect.
@@ -134,42 +134,42 @@ pub(super) struct Writer<'a> {
     pub(super) directors: HashMap<String, Director>,
     pub(super) backends: BTreeSet<String>,
     pub(super) acls: BTreeSet<String>,
-    /// What is called something else now.
+    /// Declarations with a new name.
     pub(super) renamed: HashMap<(NameOf, String), String>,
-    /// The storages that there are.
+    /// The existing storages.
     pub(super) storages: &'a [String],
-    /// Subroutines by name, of which methods may have several pieces.
+    /// Subroutines by name; methods may have several pieces.
     pub(super) subs: HashMap<String, Vec<&'a Sub>>,
-    /// What a subroutine is called where it is written in more than one way.
+    /// The names of subroutines that are written in several versions.
     pub(super) sub_names: HashMap<(String, Context), String>,
-    /// The subroutine to call before a page of an error is delivered.
+    /// The subroutine to call before an error page is delivered.
     pub(super) delivery: Option<String>,
-    /// Names of imported VMODs that would collide with others.
+    /// Other names for imported VMODs whose own would collide.
     pub(super) aliases: HashMap<String, String>,
     pub(super) known: Knowledge,
-    /// [`Knowledge::carried`] of what is known.
+    /// The result of [`Knowledge::carried`].
     pub(super) carried: BTreeMap<String, String>,
     pub(super) found: Knowledge,
     pub(super) notes: Vec<Note>,
-    /// Which notes there are: source, offset, text.
+    /// The notes made so far: source, offset, text.
     pub(super) noted: HashSet<(u32, u32, String)>,
-    /// Access lists for addresses that were compared with strings.
+    /// Acls for addresses that were compared with strings.
     pub(super) new_acls: Vec<String>,
-    /// Their names, by the string.
+    /// Their names, by those strings.
     pub(super) acl_names: HashMap<String, String>,
-    /// A backend was written for a text that has none.
+    /// A backend was added to a text that has none.
     pub(super) has_none_backend: bool,
     pub(super) edits: Edits,
 }
 
 impl<'a> Writer<'a> {
-    /// The name of a VMOD, which is then imported.
+    /// The name of a VMOD; using it makes sure that it is imported.
     pub(super) fn vmod(&mut self, name: &'static str) -> String {
         self.found.vmods.insert(name);
         self.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    /// Says something about a place, in the text and in the list.
+    /// Adds a note about a place, both in the text and to the list.
     pub(super) fn note(&mut self, statement: At, text: &str) {
         self.listed(statement, text);
         let written = if self.row.begins_line(statement) {
@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
         self.edits.before(statement, &written);
     }
 
-    /// Says something about a place in the list alone.
+    /// Adds a note about a place, only to the list.
     pub(super) fn listed(&mut self, place: At, text: &str) {
         let token = self.row.token(place);
         let (line, _) = self.row.sources.place(token);
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Turns a range into a comment that says why.
+    /// Turns a range into a comment that gives the reason.
     pub(super) fn comment_out(&mut self, first: At, last: At, why: &str) {
         self.listed(first, why);
         let old = self.row.flat(first, last);
@@ -210,7 +210,7 @@ impl<'a> Writer<'a> {
         words.join(".")
     }
 
-    /// The variable that a path is in the old text.
+    /// The variable that a path means in the old text.
     pub(super) fn variable(&self, path: &Path, old: Method, used: Use) -> Option<Found> {
         if path.segments.iter().any(|segment| segment.arguments.is_some()) {
             return None;
@@ -243,13 +243,13 @@ impl<'a> Writer<'a> {
         Some(Found { means, kind, header })
     }
 
-    /// What a variable is called now.
+    /// The present name of a variable.
     pub(super) fn new_name(&mut self, found: &Found, context: Context, used: Use) -> NewName {
         let var = match found.means {
             Means::Variable(var) => var,
             Means::Port(var) => {
                 let (std, name) = (self.vmod("std"), self.name_of(self.sided(var, context), None));
-                // The address of a backend is no more.
+                // The address of a backend no longer exists.
                 let known = available(var, context.bit(), Use::Read);
                 return NewName::Value(if known { format!("{std}.port({name})") } else { "0".to_owned() });
             }
@@ -273,7 +273,7 @@ impl<'a> Writer<'a> {
         let fate = |var: Var| {
             FATES.iter().find(|row| row.var == var && row.at & context.bit() != 0 && row.uses.contains(&used))
         };
-        // What both are rows for is elsewhere even though the name is known.
+        // Used only where the variable itself is not available.
         if available(sided, context.bit(), used) {
             return NewName::Name(self.name_of(sided, found.header.as_deref()));
         }
@@ -283,7 +283,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The variable on the side that the context is on.
+    /// The variable on the side to which the context belongs.
     fn sided(&self, var: Var, context: Context) -> Var {
         if !context.is_fetch() {
             return var;
@@ -302,7 +302,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Remembers what the client's side reads of the request, and what `vcl_fetch` writes of it.
+    /// Records what the client's side reads from the request, and what `vcl_fetch` changes in it.
     pub(super) fn remember(&mut self, found: &Found, context: Context, used: Use) {
         let Means::Variable(var) = found.means else { return };
         self.found.sets_identity |= var == Var::ClientIdentity && used == Use::Set;
@@ -337,7 +337,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A note about a header that is another one on the backend's side.
+    /// Notes that a header differs on the backend's side.
     pub(super) fn note_changed_header(&mut self, found: &Found, context: Context, statement: At) {
         let Means::Variable(Var::ReqHttp) = found.means else { return };
         if !context.is_fetch() {
@@ -349,8 +349,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What stands for a director where a backend is wanted, and for a backend that saint mode is around. `http` is the
-    /// request at hand.
+    /// What replaces a director where a backend is wanted, or a backend wrapped in saint mode. `http` is the current
+    /// request.
     pub(super) fn backend_value(&self, name: &str, http: &str) -> Option<String> {
         if self.known.blacklists && self.backends.contains(&name.to_ascii_lowercase()) {
             return Some(format!("{}_saint.backend()", self.name_now(NameOf::Backend, name)));
@@ -363,13 +363,13 @@ impl<'a> Writer<'a> {
         Some(match director.policy {
             DirectorPolicy::Client => format!("{name}.backend(client.identity)"),
             DirectorPolicy::Dns => self.name_asked_for(&name, director.suffix, http),
-            // By what vcl_hash hashes, which is not known before.
+            // It hashes what vcl_hash hashes, which is not known earlier.
             DirectorPolicy::Hash => format!("{name}.backend(resolve = LAZY)"),
             _ => format!("{name}.backend()"),
         })
     }
 
-    /// What a director is called: `default` is a name for backends alone.
+    /// The name of a director: only a backend may be called `default`.
     pub(super) fn director_name(&self, name: &str) -> String {
         match name.eq_ignore_ascii_case("default") {
             true => "default_director".to_owned(),
@@ -383,7 +383,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether VCL 4.1 has a variable in some method.
+/// Whether VCL 4.1 has a variable in some of these methods.
 fn available(var: Var, bit: u16, used: Use) -> bool {
     VARIABLES.iter().any(|row| {
         let mask = match used {
@@ -395,7 +395,7 @@ fn available(var: Var, bit: u16, used: Use) -> bool {
     })
 }
 
-/// The name of a header as it is written behind `http.`.
+/// The name of a header in the form that follows `http.`.
 pub(super) fn quoted_header(name: &str) -> String {
     let plain = |word: &str| {
         word.starts_with(|letter: char| letter.is_ascii_alphabetic())

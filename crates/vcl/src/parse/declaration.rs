@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on at the next word that begins a declaration outside of braces.
+    /// Continues at the next word that begins a declaration outside braces.
     fn recover_declaration(&mut self, start: u32) {
         if self.next == start {
             self.advance();
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let mut flags = Vec::new();
         while self.is_next(Sign::Plus) || self.is_next(Sign::Minus) {
             let sign = self.next;
-            // A flag is written against its sign.
+            // No space is allowed between the sign of a flag and its word.
             let (sign_token, word) = (self.peek(), self.token_at(sign + 1));
             if word.kind != Kind::Word || word.start != sign_token.end || word.source != sign_token.source {
                 self.damage(name);

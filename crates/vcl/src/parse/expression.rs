@@ -1,4 +1,4 @@
-//! Expressions, by descent: `||`, `&&`, `!`, comparison, `+ -`, `* / %`, sign, and what these are made of.
+//! Expressions, by recursive descent: `||`, `&&`, `!`, comparison, `+ -`, `* / %`, sign, and operands.
 
 use super::{Broken, Parsed, Parser};
 use crate::source::{Kind, Sign};
@@ -71,7 +71,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Strings behind each other, in the dialects that have them.
+    /// Consecutive strings, in the dialects that allow them.
     fn joined(&mut self) -> Parsed<Expression> {
         let first = self.sum()?;
         if self.unexpected || !self.dialect.forms.juxtaposition || !self.begins_text() {
@@ -167,12 +167,12 @@ impl Parser<'_> {
         Ok(base)
     }
 
-    /// Words with dots between them; with `calls`, also their arguments.
+    /// Words separated by dots; with `calls`, also their arguments.
     pub(super) fn path(&mut self, calls: bool) -> Parsed<Path> {
         let mut segments = vec![self.segment(calls)?];
         while !self.unexpected && self.is_next(Sign::Dot) {
             if !calls && !self.is_segment(self.next + 1) {
-                // What is set or unset ends here; the caller says what it expects instead of the dot.
+                // The target of set or unset ends here; the caller reports what it expects instead of the dot.
                 break;
             }
             self.advance();
@@ -181,7 +181,7 @@ impl Parser<'_> {
         Ok(Path { segments })
     }
 
-    /// Whether a path can go on with that token: a word or, after `http.`, a string.
+    /// Whether a path can continue with this token: a word or, after `http.`, a string.
     fn is_segment(&self, index: At) -> bool {
         match self.token_at(index).kind {
             Kind::Word => true,
@@ -198,7 +198,7 @@ impl Parser<'_> {
         Ok(Segment { name, arguments })
     }
 
-    /// `(a, name = b)`; `after` is what a message says is expected after an argument.
+    /// `(a, name = b)`; `after` names what is expected after an argument, for messages.
     pub(super) fn arguments(&mut self, after: &str) -> Parsed<Arguments> {
         let open = self.advance();
         let mut items = Vec::new();
@@ -218,7 +218,7 @@ impl Parser<'_> {
             }
             self.advance();
             if after == "')'" && self.is_next(Sign::ParenClose) {
-                // `return (synth(200,))`: an argument was announced.
+                // `return (synth(200,))`: the comma announces another argument.
                 items.push(Argument { name: None, value: self.expression()? });
             }
         }

@@ -1,4 +1,4 @@
-//! What only the old dialects write: bare actions, `error`, bans in other words, directors as blocks.
+//! Syntax of the old dialects only: bare actions, `error`, bans in other words, directors as blocks.
 
 use super::{Broken, Parsed, Parser};
 use crate::diagnostic::Draft;
@@ -11,7 +11,7 @@ use crate::tree::{
 use surface::diagnostic::Code;
 
 impl Parser<'_> {
-    /// A statement whose first word is of an old dialect; that word has been stepped over.
+    /// A statement whose first word belongs to an old dialect; that word has been consumed.
     pub(super) fn legacy_statement(&mut self, keyword: At, word: StatementWord) -> Parsed<Statement> {
         let statement = match word {
             StatementWord::Action => bare_action(keyword),
@@ -47,7 +47,7 @@ impl Parser<'_> {
         Ok(statement)
     }
 
-    /// What follows `error`: a status, a reason, both or neither.
+    /// The rest of `error`: a status, a reason, both or neither.
     fn error_statement(&mut self, keyword: At) -> Parsed<Statement> {
         let (mut status, mut reason) = (None, None);
         if self.is_next(Sign::ParenOpen) {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         Ok(Statement::Error { keyword, status, reason })
     }
 
-    /// A status: what follows a number is not its unit but the reason.
+    /// A status: a number may be followed by the reason, but not by a unit.
     fn status(&mut self) -> Parsed<Expression> {
         if self.peek().kind == Kind::Integer {
             let first = self.advance();
@@ -77,12 +77,12 @@ impl Parser<'_> {
         self.primary()
     }
 
-    /// Whether an operand comes that can only be text behind other text: a string, a variable, a function.
+    /// Whether the next operand can only be text after other text: a string, a variable, a function.
     pub(super) fn begins_text(&self) -> bool {
         let after = self.token_at(self.next + 1);
         match self.peek().kind {
             Kind::Text => true,
-            // A word alone is where the next statement begins, after a forgotten semicolon.
+            // A single word begins the next statement, after a forgotten semicolon.
             Kind::Word => after.is(Sign::Dot) || after.is(Sign::ParenOpen) || self.peek_word() == Some("now"),
             _ => false,
         }
@@ -119,7 +119,7 @@ impl Parser<'_> {
         let known = self.dialect.directors.iter().find(|(word, _)| *word == policy);
         self.expect(Sign::BraceOpen, "'{'")?;
         let Some(&(_, policy)) = known else {
-            // What stands in it is another matter; the checker refuses it by its policy.
+            // The content is unknown; the checker refuses the director because of its policy.
             return self.skip_block();
         };
         while !self.accept(Sign::BraceClose) {
@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(list)
     }
 
-    /// Goes on behind the `}` that ends the block that has begun.
+    /// Continues after the `}` that ends the current block.
     fn skip_block(&mut self) -> Parsed<()> {
         let mut open = 1usize;
         while open > 0 {
@@ -201,7 +201,7 @@ impl Parser<'_> {
         self.expect(Sign::Assign, "'='")?;
         if self.is_next(Sign::BraceOpen) {
             let inner = self.deeper(Self::fields)?;
-            // The braces may be followed by a semicolon.
+            // A semicolon may follow the braces.
             self.accept(Sign::Semicolon);
             return Ok(Field { name, value: FieldValue::Fields(inner) });
         }
@@ -210,14 +210,14 @@ impl Parser<'_> {
         {
             self.advance();
         }
-        // What the value should be, and whether a semicolon ends it, is the checker's to say.
+        // The checker decides what the value should be, and whether a semicolon ends it.
         let field = Field { name, value: FieldValue::Tokens(first, self.next) };
         self.accept(Sign::Semicolon);
         Ok(field)
     }
 }
 
-/// `pass;`, which says what `return (pass);` does.
+/// `pass;`, which means the same as `return (pass);`.
 fn bare_action(keyword: At) -> Statement {
     let action = ReturnAction { name: keyword, arguments: None, next: keyword + 1 };
     Statement::Return { keyword, action: Some(action) }

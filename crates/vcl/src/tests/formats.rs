@@ -1,5 +1,5 @@
-//! `copal vcl fmt`: the style, and that nothing but the layout changes, for every VCL of the repository and for others made
-//! of them.
+//! `copal vcl fmt`: the style, and that only the layout changes, for every VCL in the repository and for others derived
+//! from them.
 
 use crate::format::{CHANGED, format};
 use crate::lex::lex;
@@ -19,7 +19,7 @@ fn check(text: &str, expect: &str) {
     assert_eq!(formatted(&found), found, "a formatted text is stable");
 }
 
-/// Whether a text is VCL. If it is, it can be formatted, which changes nothing but the layout, and the result is stable.
+/// Whether a text is VCL. If so, formatting it must change only the layout, and the result must be stable.
 fn is_formatted(text: &[u8]) -> bool {
     match format(&SourceText { name: "t", text }) {
         Ok(once) => {
@@ -211,7 +211,7 @@ fn the_builtin_vcl_is_in_the_style() {
     assert_eq!(formatted(BUILTIN), BUILTIN);
 }
 
-/// The VCLs of the repository: files, those in test scripts, and the corpora of the fuzz targets.
+/// All VCLs of the repository: files, those in test scripts, and the corpora of the fuzz targets.
 pub(super) fn every_vcl() -> Vec<(PathBuf, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
@@ -229,7 +229,7 @@ pub(super) fn every_vcl() -> Vec<(PathBuf, Vec<u8>)> {
                 found.push((path.clone(), std::fs::read(&path).unwrap()));
             } else if name.ends_with(".vtc") || name.ends_with(".rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                // What stands in braces or in a raw string may be a VCL.
+                // A text in braces or in a raw string may be a VCL.
                 for piece in text.split("r#\"").skip(1).filter_map(|rest| rest.split("\"#").next()) {
                     found.push((path.clone(), piece.as_bytes().to_vec()));
                 }
@@ -253,7 +253,7 @@ pub(super) fn every_vcl_of_the_repository_keeps_its_tokens_and_comments() {
     assert!(formatted > 50, "only {formatted} are VCL");
 }
 
-/// A small generator of numbers, the same in every run.
+/// A small random number generator, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -263,7 +263,7 @@ impl Numbers {
     }
 }
 
-/// The same tokens with other white space and with comments between them.
+/// The same tokens with different white space, and with comments between them.
 fn shaken(text: &[u8], numbers: &mut Numbers) -> Option<Vec<u8>> {
     const BETWEEN: &[&str] =
         &[" ", "  ", "\n", "\n\n\n", "\t", " # line\n", "// line \n\n", "/* block */", "\n/* a\n * b\n */", "\r\n#\n"];
@@ -362,7 +362,7 @@ fn no_row_of_tokens_upsets_the_printer() {
             text.push_str(TOKENS[numbers.below(TOKENS.len() as u64) as usize]);
             text.push_str(["", " ", "\n"][numbers.below(3) as usize]);
         }
-        // Values of attributes may be anything, as far as the parser goes.
+        // As far as the parser is concerned, values of attributes may be anything.
         text.push_str("} backend b { .a = ");
         for _ in 0..numbers.below(8) {
             text.push_str(TOKENS[numbers.below(TOKENS.len() as u64) as usize]);

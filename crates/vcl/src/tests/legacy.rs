@@ -1,4 +1,4 @@
-//! VCL before 4.0: what is recognised as which dialect, what it compiles to, and what is said about it.
+//! VCL before 4.0: which dialect is recognised, what it compiles to, and which messages it causes.
 
 use super::{Files, compile_with};
 use crate::Compiled;
@@ -10,7 +10,7 @@ fn compiled(text: &str) -> Compiled {
         .unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// A text is accepted, taken for a generation, and fit to run.
+/// Checks that a text is accepted, read as a generation, and can be linked.
 fn check(text: &str, generation: Generation) -> Compiled {
     let compiled = compiled(text);
     assert_eq!(compiled.program.generation(), generation, "{text}\n{}", compiled.warnings);
@@ -20,7 +20,7 @@ fn check(text: &str, generation: Generation) -> Compiled {
     compiled
 }
 
-/// From articles of 2007 to 2013, word for word; the host and the pattern of the second one were lost on the way.
+/// From articles of 2007 to 2013, verbatim, except that the host and the pattern of the second one have been lost.
 const ARTICLES: &[(Generation, &str)] = &[
     (
         Generation::V1,
@@ -147,7 +147,7 @@ fn configurations_of_articles_compile_word_for_word() {
     }
 }
 
-/// Files that grew over the years: strings side by side as until 2.1, endings of 3.0.
+/// Files that grew over the years: concatenation by juxtaposition as until 2.1, endings of 3.0.
 #[test]
 fn text_with_words_of_two_generations_is_read_as_the_one_that_takes_all_of_it() {
     let text = r#"

@@ -1,4 +1,4 @@
-//! Whatever the text, the compiler ends soon and does not fall over.
+//! Whatever the text, the compiler ends soon and does not crash.
 
 use super::{Files, HEAD, compile_with, compiled};
 use crate::lex::lex;
@@ -78,7 +78,7 @@ fn errors_shown_are_bounded() {
 
 #[test]
 fn includes_that_multiply_are_bounded() {
-    // Ten levels that include the next one ten times would be ten billion files.
+    // Ten levels, each of which includes the next one ten times, would make ten billion files.
     let files = Files(
         [
             ("/0", "include \"/1\"; include \"/1\"; include \"/1\"; include \"/1\"; include \"/1\"; include \"/1\";"),
@@ -95,7 +95,7 @@ fn includes_that_multiply_are_bounded() {
     assert!(error.contains("Too much is included"), "{error}");
 }
 
-/// Not a promise but a number: `cargo test --release -p vcl -- --ignored --nocapture speed`.
+/// A measurement, not a promise: `cargo test --release -p vcl -- --ignored --nocapture speed`.
 #[test]
 #[ignore = "prints timings"]
 fn speed_of_a_thousand_to_eighty_thousand_lines() {

@@ -1,15 +1,15 @@
-//! What the compiler says. The texts are those that users of Varnish 7.1.1 search for; hints are our own.
+//! The compiler's messages. The texts are those that users of Varnish 7.1.1 search for; the hints are our own.
 
 use super::{Files, HEAD, compile_with, compiled};
 
-/// The text compiles.
+/// Checks that the text compiles.
 fn accepts(text: &str) {
     if let Err(error) = compiled(text) {
         panic!("{text}\n{}", error.text);
     }
 }
 
-/// The text is refused, and the messages contain each of these.
+/// Checks that the text is refused, and that the messages contain each of these.
 fn refuses(text: &str, expect: &[&str]) {
     let error = compiled(text).expect_err(text).text;
     for part in expect {
@@ -17,7 +17,7 @@ fn refuses(text: &str, expect: &[&str]) {
     }
 }
 
-/// A statement in vcl_recv is refused.
+/// Checks that a statement in vcl_recv is refused.
 fn recv_refuses(statement: &str, expect: &[&str]) {
     refuses(&format!("sub vcl_recv {{ {statement} }}"), expect);
 }

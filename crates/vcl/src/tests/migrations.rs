@@ -1,4 +1,4 @@
-//! `copal vcl migrate`: what it writes compiles as VCL 4.1, keeps the author's comments, and says what it cannot carry over.
+//! `copal vcl migrate`: the result compiles as VCL 4.1, keeps the author's comments, and says what it cannot carry over.
 //! That it does what the old text did is tested with the engine.
 
 use super::formats::every_vcl;
@@ -27,7 +27,7 @@ fn text_of(migrated: &Migrated) -> String {
     text
 }
 
-/// What is between the frame: the author's part.
+/// Checks the author's part, without what is put around it.
 #[track_caller]
 fn check(text: &str, expect: &str) {
     let new = text_of(&migrated(&format!("{BACKEND}{text}")));
@@ -383,7 +383,7 @@ fn every_old_text_of_the_repository_compiles_when_migrated() {
     assert!(old > 50, "only {old} are old");
 }
 
-/// A small generator of numbers, the same in every run.
+/// A small random number generator, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {

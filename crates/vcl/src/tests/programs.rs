@@ -1,4 +1,4 @@
-//! Programs at work: each kind of statement compiled, linked and run against a host that writes down what is done to it.
+//! Running programs: each kind of statement is compiled, linked and run against a host that records what is done to it.
 
 use super::{Files, HEAD, compile_with};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ fn linked(vcl: &str) -> LinkedProgram {
     LinkedProgram::link(compiled.program).unwrap_or_else(|error| panic!("{vcl}\n{error}"))
 }
 
-/// Runs a method of a whole VCL; what was done, and what it came to.
+/// Runs a method of a whole VCL; returns what it did, and the outcome.
 fn run(vcl: &str, method: Method, prepare: impl FnOnce(&mut RecordingHost)) -> (Vec<String>, Outcome) {
     let program = linked(vcl);
     let mut host = RecordingHost::new(&program);
@@ -53,12 +53,12 @@ fn recv(statements: &str) -> Vec<String> {
     done[1..done.len() - 1].to_vec()
 }
 
-/// The text that an expression gives.
+/// Checks the text of an expression.
 fn shows(expression: &str, expect: &str) {
     assert_eq!(recv(&format!("set req.http.x = {expression};")), [format!("Req x: {expect}")], "{expression}");
 }
 
-/// Whether a condition holds.
+/// Checks whether a condition holds.
 fn holds(condition: &str, expect: bool) {
     let taken = recv(&format!("if ({condition}) {{ ban(\"yes\"); }} else {{ ban(\"no\"); }}"));
     assert_eq!(taken.last().unwrap(), if expect { "ban yes" } else { "ban no" }, "{condition}");
@@ -123,7 +123,7 @@ fn comparisons_and_logic() {
         ("req.http.none == req.http.none", false),
         ("req.http.none >= \"a\"", true),
         ("req.http.none < \"a\"", false),
-        // But text that was joined is never unset.
+        // But a concatenation is never unset.
         ("req.http.none == \"\" + req.http.none", true),
         ("req.http.none + req.http.none", false),
         ("req.http.none + \"\"", true),
@@ -136,7 +136,7 @@ fn comparisons_and_logic() {
         ("b && req.ttl", false),
         ("near == near && near != a", true),
         ("false || true && false || !false", true),
-        // `!` is weaker than a comparison.
+        // `!` binds less tightly than a comparison.
         ("!(true) == true", false),
         ("!req.url ~ \"x\"", true),
         ("storage.s0 == storage.s0 && storage.s0.happy && storage.s0.used_space < 1MB", true),
@@ -159,7 +159,7 @@ fn acls_that_log_say_what_they_found() {
         ["VCL_acl MATCH a \"192.0.2.9\"/24 fixed: 192.0.2.0/24", "VCL_acl NO_MATCH c", "VCL_return pass"]
     );
     assert_eq!(outcome, Outcome::Return(Action::Pass, ActionArguments::default()));
-    // A null address belongs to nothing, and asking is an error.
+    // A null address belongs to no acl, and testing it is an error.
     let vcl = format!("{HEAD}acl a {{ }} sub vcl_recv {{ if (server.ip ~ a) {{ }} }}");
     assert!(matches!(run(&vcl, Method::Recv, |_| {}).1, Outcome::Failed(_)));
 }
@@ -497,7 +497,7 @@ fn a_program_survives_the_way_to_the_worker_and_damage_is_found() {
     let program: Program = postcard::from_bytes(&bytes).unwrap();
     assert_eq!(program, compiled.program);
     assert!(LinkedProgram::link(program.clone()).is_ok());
-    // One instruction less, anywhere, is noticed; so is a sub that may run where its actions are not known.
+    // Removing any single instruction is noticed, and so is a sub that may run where its actions are not known.
     let mut noticed = 0;
     for index in 0..program.code.len() {
         let mut damaged = program.clone();

@@ -1,5 +1,5 @@
-//! A host for programs in tests: remembers headers and variables, and writes down everything that is done to it. The tests
-//! inside the crate (`src/tests/programs.rs`) use this file, too.
+//! A host for test programs: keeps headers and variables, and records everything that is done to it. The tests inside
+//! the crate (`src/tests/programs.rs`) also use this file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
 
-/// Remembers headers and variables, and writes down everything else.
+/// Keeps headers and variables, and records everything else.
 pub struct RecordingHost<'p> {
     program: &'p LinkedProgram,
     pub headers: BTreeMap<(String, String), Vec<u8>>,
     pub texts: BTreeMap<String, Vec<u8>>,
     pub values: BTreeMap<String, Value>,
     pub done: Vec<String>,
-    /// The next VMOD call waits, and then yields this.
+    /// The next VMOD call waits, and then returns this.
     pub wait_for: Option<Value>,
 }
 

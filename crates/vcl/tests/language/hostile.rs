@@ -1,7 +1,7 @@
-//! Texts that mean harm, or are merely enormous: each ends in a program or in messages, soon and in bounded memory.
+//! Malicious or merely enormous texts: each yields a program or messages, soon and in bounded memory.
 //!
-//! The sizes are what a test can afford; what they would show at a hundred times the size is that nothing in the compiler
-//! takes more than a little more than linear time.
+//! The sizes are what a test can afford; at a hundred times the size they would show that nothing in the compiler takes
+//! much more than linear time.
 
 use crate::world::{Files, compile};
 use surface::limits::{VCL_MESSAGES_MAX, VCL_SOURCE_BYTES_MAX};
@@ -9,7 +9,7 @@ use vcl::Diagnostic;
 
 const HEAD: &str = "vcl 4.1; backend default none;\n";
 
-/// Compiles any bytes; the messages, which are bounded in number and size.
+/// Compiles any bytes; returns the messages, which are bounded in number and size.
 fn messages(text: &[u8]) -> Vec<Diagnostic> {
     let (messages, text_form) = match compile(text, &Files::default(), |_| {}) {
         Ok(compiled) => (compiled.diagnostics, compiled.warnings),
@@ -78,7 +78,7 @@ fn names_and_chains_without_end() {
     recv(&format!("call {};", "a".repeat(1 << 20)));
     recv(&format!("set req.http.{} = \"x\";", "a".repeat(1 << 20)));
     messages(format!("{HEAD}sub {0} {{ }} acl {0} {{ }}", "a".repeat(1 << 20)).as_bytes());
-    // Each subroutine calls the next ones: as many cycles as messages can be, each long.
+    // Each subroutine calls the next ones: as many and as long cycles as messages can show.
     let subs: String = (0..150)
         .map(|from| format!("sub s{from} {{ {} }}\n", (0..150).map(|to| format!("call s{to};")).collect::<String>()))
         .collect();
@@ -87,7 +87,7 @@ fn names_and_chains_without_end() {
 
 #[test]
 fn ways_through_calls_that_multiply() {
-    // Two calls of the next level on each of a thousand levels: 2^1000 ways.
+    // Each of a thousand levels calls the next one twice: 2^1000 paths.
     let subs: String =
         (0..1_000).map(|level| format!("sub s{level} {{ call s{0}; call s{0}; }}\n", level + 1)).collect();
     let text = |last: &str| format!("{HEAD}{subs} sub s1000 {{ {last} }} sub vcl_recv {{ call s0; }}");

@@ -1,16 +1,16 @@
-//! Runs `tests/literate/*.md`: prose, VCL in fences, and after it what the compiler says or the program does.
+//! Runs `tests/literate/*.md`: prose, VCL in fences, followed by what the compiler reports or the program does.
 //!
-//! | fence | what stands in it |
+//! | fence | content |
 //! | --- | --- |
 //! | `vcl` | a whole VCL |
-//! | `recv`, or `in vcl_deliver` | statements of that subroutine of a VCL with one backend |
+//! | `recv`, or `in vcl_deliver` | statements of that subroutine in a VCL with one backend |
 //! | `file NAME` | a file that the texts up to the next heading can include, as `/vcl/NAME` |
-//! | `messages` | what the compiler says of the text before it; without this fence, nothing |
+//! | `messages` | what the compiler reports about the text before it; nothing, if there is no such fence |
 //! | `prints` | what running the subroutine does (for `vcl`, name it: `vcl vcl_deliver`) |
 //!
-//! Words after the first are settings: `4.0`, `err_unref=off`, `unsafe_path=off`, `acl_pedantic=off`,
-//! `syntax_min=41`, `inline` (the text has no file name), `dialect=3.0`.
-//! With the environment variable `LITERATE_UPDATE` the expectations are written as they are now.
+//! Further words are settings: `4.0`, `err_unref=off`, `unsafe_path=off`, `acl_pedantic=off`, `syntax_min=41`, `inline`
+//! (the text has no file name), `dialect=3.0`. With the environment variable `LITERATE_UPDATE` the expectations are
+//! rewritten to match the present results.
 
 use crate::host::RecordingHost;
 use crate::world::{Files, MAIN, compile, compile_as};
@@ -24,12 +24,12 @@ use vcl_run::eval::{Machine, Outcome};
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
-/// A text, and what is expected of it.
+/// A text, and what is expected from it.
 struct Case {
     text: String,
     settings: Vec<String>,
     method: Option<Method>,
-    /// Line of the document on which the text begins.
+    /// Line of the document where the text begins.
     line: usize,
     messages: Option<Expected>,
     prints: Option<Expected>,
@@ -37,7 +37,7 @@ struct Case {
 
 #[derive(Clone)]
 struct Expected {
-    /// First and last line of what stands in the fence, as indices.
+    /// Indices of the first and last line inside the fence.
     from: usize,
     to: usize,
     text: String,
@@ -102,7 +102,7 @@ fn read(path: &Path) -> Document {
     document
 }
 
-/// Statements in a subroutine of a VCL that has nothing else.
+/// Puts statements into a subroutine of an otherwise minimal VCL.
 fn statements(sub: &str, body: &str, settings: &[&str], line: usize) -> Case {
     let version = if settings.contains(&"4.0") { "4.0" } else { "4.1" };
     Case {
@@ -130,7 +130,7 @@ fn compiled(case: &Case, files: &Files) -> Result<Compiled, CompileError> {
     })
 }
 
-/// What a place covers, as words of the text.
+/// The text that a place covers, as words.
 fn covered(place: &Place, case: &Case, files: &Files) -> String {
     let text = files.0.get(&place.file).map_or(case.text.as_str(), String::as_str);
     let words = text.get(place.start as usize..place.end as usize).unwrap_or("?");
@@ -155,7 +155,7 @@ fn shown(message: &Diagnostic, case: &Case, files: &Files) -> String {
         let _ = writeln!(text, "  {} at {}", one_line(&words), covered(place, case, files));
     }
     if let Some(hint) = &message.hint {
-        // The list of VMODs grows, and is no matter of these documents.
+        // The list of VMODs grows, and does not belong in these documents.
         const LIST: &str = "VMODs are part of the program: ";
         let hint = hint.find(LIST).map_or(hint.clone(), |at| format!("{}...", &hint[..at + LIST.len()]));
         let _ = writeln!(text, "  hint: {hint}");
@@ -163,7 +163,7 @@ fn shown(message: &Diagnostic, case: &Case, files: &Files) -> String {
     text
 }
 
-/// What the subroutine does, one line each, and how it ends.
+/// What the subroutine does, one line for each action, and how it ends.
 fn run(compiled: Compiled, method: Method) -> String {
     let program = LinkedProgram::link(compiled.program).expect("a compiled program links");
     let mut host = RecordingHost::new(&program);
@@ -201,7 +201,7 @@ fn every_text_says_and_does_what_its_document_tells() {
     for path in documents() {
         let document = read(&path);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // Expectations as they are: lines of the document to replace, the last ones first.
+        // Lines of the document to replace with the present results, the last ones first.
         let mut changes: Vec<(Expected, String)> = Vec::new();
         for (case, files) in &document.cases {
             let result = compiled(case, files);
@@ -241,7 +241,7 @@ fn every_text_says_and_does_what_its_document_tells() {
     assert!(missing.is_empty(), "codes that no document shows: {missing:?}");
 }
 
-/// The examples of the table of messages cause what they are said to cause, and cause it no more when put right.
+/// The examples in the table of messages cause the stated message, and no longer cause it when corrected.
 #[test]
 fn examples_of_messages_are_true() {
     let mut files = Files::default();
@@ -249,7 +249,7 @@ fn examples_of_messages_are_true() {
     files.0.insert("/vcl/newer.vcl".into(), "vcl 4.1;\n".into());
     files.0.insert("/vcl/itself.vcl".into(), "include \"itself.vcl\";\n".into());
     for row in CODES {
-        // What takes megabytes, or hundreds of brackets, is only described there.
+        // Texts of megabytes, or with hundreds of brackets, are only described there.
         let described = [Code::SourceTooLarge, Code::NestedTooDeep].contains(&row.code);
         let messages = |text: &str| {
             let change = |options: &mut CompileOptions| {

@@ -1,6 +1,7 @@
-//! The language as a whole, from outside: literate tests, the tables against the compiler, the evaluator against a naive one.
+//! The whole language, tested from outside: literate tests, the tables against the compiler, the evaluator against a
+//! naive one.
 //!
-//! What the compiler asks of the outside is in `world`, what a program asks of its host in `host`.
+//! The compiler's environment is in `world`, the host of programs in `host`.
 
 mod host;
 mod hostile;

@@ -1,5 +1,5 @@
-//! The tables of `surface` against the compiler: what a row allows is accepted, and everything else is refused with the code
-//! that says why.
+//! The tables of `surface` against the compiler: what a row allows is accepted, and everything else is refused with the
+//! code that names the reason.
 
 use crate::world::{Files, compile};
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use surface::vcl::{Action, METHODS, Type, VARIABLES, VariableRow};
 use surface::vmod::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS};
 use vcl::Severity;
 
-/// Compiles one statement in every method, each on a line of its own; the code of the first error by method.
+/// Compiles one statement in every method, each on a line of its own; returns the code of the first error for each
+/// method.
 fn in_every_method(version: u8, head: &str, statement: &str) -> BTreeMap<&'static str, Code> {
     let first_line = head.lines().count() as u32 + 3;
     let mut text = format!("vcl 4.{};\nbackend default {{ .host = \"192.0.2.1\"; }}\n{head}", version % 10);
@@ -26,7 +27,7 @@ fn in_every_method(version: u8, head: &str, statement: &str) -> BTreeMap<&'stati
     found
 }
 
-/// A value of that type that is available everywhere.
+/// A value of that type that can be used anywhere.
 fn literal(kind: Type) -> &'static str {
     match kind {
         Type::Bool => "true",
@@ -69,7 +70,7 @@ fn a_variable_is_what_its_row_says_in_every_method_and_version() {
     for row in VARIABLES {
         let name = row.name.replace("http.*", "http.x").replace("storage.*", "storage.s0");
         for version in [40, 41] {
-            // Another row of the same name may be that of the other version.
+            // Another row with the same name may be for the other version.
             let exists = (row.syntax_min..=row.syntax_max).contains(&version);
             if !exists && VARIABLES.iter().any(|other| other.name == row.name && other.syntax_min != row.syntax_min) {
                 continue;
@@ -91,7 +92,7 @@ fn a_variable_is_what_its_row_says_in_every_method_and_version() {
                     let fits = match (expect, code) {
                         (None, code) => code.is_none(),
                         (Some(_), Some(Code::OtherVersion)) => !exists,
-                        // What never can be done is said as such; so is a body that is read.
+                        // What is never allowed is reported as such; so is reading a body.
                         (Some(_), Some(Code::ReadOnly | Code::TypeMismatch | Code::UnknownSymbol)) => anywhere == 0,
                         (Some(_), Some(Code::NotReadable)) => true,
                         (Some(refusal), code) => code == Some(refusal),
@@ -130,7 +131,7 @@ fn an_action_ends_the_methods_whose_rows_have_it() {
     }
 }
 
-/// An argument of the right type, or `None` where nothing that is written fits.
+/// An argument of the right type, or `None` if no literal fits.
 fn argument(row: &ArgumentRow) -> Option<String> {
     Some(match row.kind {
         Type::Enum => (*row.values.first()?).to_owned(),
@@ -142,7 +143,7 @@ fn argument(row: &ArgumentRow) -> Option<String> {
     })
 }
 
-/// The call of a function with every argument that must be given.
+/// A call of a function with all required arguments.
 fn call(row: &FunctionRow) -> Option<String> {
     let mut arguments = Vec::new();
     let mut skipped = false;

@@ -1,4 +1,4 @@
-//! Files and host names for compilations in tests: nothing of the machine they run on.
+//! Files and host names for test compilations, independent of the machine they run on.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use vcl::{CompileError, CompileOptions, Compiled, FileKind, ReadFile, Resolve, S
 /// The name of the main text.
 pub const MAIN: &str = "/vcl/main.vcl";
 
-/// Files by path; besides them there is `/vcl/huge.vcl`, larger than any VCL may be, and the socket `/run/socket`.
+/// Files by path; in addition `/vcl/huge.vcl`, larger than any VCL may be, and the socket `/run/socket`.
 #[derive(Default)]
 pub struct Files(pub BTreeMap<String, String>);
 
@@ -37,7 +37,7 @@ impl ReadFile for Files {
     }
 }
 
-/// A name server that knows four names of example.
+/// A name server that knows four example names.
 pub struct Hosts;
 
 impl Resolve for Hosts {

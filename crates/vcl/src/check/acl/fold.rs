@@ -1,13 +1,14 @@
-//! `+fold`: an acl with fewer entries that says the same.
+//! `+fold`: reduces an acl to fewer entries with the same meaning.
 //!
-//! A network within another that decides alike is left out, and two halves of a network become that network. Entries that
-//! are negated stay as they are, and so does what they are exceptions to. Source: acls of Varnish 7.5 to 8.0.
+//! A network inside another with the same verdict is left out, and two halves of a network become that network. Negated
+//! entries stay as they are, and so do the entries they are exceptions to. Source: acls of Varnish 7.5 to 8.0.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use vcl_run::program::AclEntry;
 
-/// A network: whether IPv4, its first address as a number of 128 bits with the address at the top, and its length.
+/// A network: whether it is IPv4, its first address as a number of 128 bits (an IPv4 address in the top bits), and its
+/// length.
 type Network = (bool, u128, u8);
 
 fn network(entry: &AclEntry) -> Network {
@@ -17,7 +18,7 @@ fn network(entry: &AclEntry) -> Network {
     }
 }
 
-/// The network one bit shorter; `None` for that of all addresses.
+/// The network one bit shorter; `None` for the network of all addresses.
 fn parent((is_v4, start, bits): Network) -> Option<Network> {
     let bits = bits.checked_sub(1)?;
     Some((is_v4, start & mask(bits), bits))
@@ -27,7 +28,7 @@ fn mask(bits: u8) -> u128 {
     if bits == 0 { 0 } else { u128::MAX << (128 - u32::from(bits)) }
 }
 
-/// The entry of a network that is none of those written.
+/// The entry for a network that was not itself written.
 fn entry((is_v4, start, bits): Network) -> AclEntry {
     let address = match is_v4 {
         true => IpAddr::V4(Ipv4Addr::from((start >> 96) as u32)),
@@ -36,7 +37,7 @@ fn entry((is_v4, start, bits): Network) -> AclEntry {
     AclEntry { address, bits, negated: false, text: format!("\"{address}\"/{bits} fixed: folded") }
 }
 
-/// The entries that are left.
+/// The remaining entries.
 pub(super) fn folded(entries: Vec<AclEntry>) -> Vec<AclEntry> {
     let mut left: HashMap<Network, AclEntry> = HashMap::with_capacity(entries.len());
     left.extend(entries.into_iter().map(|entry| (network(&entry), entry)));
@@ -66,7 +67,8 @@ pub(super) fn folded(entries: Vec<AclEntry>) -> Vec<AclEntry> {
         })
         .map(|(network, _)| *network)
         .collect();
-    // What is left out has something wider that decides alike, so whatever it was nearest to still decides alike.
+    // Anything left out lies in a wider network with the same verdict, so the verdict on everything inside it stays the
+    // same.
     for network in covered {
         left.remove(&network);
     }

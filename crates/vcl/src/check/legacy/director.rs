@@ -1,4 +1,4 @@
-//! `director` blocks: each becomes an object of the directors VMOD, made when the VCL is loaded.
+//! `director` blocks: each becomes an object of the directors VMOD, created when the VCL is loaded.
 
 use super::super::{Checked, Checker, Instance, Meaning};
 use crate::diagnostic::Draft;
@@ -9,7 +9,7 @@ use surface::diagnostic::Code;
 use surface::vcl::Type;
 use vcl_run::program::{DirectorBlock, InstanceDefinition, NamesBlock, Op};
 
-/// For how many seconds an answer of a dns director holds that does not say it.
+/// How many seconds a dns director's answer is valid by default.
 const DNS_SECONDS: f64 = 60.0;
 
 /// A director as declared.
@@ -20,12 +20,12 @@ pub(in super::super) struct Declared {
     members: Vec<(Member, f64)>,
 }
 
-/// What a director chooses from.
+/// A member of a director.
 #[derive(Clone, Copy, Debug)]
 enum Member {
     Backend(u32),
-    /// Another director, an instance. The number of backends, which directors count on from, is known only when all of them
-    /// have been seen.
+    /// Another director, as an instance. Directors are numbered after the backends, whose number is known only when all
+    /// of them have been read.
     Director(u32),
 }
 
@@ -60,7 +60,7 @@ impl Checker<'_> {
             definition: InstanceDefinition {
                 name: name.clone(),
                 vmod: "directors".into(),
-                // Of the two that hash, the name says what they hash.
+                // For the two kinds that hash, the name says what is hashed.
                 class: if policy == DirectorPolicy::Client { "client" } else { class }.into(),
                 director,
             },
@@ -87,7 +87,7 @@ impl Checker<'_> {
                 .text("\nIn member host specification starting at:\n")
                 .at(self.token(member.open));
             self.call_context.push(context);
-            // A wrong one is reported and left out.
+            // An invalid member is reported and left out.
             if let Ok(member) = self.director_member(tree, policy, number, member.open, &member.fields) {
                 members.push(member);
             }
@@ -107,7 +107,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What a dns director says, its members left out.
+    /// The settings of a dns director, without its members.
     fn names_block(&mut self, tree: &Director) -> Checked<NamesBlock> {
         let (mut suffix, mut ttl) = (String::new(), DNS_SECONDS);
         for (index, field) in tree.fields.iter().enumerate() {
@@ -133,7 +133,7 @@ impl Checker<'_> {
         Ok(NamesBlock { suffix, ttl, list: self.networks(entries), common, members: Vec::new() })
     }
 
-    /// `.retries` of the random kinds.
+    /// `.retries` of random directors and their kin.
     fn retries_field(&mut self, policy: DirectorPolicy, field: &Field) -> Checked<u32> {
         let weighs = matches!(policy, DirectorPolicy::Random | DirectorPolicy::Hash | DirectorPolicy::Client);
         if weighs && self.text(field.name) == "retries" {
@@ -189,7 +189,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The backend of a member, by name or described on the spot.
+    /// The backend of a member, given by name or described in place.
     fn member_backend(&mut self, tree: &Director, number: usize, field: &Field) -> Checked<Member> {
         if let FieldValue::Fields(fields) = &field.value {
             let name = format!("{}[{number}]", self.name_text(tree.name));
@@ -224,7 +224,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Makes the directors: the beginning of vcl_init.
+    /// Creates the directors, at the beginning of vcl_init.
     pub(in super::super) fn make_directors(&mut self) {
         for declared in std::mem::take(&mut self.declared_directors) {
             self.construct(declared.class, declared.instance);
@@ -254,7 +254,7 @@ impl Checker<'_> {
         self.emitter.op(Op::Forget);
     }
 
-    /// A director as a BACKEND.
+    /// A director as a BACKEND value.
     pub(in super::super) fn director_value(&self, instance: u32) -> Op {
         let director = self.instances.get(instance as usize).and_then(|instance| instance.definition.director);
         Op::Backend(director.map(|director| self.backends.len() as u32 + director))

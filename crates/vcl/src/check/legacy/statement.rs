@@ -9,14 +9,14 @@ use surface::not_yet;
 use surface::vcl::{Action, HttpObject, Method, Type, Var, at};
 use vcl_run::program::Op;
 
-/// The status of `error;`, which names none.
+/// The status of `error;` without a number.
 const ERROR_STATUS: i64 = 503;
 
-/// The status of `return (error)` where nothing has set one; in `vcl_fetch` the backend has. Compat: Varnish 2.0 to 3.0,
-/// r00558.
+/// The status of `return (error)` if none has been set; in `vcl_fetch` the backend has set one. Compat: Varnish 2.0 to
+/// 3.0, r00558.
 const UNNAMED_STATUS: i64 = 501;
 
-/// Where there is a request.
+/// The methods that have a request.
 const REQUESTS: u16 = at::CLIENT | at::BACKEND_RESPONSE;
 
 impl Checker<'_> {
@@ -54,7 +54,7 @@ impl Checker<'_> {
                 Ok(())
             }
             Statement::Panic { keyword, value } => {
-                // It killed the worker. Here it ends what the request does, which is what there is to see of it.
+                // `panic` killed the worker. Here it ends the request, which is all that its client would have noticed.
                 let text = "panic ends the request, not the worker.";
                 let draft = self.draft_at(Code::Approximated, text, *keyword);
                 self.warning(*keyword, draft);
@@ -73,7 +73,7 @@ impl Checker<'_> {
         reason: Option<&Expression>,
     ) -> Checked<()> {
         self.note_return("error", keyword);
-        // `error obj.response;`: text where a status could be is the reason.
+        // `error obj.response;`: a text in the place of the status is the reason.
         let text_alone = status.filter(|_| reason.is_none()).filter(|status| self.is_text_variable(status));
         let (status, reason) = match text_alone {
             Some(_) => (None, status),
@@ -90,7 +90,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether an expression is a variable that holds text.
+    /// Whether an expression is a variable that contains text.
     fn is_text_variable(&self, expression: &Expression) -> bool {
         let (ExpressionKind::Path(path), Some(language)) = (&expression.kind, self.dialect.language) else {
             return false;
@@ -102,7 +102,7 @@ impl Checker<'_> {
         language.variables.iter().any(|row| row.name == name && row.kind == Type::String)
     }
 
-    /// Notes that a word ends the current subroutine, and says which action it is.
+    /// Notes that a word ends the current subroutine, and returns the action that it means.
     fn note_return(&mut self, word: &str, place: At) -> Option<Action> {
         let method = self.method_here();
         let action = method.and_then(|method| self.dialect.legacy_action(method, word));
@@ -136,13 +136,13 @@ impl Checker<'_> {
                 self.emitter.op(Op::ReturnStatus { action: Action::Synth, reason: false });
             }
             Some(action) => self.emitter.op(Op::Return(action)),
-            // Said by the pass over the graph of calls.
+            // Reported by the pass over the graph of calls.
             None => self.emitter.op(Op::Return(Action::Fail)),
         }
         Ok(())
     }
 
-    /// Whether some method of some dialect can return a word.
+    /// Whether any method of any dialect can return this word.
     fn is_ending(&self, word: &str) -> bool {
         use surface::vcl::Generation;
         let old = |generation: &Generation| {
@@ -153,7 +153,7 @@ impl Checker<'_> {
         Generation::ALL.iter().any(old) || matches!(word, "discard" | "keep")
     }
 
-    /// Bans of 2.x in the words of `ban()`.
+    /// Translates bans of 2.x to the form of `ban()`.
     fn old_ban(&mut self, keyword: At, value: &Expression) -> Checked<()> {
         let word = self.text(keyword);
         let meaning = self.dialect.statements.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
@@ -165,7 +165,8 @@ impl Checker<'_> {
                 self.emitter.op(Op::Join(2));
             }
             Some(StatementWord::PurgeHash) => {
-                // What was hashed is not kept as text; of "url#host#" the part that is known is looked for in the URL.
+                // What was hashed is not kept as text; of a pattern for "url#host#" only the part about the URL can be
+                // tested.
                 let draft = self.draft_at(Code::Approximated, "purge_hash looks at the URL alone.", keyword);
                 self.warning(keyword, draft);
                 self.emitter.text(if ignores_case { b"req.url ~ (?i)" } else { b"req.url ~ " });
@@ -185,7 +186,7 @@ impl Checker<'_> {
                 } else {
                     self.value(value, Type::String)?;
                     if ignores_case {
-                        // Its patterns are found when it runs.
+                        // The patterns in the text are found at run time.
                         let regex = self.emitter.add_pattern(r"(!?~)[ \t]+");
                         self.emitter.text(br"\1 (?i)");
                         self.emitter.op(Op::SubstituteAll(regex));
@@ -197,7 +198,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// `req.url == "…" && obj.http.x ~ "…"`: the left sides and the operators are text, the right sides values.
+    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are values.
     fn written_ban(&mut self, tests: &[Expression]) -> Checked<()> {
         let mut parts = 0;
         for (index, test) in tests.iter().enumerate() {

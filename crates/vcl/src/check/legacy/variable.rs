@@ -1,4 +1,5 @@
-//! Variables of the old dialects: rows of [`surface::vcl::legacy`], by name and by the method they are used in.
+//! Variables of the old dialects: finds rows of [`surface::vcl::legacy`] by name and by the method in which they are
+//! used.
 
 use super::super::expression::Typed;
 use super::super::variable::{Lookup, Variable, http_object};
@@ -10,7 +11,7 @@ use surface::vcl::{Type, Var, VariableRow};
 use vcl_run::program::Op;
 
 impl Checker<'_> {
-    /// Finds the variable that a path is. A header's name goes on over dots.
+    /// Finds the variable that a path names. A header's name may contain dots.
     pub(in super::super) fn find_legacy_variable(
         &mut self,
         language: &'static Language,
@@ -54,7 +55,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Leaves what 3.0 said of storages: whether there is one of a name, and its properties, which are 0 when there is none.
+    /// Emits what 3.0 offered for storages: whether a storage exists, and its properties, which are 0 if it does not.
     pub(in super::super) fn legacy_storage(&mut self, path: &Path) -> Checked<Option<Typed>> {
         if !self.dialect.forms.storages_by_name || self.text(path.first()) != "storage" {
             return Ok(None);
@@ -83,7 +84,7 @@ impl Checker<'_> {
         Ok(Some(Typed::Plain(kind)))
     }
 
-    /// The row of a name for the method at hand, with where the name can be used at all.
+    /// The row of a name for the current method, and the methods in which the name can be used at all.
     fn legacy_row(&self, language: &'static Language, name: &str, kind: UseKind) -> Option<(VariableRow, Means)> {
         let rows = || legacy_rows(language.generation, name).iter().copied();
         let bit = self.method_here().map_or(0, |method| method.row().bit);
@@ -110,7 +111,7 @@ impl Checker<'_> {
         Some((row, here.means))
     }
 
-    /// Leaves the value of a variable that is none of programs; false when it is one.
+    /// Emits the value of a variable that has no counterpart in programs; false when it has one.
     pub(in super::super) fn special_value(&mut self, row: &VariableRow, means: Means) -> bool {
         match means {
             Means::Variable(_) => return false,
@@ -133,7 +134,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Gives the value on the stack to a variable that is none of programs; false when it is one.
+    /// Assigns the value on the stack to a variable that has no counterpart in programs; false when it has one.
     pub(in super::super) fn set_special(&mut self, means: Means, target: &Path) -> bool {
         match means {
             Means::Variable(_) => return false,
@@ -147,7 +148,7 @@ impl Checker<'_> {
         true
     }
 
-    /// What to say of a variable that only another dialect has.
+    /// The hint about a variable that only another dialect has.
     pub(in super::super) fn other_dialects_hint(&self, name: &str) -> Option<String> {
         self.dialect.language?;
         let known: Vec<&str> = surface::vcl::Generation::ALL
