@@ -1,8 +1,8 @@
-//! `varnishadm`: one command from the command line, commands from a stream, or a conversation at a terminal.
+//! `varnishadm`: one command from the command line, commands from a stream, or a dialogue at a terminal.
 //!
-//! Here are the options, one command and streams of commands; the connection → `administration/connection.rs`; the
-//! conversation → `administration/terminal.rs` and, for the Tab key, `administration/completion.rs`. The protocol is
-//! `cli-proto`'s.
+//! This file has the options, single commands and streams of commands; the connection is in
+//! `administration/connection.rs`; the dialogue in `administration/terminal.rs` and, for the Tab key,
+//! `administration/completion.rs`. The protocol is that of `cli-proto`.
 
 mod completion;
 mod connection;
@@ -34,7 +34,7 @@ const OPTIONS: &[OptionRow] = &[
     word_option(STRICT, "strict", "", "End with status 1 at the first command of a stream that fails"),
 ];
 
-/// What `--strict` is known by.
+/// The letter that stands for `--strict`.
 const STRICT: char = 'e';
 
 const PROGRAM: Program =
@@ -42,7 +42,7 @@ const PROGRAM: Program =
 
 /// Exit status when the server refused a command.
 const REFUSED: i32 = 1;
-/// Exit status when there is no talking to the server.
+/// Exit status when communication with the server is impossible.
 const UNREACHABLE: i32 = 2;
 
 /// Runs the tool; returns the exit status.
@@ -100,7 +100,7 @@ fn one_command(
     streams: &mut Streams,
 ) -> Result<i32, Failure> {
     if words.iter().all(|word| word.trim().is_empty()) {
-        // A server skips an empty line, and we would wait for its answer for ever.
+        // The server ignores an empty line, and we would wait for its answer for ever.
         return Err((REFUSED, "varnishadm: the command is empty".to_owned()));
     }
     connection.send(typed_line(words).as_bytes())?;
@@ -112,7 +112,8 @@ fn one_command(
     Err((REFUSED, format!("Command failed with error code {}", response.status)))
 }
 
-/// Commands from a stream, replies to another. With `strict`, a command that fails ends it, unless it is marked with `-`.
+/// Passes commands from one stream, and replies to another. With `strict`, a failing command ends this unless it is
+/// marked with `-`.
 fn pass(connection: &mut CliConnection, framed: bool, strict: bool, streams: &mut Streams) -> Result<i32, Failure> {
     let mut commands = RequestReader::new(surface::limits::CLI_COMMAND_BYTES_MAX);
     let mut bytes = vec![0; 1 << 16];
@@ -120,7 +121,7 @@ fn pass(connection: &mut CliConnection, framed: bool, strict: bool, streams: &mu
     while !ended {
         let count = streams.input.read(&mut bytes).unwrap_or(0);
         ended = count == 0;
-        // A last line without its newline is a command all the same.
+        // A last line without a newline is a command too.
         let piece: &[u8] = if ended { b"\n" } else { &bytes[..count] };
         commands.push(piece);
         connection.send(piece)?;
@@ -144,7 +145,7 @@ fn pass(connection: &mut CliConnection, framed: bool, strict: bool, streams: &mu
     Ok(0)
 }
 
-/// Says of a reply that the server cut it to its parameter `cli_limit`.
+/// Tells the user if the server truncated a reply to its parameter `cli_limit`.
 fn tell_if_cut(response: &Response, output: &mut dyn io::Write) -> io::Result<()> {
     if response.status == cli_proto::response::status::TRUNCATED {
         writeln!(output, "[response was truncated]")?;

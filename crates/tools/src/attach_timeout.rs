@@ -1,4 +1,4 @@
-//! How long a tool waits for a server to appear, and finding it.
+//! Finds a server, and limits how long a tool waits for it to appear.
 
 use std::ffi::OsStr;
 use std::thread::sleep;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use shm::read::vsm::{Vsm, work_directory};
 
-/// How often a server that is not there is looked for.
+/// How often to look for a server that is not there.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// `-t`: seconds to wait; `None` waits for ever.
@@ -30,13 +30,13 @@ impl AttachTimeout {
         (seconds.is_finite() && seconds >= 0.0).then_some(AttachTimeout(Some(seconds)))
     }
 
-    /// Waits until the server `name` has published its index, or that time is over.
+    /// Waits until the server `name` has published its index, or the time is up.
     pub fn attach(self, name: Option<&OsStr>) -> Option<Vsm> {
         let mut vsm = Vsm::new(&work_directory(name));
         self.wait_for(|| vsm.poll().manager_running).then_some(vsm)
     }
 
-    /// Tries until `condition` holds, or that time is over.
+    /// Retries until `condition` holds, or the time is up.
     pub fn wait_for(self, mut condition: impl FnMut() -> bool) -> bool {
         let started = Instant::now();
         loop {

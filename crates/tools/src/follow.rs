@@ -1,4 +1,4 @@
-//! What the tools of the log have in common: finding the log, following it, grouping, queries, limits, signals, daemon mode.
+//! What the log tools have in common: finding and following the log, grouping, queries, limits, signals, daemon mode.
 
 mod pid_file;
 mod rate;
@@ -24,12 +24,12 @@ use pid_file::PidFile;
 use rate::Rate;
 use source::{Look, Source};
 
-/// How long an idle tool sleeps before it looks again.
+/// How long an idle tool sleeps before it checks again.
 pub(crate) const IDLE: Duration = Duration::from_millis(10);
-/// How often the index is looked at while nothing comes.
+/// How often the index is checked while nothing arrives.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How a log stands when a tool is asked what to do meanwhile.
+/// The state of the log when a tool is called between reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogState {
     /// There is more to read.
@@ -40,7 +40,7 @@ pub(crate) enum LogState {
     Ended,
 }
 
-/// Takes the groups that are to be reported.
+/// Receives the groups to be reported.
 pub(crate) trait Sink {
     /// Reports one group.
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()>;
@@ -50,7 +50,7 @@ pub(crate) trait Sink {
         Ok(())
     }
 
-    /// Called after every look at the log; waits a little unless there is more to read. False ends the tool.
+    /// Called after every check of the log; waits a little unless there is more to read. False ends the tool.
     fn turn(&mut self, state: LogState) -> io::Result<bool> {
         if state == LogState::Waiting {
             std::thread::sleep(IDLE);
@@ -58,15 +58,15 @@ pub(crate) trait Sink {
         Ok(state != LogState::Ended)
     }
 
-    /// Something happened to the log that the user should know.
+    /// Something happened to the log that the user should know about.
     fn notice(&mut self, text: &str, error: &mut dyn Write) {
         let _ = writeln!(error, "{text}");
     }
 
-    /// Reading has ended; called once whatever happened since [`Sink::begin`].
+    /// Reading has ended; called once, whatever has happened since [`Sink::begin`].
     fn end(&mut self) {}
 
-    /// True for a tool that shows itself before there is a server, if it may wait for ever.
+    /// True for a tool that displays itself before there is a server, if it may wait for ever.
     fn starts_without_server(&self) -> bool {
         false
     }
@@ -88,7 +88,7 @@ pub(crate) struct Follow {
     rate: Option<Rate>,
     pid_file: Option<OsString>,
     daemonize: bool,
-    /// `-w` was given, be it with `-` for standard output.
+    /// `-w` was given, possibly as `-` for standard output.
     pub writes: bool,
     write_to: Option<OsString>,
     append: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// Reads the common options; `allowed` are the grouping modes that the tool knows. The error is a message.
+    /// Reads the common options; `allowed` are the grouping modes that the tool supports. The error is a message.
     pub fn from_options(given: &Given, allowed: &[Grouping]) -> Result<Follow, String> {
         let path = |letter| given.last(letter).map(OsStr::to_owned);
         let mut follow = Follow {
@@ -180,7 +180,7 @@ impl Follow {
         Ok(follow)
     }
 
-    /// Reports groups until the log ends, a limit is reached or a signal says so. Returns the exit status.
+    /// Reports groups until the log ends, a limit is reached or a signal arrives. Returns the exit status.
     pub fn run(&mut self, sink: &mut dyn Sink, file_head: &'static [u8], streams: &mut Streams) -> i32 {
         match self.try_run(sink, file_head, streams) {
             Ok(()) => 0,
@@ -199,7 +199,7 @@ impl Follow {
             None => None,
             Some(path) => {
                 let opened = crate::output::OutputFile::open(path.as_ref(), self.append, file_head);
-                // Compat: varnishncsa, whose files have no head, has its own word and status for this.
+                // Compat: varnishncsa, whose files have no head, has its own word and status here.
                 let (status, word) = if file_head.is_empty() { (1, "Can't") } else { (2, "Cannot") };
                 let refused = |error| Ended::Failed(status, format!("{word} open output file ({})", reason(&error)));
                 Some(opened.map_err(refused)?)
@@ -271,7 +271,7 @@ impl Follow {
                 Next::Wait => grouper.tick(now),
                 Next::End => {}
                 Next::Overrun => {
-                    // What is there of unfinished transactions is all there will be.
+                    // Unfinished transactions will not get any more records.
                     grouper.flush();
                     messages.extend_from_slice(b"Log overrun\n");
                     source.lose_place(&mut messages);
@@ -345,11 +345,11 @@ impl Follow {
     }
 }
 
-/// Why a tool ended before its time.
+/// Why a tool ended early.
 enum Ended {
     /// With an exit status and a message.
     Failed(i32, String),
-    /// The reader of our output went away, or its disk is full.
+    /// The reader of our output has gone, or the disk is full.
     OutputGone,
 }
 
@@ -360,7 +360,7 @@ fn failed(message: String) -> Ended {
 const GROUPINGS: [(&str, Grouping); 4] =
     [("raw", Grouping::Raw), ("vxid", Grouping::Vxid), ("request", Grouping::Request), ("session", Grouping::Session)];
 
-/// `-i`, `-I`, `-x` and `-X` in their order; a `-C` counts for what follows it. The error is a message.
+/// `-i`, `-I`, `-x` and `-X` in order; a `-C` applies to what follows it. The error is a message.
 pub(crate) fn selection(given: &Given) -> Result<Selection, String> {
     let mut selection = Selection::default();
     let mut caseless = false;
@@ -371,7 +371,7 @@ pub(crate) fn selection(given: &Given) -> Result<Selection, String> {
     Ok(selection)
 }
 
-/// A grouping by its name, in any case, or by as much of its start as is unambiguous.
+/// A grouping by its name, ignoring case, or by an unambiguous beginning of it.
 fn grouping(text: &str, allowed: &[Grouping]) -> Result<Grouping, String> {
     let starts = |name: &str| name.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
     let mut found = GROUPINGS.iter().filter(|(name, _)| starts(name));
@@ -383,7 +383,7 @@ fn grouping(text: &str, allowed: &[Grouping]) -> Result<Grouping, String> {
     if allowed.contains(grouping) { Ok(*grouping) } else { Err(format!("Invalid grouping mode: {name}")) }
 }
 
-/// What the system says about an error, without the number.
+/// The system's text for an error, without the number.
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),

@@ -53,7 +53,7 @@ const PROGRAM: Program =
 
 /// Seconds between two drawings: shortest and longest.
 const INTERVAL_SECONDS: (f64, f64) = (0.001, 1_000_000.0);
-/// Columns and lines of a picture that is printed.
+/// Columns and lines of a printed picture.
 const PRINTED_SIZE: (u16, u16) = (80, 24);
 
 #[derive(Clone, Copy)]
@@ -183,7 +183,7 @@ fn factor(text: &str) -> Result<f64, String> {
     Err(format!("-B: {reason} (invalid factor '{text}')"))
 }
 
-/// The histogram and what it is made of.
+/// The histogram and its data.
 struct Histogram {
     profile: Profile,
     buckets: Buckets,
@@ -194,7 +194,7 @@ struct Histogram {
     help: Help,
 }
 
-/// Time, bent: since `started`, when the log's time was `log_start`, it runs faster by `factor`.
+/// Simulated time: since `started`, when the log's time was `log_start`, it runs faster than real time by `factor`.
 struct Bend {
     factor: f64,
     started: Instant,
@@ -215,7 +215,7 @@ impl Bend {
 }
 
 impl Histogram {
-    /// Takes in one transaction; ESI's are not counted, nor those that start again.
+    /// Counts one transaction; those of ESI, and those that are restarted or retried, are not counted.
     fn take_transaction(&mut self, transaction: &Transaction) {
         if transaction.reason == Reason::Esi {
             return;
@@ -249,7 +249,7 @@ impl Histogram {
     }
 
     fn bend_by(&mut self, factor: f64) {
-        // The first touch starts to bend, at the time's own pace.
+        // The first key press starts the simulation at normal speed.
         let factor = self.bend.as_ref().map_or(1.0, |bend| (bend.factor * factor).clamp(1e-9, 1e9));
         let log_start = (self.log_seconds > 0.0).then_some(self.log_seconds);
         self.bend = Some(Bend { log_start, ..Bend::new(factor) });
@@ -309,7 +309,7 @@ impl View for Histogram {
     }
 }
 
-/// The histogram without a screen.
+/// The histogram printed without a screen.
 struct Printed {
     histogram: Histogram,
     log: LogFacts,

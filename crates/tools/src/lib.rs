@@ -47,7 +47,7 @@ pub struct Streams<'a> {
     pub output: &'a mut dyn Write,
     /// Messages.
     pub error: &'a mut dyn Write,
-    /// True when this is a program of its own: signals are heeded, and a terminal is spoken to as such.
+    /// True when this runs as a program: signals are handled, and terminals are treated as such.
     pub program: bool,
 }
 
@@ -87,7 +87,8 @@ pub fn hist(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| histogram::run(args, streams))
 }
 
-/// `copal vcl`: checks and explains VCL. Returns the exit status: 0 all is well, 1 the text is wrong, 2 the command line.
+/// `copal vcl`: checks and explains VCL. Returns the exit status: 0 all is well, 1 errors in the text, 2 in the command
+/// line.
 #[must_use]
 pub fn vcl(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| vcl_tool::run(args, streams))
@@ -165,7 +166,7 @@ fn with_standard_streams(run: impl FnOnce(&mut Streams) -> i32) -> i32 {
     let status = with_harmless_messages(&mut streams, run);
     match output.flush() {
         Ok(()) => status,
-        // The reader of a pipe went away: nothing to complain about, and nobody to complain to.
+        // The reader of a pipe has gone: nothing to complain about, and nobody to complain to.
         Err(_) => status.max(1),
     }
 }

@@ -1,7 +1,7 @@
 //! `varnishncsa`: one line per client or backend request.
 //!
-//! The format's text → `line/format.rs`; what a transaction's records say → `line/facts.rs`; the line → `line/print.rs`, or
-//! `line/object.rs` for `--json` without a format.
+//! The format's text → `line/format.rs`; facts from a transaction's records → `line/facts.rs`; the line →
+//! `line/print.rs`, or `line/object.rs` for `--json` without a format.
 
 mod facts;
 mod format;
@@ -51,7 +51,7 @@ const OPTIONS: &[OptionRow] = &[
     word_option(JSON, "json", "", "A JSON object a line; with -F or -f, lines of that template"),
 ];
 
-/// What `--json` is known by.
+/// The letter that stands for `--json`.
 const JSON: char = 'J';
 
 const PROGRAM: Program =
@@ -128,7 +128,7 @@ struct Report {
 impl Sink for Report {
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
         for transaction in group {
-            // A group is reported whole; the sides choose among single transactions only.
+            // A group is reported as a whole; sides only select among single transactions.
             let wanted = self.whole_groups || transaction.kind != Kind::Raw && self.sides.shows(transaction);
             if !wanted {
                 continue;

@@ -1,7 +1,7 @@
-//! A tool of the log on a full screen: reads while there is something to read, and looks at clock and keyboard in between.
+//! A full-screen log tool: reads while there is something to read, and checks clock and keyboard in between.
 //!
-//! What it shows is a [`View`]; following the log is `follow.rs`'s business, the terminal `screen.rs`'s. When the log has
-//! ended, the last screen stays until the user has seen enough.
+//! What it shows is a [`View`]; following the log is the task of `follow.rs`, the terminal that of `screen.rs`. When the
+//! log has ended, the last screen stays until the user quits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,46 +13,46 @@ use crate::follow::{IDLE, LogState, Sink};
 use crate::screen::{Canvas, Happening, Key, Screen};
 use crate::signals::Signals;
 
-/// Groups with more to read between two looks at clock and keyboard.
+/// While there is more to read, this many groups are read between checks of clock and keyboard.
 const TURNS_BETWEEN_LOOKS: u32 = 64;
 
-/// What a view has to say to a key.
+/// A view's response to a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Response {
-    /// Something looks different now.
+    /// The display has changed.
     Changed,
-    /// The key means nothing here.
+    /// The key has no meaning here.
     Unknown,
-    /// Everything is to be drawn anew.
+    /// Everything has to be redrawn.
     Redraw,
-    /// The user wants to go to the shell for a while.
+    /// The user wants to return to the shell for a while.
     Suspend,
-    /// The user has seen enough.
+    /// The user wants to quit.
     Quit,
 }
 
-/// What a view is told about the log.
+/// Facts about the log for a view.
 #[derive(Default)]
 pub(crate) struct LogFacts {
-    /// What the server is called; empty for a file.
+    /// The server's identity; empty for a file.
     pub identity: String,
-    /// What happened to the log lately.
+    /// A recent event concerning the log.
     pub notice: String,
     /// No more will come.
     pub ended: bool,
 }
 
-/// What a full-screen tool of the log shows.
+/// What a full-screen log tool shows.
 pub(crate) trait View {
-    /// Takes in a group. For the time that it answers nothing more is read: the view bends time.
+    /// Takes in a group. Nothing more is read for the returned time: a view may simulate time.
     fn take(&mut self, group: &[Transaction]) -> Option<Duration>;
     /// Draws.
     fn draw(&mut self, log: &LogFacts, canvas: &mut Canvas);
-    /// A key was pressed in a window of so many lines.
+    /// Handles a key press, in a window of `lines` lines.
     fn press(&mut self, key: Key, lines: usize) -> Response;
     /// How often it is drawn.
     fn interval(&self) -> Duration;
-    /// Time has passed since the last drawing by the clock, while the log went on.
+    /// Called when time has passed since the last drawing by the clock, while the log went on.
     fn pass(&mut self, _time: Duration) {}
 }
 
@@ -77,7 +77,7 @@ impl<V: View> Live<V> {
         screen.draw(|canvas| self.view.draw(&self.log, canvas))
     }
 
-    /// Waits for keys for at most `limit`, and draws when it is time.
+    /// Waits for keys for at most `limit`, and draws when it is time to.
     fn attend(&mut self, limit: Duration) -> io::Result<()> {
         let limit = limit.min(self.view.interval().saturating_sub(self.drawn_at.elapsed()));
         let Some(screen) = &mut self.screen else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! The stream of messages: whatever a message quotes, it commands no terminal.
+//! The stream of messages: whatever a message quotes, the terminal does not interpret it.
 
 use std::io::{self, Write};
 
 use surface::legible;
 
-/// Escapes what passes, piece by piece: a piece is a text of its own, as `write!` makes them.
+/// Escapes what passes, piece by piece: each piece is a separate text, as `write!` produces them.
 pub(crate) struct Messages<'a>(pub &'a mut dyn Write);
 
 impl Write for Messages<'_> {

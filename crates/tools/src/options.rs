@@ -1,6 +1,6 @@
 //! Options of the tools: one table per program feeds parsing, usage and `--optstring`.
 //!
-//! What the stock programs have is a letter; what only ours have is a word after two dashes.
+//! Options that the stock programs have are letters; those that only we have are words after two dashes.
 
 use std::ffi::{OsStr, OsString};
 
@@ -8,11 +8,11 @@ use crate::Streams;
 
 /// One option.
 pub(crate) struct OptionRow {
-    /// The letter after the dash; for an option that is a word, what [`Given`] knows it by.
+    /// The letter after the dash; for a word option, the letter that identifies it in [`Given`].
     pub letter: char,
-    /// The word after two dashes, of an option that has no letter.
+    /// The word after two dashes, for an option without a letter.
     pub word: Option<&'static str>,
-    /// What its argument is; empty for none.
+    /// The name of its argument; empty for none.
     pub argument: &'static str,
     /// What it does.
     pub text: &'static str,
@@ -39,11 +39,11 @@ pub(crate) struct Program {
     pub name: &'static str,
     /// Its options, in the order of the usage text.
     pub options: &'static [OptionRow],
-    /// What may follow the options; empty for nothing.
+    /// What may follow the options; empty if nothing may.
     pub rest: &'static str,
     /// Exit status for a wrong command line.
     pub usage_status: i32,
-    /// True when the first word that is no option ends the options.
+    /// True when the first word that is not an option ends the options.
     pub stops_at_word: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Program {
 pub(crate) struct Given {
     /// The options in order, each with its argument.
     pub options: Vec<(char, OsString)>,
-    /// The words that are no options.
+    /// The words that are not options.
     pub rest: Vec<OsString>,
 }
 
@@ -68,7 +68,7 @@ impl Given {
 }
 
 impl Program {
-    /// Reads a command line. `Err` is the exit status of a program that has nothing more to do.
+    /// Parses a command line. `Err` is the exit status of a program that has nothing more to do.
     pub fn parse(&self, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
         let mut parser = lexopt::Parser::from_args(args.iter().cloned());
         let mut given = Given { options: Vec::new(), rest: Vec::new() };
@@ -141,7 +141,7 @@ impl Program {
         }
     }
 
-    /// Says what is wrong with the command line, and how one looks.
+    /// Reports what is wrong with the command line, and prints the usage.
     fn wrong(&self, what: &str, streams: &mut Streams) -> i32 {
         let _ = writeln!(streams.error, "{}: {what} (-h lists the options)", self.name);
         let _ = writeln!(streams.error, "{}", self.usage().lines().next().unwrap_or_default());
@@ -164,7 +164,7 @@ impl Program {
         text
     }
 
-    /// The options as getopt(3) takes them, for wrapper scripts.
+    /// The options in the form of getopt(3), for wrapper scripts.
     fn optstring(&self) -> String {
         let mut rows: Vec<_> = self.options.iter().filter(|row| row.word.is_none()).collect();
         rows.sort_by_key(|row| (row.letter.to_ascii_lowercase(), row.letter.is_ascii_lowercase()));

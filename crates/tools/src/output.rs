@@ -13,7 +13,7 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Opens `path`, anew or to append.
+    /// Opens `path`, either empty or for appending.
     pub fn open(path: &Path, append: bool, head: &'static [u8]) -> io::Result<OutputFile> {
         // A daemon changes its directory, and must still find the file when it is rotated.
         let path = std::path::absolute(path)?;
@@ -21,8 +21,8 @@ impl OutputFile {
         Ok(OutputFile { path, head, file })
     }
 
-    /// Closes the file, which may have been renamed, and opens its name again. What is there stays: a signal that comes
-    /// without a rename must not cost the log.
+    /// Closes the file, which may have been renamed, and opens its name again. Existing content stays: a signal without
+    /// a rename must not destroy the log.
     pub fn rotate(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file = open(&self.path, true, self.head)?;

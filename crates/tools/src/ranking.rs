@@ -1,8 +1,8 @@
 //! `varnishtop`: the most frequent records of the log.
 //!
-//! Once with `-1`, from what the log holds; else on a full screen, live, with counts that fade. Counting: `ranking/table.rs`;
-//! the screen: `ranking/draw.rs` and
-//! `live.rs`; finding and following the log: `follow.rs`. Without a terminal, `-d` and `-r` do what `-1` does.
+//! With `-1` once, from what the log holds; otherwise live on a full screen, with counts that decay. Counting:
+//! `ranking/table.rs`; the screen: `ranking/draw.rs` and `live.rs`; finding and following the log: `follow.rs`. Without
+//! a terminal, `-d` and `-r` have the effect of `-1`.
 
 mod draw;
 mod table;
@@ -53,7 +53,7 @@ const OPTIONS: &[OptionRow] = &[
 const PROGRAM: Program =
     Program { name: "varnishtop", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
 
-/// Seconds over which counts fade unless `-p` says otherwise.
+/// Seconds over which counts decay unless `-p` is given.
 const PERIOD_SECONDS: u32 = 60;
 /// How often the screen is drawn.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -153,11 +153,11 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Ranking), String> {
     Ok((follow, ranking))
 }
 
-/// Counts what is selected.
+/// Counts the selected records.
 struct Ranking {
     table: Table,
     selection: Selection,
-    /// Whose records to count; of both sides if there is nothing said.
+    /// Which side's records to count; by default both.
     sides: Option<Sides>,
     first_field: bool,
 }
@@ -174,7 +174,7 @@ impl Ranking {
     fn take_record(&mut self, record: &Record) {
         let Some(tag) = record.tag() else { return };
         let sided = self.sides.is_none_or(|sides| sides.shows_record(record));
-        // What a peer sent as it was, and bytes that are no text, are not ranked.
+        // Raw data from peers, and bytes that are not text, are not ranked.
         if tag.row().binary || is_unsafe(tag) || !sided || !self.selection.shows(record) {
             return;
         }

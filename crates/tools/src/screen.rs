@@ -1,10 +1,10 @@
-//! The terminal of a full-screen tool: taken over, drawn on, listened to, and always given back.
+//! The terminal of a full-screen tool: taken over, drawn on, read from, and always restored.
 //!
-//! What is drawn is a function from a model to cells (`screen/canvas.rs`), so the tools are tested without a terminal.
-//! Keys are decoded here (`screen/keys.rs`) rather than by crossterm, whose reader spins for ever on a terminal that has
-//! hung up; modes, sizes and escape codes are crossterm's.
+//! Drawing is a function from a model to cells (`screen/canvas.rs`), so the tools are tested without a terminal. Keys
+//! are decoded here (`screen/keys.rs`) rather than by crossterm, whose reader spins for ever on a terminal that has hung
+//! up; crossterm handles modes, sizes and escape codes.
 //!
-//! *Invariant:* the terminal gets its modes back however the tool ends: by a key, by INT, TERM or HUP, or by a panic.
+//! *Invariant:* the terminal's modes are restored however the tool ends: by a key, by INT, TERM or HUP, or by a panic.
 
 mod canvas;
 mod help;
@@ -35,11 +35,11 @@ pub(crate) use keys::Key;
 
 use crate::signals::Signals;
 
-/// How long one wait for keys lasts at most, so that signals are heeded.
+/// Longest single wait for keys, so that signals are noticed.
 const SLICE: Duration = Duration::from_millis(50);
-/// Columns and lines of a terminal that doesn't know its size.
+/// Columns and lines assumed for a terminal that doesn't know its size.
 const UNKNOWN_SIZE: (u16, u16) = (80, 24);
-/// Most keys that wait to be handled; what is typed or pasted beyond is dropped.
+/// Most keys that wait to be handled; further ones are dropped.
 const KEYS_MAX: usize = 1024;
 
 /// What happened while the tool waited.
@@ -47,9 +47,9 @@ const KEYS_MAX: usize = 1024;
 pub(crate) enum Happening {
     /// A key was pressed.
     Key(Key),
-    /// The window has another size.
+    /// The size of the window has changed.
     Resized,
-    /// A signal says that the tool shall end, or the terminal has gone.
+    /// A signal told the tool to end, or the terminal has gone.
     Stop,
     /// The time is over.
     Nothing,
@@ -63,7 +63,7 @@ pub(crate) fn is_possible() -> bool {
 /// A terminal that has been taken over.
 pub(crate) struct Screen {
     backend: CrosstermBackend<BufWriter<Stdout>>,
-    /// What stands on the terminal.
+    /// What is on the terminal now.
     shown: Buffer,
     keyboard: Option<File>,
     decoder: Decoder,
@@ -97,7 +97,7 @@ impl Screen {
     /// What the terminal reports.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Canvas)) -> io::Result<()> {
         let size = size();
-        // Ratatui's own terminal asks for the cursor's place when it is cleared, and waits for an answer that not every
+        // When cleared, Ratatui's own terminal asks for the cursor's position, and waits for an answer that not every
         // terminal gives.
         if self.shown.area != size {
             self.backend.clear()?;
@@ -120,7 +120,7 @@ impl Screen {
         self.shown = Buffer::empty(Rect::ZERO);
     }
 
-    /// Rings the bell: the key means nothing here.
+    /// Rings the bell: the key has no meaning here.
     ///
     /// # Errors
     /// What the terminal reports.
@@ -184,7 +184,8 @@ impl Screen {
         }
     }
 
-    /// Gives the terminal back, stops this process as Ctrl-Z does, and takes it over again when it goes on.
+    /// Restores the terminal, stops this process like Ctrl-Z, and takes the terminal over again when the process
+    /// continues.
     ///
     /// # Errors
     /// What the terminal reports.
@@ -203,7 +204,7 @@ impl Drop for Screen {
     }
 }
 
-/// Where keys come from: standard input, or the terminal of the session when that is something else.
+/// The source of keys: standard input, or the session's terminal if standard input is something else.
 fn keyboard() -> Option<File> {
     let input = io::stdin();
     if input.is_terminal() {
@@ -223,13 +224,13 @@ fn size() -> Rect {
 
 fn take_over(has_keyboard: bool) -> io::Result<()> {
     if has_keyboard {
-        // A keyboard that can't be switched still gives lines.
+        // If the keyboard can't be switched to raw mode it still delivers lines.
         let _ = terminal::enable_raw_mode();
     }
     execute!(io::stdout(), EnterAlternateScreen, Hide).inspect_err(|_| restore())
 }
 
-/// Gives the terminal back, as far as it is still there; does nothing to one that was never taken.
+/// Restores the terminal if it still exists; does nothing to one that was never taken over.
 fn restore() {
     let mut output = io::stdout();
     let _ = output.execute(Show);
@@ -237,7 +238,7 @@ fn restore() {
     restore_modes();
 }
 
-/// The part of giving back that never waits for the terminal to take output.
+/// The part of restoring that never waits for the terminal to accept output.
 pub(crate) fn restore_modes() {
     let _ = terminal::disable_raw_mode();
 }

@@ -1,5 +1,5 @@
-//! The signals that a tool heeds: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end, WINCH
-//! says that the window has another size.
+//! The signals that a tool handles: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end,
+//! WINCH tells that the size of the window has changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// What was asked for since the last look.
+/// What was requested since the last check.
 #[derive(Default)]
 pub(crate) struct Signals {
     stop: AtomicBool,
@@ -17,7 +17,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Nothing asked for, nothing heard.
+    /// Signals that are never received.
     pub fn deaf() -> Arc<Signals> {
         Arc::new(Signals::default())
     }
@@ -51,22 +51,22 @@ impl Signals {
         signals
     }
 
-    /// True once the tool shall end.
+    /// True once the tool has to end.
     pub fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// True when a HUP came since the last look.
+    /// True when a HUP came since the last check.
     pub fn take_rotate(&self) -> bool {
         self.rotate.swap(false, Ordering::Relaxed)
     }
 
-    /// True when a USR1 came since the last look.
+    /// True when a USR1 came since the last check.
     pub fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
 
-    /// True when the window has changed its size since the last look.
+    /// True when the window's size has changed since the last check.
     pub fn take_resized(&self) -> bool {
         self.resized.swap(false, Ordering::Relaxed)
     }

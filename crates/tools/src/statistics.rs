@@ -1,8 +1,8 @@
 //! `varnishstat`: the counters, once or on a full screen.
 //!
-//! One report on standard output with `-1`, `-j` or `-x`, a list of names with `-l`: `statistics/once.rs`. Without any of
-//! them a screen (`statistics/live.rs`) that shows how they change: `samples.rs` computes rates and averages, `view.rs` is
-//! what the user has chosen to see and the keys for it, `draw.rs` the picture.
+//! One report on standard output with `-1`, `-j` or `-x`, a list of names with `-l`: `statistics/once.rs`. Otherwise a
+//! screen (`statistics/live.rs`) that shows how they change: `samples.rs` computes rates and averages, `view.rs` handles
+//! what the user has chosen to see and the keys for it, `draw.rs` draws.
 
 mod draw;
 mod live;
@@ -39,7 +39,7 @@ const OPTIONS: &[OptionRow] = &[
 const PROGRAM: Program =
     Program { name: "varnishstat", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
 
-/// What can be printed once.
+/// The letters of reports that are printed once.
 const FORMS: &str = "1jxl";
 
 /// Runs the tool; returns the exit status.
@@ -103,15 +103,15 @@ struct Report {
     vsm: Vsm,
     reader: CounterReader,
     filter: CounterFilter,
-    /// True when there are filters that ask for counters by name.
+    /// True when filters select counters by name.
     includes: bool,
     /// True when gauges are shown as they are.
     raw: bool,
 }
 
-/// A look at the counters.
+/// A reading of the counters.
 struct Look {
-    /// What is to be shown.
+    /// The values to show.
     values: Vec<CounterValue>,
     /// Whether manager and worker run.
     status: Status,
@@ -132,7 +132,7 @@ struct CacheCounts {
 }
 
 impl Report {
-    /// Reads the counters that the filter lets through. A gauge that wrapped below zero counts as zero unless raw.
+    /// Reads the counters that pass the filter. A gauge that has wrapped below zero counts as zero unless raw.
     fn look(&mut self) -> Look {
         let status = self.vsm.poll();
         let mut values = self.reader.read(&self.vsm);

@@ -1,7 +1,7 @@
 //! `varnishlog`: the log, by transaction.
 //!
-//! Which records are shown: `transactions/select.rs`; how they look: `transactions/print.rs`, with `--json`
-//! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log's tools: `follow.rs`.
+//! Which records are shown: `transactions/select.rs`; how they are printed: `transactions/print.rs`, with `--json`
+//! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log tools: `follow.rs`.
 
 mod object;
 pub(crate) mod print;
@@ -51,7 +51,7 @@ const OPTIONS: &[OptionRow] = &[
     word_option(JSON, "json", "", "One JSON object a line for every group"),
 ];
 
-/// What `--json` is known by.
+/// The letter that stands for `--json`.
 const JSON: char = 'J';
 
 const PROGRAM: Program =
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             (false, false) => Form::Text,
         };
         if form == Form::Binary {
-            // Without these the file could not be grouped again.
+            // Without these records the file could not be grouped again.
             selection.include_tags(&[Tag::Begin, Tag::Link, Tag::End]);
         }
         Ok((follow, selection, form))
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     follow.run(&mut report, head, streams)
 }
 
-/// What the output is.
+/// The form of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
@@ -104,7 +104,7 @@ enum Form {
 
 struct Report {
     selection: Selection,
-    /// What `-b`, `-c` and `-E` leave to be shown; none of them leaves everything.
+    /// The selection by `-b`, `-c` and `-E`; without any of them everything is shown.
     ///
     /// Compat: with both `-b` and `-c` the stock 7.1 program shows headers without records; here both sides are shown.
     sides: Option<Sides>,

@@ -1,7 +1,7 @@
-//! `copal vcl`: what is done with VCL texts without a server.
+//! `copal vcl`: works with VCL texts without a server.
 //!
-//! Each command is a row of [`COMMANDS`] and a file of `vcl_tool/`: a function from its arguments to its exit status, which is
-//! 0 when all is well, 1 when the text is not, 2 when the command line is not.
+//! Each command is a row of [`COMMANDS`] and a file in `vcl_tool/`: a function from its arguments to its exit status,
+//! which is 0 when all is well, 1 for errors in the text, 2 for errors in the command line.
 
 mod check;
 mod difference;
@@ -14,15 +14,15 @@ mod text_file;
 use crate::Streams;
 use std::ffi::OsString;
 
-/// Exit status for a command line that means nothing, and for files that cannot be read.
+/// Exit status for an invalid command line, and for files that cannot be read.
 const USAGE_ERROR: i32 = 2;
 
 /// One command of `copal vcl`.
 struct Command {
     name: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     text: &'static str,
-    /// What `--help` shows.
+    /// The text of `--help`.
     help: &'static str,
     run: fn(&[OsString], &mut Streams) -> i32,
 }
@@ -69,7 +69,7 @@ fn usage() -> String {
     text + "\ncopal vcl <command> --help says more.\n"
 }
 
-/// Says that the command line is wrong.
+/// Reports an error in the command line.
 fn wrong(command: &str, text: &str, streams: &mut Streams) -> i32 {
     let _ = writeln!(streams.error, "copal vcl {command}: {text}; see copal vcl {command} --help");
     USAGE_ERROR

@@ -1,10 +1,10 @@
-//! `copal why`: what made a request a hit, a miss, a pass or an error, in plain words.
+//! `copal why`: explains in plain words what made a request a hit, a miss, a pass or an error.
 //!
-//! The reasons were recorded where the decisions were taken (`surface::reason`); this tool finds the request in the log and
-//! says them, with what else the log knows of it: which line of VCL, how the TTL came about, what the origin did.
-//! From a request to what is told: `why/account.rs`, `why/neighbours.rs`; how that reads: `why/tell.rs`, `why/object.rs`.
+//! The reasons were recorded where the decisions were made (`surface::reason`). This tool finds the request in the log
+//! and reports them, with what else the log has about it: which line of VCL, how the TTL was determined, what the origin
+//! did. Collecting the facts: `why/account.rs`, `why/neighbours.rs`; presenting them: `why/tell.rs`, `why/object.rs`.
 //!
-//! *Invariant*: whatever strangers wrote is told as `surface::legible` spells it, and no cookie's value is told at all.
+//! *Invariant*: untrusted text is shown as `surface::legible` spells it, and cookie values are never shown.
 
 mod account;
 mod address;
@@ -156,12 +156,12 @@ impl Options {
     }
 }
 
-/// Takes the groups of the log, one request each.
+/// Receives the groups of the log, one for each request.
 struct Finder {
     options: Options,
-    /// What is told at the end; nothing when requests are told as they come.
+    /// What to report at the end; empty when requests are reported as they come.
     found: Vec<Account>,
-    /// What is told if nothing was found: requests for other hosts, asked for by the server's address.
+    /// What to report if nothing was found: requests for other hosts that were asked for by the server's address.
     by_address: Vec<Account>,
     /// What was in the cache.
     known: Neighbours,
@@ -169,10 +169,11 @@ struct Finder {
 }
 
 impl Finder {
-    /// Looks for what was too large to become a request: its reason is a record of its session, which is in no group.
+    /// Looks for input that was too large to become a request: its reason is a record of its session, which is in no
+    /// group.
     fn find_refused(&mut self, streams: &mut Streams) {
         let mut given = Given { options: self.options.given.options.clone(), rest: Vec::new() };
-        // What came from a pipe has been read.
+        // A pipe has already been read.
         if given.last('r').is_some_and(|file| file == "-") {
             return;
         }
@@ -211,14 +212,14 @@ impl Sink for Finder {
         output.flush()?;
         self.told += 1;
         if self.is_satisfied() {
-            // The end of the following, told as an output that is gone.
+            // Ends the following as if the output were gone.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
     }
 }
 
-/// Takes single records: the reasons of sessions that ended before a request was whole.
+/// Receives single records: the reasons of sessions that ended before a request was complete.
 struct Refused(Vec<Account>);
 
 impl Sink for Refused {

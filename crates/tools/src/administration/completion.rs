@@ -1,7 +1,7 @@
-//! What can stand where the cursor is: commands and their arguments, as their syntax lines in `surface::cli` have it.
+//! What can be completed at the cursor: commands and their arguments, according to their syntax lines in `surface::cli`.
 //!
-//! `<param>` is a parameter, `<configname>` a VCL that the server has, `<backend_pattern>` one of its backends, `<filename>`
-//! a file here; a word without brackets stands for itself. Everything else is the user's to know.
+//! `<param>` is a parameter, `<configname>` a VCL on the server, `<backend_pattern>` one of its backends, `<filename>` a
+//! local file; a word without brackets stands for itself. Nothing else can be completed.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use surface::tag::TAGS;
 /// Most candidates shown.
 const CANDIDATES_MAX: usize = 500;
 
-/// What only the server knows.
+/// Names that only the server knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// VCLs and labels.
@@ -37,7 +37,7 @@ impl Kind {
     /// The names in the answer.
     pub fn names(self, answer: &str) -> Vec<String> {
         let Ok(Value::Array(answer)) = serde_json::from_str(answer) else { return Vec::new() };
-        // Version, command and time come first.
+        // The version, the command and the time come first.
         let rows = answer.iter().skip(3);
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let names: Vec<String> = match self {
@@ -45,15 +45,15 @@ impl Kind {
             Kind::Vcl => rows.filter_map(|row| text(&row["name"])).collect(),
             Kind::Label => rows.filter(|row| row["state"] == "label").filter_map(|row| text(&row["name"])).collect(),
         };
-        // What cannot be shown as it is cannot be offered.
+        // Names that cannot be displayed literally are not offered.
         names.into_iter().filter(|name| !name.contains(legible::is_commanding)).collect()
     }
 }
 
-/// The words that may stand at the end of what was typed, each as shown and as put in, and where that word starts. `ask`
-/// gets names from the server.
+/// The words that may stand at the end of what was typed, each as displayed and as inserted, and where that word starts.
+/// `ask` gets names from the server.
 pub(super) fn candidates(typed: &str, ask: impl Fn(Kind) -> Vec<String>) -> (usize, Vec<(String, String)>) {
-    // The lines of a here-document are nobody's business.
+    // Lines of a here-document are not completed.
     if typed.contains('\n') {
         return (typed.len(), Vec::new());
     }
@@ -99,7 +99,7 @@ pub(super) fn candidates(typed: &str, ask: impl Fn(Kind) -> Vec<String>) -> (usi
     (start, found)
 }
 
-/// The arguments of a command that was typed whole, to be shown behind it.
+/// The arguments of a completely typed command, to be shown after it.
 pub(super) fn hint(line: &str) -> Option<String> {
     let verb = line.strip_suffix(' ')?;
     let row = command(verb)?;
@@ -125,7 +125,7 @@ fn chosen(words: impl Iterator<Item = String>, start: &str, after: &str) -> Vec<
     words.filter(|word| word.starts_with(start)).take(CANDIDATES_MAX).map(|word| (word.clone(), word + after)).collect()
 }
 
-/// What a parameter may be set to, as far as that is a choice.
+/// The possible values of a parameter, if they are a choice.
 fn values(parameter: Option<&str>) -> Vec<String> {
     let mut found = vec!["default".to_owned()];
     let Some(row) = PARAMETERS.iter().find(|row| Some(row.name) == parameter) else { return found };

@@ -1,6 +1,7 @@
-//! The connection of `varnishadm` to a server's CLI: finding it, knowing the secret, one reply a command.
+//! The connection of `varnishadm` to a server's CLI: finds the server, proves knowledge of the secret, and gets one reply
+//! per command.
 //!
-//! Where the server listens and which secret it wants is looked up in its shared memory unless `-T` (and `-S`) say so.
+//! Address and secret are looked up in the server's shared memory unless `-T` (and `-S`) are given.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -24,7 +25,7 @@ const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
 pub(super) struct CliConnection {
     stream: Stream,
     session: ClientSession,
-    /// What the server greeted with.
+    /// The server's greeting.
     pub banner: String,
 }
 
@@ -57,7 +58,7 @@ impl Stream {
 }
 
 impl CliConnection {
-    /// Connects to the server of that name; its CLI addresses and secret are found in its shared memory.
+    /// Connects to the server with that name; its CLI addresses and secret are found in its shared memory.
     pub fn by_name(
         name: Option<&OsStr>,
         secret: Option<&OsStr>,
@@ -94,7 +95,7 @@ impl CliConnection {
             .map_err(|error| (UNREACHABLE, format!("Connection failed ({address}): {}", reason(&error))))?;
         let session = ClientSession::new(REPLY_BYTES_MAX);
         let mut connection = CliConnection { stream, session, banner: String::new() };
-        // The time to find the server is bounded; the time a command takes is the server's affair.
+        // The time to find the server is limited; the duration of a command is up to the server.
         connection.stream.set_timeout(limit);
         connection.authenticate(secret)?;
         connection.ping()?;
@@ -102,7 +103,7 @@ impl CliConnection {
         Ok(connection)
     }
 
-    /// Bounds the time that a reply may take; after one that took longer the connection is of no use.
+    /// Limits the time for a reply; after a reply that took longer the connection is unusable.
     pub fn limit_replies(&mut self, limit: Option<Duration>) {
         self.stream.set_timeout(limit);
     }
@@ -140,7 +141,8 @@ impl CliConnection {
         }
     }
 
-    /// Asks whether the server answers at all. Compat: the stock program does so before every command, and with none.
+    /// Checks whether the server answers at all. Compat: the stock program does so before every command, and also
+    /// without one.
     fn ping(&mut self) -> Result<(), Failure> {
         self.send(b"ping\n")?;
         let pong = self.reply()?;
@@ -188,7 +190,7 @@ impl CliConnection {
     }
 }
 
-/// `addr port` lines of the server's `-T` argument.
+/// The `addr port` lines of the server's `-T` argument.
 fn listed_addresses(vsm: &Vsm) -> Vec<String> {
     let text = vsm.text("Arg", "-T").unwrap_or_default();
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()

@@ -1,7 +1,7 @@
-//! The conversation at a terminal: a line editor with history, completion, colours, and here-documents over several lines.
+//! The dialogue at a terminal: a line editor with history, completion, colours, and here-documents over several lines.
 //!
-//! What is printed for a command is what the stock program prints: status, then the reply. The history is a file in the
-//! user's home, of so many lines; a home that can't be written is no fault.
+//! The output for a command is that of the stock program: the status, then the reply. The history is a file in the
+//! user's home, of limited length; it does not matter if the home is not writable.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,10 +26,10 @@ use super::connection::CliConnection;
 use super::{Failure, REFUSED};
 
 const PROMPT: &str = "varnish> ";
-/// In the user's home.
+/// File name in the user's home.
 const HISTORY_FILE: &str = ".varnishadm_history";
 
-/// Talks with a user until the user or the server ends it.
+/// Runs the dialogue until the user or the server ends it.
 pub(super) fn converse(connection: CliConnection, output: &mut dyn Write) -> Result<i32, Failure> {
     let broken = |_| (REFUSED, "Cannot write".to_owned());
     let colours = Colours::of_terminal();
@@ -71,7 +71,7 @@ pub(super) fn converse(connection: CliConnection, output: &mut dyn Write) -> Res
     }
 }
 
-/// Sends what was typed; returns how many commands it holds.
+/// Sends what was typed; returns how many commands it contains.
 fn send(connection: &mut CliConnection, text: &str) -> Result<usize, Failure> {
     let mut commands = RequestReader::new(CLI_COMMAND_BYTES_MAX);
     let lines = format!("{text}\n");
@@ -109,14 +109,14 @@ fn editor(assistant: Assistant) -> rustyline::Result<Editor<Assistant, FileHisto
     Ok(editor)
 }
 
-/// Whether and how things are coloured.
+/// Which colours to use, if any.
 #[derive(Clone, Copy)]
 struct Colours {
     on: bool,
 }
 
 impl Colours {
-    /// On where they can be seen and nobody said `NO_COLOR`.
+    /// Coloured if the terminal shows colours and `NO_COLOR` is not set.
     fn of_terminal() -> Colours {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -139,14 +139,14 @@ impl Colours {
     }
 }
 
-/// What helps while a line is typed.
+/// Help while a line is typed.
 struct Assistant {
     connection: Rc<RefCell<CliConnection>>,
     colours: Colours,
 }
 
 impl Assistant {
-    /// The names that the server knows of a kind; none when it doesn't say.
+    /// The server's names of one kind; empty if it does not answer.
     fn ask(&self, kind: Kind) -> Vec<String> {
         let Ok(mut connection) = self.connection.try_borrow_mut() else { return Vec::new() };
         let reply = connection.send(kind.question().as_bytes()).and_then(|()| connection.reply());
@@ -200,7 +200,7 @@ impl Highlighter for Assistant {
 }
 
 impl Validator for Assistant {
-    /// A here-document goes on until its last line.
+    /// A here-document continues to its last line.
     fn validate(&self, context: &mut ValidationContext) -> rustyline::Result<ValidationResult> {
         let mut commands = RequestReader::new(CLI_COMMAND_BYTES_MAX);
         commands.push(context.input().as_bytes());

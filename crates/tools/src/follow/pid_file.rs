@@ -1,4 +1,4 @@
-//! `-P`: a file with the process id, locked while the process lives, so that the same one is not started twice.
+//! `-P`: a file with the process id, locked while the process lives, so that a second one is not started.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,7 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::reason;
 
-/// An open pid file; it is removed with this.
+/// An open pid file; removed when this is dropped.
 pub(super) struct PidFile {
     path: PathBuf,
     file: Flock<File>,

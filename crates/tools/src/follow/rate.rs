@@ -1,6 +1,6 @@
-//! `-R limit/duration`: how many groups a tool reports in a time.
+//! `-R limit/duration`: how many groups a tool reports in that time.
 
-/// A bucket that fills with time and from which every reported group takes one.
+/// A token bucket: it fills as time passes, and every reported group takes one token.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Rate {
     limit: f64,
@@ -45,7 +45,7 @@ impl Rate {
         Ok(Rate { limit: f64::from(limit), period_seconds, credit: 1.0, last: 0.0 })
     }
 
-    /// Takes one from the bucket if there is one; `now` is a monotonic time in seconds.
+    /// Takes a token if there is one; `now` is a monotonic time in seconds.
     pub fn allows(&mut self, now: f64) -> bool {
         self.credit += (now - self.last).max(0.0) / self.period_seconds * self.limit;
         self.credit = self.credit.min(self.limit);

@@ -17,15 +17,15 @@ pub(super) enum Source<'a> {
     Server(Box<Server>),
 }
 
-/// The log of a server, which may be gone for a while.
+/// The log of a server that may be gone for a while.
 pub(super) struct Server {
     vsm: Vsm,
     cursor: Option<(u64, RingCursor)>,
     from_head: bool,
     seen_one: bool,
-    /// Something was read since the place was last lost.
+    /// Something has been read since the position was last lost.
     read_some: bool,
-    /// A log that makes no sense: not opened again.
+    /// A malformed log, which is not opened again.
     damaged: Option<u64>,
 }
 
@@ -70,8 +70,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The reader was overtaken: goes on with what is written from now on. A log in which the place is lost before anything
-    /// was read makes no sense, and is left alone.
+    /// The reader was overtaken: continues with what is written from now on. If the position is lost before anything was
+    /// read the log is malformed, and is given up.
     pub fn lose_place(&mut self, error: &mut dyn Write) {
         let Source::Server(server) = self else { return };
         let Some((serial, cursor)) = &mut server.cursor else { return };
@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An error when there was no log to read at all.
+    /// An error if there was no log to read at all.
     pub fn found_log(&self) -> Result<(), String> {
         match self {
             Source::Server(server) if !server.seen_one => {
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Looks whether the log has gone or come back; a log that came while we looked is read from its start.
+    /// Checks whether the log has gone or come back; a log that appears during this is read from its start.
     pub fn look_again(&mut self, error: &mut dyn Write) -> Look {
         let Source::Server(server) = self else { return Look::Same };
         server.vsm.poll();
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
         look
     }
 
-    /// What the server is called; empty for a file, or when the server doesn't say.
+    /// The server's identity; empty for a file, or when the server doesn't tell.
     pub fn identity(&self) -> String {
         match self {
             Source::File(_) => String::new(),
@@ -126,12 +126,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a look at the index found.
+/// The result of checking the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     /// The log is there, or still not there.
     Same,
-    /// The log that was read has gone.
+    /// The log that was being read has gone.
     Gone,
 }
 

@@ -7,7 +7,7 @@ pub(super) const VALUES_MAX: usize = 2000;
 /// Buckets between a number and ten times that number.
 const BUCKETS_PER_POWER: i32 = 100;
 
-/// How many hits and how many others.
+/// The number of hits and of others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Count {
     pub hits: u32,
@@ -31,16 +31,17 @@ impl Buckets {
         Buckets { low, high, counts, values: VecDeque::with_capacity(VALUES_MAX) }
     }
 
-    /// The edges in powers of ten.
+    /// The limits as powers of ten.
     pub fn powers(&self) -> (i32, i32) {
         (self.low, self.high)
     }
 
-    /// Counts a value above 0; one beyond the edges is counted at the edge. The oldest makes room if need be.
+    /// Counts a value above 0; a value beyond the limits is counted at the limit. If necessary the oldest value is
+    /// dropped.
     pub fn count(&mut self, value: f64, hit: bool) {
         let place = (f64::from(BUCKETS_PER_POWER) * (value.log10() - f64::from(self.low))).round();
         let last = self.counts.len() - 1;
-        // A cast of what is too small or no number gives 0.
+        // The cast turns NaN and values that are too small into 0.
         let index = (place as usize).min(last);
         if self.values.len() == VALUES_MAX
             && let Some((oldest, was_hit)) = self.values.pop_front()
@@ -61,7 +62,7 @@ impl Buckets {
         self.values.len()
     }
 
-    /// The buckets gathered into so many columns.
+    /// The buckets combined into `columns` columns.
     pub fn columns(&self, columns: usize) -> Vec<Count> {
         let mut gathered = vec![Count::default(); columns];
         if columns > 0 {

@@ -1,22 +1,22 @@
-//! How `varnishhist` looks: hits are `|`, everything else is `#`, the scale below is logarithmic.
+//! The display of `varnishhist`: hits are `|`, everything else is `#`, the scale below is logarithmic.
 
 use super::buckets::Buckets;
 use crate::live::LogFacts;
 use crate::screen::{BOLD, Canvas, PLAIN};
 
-/// What one mark may stand for; beyond, any number does.
+/// Numbers that one mark may stand for; beyond these any number is used.
 const SCALES: &[u32] =
     &[1, 2, 3, 4, 5, 10, 15, 20, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000];
-/// Lines between two numbers of the vertical scale.
+/// Lines between two labels of the vertical scale.
 const LINES_PER_LABEL: usize = 5;
-/// Lines that bars can't have: the head, the axis, its labels.
+/// Lines that are not available to bars: the head, the axis, its labels.
 const OTHER_LINES: usize = 3;
 
-/// What the head says of the histogram itself.
+/// Facts about the histogram itself, for the head.
 pub(super) struct Head<'a> {
     /// Seconds between two drawings.
     pub interval_seconds: f64,
-    /// The log's time as text, and the factor by which time is bent, if it is.
+    /// The log's time as text, and the speed factor, if time is simulated.
     pub bent: Option<(String, f64)>,
     /// What is drawn.
     pub profile: &'a str,
@@ -65,7 +65,7 @@ fn head_text(buckets: &Buckets, head: &Head, scale: u32) -> String {
     text
 }
 
-/// What one mark stands for so that the tallest column has room.
+/// How many values one mark stands for, so that the tallest column fits.
 fn scale(tallest: u32, room: usize) -> u32 {
     let fits = |scale: u32| (tallest / scale) as usize <= room;
     SCALES.iter().copied().find(|scale| fits(*scale)).unwrap_or(tallest)

@@ -1,4 +1,4 @@
-//! What `varnishhist` draws: whose records, which tag, prefix and field, and between which powers of ten.
+//! What `varnishhist` draws: which side's records, which tag, prefix and field, and between which powers of ten.
 
 use shm::read::query::nth_field;
 use shm::read::record::Record;
@@ -7,19 +7,19 @@ use surface::tag::{TAGS, Tag};
 
 use crate::transactions::print::is_unsafe;
 
-/// Lowest and highest power of ten of a definition that gives none.
+/// Lowest and highest power of ten if a definition gives none.
 const POWERS_DEFAULT: (i32, i32) = (-6, 3);
-/// Powers of ten beyond which no number lies.
+/// No number lies beyond these powers of ten.
 const POWERS_MAX: i32 = 308;
 /// Highest number of a field.
 const FIELD_MAX: usize = 1000;
 
-/// Whose transactions.
+/// Which transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Client,
     Backend,
-    /// Client, with ESI's requests.
+    /// Client, including requests of ESI.
     Esi,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Profile {
     pub side: Side,
     pub tag: Tag,
     pub prefix: String,
-    /// From 1.
+    /// Counted from 1.
     pub field: usize,
-    /// The histogram's edges, in powers of ten.
+    /// The histogram's limits, in powers of ten.
     pub low: i32,
     pub high: i32,
 }
@@ -46,7 +46,7 @@ pub(super) struct ProfileRow {
     field: usize,
     low: i32,
     high: i32,
-    /// What it draws.
+    /// A description of what it draws.
     pub text: &'static str,
 }
 
@@ -115,7 +115,7 @@ impl Profile {
             _ => (Side::Client, text),
         };
         let words: Vec<&str> = rest.split(':').collect();
-        // Compat: a tag that there is not is told before what else may be wrong.
+        // Compat: an unknown tag is reported before any other mistake.
         let tag = tag_of(words[0]).ok_or(format!("-P: '{text}' is not a valid tag name"))?;
         if tag.row().binary || is_unsafe(tag) {
             return Err(format!("-P: '{text}' is an unsafe or binary record"));
@@ -131,7 +131,7 @@ impl Profile {
         profile.check().map_err(|()| wrong())
     }
 
-    /// The profile, if its edges are some.
+    /// The profile, if its limits make sense.
     pub fn check(self) -> Result<Profile, ()> {
         let possible = -POWERS_MAX..=POWERS_MAX;
         let fits = possible.contains(&self.low) && possible.contains(&self.high) && self.low < self.high;
@@ -152,7 +152,7 @@ impl Profile {
     }
 }
 
-/// The tag that a name or its unambiguous start stands for.
+/// The tag with this name, or with this unambiguous beginning.
 fn tag_of(name: &str) -> Option<Tag> {
     if name.contains(['*', ',']) {
         return None;

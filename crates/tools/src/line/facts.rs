@@ -1,6 +1,6 @@
-//! What a line needs to know, gathered from a transaction's records.
+//! The facts needed for a line, collected from a transaction's records.
 //!
-//! Of a fact that the log states more than once, the first or the last statement counts, as the stock 7.1 tool has it.
+//! If the log states a fact more than once, the first or the last statement counts, as in the stock 7.1 tool.
 
 use shm::read::group::{Kind, Transaction};
 use shm::read::record::Record;
@@ -35,17 +35,17 @@ pub(super) struct Facts<'a> {
     pub records: Vec<Option<&'a [u8]>>,
 }
 
-/// What a line may hold.
+/// What a line may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Safety {
-    /// Records of bytes that nobody vouches for are passed over.
+    /// Records with arbitrary bytes are skipped.
     Text,
-    /// They are escaped; a request that is none has no line.
+    /// Such bytes are escaped; something that is not a request gets no line.
     Json,
 }
 
 impl<'a> Facts<'a> {
-    /// Reads a transaction; `None` when it has no line: it was restarted, so that its successor gets one.
+    /// Reads a transaction; `None` when it gets no line: it was restarted, and its successor gets one.
     pub fn gather(transaction: &'a Transaction, format: &Format, safety: Safety) -> Option<Facts<'a>> {
         let mut facts = Facts {
             is_backend: transaction.kind == Kind::BackendRequest,
@@ -162,7 +162,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Tags whose payload is whatever a peer sent.
+/// Tags whose payload is whatever a peer has sent.
 pub(super) fn is_unsafe(tag: Tag) -> bool {
     tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
 }
@@ -192,7 +192,7 @@ fn field(text: &[u8], number: usize) -> Option<&[u8]> {
     text.split(|byte| is_space(*byte)).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
 }
 
-/// What follows `prefix`, compared without regard to case, and blanks.
+/// The text after `prefix`, compared ignoring case, and after blanks.
 fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = text.split_at_checked(prefix.len())?;
     if !start.eq_ignore_ascii_case(prefix) {
@@ -201,7 +201,7 @@ fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     Some(&rest[rest.iter().take_while(|byte| **byte == b' ').count()..])
 }
 
-/// What follows `name` and its colon.
+/// The text after `name` and its colon.
 fn after_name<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     if text.get(name.len()) != Some(&b':') {
         return None;

@@ -1,14 +1,14 @@
-//! The format of a line, as `-F` gives it.
+//! The format of a line, as given by `-F`.
 
 use shm::read::tags::{TagListError, TagSet};
 use surface::tag::Tag;
 
 use super::facts::{Safety, is_unsafe};
 
-/// A format, and the records that it looks for.
+/// A format, and the records that it needs.
 #[derive(Debug, Default)]
 pub(super) struct Format {
-    /// What a line consists of.
+    /// The parts of a line.
     pub parts: Vec<Part>,
     /// Request headers by name, in order of first mention.
     pub request_headers: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) enum Unit {
     Microseconds,
 }
 
-/// A piece of a line. Indices point into the lists of [`Format`].
+/// A part of a line. Indices refer to the lists of [`Format`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     Text(Vec<u8>),
@@ -67,7 +67,7 @@ pub(super) enum Part {
 }
 
 impl Format {
-    /// Reads a format for lines of such a kind; the error is a message.
+    /// Parses a format for lines with such escaping; the error is a message.
     pub fn parse(text: &str, safety: Safety) -> Result<Format, String> {
         let mut format = Format::default();
         let mut literal = Vec::new();
@@ -101,7 +101,7 @@ impl Format {
         Ok(format)
     }
 
-    /// Takes the directive at the start of `text`, and returns what follows.
+    /// Parses the directive at the start of `text`, and returns the rest.
     fn directive<'a>(&mut self, text: &'a str, safety: Safety) -> Result<&'a str, String> {
         let unknown = || format!("Unknown format specifier at: {text}");
         let (argument, rest) = match text[1..].strip_prefix('{') {
@@ -169,7 +169,7 @@ impl Format {
     }
 }
 
-/// What is up to the bracket that closes the one before `text`, and what follows it.
+/// The text up to the bracket that closes the one before `text`, and the rest.
 fn in_brackets(text: &str) -> Option<(&str, &str)> {
     let mut open = 1;
     for (at, byte) in text.bytes().enumerate() {

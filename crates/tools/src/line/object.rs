@@ -1,7 +1,7 @@
 //! `--json`: a request as one JSON object on one line, UTF-8 whatever the log holds.
 //!
-//! The members are always the same and always there; what the log doesn't say is `null`. A byte that is no UTF-8 is shown
-//! as U+FFFD. With a format (`-F`, `-f`) the line is that template instead, which must make JSON.
+//! All members are always present; what the log doesn't say is `null`. A byte that is not UTF-8 is shown as U+FFFD. With
+//! a format (`-F`, `-f`) the line is that template instead, which must yield JSON.
 
 use serde_json::Value;
 use surface::legible;
@@ -55,7 +55,8 @@ pub(super) fn line(facts: &Facts, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Says what is wrong with a format whose lines would be no JSON. A value that may be text, or missing, must be in quotes.
+/// Reports what is wrong with a format whose lines would not be JSON. A value that may be text or missing must be in
+/// quotes.
 pub(super) fn check_template(format: &Format) -> Result<(), String> {
     let (text, number) = (Some(&b"x"[..]), Some(&b"1"[..]));
     let sample = Facts {

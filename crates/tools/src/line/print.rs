@@ -1,4 +1,4 @@
-//! Facts → the line.
+//! From facts to the line.
 
 use std::io::Write;
 
@@ -10,25 +10,26 @@ use super::facts::{Facts, Safety};
 use super::format::{Format, Part, Unit};
 use super::strftime;
 
-/// How what a peer sent is made harmless.
+/// How text from peers is made harmless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Escapes {
     /// As C escapes.
     Text,
-    /// `-j`: as JSON escapes; bytes that are no UTF-8 stay.
+    /// `-j`: as JSON escapes; bytes that are not UTF-8 stay.
     Json,
     /// `--json`: as JSON escapes; the line is UTF-8 whatever the bytes.
     StrictJson,
 }
 
 impl Escapes {
-    /// Which records may have a place in the line.
+    /// Which records may appear in the line.
     pub fn safety(self) -> Safety {
         if self == Escapes::Text { Safety::Text } else { Safety::Json }
     }
 }
 
-/// Appends the line, without its newline. False, and nothing, when the format wants a time and the log has none.
+/// Appends the line, without its newline. If the format needs a time and the log has none, appends nothing and returns
+/// false.
 pub(super) fn line(format: &Format, facts: &Facts, escapes: Escapes, out: &mut Vec<u8>) -> bool {
     let timed = format.parts.iter().any(|part| matches!(part, Part::Duration(_) | Part::Time | Part::TimeFormat(_)));
     if timed && facts.start.is_none() {
@@ -82,7 +83,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// What stands for a missing text.
+    /// What replaces a missing text.
     fn nothing(&self) -> &'static str {
         if self.json { "" } else { "-" }
     }
@@ -98,7 +99,7 @@ impl Printer<'_, '_> {
     fn number(&mut self, value: Option<&[u8]>, missing: &str) {
         match value {
             None if self.json => self.out.push(b'0'),
-            // What a damaged log says in place of a number must not break the line.
+            // If a damaged log has something else in place of a number, this must not break the line.
             Some(value) if self.strict && serde_json::from_slice::<serde_json::Number>(value).is_err() => {
                 self.out.push(b'0');
             }
@@ -125,7 +126,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// A byte, as C escapes it.
+    /// Appends a byte, with C escapes.
     fn byte(&mut self, byte: u8) {
         match byte {
             b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', byte]),
@@ -139,7 +140,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// A character, as JSON escapes it.
+    /// Appends a character, with JSON escapes.
     fn letter(&mut self, letter: char) {
         match letter {
             '"' | '\\' | '\n' | '\r' | '\t' => self.byte(letter as u8),
@@ -150,7 +151,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// `-j`: a byte that is no UTF-8 stays, unless a terminal of one byte a character would take it for a command.
+    /// `-j`: a byte that is not UTF-8 stays, unless a terminal with single-byte characters would interpret it.
     fn stray(&mut self, byte: u8) {
         match byte {
             0x80..=0x9f => self.letter(char::from(byte)),
@@ -220,7 +221,7 @@ impl Printer<'_, '_> {
 /// Longest name and password, with their colon, in bytes. Compat: the stock program has no room for more.
 const CREDENTIALS_BYTES_MAX: usize = 127;
 
-/// The user named in basic credentials.
+/// The user in basic credentials.
 pub(super) fn user(credentials: &[u8]) -> Option<Vec<u8>> {
     decode_base64(credentials).filter(|both| both.len() <= CREDENTIALS_BYTES_MAX).map(|both| user_of(&both).to_vec())
 }
@@ -229,7 +230,7 @@ fn user_of(credentials: &[u8]) -> &[u8] {
     credentials.split(|byte| matches!(byte, b':' | 0)).next().unwrap_or_default()
 }
 
-/// Decodes base64 up to its padding, which it need not have; `None` when it is none.
+/// Decodes base64 with optional padding; `None` when it is invalid.
 fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut letters = text.split(|byte| *byte == b'=').next().unwrap_or_default().to_vec();
     let count = letters.len() * 3 / 4;

@@ -1,13 +1,13 @@
-//! Times in the formats of strftime(3), as C has them in its own locale.
+//! Times in the formats of strftime(3), in C's default locale.
 //!
-//! What C does not know stays as it was written, flags and widths too, and the modifiers of other locales change nothing.
+//! What C does not know stays unchanged, flags and widths too; the modifiers for other locales have no effect.
 
 use crate::clock;
 
 /// Conversions that there are.
 const CONVERSIONS: &str = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ";
 
-/// The local time of `seconds` since 1970; `None` when it is beyond the calendar.
+/// The local time of `seconds` since 1970; `None` when it is out of the calendar's range.
 pub(super) fn format(seconds: f64, format: &str) -> Option<String> {
     // The same format without what C does not know.
     let mut known = String::with_capacity(format.len());

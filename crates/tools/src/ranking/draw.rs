@@ -1,4 +1,4 @@
-//! How `varnishtop` looks.
+//! The display of `varnishtop`.
 
 use surface::tag::TAGS;
 
@@ -9,7 +9,7 @@ use crate::screen::{BOLD, Canvas, PLAIN};
 /// The line of the first entry.
 pub(super) const FIRST_LINE: usize = 2;
 
-/// Draws what stands above the entries.
+/// Draws the part above the entries.
 pub(super) fn head(entries: usize, log: &LogFacts, canvas: &mut Canvas) {
     let right = if log.ended { format!("{} (EOF)", log.identity) } else { log.identity.clone() };
     canvas.put_before(canvas.width().saturating_sub(1), 0, &right, PLAIN);
@@ -22,7 +22,7 @@ pub(super) fn entries(ranking: &[Entry], top: usize, canvas: &mut Canvas) {
     let width = TAGS.iter().map(|row| row.name.len()).max().unwrap_or_default();
     let visible = canvas.height().saturating_sub(FIRST_LINE);
     for (line, entry) in ranking.iter().skip(top).take(visible).enumerate() {
-        // No window is wider than this, and no text needs to be looked at beyond.
+        // No window is wider, so the text beyond is not examined.
         let text = &entry.text[..entry.text.len().min(4 * canvas.width())];
         let text = String::from_utf8_lossy(text);
         let line = FIRST_LINE + line;

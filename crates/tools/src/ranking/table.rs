@@ -1,21 +1,22 @@
-//! The entries of `varnishtop` with their counts, which fade.
+//! The entries of `varnishtop` with their decaying counts.
 //!
-//! Every second a count loses one part in as many as the period has seconds, so that an entry that comes at a steady
-//! rate stands at about the number of times that it comes in a period. Entries that have faded away are forgotten. Compat: entries
-//! with the same count stand in the order of the stock 7.1 tool: by the sum of their bytes, tag, length and text.
+//! If the period has N seconds, every count loses 1/N each second, so an entry that occurs at a steady rate has a count
+//! near the number of times that it occurs in a period. Entries that have decayed away are dropped. Compat: entries with
+//! the same count are in the order of the stock 7.1 tool: by the sum of their bytes, tag, length and text.
 //!
-//! *Invariant:* never more than [`ENTRIES_MAX`] entries and [`TEXT_BYTES_MAX`] bytes of text: beyond, the rarer half goes.
+//! *Invariant:* never more than [`ENTRIES_MAX`] entries and [`TEXT_BYTES_MAX`] bytes of text: beyond that the rarer half
+//! is dropped.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use surface::tag::Tag;
 
-/// Most different entries.
+/// Largest number of different entries.
 pub(crate) const ENTRIES_MAX: usize = 1 << 18;
 /// Most bytes of text in all entries together.
 pub(crate) const TEXT_BYTES_MAX: usize = 128 << 20;
-/// A count below which an entry is forgotten.
+/// An entry with a smaller count is dropped.
 const COUNT_MIN: f64 = 0.05;
 
 /// What is counted: a tag and a text.
@@ -24,7 +25,7 @@ type Name = (Tag, Box<[u8]>);
 /// One line of the ranking.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Entry<'a> {
-    /// How often it was seen, faded.
+    /// How often it was seen, after decay.
     pub count: f64,
     /// The record's tag.
     pub tag: Tag,
@@ -41,7 +42,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table whose counts fade over `period_seconds`.
+    /// An empty table whose counts decay over `period_seconds`.
     pub fn new(period_seconds: f64) -> Table {
         Table { counts: HashMap::new(), text_bytes: 0, entries_max: ENTRIES_MAX, period_seconds }
     }
@@ -60,7 +61,7 @@ impl Table {
         self.counts.insert(name, 1.0);
     }
 
-    /// Lets `seconds` pass.
+    /// Decays the counts by `seconds`.
     pub fn fade(&mut self, seconds: f64) {
         let factor = (1.0 - 1.0 / self.period_seconds.max(1.0)).max(0.0).powf(seconds.max(0.0));
         let mut text_bytes = 0;
@@ -89,7 +90,7 @@ impl Table {
         entries.into_iter().map(|(entry, _)| entry).collect()
     }
 
-    /// Forgets all but the `count` most frequent entries.
+    /// Drops all but the `count` most frequent entries.
     fn keep(&mut self, count: usize) {
         let mut counts: Vec<f64> = self.counts.values().copied().collect();
         if counts.len() <= count {
@@ -98,7 +99,7 @@ impl Table {
         let at = counts.len() - 1 - count;
         let (_, threshold, _) = counts.select_nth_unstable_by(at, f64::total_cmp);
         let threshold = *threshold;
-        // Of those that are as frequent as the last one that stays, the first that come have to go.
+        // Of entries as frequent as the last one that stays, those that come first are dropped.
         let mut room = count.saturating_sub(self.counts.values().filter(|count| **count > threshold).count());
         let mut text_bytes = 0;
         self.counts.retain(|(_, text), count| {

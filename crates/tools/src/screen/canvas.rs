@@ -1,11 +1,11 @@
-//! A window's cells: texts are put on it, cut at its edges. Foreign texts are harmless here.
+//! The cells of a window: texts are drawn on it and cut at its edges. Untrusted texts are harmless here.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Modifier, Style};
 use surface::legible;
 
-/// What must not reach a terminal: a cell holds no tab either.
+/// Characters that must not reach a terminal; a cell can't hold a tab either.
 fn is_commanding(letter: char) -> bool {
     letter == '\t' || legible::is_commanding(letter)
 }
@@ -38,7 +38,7 @@ impl<'a> Canvas<'a> {
         usize::from(self.cells.area.height)
     }
 
-    /// Puts `text` at a place; what lies outside the window is not drawn. Characters that command are shown as dots.
+    /// Draws `text` at a position; what lies outside the window is not drawn. Control characters are shown as dots.
     pub fn put(&mut self, column: usize, line: usize, text: &str, style: Style) {
         if column >= self.width() || line >= self.height() {
             return;
@@ -54,7 +54,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Puts `text` so that it ends before column `end`; its start is cut off when it is too long.
+    /// Draws `text` so that it ends before column `end`; its start is cut off if it is too long.
     pub fn put_before(&mut self, end: usize, line: usize, text: &str, style: Style) {
         let length = text.chars().count();
         let cut: String = text.chars().skip(length.saturating_sub(end)).collect();
@@ -73,7 +73,7 @@ impl<'a> Canvas<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// What `draw` draws on a window of this size, line by line, without blanks at the ends.
+    /// What `draw` draws in a window of this size, line by line, without trailing blanks.
     pub(crate) fn drawn(width: u16, height: u16, draw: impl FnOnce(&mut Canvas)) -> Vec<String> {
         let mut cells = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&mut Canvas::new(&mut cells));

@@ -1,9 +1,9 @@
-//! The help of a full-screen tool: its table of keys as a page that can be scrolled.
+//! The help of a full-screen tool: its key table as a page that can be scrolled.
 
 use super::canvas::{BOLD, PLAIN};
 use super::{Canvas, Key};
 
-/// A row of a tool's table of keys: what may be pressed, and what it does.
+/// A row of a tool's key table: keys, and what they do.
 pub(crate) struct KeyRow<Action: 'static> {
     /// The keys.
     pub keys: &'static [Key],
@@ -11,7 +11,7 @@ pub(crate) struct KeyRow<Action: 'static> {
     pub names: &'static str,
     /// What they do.
     pub action: Action,
-    /// What the help says, line by line.
+    /// The help text, line by line.
     pub text: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ pub(crate) const fn key_row<Action: Copy>(
 }
 
 impl<Action: Copy> KeyRow<Action> {
-    /// What `key` does according to a table.
+    /// The action of `key` in a table.
     pub fn find(table: &[KeyRow<Action>], key: Key) -> Option<Action> {
         table.iter().find(|row| row.keys.contains(&key)).map(|row| row.action)
     }
@@ -42,7 +42,7 @@ pub(crate) fn help_lines<Action>(table: &[KeyRow<Action>]) -> Vec<String> {
     lines
 }
 
-/// A help page that is shown, or not.
+/// A help page that may be shown.
 #[derive(Default)]
 pub(crate) struct Help {
     /// True while it is shown.
@@ -51,12 +51,12 @@ pub(crate) struct Help {
 }
 
 impl Help {
-    /// Shows it from its top, or hides it.
+    /// Shows it from the top, or hides it.
     pub fn toggle(&mut self) {
         *self = Help { shown: !self.shown, top: 0 };
     }
 
-    /// Moves by lines, of which `visible` of `total` can be seen at once.
+    /// Scrolls by lines; `visible` of `total` can be seen at once.
     pub fn scroll(&mut self, by: isize, visible: usize, total: usize) {
         self.top = self.top.saturating_add_signed(by).min(total.saturating_sub(visible));
     }

@@ -1,11 +1,11 @@
 //! From the bytes of a keyboard to keys.
 //!
-//! Known are the keys that the tools use, in the forms of xterm and its many descendants: `ESC [` or `ESC O` and a
-//! letter, or `ESC [ number ~`, each perhaps with modifiers. A sequence that is none of them is one unknown key.
+//! This recognises the keys that the tools use, in the forms of xterm and its many descendants: `ESC [` or `ESC O` and a
+//! letter, or `ESC [ number ~`, optionally with modifiers. Any other sequence is a single unknown key.
 
 use std::collections::VecDeque;
 
-/// Longest sequence that is waited for, in bytes.
+/// Longest incomplete sequence that is waited for, in bytes.
 const SEQUENCE_BYTES_MAX: usize = 32;
 const ESCAPE: u8 = 0x1b;
 
@@ -37,7 +37,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes bytes in; keys beyond `keys_max` are dropped.
+    /// Takes in bytes; keys beyond `keys_max` are dropped.
     pub fn push(&mut self, bytes: &[u8], keys_max: usize) {
         self.bytes.extend_from_slice(bytes);
         while let Some((key, used)) = decode(&self.bytes) {
@@ -48,7 +48,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing came for a while: what looked like the start of a sequence was all of it.
+    /// Nothing came for a while: what looked like the start of a sequence is complete.
     pub fn pause(&mut self) {
         match self.bytes.as_slice() {
             [] => return,
@@ -87,7 +87,7 @@ fn decode_sequence(bytes: &[u8]) -> Option<(Key, usize)> {
     match bytes.get(1)? {
         b'[' => {}
         b'O' => return Some((letter(*bytes.get(2)?), 3)),
-        // A key with Alt, or Escape and another key: either way Escape says nothing here.
+        // A key with Alt, or Escape and another key: in both cases Escape means nothing here.
         _ => return Some((Key::Escape, 1)),
     }
     let Some(length) = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte)) else {

@@ -1,30 +1,30 @@
-//! How `varnishstat`'s screen looks: status, a bar with the columns' names, the counters, a bar with what is shown, and
-//! what the selected counter means. Compat: columns and numbers stand where the stock 7.1 program has them.
+//! The display of `varnishstat`: status, a bar with the names of columns, the counters, a bar that tells what is shown,
+//! and the meaning of the selected counter. Compat: columns and numbers are where the stock 7.1 program has them.
 
 use super::samples::{MovingAverage, Point, Samples};
 use super::view::{KEYS, LEVELS, Order, View};
 use crate::screen::{BOLD, Canvas, PLAIN, REVERSED, help_lines};
 
-/// Width of a column of numbers, with the blank before and the unit behind.
+/// Width of a column of numbers, including the blank before and the unit after it.
 const COLUMN_WIDTH: usize = 14;
 /// Names of the columns.
 const COLUMNS: [&str; 6] = ["CURRENT", "CHANGE", "AVERAGE", "AVG_10", "AVG_100", "AVG_1000"];
 /// Narrowest column of names.
 const NAME_WIDTH_MIN: usize = 24;
-/// What the bars leave free at their start for the marks that say that there is more.
+/// Space at the start of the bars for marks that show that there is more.
 const MARK_WIDTH: usize = 4;
 const STATUS_LINES: usize = 3;
 const BAR_LINES: usize = 1;
 const INFO_LINES: usize = 3;
-/// Fewest lines of counters; the explanation gives way to them.
+/// Minimum number of counter lines; the explanation is dropped in their favour.
 const POINT_LINES_MIN: usize = 3;
-/// The hit rate takes so many columns, and is left out of windows that are not much wider.
+/// Columns for the hit rate, which is left out of windows that are not much wider.
 const HIT_RATE_WIDTH: usize = 37;
 const HIT_RATE_WINDOW_MIN: usize = 70;
-/// Largest number that is shown whole; of larger ones, the first digits.
+/// Largest number shown in full; for larger ones the first digits are shown.
 const NUMBER_MAX: u64 = 999_999_999_999;
 
-/// Lines for counters in a window of so many lines.
+/// Number of lines for counters in a window with `height` lines.
 pub(super) fn visible_lines(height: usize) -> usize {
     let others = STATUS_LINES + 2 * BAR_LINES;
     match height.saturating_sub(others + INFO_LINES) {
@@ -88,7 +88,7 @@ fn bar_above(view: &View, name_width: usize, canvas: &mut Canvas) {
     }
 }
 
-/// Puts a text into a column of numbers, if the window is wide enough for the whole column.
+/// Draws a text in a column of numbers, if the window is wide enough for the whole column.
 fn put_column(
     name_width: usize,
     index: usize,
@@ -123,7 +123,7 @@ fn counter(point: &Point, view: &View, name_width: usize, is_selected: bool, lin
     }
 }
 
-/// The texts of all columns; the present value is shown like the others only if it is `scaled`.
+/// The texts of all columns; the present value is scaled like the others only if `scaled` is set.
 fn columns(point: &Point, text: &dyn Fn(f64) -> String, scaled: bool) -> Vec<String> {
     let current = if scaled { text(point.current as f64) } else { whole(point.current) };
     let nothing = || format!(" {:>12}", ".  ");
@@ -133,7 +133,7 @@ fn columns(point: &Point, text: &dyn Fn(f64) -> String, scaled: bool) -> Vec<Str
     [current, change, average].into_iter().chain(moving).collect()
 }
 
-/// The last 24 of 64 bits one by one, those before as a number.
+/// Shows the last 24 of 64 bits one by one, the others as a number.
 fn bitmap(point: &Point, name_width: usize, line: usize, style: ratatui_core::style::Style, canvas: &mut Canvas) {
     let before = format!("   {:010x}", point.current >> 24 & 0xff_ffff_ffff);
     put_column(name_width, 0, line, &before, style, canvas);

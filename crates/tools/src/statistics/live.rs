@@ -1,5 +1,5 @@
-//! The loop of `varnishstat`'s screen: samples at intervals, keys in between. It outlives the server: while that is gone the
-//! status says so, and a new one is taken up by itself.
+//! The loop of `varnishstat`'s screen: samples at intervals, keys in between. It outlives the server: while there is
+//! none the status says so, and a new one is picked up automatically.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::{Report, draw};
 use crate::screen::{Happening, Key, KeyRow, Screen, help_lines};
 use crate::signals::Signals;
 
-/// How long it is waited at most before the screen is drawn again, so that messages go.
+/// Longest wait before the screen is redrawn, so that messages disappear.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// Shows the counters until the user has seen enough.
+/// Shows the counters until the user quits.
 ///
 /// # Errors
 /// What the terminal reports.
@@ -62,7 +62,7 @@ pub(super) fn run(report: &mut Report, signals: &Arc<Signals>) -> io::Result<()>
     }
 }
 
-/// True for the key that ends the program whatever it is doing.
+/// True for the key that always ends the program.
 fn is_interrupt(key: Key) -> bool {
     key == Key::Control('c')
 }

@@ -80,7 +80,7 @@ fn escaped(text: &str) -> String {
     legible::line(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Prints what may be selected.
+/// Prints the names that can be selected.
 pub(super) fn list(values: &[CounterValue], output: &mut dyn Write) -> io::Result<()> {
     writeln!(output, "Varnishstat -f option fields:")?;
     writeln!(output, "{:<30} Description\n{:<30} -----------", "Field name", "----------")?;

@@ -1,7 +1,7 @@
 //! The counters over time: changes, averages since the start of the worker, moving averages, and the hit rate.
 //!
-//! *Invariant:* a counter's past is forgotten when its section has gone; what comes back under the same name after a
-//! restart starts anew.
+//! *Invariant:* a counter's history is dropped when its section disappears; if the same name comes back after a restart
+//! it starts anew.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use shm::read::counters::{CounterText, CounterValue};
 
 use super::{CacheCounts, Look};
 
-/// Over how many samples moving averages are taken.
+/// Numbers of samples in the moving averages.
 const SPANS: [u32; 3] = [10, 100, 1000];
-/// Shortest time between two samples that a rate is computed from, in seconds.
+/// Shortest time between samples from which a rate is computed, in seconds.
 const SECONDS_MIN: f64 = 0.001;
 
-/// An average that follows its samples: over all of them at first, later with a weight of one in `samples_max`.
+/// An average of samples: at first of all of them, later each new one has a weight of 1/`samples_max`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct MovingAverage {
-    /// Samples taken in, at most `samples_max`.
+    /// Number of samples, at most `samples_max`.
     pub samples: u32,
     samples_max: u32,
     /// The average; 0 without samples.
@@ -44,13 +44,13 @@ pub(super) struct Point {
     pub text: Arc<CounterText>,
     section: u64,
     sampled_at: Option<f64>,
-    /// It was more than 0 at some time.
+    /// The value was above 0 at some time.
     pub seen: bool,
     /// The present value.
     pub current: u64,
-    /// Change a second since the sample before; `None` before the second one.
+    /// Change per second since the previous sample; `None` before the second one.
     pub change: Option<f64>,
-    /// Change a second since the worker started; `None` for a gauge.
+    /// Change per second since the worker started; `None` for a gauge.
     pub average: Option<f64>,
     /// Moving averages of a gauge's values or a counter's changes.
     pub moving: [MovingAverage; 3],
@@ -78,7 +78,7 @@ impl Point {
         self.seen = true;
         let before = std::mem::replace(&mut self.current, value);
         let seconds = self.sampled_at.replace(now).map(|at| (now - at).max(SECONDS_MIN));
-        // Read as signed, so that a decrease is one; beyond 63 bits nothing counts.
+        // Read as signed, so that decreases are negative; no counter exceeds 63 bits.
         self.change = seconds.map(|seconds| value.wrapping_sub(before) as i64 as f64 / seconds);
         match self.text.kind.as_str() {
             "gauge" => self.add(value as i64 as f64),
@@ -99,11 +99,11 @@ impl Point {
     }
 }
 
-/// How many lookups were hits, of late. Intervals without lookups say nothing about it, and are left out.
+/// The recent share of hits among lookups. Intervals without lookups are left out.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct HitRate {
     before: Option<CacheCounts>,
-    /// Moving averages of the share of hits, 0 to 1.
+    /// Moving averages of that share, 0 to 1.
     pub moving: [MovingAverage; 3],
 }
 
@@ -130,7 +130,7 @@ impl HitRate {
     }
 }
 
-/// Everything that was learnt from the samples so far.
+/// What is known from the samples so far.
 pub(super) struct Samples {
     /// The counters in the order of the server's index.
     pub points: Vec<Point>,
@@ -148,7 +148,7 @@ impl Samples {
         Samples { points: Vec::new(), hit_rate: HitRate::new(), manager_uptime: None, worker_uptime: None }
     }
 
-    /// Takes in a look at the counters; `now` is a monotonic time in seconds.
+    /// Takes in a reading of the counters; `now` is a monotonic time in seconds.
     pub fn take(&mut self, look: Look, now: f64) {
         let mut before: HashMap<(u64, String), Point> =
             self.points.drain(..).map(|point| ((point.section, point.name.clone()), point)).collect();

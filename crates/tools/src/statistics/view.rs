@@ -1,30 +1,30 @@
 //! What the user of `varnishstat`'s screen has chosen to see, and the keys for it.
 //!
-//! *Invariant:* after [`View::arrange`] every row is one of the samples' points, and the selected row, if there are rows at
-//! all, is one of them and within the lines that are visible.
+//! *Invariant:* after [`View::arrange`] every row is one of the samples' points, and the selected row, if there are any,
+//! is one of them and visible.
 
 use super::samples::{Point, Samples};
 use crate::screen::{Help, Key, KeyRow, key_row};
 
-/// The levels of counters, from those that everybody needs to those that only developers do.
+/// The levels of counters, from those that everybody needs to those only for developers.
 pub(super) const LEVELS: &[&str] = &["info", "diag", "debug"];
-/// What the interval changes by, in seconds; it is never less.
+/// Step by which the interval is changed, in seconds; also its minimum.
 const INTERVAL_STEP_SECONDS: f64 = 0.1;
 /// The longest interval in seconds.
 const INTERVAL_SECONDS_MAX: f64 = 3600.0;
 /// How long a message stays, in seconds.
 const MESSAGE_SECONDS: f64 = 1.25;
-/// Longest text that is searched for, in characters.
+/// Longest search text, in characters.
 const SEARCH_CHARACTERS_MAX: usize = 200;
 
-/// In which order the counters stand.
+/// The order of the counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     /// As the server publishes them.
     Section,
     /// By name.
     Name,
-    /// Those that change most first.
+    /// Largest change first.
     Change,
 }
 
@@ -110,22 +110,22 @@ pub(super) static KEYS: &[KeyRow<Action>] = &[
 
 /// What the user sees.
 pub(super) struct View {
-    /// The rows, as numbers of points.
+    /// The rows, as indices of points.
     pub rows: Vec<usize>,
     /// The selected row.
     pub selected: usize,
     /// The first visible row.
     pub top: usize,
-    /// How much is shown: an index of [`LEVELS`].
+    /// Which levels are shown: an index into [`LEVELS`].
     pub level: usize,
     pub hides_unseen: bool,
-    /// Bytes and durations are shown with units.
+    /// Whether bytes and durations are shown with units.
     pub scales: bool,
     pub order: Order,
     pub paused: bool,
     pub interval_seconds: f64,
     pub help: Help,
-    /// What is being typed to search for.
+    /// The search text being typed.
     pub typed: Option<String>,
     sought: String,
     message: String,
@@ -135,7 +135,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What is seen at first.
+    /// The initial view.
     pub fn new() -> View {
         View {
             rows: Vec::new(),
@@ -156,12 +156,12 @@ impl View {
         }
     }
 
-    /// Raises the level so that every one of these points may be shown: they were asked for by name.
+    /// Raises the level so that all of these points can be shown: they were requested by name.
     pub fn show_all_levels_of(&mut self, points: &[Point]) {
         self.level = points.iter().map(level).max().unwrap_or(0);
     }
 
-    /// Puts the rows together; the selected counter stays selected and where it is on the screen.
+    /// Arranges the rows; the selected counter stays selected and in its place on the screen.
     pub fn arrange(&mut self, samples: &Samples, visible: usize) {
         let line = self.selected.saturating_sub(self.top);
         let points = &samples.points;
@@ -178,7 +178,7 @@ impl View {
                 self.rows.sort_by(|one, other| change(other).total_cmp(&change(one)));
             }
         }
-        // Who looks at the top stays there when rows come before the first.
+        // A user who looks at the top stays there when rows are inserted before the first.
         if self.selected > 0
             && let Some(row) = self.rows.iter().position(|index| points[*index].name == self.name)
         {
@@ -188,7 +188,7 @@ impl View {
         self.select(self.selected, samples, visible);
     }
 
-    /// Selects a row, the last one if there are not as many, and scrolls so that it is visible.
+    /// Selects a row, or the last one if there are fewer, and scrolls to make it visible.
     fn select(&mut self, row: usize, samples: &Samples, visible: usize) {
         self.selected = row.min(self.rows.len().saturating_sub(1));
         let first = (self.selected + 1).saturating_sub(visible.max(1));
@@ -204,7 +204,7 @@ impl View {
         samples.points.get(*self.rows.get(self.selected)?)
     }
 
-    /// What is to be said at this time, if anything.
+    /// The message to show at this time, if any.
     pub fn message(&self, now: f64) -> Option<&str> {
         (now < self.message_until).then_some(self.message.as_str())
     }
@@ -214,7 +214,7 @@ impl View {
         self.message_until = now + MESSAGE_SECONDS;
     }
 
-    /// Takes a key while text is typed. Returns false when none is being typed.
+    /// Handles a key while text is typed. Returns false when none is being typed.
     pub fn type_key(&mut self, key: Key, samples: &Samples, visible: usize, now: f64) -> bool {
         let Some(typed) = &mut self.typed else { return false };
         match key {
@@ -235,7 +235,7 @@ impl View {
         true
     }
 
-    /// Does what an action means for the view. `visible` lines are there for counters, or for the help of `help_length`.
+    /// Performs an action on the view. There are `visible` lines for counters, or for the help of `help_length` lines.
     pub fn act(&mut self, action: Action, samples: &Samples, visible: usize, help_length: usize, now: f64) {
         let page = visible.max(1);
         let by = match action {
@@ -287,14 +287,13 @@ impl View {
     }
 
     fn set_interval(&mut self, seconds: f64, now: f64) {
-        // Whole tenths, whatever adding them up would come to.
+        // Rounded to tenths, whatever the sum.
         let seconds = (seconds * 10.0).round() / 10.0;
         self.interval_seconds = seconds.clamp(INTERVAL_STEP_SECONDS, INTERVAL_SECONDS_MAX);
         self.say(format!("Refresh interval set to {:.1} seconds.", self.interval_seconds), now);
     }
 
-    /// Selects the next row, or the one before, whose name has in it what was searched for; from the end it goes on at the
-    /// other end.
+    /// Selects the next or the previous row whose name contains the search text; at the end it wraps around.
     fn search(&mut self, forward: bool, samples: &Samples, visible: usize, now: f64) {
         if self.sought.is_empty() {
             self.say("Nothing to search for; </> takes a text.".to_owned(), now);
@@ -314,7 +313,7 @@ impl View {
     }
 }
 
-/// The level of a counter as an index of [`LEVELS`]; one that is unknown is for developers.
+/// The level of a counter as an index into [`LEVELS`]; an unknown level is for developers.
 fn level(point: &Point) -> usize {
     LEVELS.iter().position(|level| *level == point.text.level).unwrap_or(LEVELS.len() - 1)
 }

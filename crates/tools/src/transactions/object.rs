@@ -1,4 +1,4 @@
-//! `--json`: transactions and raw records as JSON, one object a line, UTF-8 whatever the log holds.
+//! `--json`: transactions and raw records as JSON, one object per line, UTF-8 whatever the log holds.
 //!
 //! | grouping | a line is |
 //! | --- | --- |
@@ -6,9 +6,9 @@
 //! | `vxid` | a transaction |
 //! | `request`, `session` | `{"type":"group","vxid":…,"transactions":[…]}`, with the number of the first one |
 //!
-//! A transaction has `type` (`sess`, `req`, `bereq`, `unknown`), `vxid`, `level`, `parent` and `reason` of its Begin, what
-//! its records say about the [`Summary`] as far as they are shown and say it, and `records`: objects with `tag`, `value`
-//! and `side` (`c`, `b`, `-`). A payload that is no UTF-8 is shown with U+FFFD in `value`, and whole in `hex`.
+//! A transaction has `type` (`sess`, `req`, `bereq`, `unknown`), `vxid`, `level`, `parent`, the `reason` of its Begin,
+//! the [`Summary`] as far as the shown records contain it, and `records`: objects with `tag`, `value` and `side` (`c`,
+//! `b`, `-`). A payload that is not UTF-8 is shown with U+FFFD in `value`, and completely in `hex`.
 
 use serde_json::{Map, Value};
 use shm::read::group::{Kind, Transaction};
@@ -38,7 +38,7 @@ pub(super) fn line(transaction: &Transaction, shows: &Shows, out: &mut Vec<u8>) 
     }
 }
 
-/// Appends the line of a group, if anything of it is shown.
+/// Appends the line of a group, if any part of it is shown.
 pub(super) fn group(transactions: &[&Transaction], shows: &Shows, out: &mut Vec<u8>) {
     let Some(first) = transactions.first() else { return };
     out.extend_from_slice(format!("{{\"type\":\"group\",\"vxid\":{},\"transactions\":[", first.vxid).as_bytes());
@@ -110,8 +110,8 @@ fn members_of(tag: Tag, record: &Record, out: &mut Vec<u8>) {
     }
 }
 
-/// What a reader of a transaction asks for first. Of a fact stated twice, the first statement of the request and the last of
-/// the response counts, as in access logs.
+/// The main facts about a transaction. If a fact is stated twice, the first statement about the request and the last
+/// about the response counts, as in access logs.
 #[derive(Default)]
 struct Summary {
     client: Option<String>,
@@ -146,7 +146,7 @@ impl Summary {
             Tag::FetchError => first(&mut self.error, Some(text)),
             Tag::Timestamp => self.take_time(text),
             Tag::ReqAcct => self.bytes = number(text, 3).zip(number(text, 6)),
-            // What a backend request sends stands first.
+            // For a backend request the bytes sent come first.
             Tag::BereqAcct => self.bytes = number(text, 6).zip(number(text, 3)),
             Tag::PipeAcct => self.bytes = number(text, 3).zip(number(text, 4)),
             Tag::VCLCall => match text {

@@ -1,4 +1,4 @@
-//! `copal vcl check`: compiles texts and shows every message; nothing is run.
+//! `copal vcl check`: compiles texts and shows every message; runs nothing.
 
 use super::{USAGE_ERROR, json, text_file, wrong};
 use crate::Streams;

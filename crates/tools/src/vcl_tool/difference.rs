@@ -1,11 +1,11 @@
-//! Two texts side by side, in the form of `diff -u`.
+//! Compares two texts in the form of `diff -u`.
 
-/// Lines shown around what changes.
+/// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
-/// Above this product of lines a changed stretch is shown as wholly replaced, not searched for what stayed.
+/// If the product of the line counts is larger, a changed stretch is shown as replaced as a whole.
 const SEARCH_MAX: usize = 4_000_000;
 
-/// A line and what becomes of it.
+/// A line and what happens to it.
 enum Line<'a> {
     Same(&'a [u8]),
     Gone(&'a [u8]),
@@ -64,7 +64,7 @@ fn hunk(lines: &[Line], start: usize, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// What both begin and end with is found first; the longest common row of lines in between by the table of its lengths.
+/// First finds the common beginning and end; then, in between, the longest common subsequence, with a table of lengths.
 fn compare<'a>(old: &[&'a [u8]], new: &[&'a [u8]]) -> Vec<Line<'a>> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - head;

@@ -1,4 +1,4 @@
-//! `copal vcl explain`: what a code of a message, or a word of VCL, means. All of it comes from the tables of `surface`.
+//! `copal vcl explain`: the meaning of a message code or a word of VCL. Everything comes from the tables of `surface`.
 
 mod old;
 
@@ -121,7 +121,7 @@ fn code_text(code: Code) -> String {
     )
 }
 
-/// Lines of at most 90 characters, where words allow.
+/// Wraps into lines of at most 90 characters, if the words permit.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;

@@ -1,4 +1,4 @@
-//! `copal vcl fmt`: brings texts into one style; what they say stays the same.
+//! `copal vcl fmt`: formats texts in one style without changing their meaning.
 
 use super::{USAGE_ERROR, difference, text_file, wrong};
 use crate::Streams;

@@ -1,9 +1,9 @@
-//! Messages of the compiler as JSON: one document, places in bytes as well as in lines and columns.
+//! Messages of the compiler as JSON: one document, with positions in bytes as well as in lines and columns.
 
 use serde_json::{Value, json};
 use vcl::{Diagnostic, Place, Severity};
 
-/// One message. `main` is the file that was checked; the place may be in one that it includes.
+/// One message. `main` is the file that was checked; the position may be in a file that it includes.
 pub(super) fn message(main: &str, diagnostic: &Diagnostic) -> Value {
     let place = diagnostic.place();
     let mut value = place.map_or_else(|| json!({}), place_value);

@@ -1,4 +1,4 @@
-//! `copal vcl migrate`: writes an old VCL anew in VCL 4.1.
+//! `copal vcl migrate`: rewrites an old VCL in VCL 4.1.
 
 use super::{USAGE_ERROR, text_file, wrong};
 use crate::Streams;

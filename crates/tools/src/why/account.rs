@@ -1,4 +1,4 @@
-//! What the log says of one request, with its restarts and fetches: the material of an explanation.
+//! What the log says about one request, with its restarts and fetches: the material for an explanation.
 
 use super::neighbours::{Difference, Stored};
 use shm::read::group::{Kind, Reason as Begun, Transaction};
@@ -6,7 +6,7 @@ use surface::legible;
 use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};
 use surface::tag::Tag;
 
-/// A request, from the log. All texts are as the log's tools show them (`surface::legible`).
+/// A request in the log. All texts are in the form in which the log tools show them (`surface::legible`).
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     /// Method as received.
@@ -19,7 +19,7 @@ pub(crate) struct Account {
     pub received_url: String,
     /// URL as VCL left it.
     pub url: String,
-    /// Status sent; empty when none was.
+    /// Status sent; empty when nothing was sent.
     pub status: String,
     /// Reason phrase sent.
     pub phrase: String,
@@ -29,16 +29,16 @@ pub(crate) struct Account {
     pub seconds: Option<f64>,
     /// Served from the cache.
     pub hit: Option<Hit>,
-    /// What was in the cache under almost the same address.
+    /// What the cache had under almost the same address.
     pub near: Vec<(Difference, Stored)>,
     /// The steps: the request itself, its restarts, and its fetches.
     pub steps: Vec<Step>,
 }
 
-/// What a `Hit` record says: `xid ttl grace keep …`.
+/// The content of a `Hit` record: `xid ttl grace keep …`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Hit {
-    /// The fetch that the copy came with.
+    /// The fetch that stored the copy.
     pub xid: u32,
     /// Seconds left.
     pub ttl: f64,
@@ -59,7 +59,7 @@ impl Hit {
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub xid: u32,
-    /// What it was begun for; `None` when its records don't say.
+    /// Why it was begun; `None` when its records don't say.
     pub begun: Option<Begun>,
     pub is_fetch: bool,
     /// Its decisions, in order.
@@ -68,21 +68,21 @@ pub(crate) struct Step {
     pub ttl: Vec<String>,
     /// `VCL_Error`, `FetchError`, `Error`, `BogoHeader` and `HttpGarbage` records.
     pub errors: Vec<(Tag, String)>,
-    /// Status of the origin's answer, or of the one that was made in its place.
+    /// Status of the origin's response, or of the one made in its place.
     pub status: String,
-    /// Status of the origin's answer, when there was one.
+    /// Status of the origin's response, if there was one.
     pub origin_status: Option<String>,
-    /// Names of the cookies that the origin's answer sets.
+    /// Names of the cookies that the origin's response sets.
     pub set_cookies: Vec<String>,
-    /// The origin answered 304: the stored copy is still good.
+    /// The origin responded with 304: the stored copy is still valid.
     pub is_revalidated: bool,
-    /// The marker that lookup found: the fetch it came with, and how many seconds it is good for.
+    /// The marker found by lookup: the fetch that made it, and for how many seconds it is valid.
     pub marker: Option<(u32, f64)>,
-    /// Cache-Control, Expires, Age, Vary … of the origin's answer; of Set-Cookie the names.
+    /// Cache-Control, Expires, Age, Vary … of the origin's response; only the names from Set-Cookie.
     pub headers: Vec<String>,
     /// `BackendOpen`.
     pub backend: String,
-    /// Waited for another request's fetch, seconds.
+    /// Seconds spent waiting for another request's fetch.
     pub waited: Option<f64>,
     /// Seconds from its start to its end.
     pub seconds: Option<f64>,
@@ -96,19 +96,20 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Reads the payload of a `Witness` record (of a `Notice`, in logs of earlier releases); `None` when it is no reason, or one of another version.
+    /// Parses the payload of a `Witness` record (a `Notice` in logs of earlier releases); `None` when it is not a
+    /// reason, or one of another version.
     fn parse(payload: &str) -> Option<Decision> {
         let text = payload.strip_prefix(RECORD)?;
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         Some(Decision { reason: Reason::from_word(word)?, details: details(rest) })
     }
 
-    /// The first detail of that name.
+    /// The first detail with that name.
     pub(crate) fn detail(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All details of that name: what has no room in one record is told in several.
+    /// All details with that name: what does not fit into one record is spread over several.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.details.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -128,7 +129,8 @@ impl Decision {
 fn details(mut rest: &str) -> Vec<(String, String)> {
     let mut details = Vec::new();
     while let Some((name, after)) = rest.split_once('=').filter(|(name, _)| DETAILS.contains(name)) {
-        // A value runs to the next name; one that strangers have a say in runs to the end, whatever they wrote.
+        // A value extends to the next name; a value that strangers can influence extends to the end, whatever it
+        // contains.
         let next = DETAILS.iter().filter_map(|name| after.find(&format!(" {name}="))).min();
         let next = next.filter(|_| !FREE_DETAILS.contains(&name));
         let (value, tail) = next.map_or((after, ""), |at| (&after[..at], &after[at + 1..]));
@@ -138,7 +140,7 @@ fn details(mut rest: &str) -> Vec<(String, String)> {
     details
 }
 
-/// Headers of a response that have a say in whether and how long it is kept.
+/// Response headers that influence whether and how long it is kept.
 const TELLING: &[&str] =
     &["cache-control", "expires", "age", "date", "pragma", "surrogate-control", "vary", "content-encoding"];
 
@@ -159,7 +161,7 @@ impl Account {
         self.steps.iter().map(|step| step.xid)
     }
 
-    /// From a single record: what came was too large to become a request, `text=GET /path HTTP/1.1`.
+    /// From a single record about input that was too large to become a request, `text=GET /path HTTP/1.1`.
     pub(crate) fn of_refused(record: &Transaction) -> Option<Account> {
         let mut step = Step { xid: record.vxid, ..Step::default() };
         let witness = record.records().find(|record| record.tag() == Some(Tag::Witness))?;
@@ -214,9 +216,9 @@ impl Account {
 
     fn add_fetch(&mut self, transaction: &Transaction) {
         let mut step = Step::new(transaction, true);
-        // After the origin's answer come the headers of the stored copy, or of the answer made in its place.
+        // The origin's response is followed by the headers of the stored copy, or of the response made in its place.
         let mut is_origins = true;
-        // A status without a timestamp of the origin's answer before it is that of an answer made here.
+        // A status without an earlier timestamp of the origin's response belongs to a response made here.
         let mut has_answered = false;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
@@ -267,7 +269,7 @@ impl Step {
         Step { xid: transaction.vxid, begun: Some(transaction.reason), is_fetch, ..Step::default() }
     }
 
-    /// What requests and fetches have in common.
+    /// Handles what requests and fetches have in common.
     fn take(&mut self, tag: Tag, text: String) {
         match tag {
             Tag::Witness | Tag::Notice => self.take_reason(&text),
@@ -293,7 +295,7 @@ impl Step {
     }
 }
 
-/// What is told of an error: of a request that could not be read its first line, of a header line that holds cookies its name.
+/// Reduces an error's text: to the first line for an unreadable request, to the name for a header line with cookies.
 fn without_values(tag: Tag, text: String) -> String {
     let cut = match tag {
         Tag::HttpGarbage => text.find(['\r', '\n']).or_else(|| text.find("%0d")).or_else(|| text.find("%0a")),
@@ -303,13 +305,13 @@ fn without_values(tag: Tag, text: String) -> String {
     cut.filter(|at| *at < text.len()).map_or(text.clone(), |at| format!("{} [...]", &text[..at]))
 }
 
-/// The value of a header line, when it is this header.
+/// The value of a header line, if it is of this header.
 fn header<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     found.eq_ignore_ascii_case(name).then(|| value.trim())
 }
 
-/// Seconds since 1970 of a timestamp with this label.
+/// The time of a timestamp with this label, in seconds since 1970.
 fn absolute(text: &str, label: &str) -> Option<f64> {
     let (found, numbers) = text.split_once(": ")?;
     if found != label {
@@ -318,7 +320,7 @@ fn absolute(text: &str, label: &str) -> Option<f64> {
     numbers.split(' ').next()?.parse().ok().filter(|seconds: &f64| seconds.is_finite())
 }
 
-/// Seconds since the start and since the last timestamp, of a timestamp with this label.
+/// For a timestamp with this label: seconds since the start and since the previous timestamp.
 fn timestamp(text: &str, label: &str) -> Option<(f64, f64)> {
     let (found, numbers) = text.split_once(": ")?;
     if found != label {
@@ -341,7 +343,7 @@ mod tests {
         let decision = Decision::parse("why connect-failed text=backend a=b: fail errno 111 (x)").unwrap();
         assert_eq!(decision.detail("text"), Some("backend a=b: fail errno 111 (x)"));
         assert_eq!(Decision::parse("why miss-absent").unwrap().details, []);
-        // What strangers wrote stays one value.
+        // Text from strangers stays a single value.
         let decision = Decision::parse("why miss-vary headers=A at=/etc/forged.vcl:1").unwrap();
         assert_eq!((decision.detail("headers"), decision.detail("at")), (Some("A at=/etc/forged.vcl:1"), None));
         let mut step = Step::default();

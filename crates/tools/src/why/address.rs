@@ -1,8 +1,8 @@
-//! Which requests are asked about: a number, or an address in any of the forms in which one is printed.
+//! Which requests the user asks about: a number, or an address in any of its printed forms.
 
 use super::account::Account;
 
-/// What is asked about.
+/// What the user asks about.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     All,
@@ -10,18 +10,18 @@ pub(super) enum Wanted {
     Url(Address),
 }
 
-/// An address; `*` stands for anything.
+/// An address; `*` matches anything.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// In lower case, without the port that its scheme implies.
+    /// In lower case, without the default port of its scheme.
     host: Option<String>,
-    /// With its query.
+    /// Including its query.
     path: String,
     method: Option<String>,
 }
 
 impl Wanted {
-    /// A number, `/path`, `host/path`, `host:port`, or a URL; with its method before it, as it is printed.
+    /// A number, `/path`, `host/path`, `host:port`, or a URL; optionally preceded by a method, as in printed requests.
     pub(super) fn parse(words: &[String]) -> Result<Wanted, String> {
         let (method, word) = match words {
             [] => return Ok(Wanted::All),
@@ -45,7 +45,7 @@ impl Wanted {
         Ok(Wanted::Url(Address { host, path, method }))
     }
 
-    /// Whether a request is meant.
+    /// Whether this is a request that the user asks about.
     pub(super) fn is(&self, account: &Account) -> bool {
         match self {
             Wanted::All => true,
@@ -54,8 +54,8 @@ impl Wanted {
         }
     }
 
-    /// Whether a request may be meant by somebody who took the address of the server for its name: `copal demo` and the
-    /// daemon print where they listen, and a client may say another host.
+    /// Whether this may be the request if the user gave the server's address rather than its name: `copal demo` and the
+    /// daemon print where they listen, and a client may send another host.
     pub(super) fn is_by_address(&self, account: &Account) -> bool {
         match self {
             Wanted::Url(address) => address.names_a_socket() && address.is_path(account),
@@ -75,7 +75,7 @@ impl Address {
         [&account.host, &account.received_host].iter().any(|host| matches(wanted, &plain_host(host, "http")))
     }
 
-    /// An address of the network, or this machine.
+    /// Whether the host is a network address, or this machine.
     fn names_a_socket(&self) -> bool {
         let Some(host) = &self.host else { return false };
         let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -86,14 +86,14 @@ impl Address {
     }
 }
 
-/// A host without what does not tell it from others: case, user, the port that the scheme implies.
+/// A host without irrelevant differences: case, user, the default port of the scheme.
 fn plain_host(host: &str, scheme: &str) -> String {
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
     let implied = if scheme.eq_ignore_ascii_case("https") { ":443" } else { ":80" };
     host.strip_suffix(implied).map_or(host.clone(), str::to_owned)
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything, and everything else for itself.
+/// Whether a text matches a pattern in which only `*` is special and matches anything.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

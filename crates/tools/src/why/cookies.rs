@@ -1,13 +1,13 @@
-//! Cookies by their names, and the lines of VCL that take them off a request. Values are nobody's business.
+//! Names of cookies, and lines of VCL that remove them from a request. Values are not our business.
 
 use surface::vcl::Generation;
 
-/// Names of the cookies in a list of records, as the reasons give them; what was beyond their limit is `...`.
+/// Names of the cookies in a list of records, in the form of reasons; those beyond the limit are `...`.
 pub(super) fn names<'a>(details: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     details.flat_map(|detail| detail.split("; ")).filter(|name| !name.is_empty()).collect()
 }
 
-/// Lines for `vcl_recv` that strip the cookies of these names; `None` when there are none that VCL could name.
+/// Lines for `vcl_recv` that remove the cookies with these names; `None` when VCL could name none of them.
 pub(super) fn snippet(names: &[&str], generation: Generation) -> Option<String> {
     let is_old = generation != Generation::V4;
     let mut patterns: Vec<String> = names.iter().filter_map(|name| pattern(name, is_old)).collect();
@@ -33,7 +33,7 @@ pub(super) fn snippet(names: &[&str], generation: Generation) -> Option<String> 
     Some(lines.join("\n"))
 }
 
-/// A name as a regular expression within a string of VCL. The old dialects read `%` in strings themselves.
+/// A name as a regular expression in a VCL string. The old dialects interpret `%` in strings.
 fn pattern(name: &str, is_old: bool) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b';' | b'=' | b',');
     if name == "..." || !name.bytes().all(is_plain) {
@@ -45,7 +45,7 @@ fn pattern(name: &str, is_old: bool) -> Option<String> {
             '%' if is_old => text.push('.'),
             '-' | '_' | '%' | '~' | '!' | '#' | '&' | '\'' | '`' | ':' | '@' | '<' | '>' => text.push(letter),
             letter if letter.is_ascii_alphanumeric() => text.push(letter),
-            // These mean something within brackets, too.
+            // These are special inside brackets, too.
             '^' | '\\' | '[' | ']' => text.push('.'),
             letter => text.extend(['[', letter, ']']),
         }

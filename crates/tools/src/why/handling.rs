@@ -1,11 +1,11 @@
-//! What was done with a request, and who made its answer.
+//! How a request was handled, and who made its response.
 
 use shm::read::group::Reason as Begun;
 use surface::reason::{Layer, Reason};
 
 use super::account::{Account, Step};
 
-/// What was done with a request, in a word.
+/// How a request was handled, in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Handling {
     Hit,
@@ -50,7 +50,7 @@ impl Handling {
         }
     }
 
-    /// In the first line of an explanation.
+    /// The text for the first line of an explanation.
     pub(super) fn text(self) -> &'static str {
         match self {
             Handling::HitGrace => "hit (stale, in grace)",
@@ -59,7 +59,7 @@ impl Handling {
         }
     }
 
-    /// By the last reason that says it.
+    /// According to the last reason that determines it.
     pub(super) fn of(account: &Account) -> Handling {
         let mut decisions = account.steps.iter().filter(|step| !step.is_fetch).flat_map(|step| &step.decisions);
         let last = decisions.rfind(|decision| decision.reason != Reason::RestartByVcl).map(|last| last.reason);
@@ -86,7 +86,7 @@ impl Handling {
         }
     }
 
-    /// As far as the log of any Varnish tells: by what the first fetch was for.
+    /// As much as the log of any Varnish tells: according to the purpose of the first fetch.
     fn without_reasons(account: &Account) -> Handling {
         match account.steps.iter().find(|step| step.is_fetch).and_then(|step| step.begun) {
             Some(Begun::Fetch) => Handling::Miss,
@@ -97,7 +97,8 @@ impl Handling {
     }
 }
 
-/// Whether the answer was made here: by VCL, or since something failed. `None` = it came from the cache, or there was none.
+/// Whether the response was made here: by VCL, or because something failed. `None` = it came from the cache, or there
+/// was none.
 pub(super) fn is_made_here(account: &Account) -> Option<bool> {
     if account.status.is_empty() || account.hit.is_some() {
         return None;

@@ -1,7 +1,7 @@
-//! Near misses: what the log says was in the cache under almost the same address.
+//! Near misses: what the cache had, according to the log, under almost the same address.
 //!
-//! The cache itself knows keys, not addresses, so this is told from the log alone, and reaches back as far as it does. Of
-//! the paths, and of the addresses of a path, so many are remembered (`surface::limits`).
+//! The cache itself knows keys, not addresses, so this is based on the log alone, and reaches back as far as the log
+//! does. The number of paths, and of addresses for each path, is limited (`surface::limits`).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use surface::reason::Reason;
 
 use super::account::Account;
 
-/// In what an address differs.
+/// How an address differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Difference {
     /// Another host, the same URL.
@@ -32,7 +32,7 @@ impl Difference {
     }
 }
 
-/// An address that was in the cache.
+/// An address whose response was in the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stored {
     pub host: String,
@@ -48,11 +48,11 @@ pub(super) struct Neighbours {
     paths: HashMap<String, VecDeque<Stored>>,
 }
 
-/// How many are told of.
+/// How many are reported.
 const TOLD_MAX: usize = 3;
 
 impl Neighbours {
-    /// Takes note of a request that was served from the cache, or whose response was stored.
+    /// Notes a request that was served from the cache, or whose response was stored.
     pub(super) fn note(&mut self, account: &Account) {
         let is_stored = |reason| reason == Reason::Stored;
         let was_stored = account.steps.iter().flat_map(|step| &step.decisions).any(|made| is_stored(made.reason));
@@ -72,7 +72,7 @@ impl Neighbours {
         known.push_back(Stored { host: account.host.clone(), url: account.url.clone(), xid, start: account.start });
     }
 
-    /// What is near a request that found nothing although nothing had been removed.
+    /// What is near to a request that found nothing although nothing had been removed.
     pub(super) fn of(&self, account: &Account) -> Vec<(Difference, Stored)> {
         let is_new = |made: &super::account::Decision| {
             made.reason == Reason::MissAbsent && made.detail("gone").is_none_or(|gone| gone == surface::reason::NEVER)

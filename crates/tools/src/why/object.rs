@@ -1,5 +1,5 @@
-//! An explanation as one JSON object on one line. Every member is always there; its type is in [`MEMBERS`], from which the
-//! table in `docs/json.md` is checked.
+//! An explanation as one JSON object on one line. Every member is always present; its type is in [`MEMBERS`], against
+//! which the table in `docs/json.md` is checked.
 
 use serde_json::{Map, Value, json};
 use surface::legible;
@@ -9,7 +9,7 @@ use super::account::{Account, Decision, Step};
 use super::handling::{Handling, is_made_here};
 use super::tell::{moment, named_cookies, piece, strips};
 
-/// What a member may be. `null` where the log doesn't say, if it may be.
+/// The type of a member. `null` means that the log doesn't say, if it is allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg(test)]
 pub(super) enum Kind {
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Object,
 }
 
-/// A member: where it stands, what it is, whether it may be `null`.
+/// A member: its path, its type, whether it may be `null`, its description.
 #[cfg(test)]
 pub(super) struct Member(pub &'static str, pub Kind, pub bool, pub &'static str);
 
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Checks every member of an object against the table, and that none of the table is missing.
+    /// Checks every member of an object against the table, and that no member of the table is missing.
     pub(super) fn check(path: &str, value: &Value) {
         let object = value.as_object().unwrap_or_else(|| panic!("{path} is no object"));
         let is_direct =

@@ -1,4 +1,4 @@
-//! An explanation as text. The same as JSON: `why/object.rs`.
+//! An explanation as text; as JSON: `why/object.rs`.
 
 use super::account::{Account, Decision, Step};
 use super::cookies;
@@ -16,17 +16,17 @@ use surface::vcl::Generation;
 /// The piece of the built-in VCL that passes requests with cookies.
 const COOKIE_PIECE: &str = "vcl_req_cookie";
 
-/// Where there should be reasons and are none.
+/// The message if there should be reasons but are none.
 const NO_REASONS: &str =
     "No reasons were recorded: parameter vsl_reasons is off, vsl_mask hides Witness, or the log is Varnish's.";
 
-/// Plain words, some lines.
+/// The explanation in plain words, on several lines.
 pub(crate) fn plain(account: &Account) -> String {
     let mut text = String::new();
     let url = if account.url.is_empty() { &account.received_url } else { &account.url };
     let xid = account.steps.first().map_or(0, |step| step.xid);
     if account.method.is_empty() {
-        // Neither method nor URL were logged.
+        // Neither method nor URL was logged.
         text.push_str("A request that was refused at once");
     } else {
         let _ = write!(text, "{} {}{url}: {}", account.method, account.host, Handling::of(account).text());
@@ -62,7 +62,7 @@ pub(crate) fn plain(account: &Account) -> String {
     text
 }
 
-/// What was in the cache under almost the same address.
+/// Lists what the cache had under almost the same address.
 fn tell_near(account: &Account, text: &mut String) {
     for (difference, stored) in &account.near {
         let (what, advice) = match difference {
@@ -113,7 +113,7 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
         let _ = writeln!(text, "{indent}It waited {:.1} ms for another request's fetch.", seconds * 1000.0);
     }
     let is_lost = |after: &[Decision]| after.iter().any(|decision| decision.reason.row().layer == Layer::Origin);
-    // What came later says why it could not be kept after all.
+    // A later decision explains why it could not be kept after all.
     let is_revised = |after: &[Decision]| after.iter().any(|decision| decision.reason.row().layer == Layer::Store);
     for (index, decision) in step.decisions.iter().enumerate() {
         if decision.reason == Reason::Stored && is_revised(&step.decisions[index + 1..]) {
@@ -134,7 +134,7 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
     let mut last = "";
     let aged = step.ttl.iter().find_map(|record| aged(record)).unwrap_or(0);
     for record in &step.ttl {
-        // What changes nothing is not worth a line.
+        // A record that changes nothing gets no line.
         let numbers = record.split_once(' ').map_or("", |(_, numbers)| numbers);
         let numbers = numbers.match_indices(' ').nth(2).map_or(numbers, |(at, _)| &numbers[..at]);
         if let Some(line) = lifetime(record, aged).filter(|_| numbers != last) {
@@ -218,7 +218,7 @@ fn tell_decision(decision: &Decision, step: &Step, indent: &str, text: &mut Stri
     }
 }
 
-/// What became of the last copy.
+/// Tells what happened to the last copy.
 fn tell_absence(decision: &Decision, indent: &str, text: &mut String) {
     let Some(gone) = decision.detail("gone") else { return };
     let Some((_, _, sentence)) = DEPARTURES.iter().find(|(_, word, _)| *word == gone) else { return };
@@ -235,12 +235,12 @@ pub(super) fn moment(seconds: f64) -> Option<String> {
     clock::utc(seconds, "%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// The cookies that made a request a pass; none when something else did.
+/// The cookies that made a request a pass; empty when something else did.
 pub(super) fn named_cookies(decision: &Decision) -> Vec<&str> {
     if is_by_cookie(decision) { cookies::names(decision.all("cookies")) } else { Vec::new() }
 }
 
-/// Lines of VCL that strip these cookies.
+/// Lines of VCL that remove these cookies.
 pub(super) fn strips(decision: &Decision) -> Option<String> {
     cookies::snippet(&named_cookies(decision), generation(decision))
 }
@@ -249,10 +249,11 @@ fn generation(decision: &Decision) -> Generation {
     decision.detail("dialect").and_then(Generation::of_name).unwrap_or(Generation::V4)
 }
 
-/// How many lines above an action its condition is looked for.
+/// How many lines above an action its condition is searched for.
 const CONDITION_LINES: usize = 5;
 
-/// Whether it was a cookie that VCL decided by: its built-in piece did, or the lines that lead to the action speak of them.
+/// Whether VCL decided because of a cookie: by its built-in piece, or because the lines before the action mention
+/// cookies.
 fn is_by_cookie(decision: &Decision) -> bool {
     if decision.detail("in").is_some_and(|subs| subs.split('>').any(|sub| sub == COOKIE_PIECE)) {
         return true;
@@ -261,36 +262,36 @@ fn is_by_cookie(decision: &Decision) -> bool {
         return false;
     }
     let Some((content, number)) = decision.detail("at").and_then(|place| source_of(place, generation(decision))) else {
-        // The text cannot be read from here, so the cookies are named rather than not.
+        // The text cannot be read from here; so the cookies are named to be on the safe side.
         return decision.detail("cookies").is_some();
     };
     let lines: Vec<&str> = content.lines().take(number).collect();
     let near = &lines[lines.len().saturating_sub(CONDITION_LINES)..];
-    // Not beyond the end of the block before.
+    // Not beyond the end of the previous block.
     let from = near[..near.len().saturating_sub(1)].iter().rposition(|line| line.trim() == "}").map_or(0, |at| at + 1);
     near[from..].iter().any(|line| line.to_ascii_lowercase().contains("cookie"))
 }
 
-/// Why a piece of the built-in VCL decided so.
+/// Why a piece of the built-in VCL made this decision.
 pub(super) fn piece(decision: &Decision) -> Option<&'static str> {
     let subs = decision.detail("in")?;
     subs.split('>').rev().find_map(|sub| BUILTIN_PIECES.iter().find(|(name, _)| *name == sub)).map(|(_, cause)| *cause)
 }
 
-/// The line of VCL at `file:line`, when the file can be read and is still what it was.
+/// The line of VCL at `file:line`, if the file is readable and unchanged.
 fn line_of(place: &str, generation: Generation) -> Option<String> {
     let (content, number) = source_of(place, generation)?;
     let line = content.lines().nth(number - 1)?.trim();
     Some(legible::line(line.as_bytes()).into_owned())
 }
 
-/// The text of VCL that a place is in, and the number of its line, from 1.
+/// The VCL text that contains a place, and its line number, from 1.
 fn source_of(place: &str, generation: Generation) -> Option<(String, usize)> {
     let (file, number) = place.rsplit_once(':')?;
     let number = number.parse().ok().filter(|number| *number > 0)?;
     let content = match file {
         "<builtin>" => vcl::builtin_of(generation).to_owned(),
-        // The log says which file: it may be anything, and never end.
+        // The path comes from the log: it may lead to anything, even something endless.
         path if path.starts_with('/') && std::fs::metadata(path).is_ok_and(|found| found.is_file()) => {
             let mut bytes = Vec::new();
             let file = std::fs::File::open(path).ok()?;
@@ -302,8 +303,9 @@ fn source_of(place: &str, generation: Generation) -> Option<(String, usize)> {
     Some((content, number))
 }
 
-/// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl> <grace> …`.
-/// `aged` is how old the response was when it came, in seconds: what VCL sets counts from then, in the record from before.
+/// A `TTL` record in words: `RFC <ttl> <grace> <keep> <reference> <age> <date> <expires> <max-age> …`, `VCL <ttl>
+/// <grace> …`. `aged` is the age of the response on arrival, in seconds: VCL's values count from then, those in the
+/// record from before.
 fn lifetime(record: &str, aged: i64) -> Option<String> {
     let words: Vec<&str> = record.split(' ').collect();
     let (who, ttl, grace, keep) = match words[..] {
@@ -327,8 +329,8 @@ fn lifetime(record: &str, aged: i64) -> Option<String> {
     }
 }
 
-/// How old the response was when it came, by its `Age` or `Date`: from an `RFC` record, `RFC <ttl> <grace> <keep> <now>
-/// <origin> …`; `None` for other records and for a second's difference.
+/// The age of the response on arrival, by its `Age` or `Date`, from an `RFC` record: `RFC <ttl> <grace> <keep> <now>
+/// <origin> …`; `None` for other records and for a difference of a second.
 fn aged(record: &str) -> Option<i64> {
     let words: Vec<&str> = record.split(' ').collect();
     let ["RFC", _, _, _, now, origin, ..] = words[..] else { return None };

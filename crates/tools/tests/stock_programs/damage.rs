@@ -1,4 +1,4 @@
-//! Segments and log files that were damaged at random: the tools print what they can, and end.
+//! Randomly damaged segments and log files: the tools print what they can, and end.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut SmallRng) {
     }
 }
 
-/// Copies the directories of a server, with damage to some of their files.
+/// Copies a server's directories, and damages some of their files.
 fn damaged_copy(from: &Path, to: &Path, random: &mut SmallRng) {
     for directory in ["_.vsm_mgt", "_.vsm_child"] {
         fs::create_dir(to.join(directory)).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes of strangers in every place that a program prints: none of them reaches the terminal as a command.
+//! Hostile bytes in every place that a program prints: the terminal interprets none of them.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use surface::tag::{TAGS, Tag};
 
 use super::{Ran, Tool, run_ours};
 
-/// A window's title, a colour in one byte and in two, DEL, a line of one's own, a turn of the direction, no UTF-8.
+/// A window title, colours in one-byte and two-byte form, DEL, a forged line, a change of text direction, invalid UTF-8.
 const EVIL: &[u8] = b"/\x1b]0;owned\x07\x9b31m\xc2\x9b31m\x7f\r\nforged\xe2\x80\xae\xff\x08end";
 
 fn is_harmless(what: &str, bytes: &[u8]) {
@@ -47,7 +47,7 @@ fn hostile_directory() -> tempfile::TempDir {
     ring.configure(&LogConfiguration { mask: [0; 32], ..LogConfiguration::default() });
     let evil = |before: &str| [before.as_bytes(), EVIL].concat();
     ring.write(Tag::CLI, LogId::NONE, &evil("Rd "));
-    // JSON has no line for what could not be read, so there is a request without that, too.
+    // JSON output has no line for an unreadable request, so there is also one without such bytes.
     for (id, begin, link) in [
         (LogId::client(12), "req 11 rxreq", "bereq 13 fetch"),
         (LogId::backend(13), "bereq 12 fetch", ""),
@@ -158,7 +158,7 @@ fn messages_about_vcl_and_their_excerpts_command_no_terminal() {
     run_harmless(tools::vcl_to, &["migrate", "/no\x1b[2J\u{9b}such"], b"");
 }
 
-/// A CLI that greets and answers each command with `reply`, on a port of its own.
+/// A CLI on its own port that sends a greeting and answers every command with `reply`.
 fn cli(reply: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! The same command line gives the same output and exit status as the stock program, on the same log.
+//! On the same log, the same command line gives the same output and exit status as the stock program.
 
 mod damage;
 mod hostile;
@@ -16,7 +16,7 @@ use tools::Streams;
 
 type Tool = fn(&[OsString], &mut Streams) -> i32;
 
-/// Where a stock program is; says so when it is not installed.
+/// Path of a stock program; prints a message when it is not installed.
 fn stock(program: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|directory| directory.join(program)).find(|path| path.is_file());
@@ -51,7 +51,7 @@ fn run_stock(program: &Path, args: &[&str]) -> Ran {
 fn compare(program: &Path, tool: Tool, args: &[&str]) {
     let (theirs, ours) = (run_stock(program, args), run_ours(tool, args, b""));
     assert_eq!(ours.status, theirs.status, "{args:?}: {} {}", ours.error, theirs.error);
-    // What would command a terminal is escaped here and goes through there.
+    // Control sequences are escaped here; the stock program prints them.
     let shown = surface::legible::lines(&theirs.output);
     if ours.output != theirs.output && ours.output != shown.as_bytes() {
         let (ours, theirs) = (String::from_utf8_lossy(&ours.output), shown);
@@ -62,7 +62,7 @@ fn compare(program: &Path, tool: Tool, args: &[&str]) {
     }
 }
 
-/// [`compare`], and the messages are the same too.
+/// Like [`compare`], but the messages must also be the same.
 #[track_caller]
 fn compare_all(program: &Path, tool: Tool, args: &[&str]) {
     compare(program, tool, args);
@@ -223,7 +223,7 @@ fn log_files_are_the_same_in_both_directions() {
         args.extend(more);
         compare(&program, tools::log_to, &args);
     }
-    // A pipe is read like the file.
+    // A pipe is read like a file.
     let bytes = std::fs::read(&ours).unwrap();
     let piped = run_ours(tools::log_to, &["-r", "-", "-g", "request"], &bytes);
     assert_eq!(piped.output, run_ours(tools::log_to, &["-r", &ours, "-g", "request"], b"").output);
@@ -290,7 +290,7 @@ fn top_ranks_what_varnishtop_ranks() {
     let Some(program) = stock("varnishtop") else { return };
     let directory = written_directory();
     let name = directory.path().to_str().unwrap();
-    // From a file: the stock program wants to know what a server is called.
+    // From a file: with a server the stock program needs its name.
     let file = directory.path().join("log").to_str().unwrap().to_owned();
     run_ours(tools::log_to, &["-n", name, "-d", "-g", "raw", "-w", &file], b"");
     for grouping in ["raw", "vxid", "request", "session"] {

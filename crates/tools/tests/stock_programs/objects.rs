@@ -1,4 +1,4 @@
-//! `--json` of the log tools: every line an object, UTF-8 whatever was logged, with the facts of the plain output.
+//! `--json` of the log tools: every line is an object, in UTF-8 whatever was logged, with the facts of the plain output.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Queries made by a seeded generator select what the stock program selects, and are refused in its words.
+//! Randomly generated queries select what the stock program selects, and are refused with the same messages.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use super::recording::recorded_file;
 use super::{run_ours, run_stock, stock};
 
-/// Queries of each test; a run of the stock program takes some ten milliseconds.
+/// Queries per test; each run of the stock program takes about ten milliseconds.
 const QUERIES: usize = 250;
 
 const TAGS: &[&str] = &[
@@ -186,7 +186,7 @@ fn one_of<'a>(random: &mut SmallRng, list: &[&'a str]) -> &'a str {
     list[random.random_range(0..list.len())]
 }
 
-/// A term that is right.
+/// A valid term.
 fn term(random: &mut SmallRng) -> String {
     if random.random_range(0..12) == 0 {
         let operator = one_of(random, &["==", "!=", "<", "<=", ">", ">="]);
@@ -232,8 +232,8 @@ fn expression(random: &mut SmallRng, depth: usize) -> String {
     text
 }
 
-/// The stock program makes up a position, beyond any query, when the first character is wrong, and has no words for a
-/// query of comments only.
+/// When the first character is wrong the stock program reports an invented position beyond the query, and it has no
+/// message for a query that consists only of comments.
 fn in_our_words(error: &str) -> String {
     if error == "Query expression error:" {
         return format!("{error}\nEmpty query");

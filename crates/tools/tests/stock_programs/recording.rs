@@ -9,7 +9,7 @@ use shm::vsc::Publisher;
 use shm::vsm::{MANAGER_DIRECTORY, VsmWriter, WORKER_DIRECTORY, recreate_directory};
 use surface::tag::Tag;
 
-/// A directory as a server would keep it, with a log of requests of every kind and some nonsense.
+/// A server's directory, with a log of requests of every kind and some nonsense.
 pub fn written_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let writer = |name| {
@@ -160,7 +160,7 @@ fn write_fetch(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: u3
     log.record(Tag::End, b"");
 }
 
-/// What the stock program recorded of [`written_directory`], as a file.
+/// What the stock program recorded from [`written_directory`], as a file.
 pub fn recorded_file(varnishlog: &Path) -> (tempfile::TempDir, String) {
     let directory = written_directory();
     let name = directory.path().to_str().unwrap();

@@ -13,7 +13,7 @@ pub struct Varnishd {
 }
 
 impl Varnishd {
-    /// Starts it; `None` where there is none.
+    /// Starts it; `None` when it is not installed.
     pub fn start() -> Option<Varnishd> {
         let program = stock("varnishd")?;
         let directory = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn our_tools_attach_to_a_stock_server() {
         client.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // The log of the requests is complete once their sessions have ended; the CLI's own goes on.
+    // The requests' part of the log is complete once their sessions have ended; that of the CLI goes on.
     let sessions = ["-n", &name, "-d", "-g", "session", "-i", "End"];
     while run_ours(tools::log_to, &sessions, b"").output.windows(7).filter(|w| w == b"Session").count() < 3 {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! What words of VCL before 4.0 mean: where they were, and what VCL 4 says instead.
+//! The meaning of words of VCL before 4.0: where they existed, and what replaces them in VCL 4.
 
 use std::fmt::Write as _;
 use surface::vcl::legacy::{Language, LegacyVariableRow, Means};
@@ -9,7 +9,7 @@ fn languages() -> impl Iterator<Item = (&'static str, &'static Language)> {
     Generation::ALL.iter().filter_map(|generation| Some((generation.name(), Language::of(*generation)?)))
 }
 
-/// Everything of old that can be explained by name.
+/// All old words that can be explained.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     languages().flat_map(|(_, language)| {
         let endings = language.methods.iter().flat_map(|row| row.returns.iter().map(|ending| ending.word));
@@ -18,7 +18,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// What an old word means; `None` when it never was one.
+/// The meaning of an old word; `None` when it is not one.
 pub(super) fn explanation(word: &str) -> Option<String> {
     method(word).or_else(|| ending(word)).or_else(|| variable(word)).or_else(|| {
         let instead = vcl::instead_of(word)?;
@@ -77,7 +77,7 @@ fn variable(word: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The methods of a set by the names that they had.
+/// The names that the methods of a set used to have.
 fn methods(language: &Language, at: u16) -> String {
     let named = METHODS.iter().filter(|row| at & row.bit != 0).filter_map(|row| language.method(row.method));
     named.map(|row| row.name).collect::<Vec<_>>().join(", ")
