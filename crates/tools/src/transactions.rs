@@ -1,6 +1,6 @@
 //! `varnishlog`: the log, by transaction.
 //!
-//! Which records are shown: `transactions/select.rs`; how they are printed: `transactions/print.rs`, with `--json`
+//! Which records are shown: `shm::read::select`; how they are printed: `transactions/print.rs`, with `--json`
 //! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log tools: `follow.rs`.
 
 mod object;

@@ -1,4 +1,4 @@
-//! Addresses as scripts write them, and sockets that listen on them or reach them.
+//! Addresses as written in scripts, and sockets that listen on them or connect to them.
 //!
 //! | written | means |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | `/path` | a socket of that name |
 //! | `@name` | an abstract socket |
 //!
-//! *Invariant:* every socket made here does not block: who reads or writes waits with its thread's cancel.
+//! *Invariant:* every socket made here is non-blocking: readers and writers wait with their thread's cancel.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -20,11 +20,11 @@ use crate::test::{Cancel, Outcome, Waited};
 /// A socket's address, for logs and macros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The IP address; `0.0.0.0` for what has none.
+    /// The IP address; `0.0.0.0` if there is none.
     pub address: String,
-    /// The port; `0` for what has none.
+    /// The port; `0` if there is none.
     pub port: String,
-    /// Both in a form that can be connected to, or the path.
+    /// Both in a form that one can connect to, or the path.
     pub socket: String,
 }
 
@@ -48,7 +48,7 @@ pub fn is_local(text: &str) -> bool {
     text.starts_with('/') || text.starts_with('@')
 }
 
-/// The TCP addresses that a text names.
+/// The TCP addresses that a text denotes.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -84,7 +84,7 @@ fn local_address(text: &str) -> Result<SockAddr, String> {
     SockAddr::unix(name).map_err(|error| error.to_string())
 }
 
-/// Listens; a port 0 is the system's choice. What is in the way of a path is removed.
+/// Listens; port 0 lets the system choose. Removes whatever is at the path.
 ///
 /// # Errors
 /// What is wrong with the address, or what the system says.
@@ -102,7 +102,7 @@ pub fn listen(text: &str, backlog: i32) -> Result<(Socket, Name), String> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|error| error.to_string())?;
         let bound = socket.bind(&address).and_then(|()| socket.listen(backlog)).and_then(|()| {
             if text.starts_with('/') {
-                // The daemon may run as somebody else.
+                // The daemon may run as another user.
                 let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
                 std::fs::set_permissions(text, mode)?;
             }
@@ -127,10 +127,10 @@ pub fn listen(text: &str, backlog: i32) -> Result<(Socket, Name), String> {
     Err(reason)
 }
 
-/// A socket with an address of its own.
+/// Creates a socket bound to an address.
 ///
 /// # Errors
-/// What the system says.
+/// What the system reports.
 pub fn bind(address: SocketAddr, kind: Type) -> std::io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     if address.is_ipv6() {
@@ -146,16 +146,16 @@ pub fn bind(address: SocketAddr, kind: Type) -> std::io::Result<Socket> {
 /// The name of a TCP or UDP socket.
 ///
 /// # Errors
-/// What the system says.
+/// What the system reports.
 pub fn name(socket: &Socket) -> std::io::Result<Name> {
     let address = socket.local_addr()?.as_socket();
     Ok(address.map_or_else(|| Name::of_path(""), Name::of))
 }
 
-/// Takes a connection.
+/// Accepts a connection.
 ///
 /// # Errors
-/// The thread is to stop; within, what the system says.
+/// The thread must stop; inside, what the system reports.
 pub fn accept(listener: &Socket, cancel: &Cancel) -> Outcome<std::io::Result<Socket>> {
     loop {
         cancel.readable(listener.as_fd(), None)?;
@@ -170,7 +170,7 @@ pub fn accept(listener: &Socket, cancel: &Cancel) -> Outcome<std::io::Result<Soc
 /// Connects.
 ///
 /// # Errors
-/// The thread is to stop; within, what is wrong with the address or what the system says.
+/// The thread must stop; inside, what is wrong with the address or what the system reports.
 pub fn connect(text: &str, timeout: Duration, cancel: &Cancel) -> Outcome<Result<Socket, String>> {
     if is_local(text) {
         let address = match local_address(text) {
@@ -221,10 +221,10 @@ fn connect_one(
     })
 }
 
-/// Sends all of it.
+/// Sends all the bytes.
 ///
 /// # Errors
-/// The thread is to stop; within, what the system says.
+/// The thread must stop; inside, what the system reports.
 pub fn send_all(socket: &Socket, mut bytes: &[u8], cancel: &Cancel) -> Outcome<std::io::Result<()>> {
     while !bytes.is_empty() {
         match socket.send(bytes) {

@@ -1,7 +1,7 @@
 //! `barrier bNAME`: threads wait for each other; with a socket, VCL can wait too.
 //!
-//! A `cond` barrier counts its waiters under the test's monitor. A `sock` barrier listens; who connects is a waiter, and is
-//! let go by closing the connection. *Invariant:* a barrier is declared once, at the top of the script.
+//! A `cond` barrier counts its waiters under the test's monitor. A `sock` barrier listens; every connection is a waiter,
+//! and is released by closing it. *Invariant:* a barrier is declared once, at the top of the script.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +14,9 @@ use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 
-/// Most waiters of one barrier.
+/// Maximum number of waiters at one barrier.
 const WAITERS_MAX: u64 = 10_000;
-/// How often a barrier with a socket looks whether the test is over.
+/// How often a barrier with a socket checks whether the test is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A barrier.
@@ -25,7 +25,7 @@ pub struct Barrier {
     expected: usize,
     is_cyclic: AtomicBool,
     kind: Kind,
-    /// Waiters now, and how often all have come.
+    /// The present number of waiters, and how often all have arrived.
     count: Mutex<(usize, u64)>,
 }
 
@@ -69,7 +69,7 @@ pub fn command(journal: &Journal, arguments: &mut Arguments, cancel: &Cancel) ->
     Ok(())
 }
 
-/// Ends all barriers of a test.
+/// Releases all barriers of a test.
 ///
 /// # Errors
 /// Somebody was still waiting.
@@ -159,7 +159,7 @@ impl Barrier {
             monitor = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(monitor);
-        // At the end of the test, waiting ends as if all had come, as with the stock runner.
+        // At the end of the test a wait ends as if all had arrived, as with the stock runner.
         if cancel.is_set() { Err(journal.test.stop_reason()) } else { Ok(()) }
     }
 

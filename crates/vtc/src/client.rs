@@ -1,4 +1,4 @@
-//! `client cNAME`: connects, carries out its block, closes; as often as told.
+//! `client cNAME`: connects, executes its block, closes; as many times as it is told to.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,7 +42,7 @@ impl Client {
         }
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -56,7 +56,7 @@ impl Client {
                 self.wait()?;
                 continue;
             }
-            // Nothing is changed under a running client.
+            // A running client is not changed.
             self.wait()?;
             if self.rounds.option(&option, arguments)? {
                 continue;

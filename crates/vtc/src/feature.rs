@@ -1,6 +1,6 @@
-//! `feature`: skips the test unless the machine, and what is tested, has what the script asks for.
+//! `feature`: skips the test unless the machine and the tested program have what the script asks for.
 //!
-//! The answers are about this machine and this runner. What can only be said of the stock daemon's build (sanitizers,
+//! The answers are about this machine and this runner. What only concerns the build of the stock daemon (sanitizers,
 //! coverage, persistent storage) is answered with no.
 
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::journal::Journal;
 use crate::specification::Arguments;
 use crate::test::{Outcome, Stop};
 
-/// A name whose only address is this: where it is another, or none, DNS is not to be trusted.
+/// A name with exactly this one address: if DNS gives another or none, it can't be trusted.
 const DNS_CANARY: (&str, &str) = ("dns-canary.varnish-cache.org", "192.0.2.255");
 
-/// Carries out `feature NAME…`.
+/// Executes `feature NAME…`.
 ///
 /// # Errors
-/// Something is not there: the test is skipped. Or it is no feature: the test fails.
+/// Something is missing: the test is skipped. Or it is not a feature: the test fails.
 pub fn command(journal: &Journal, arguments: &mut Arguments) -> Outcome {
     while let Some(word) = arguments.next() {
         let text = word.text();
@@ -85,7 +85,7 @@ fn dns_works() -> bool {
     address::resolve(name, Some(80)).is_ok_and(|found| found.iter().all(|one| one.ip().to_string() == address))
 }
 
-/// Also switches it off for what is started from now on, as the stock runner does.
+/// If so, also switches it off for everything started from now on, as the stock runner does.
 fn randomisation_can_be_off() -> bool {
     use nix::sys::personality::{self, Persona};
     personality::get().and_then(|now| personality::set(now | Persona::ADDR_NO_RANDOMIZE)).is_ok()

@@ -1,9 +1,9 @@
-//! `haproxy hNAME`: a haproxy, where one is installed.
+//! `haproxy hNAME`: a haproxy, if one is installed.
 //!
-//! Every `fd@${NAME}` of its configuration becomes a listening socket that it inherits, whose number is in its environment
-//! under NAME and whose address is in the macros `${hNAME_NAME_addr}` and so on. Its program and further arguments can be
-//! given in the environment (`HAPROXY_PROGRAM`, `HAPROXY_ARGS`).
-//! Source: vtc(7), haproxy. Next: `haproxy/cli.rs` for its command line.
+//! Every `fd@${NAME}` in its configuration becomes a listening socket that it inherits; the descriptor's number is in
+//! the environment variable NAME, and the address in the macros `${hNAME_NAME_addr}` and so on. Its program and further
+//! arguments can be set in the environment (`HAPROXY_PROGRAM`, `HAPROXY_ARGS`). Source: vtc(7), haproxy. Next:
+//! `haproxy/cli.rs` for its command line.
 
 mod cli;
 
@@ -28,17 +28,17 @@ use crate::test::{Cancel, Outcome};
 use crate::threads;
 use crate::varnish::{Wanted, check_status};
 
-/// What a good configuration is called.
+/// The message about a valid configuration.
 const GOOD_CONFIGURATION: &[u8] = b"Configuration file is valid";
 /// First number of an inherited socket.
 const FIRST_DESCRIPTOR: i32 = 10;
 /// Most inherited sockets.
 const SOCKETS_MAX: usize = 200;
-/// How long the file with the process id may take to come.
+/// How long the file with the process id may take to appear.
 const START_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a signal may take to work before a harder one is sent.
+/// How long a signal may take to work before a stronger one is sent.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often we look.
+/// How often to check.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A haproxy.
@@ -51,7 +51,7 @@ pub struct Haproxy {
     is_daemon: bool,
     exit_status: i32,
     configuration: Vec<u8>,
-    /// Names and sockets that it inherits.
+    /// Names and sockets that haproxy inherits.
     sockets: Vec<(String, OwnedFd)>,
     cli: Option<Word>,
     master_cli: Option<Word>,
@@ -62,19 +62,19 @@ struct Running {
     child: Child,
     input: Option<ChildStdin>,
     output: JoinHandle<Outcome>,
-    /// Of the process that is signalled.
+    /// The process to signal.
     pid: u32,
     only_checks: bool,
 }
 
-/// What it wrote, for looking through.
+/// Its output, for searching.
 type Said = Arc<Mutex<Vec<u8>>>;
 
 impl Haproxy {
-    /// A haproxy that is not started yet.
+    /// Creates a haproxy that is not started yet.
     ///
     /// # Errors
-    /// Its folder can't be made, or no socket be had.
+    /// Its folder can't be created, or no socket is available.
     pub fn new(journal: Journal) -> Outcome<Haproxy> {
         let folder = journal.test.settings.folder.join(&journal.name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -94,7 +94,7 @@ impl Haproxy {
             master_cli: None,
             running: None,
         };
-        // Closed at once: an address that nobody answers.
+        // The socket is closed at once: nobody answers at this address.
         haproxy.listen("closed").map(|_| haproxy)
     }
 
@@ -109,7 +109,7 @@ impl Haproxy {
         Ok(socket.into())
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -261,7 +261,7 @@ impl Haproxy {
             line += &format!(" -p \"{}\"", path.display());
         }
         self.journal.dump(4, "argv", line.as_bytes());
-        // Once more: macros of addresses that were not known before.
+        // Expanded again, for macros of addresses that were not known before.
         let text = self.journal.expand(&self.configuration)?;
         self.journal.dump(4, "conf", &text);
         std::fs::write(&configuration, &text).map_err(|error| cannot(&error))?;
@@ -276,7 +276,7 @@ impl Haproxy {
         command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(writer).stderr(errors);
         command.fd_mappings(mappings).map_err(|error| cannot(&error))?;
         let child = command.spawn();
-        // It holds the other ends of the pipe.
+        // The command holds the other ends of the pipe.
         drop(command);
         let mut child = child.map_err(|error| cannot(&error))?;
         let own = self.journal.name.clone();
@@ -323,10 +323,10 @@ impl Haproxy {
         Ok(())
     }
 
-    /// Stops it, and looks how it exits. Nothing happens when it does not run.
+    /// Stops it, and checks how it exits. Does nothing when it is not running.
     ///
     /// # Errors
-    /// It did not end well.
+    /// It did not exit as expected.
     pub fn wait(&mut self, cancel: &Cancel) -> Outcome {
         if self.running.is_none() {
             return Ok(());
@@ -351,14 +351,14 @@ impl Haproxy {
         if self.is_daemon && !running.only_checks {
             return Ok(());
         }
-        // A master passes on the signal that ended it.
+        // A master exits with the signal that ended it.
         let is_master = self.is_worker && !self.is_daemon && !running.only_checks;
         let wanted_status = if is_master { 128 + Signal::SIGINT as i32 } else { self.exit_status };
         let wanted = Wanted { status: wanted_status, signal: signal.map(|signal| (signal, false)), allows_core: false };
         check_status(&self.journal, running.child.id(), status, &wanted)
     }
 
-    /// Signals it, harder and harder, until it has ended; the last signal.
+    /// Sends stronger and stronger signals until it has ended; returns the last one.
     fn end(&self, running: &Running, cancel: &Cancel) -> Outcome<Option<i32>> {
         let pid = Pid::from_raw(running.pid as i32);
         let mut last = None;
@@ -379,7 +379,7 @@ impl Haproxy {
         Ok(last)
     }
 
-    /// Ends it with the least ceremony: the test has failed.
+    /// Ends it without ceremony: the test has failed.
     pub fn abandon(&mut self) {
         if let Some(mut running) = self.running.take() {
             let _ = kill(Pid::from_raw(running.pid as i32), Signal::SIGKILL);
@@ -390,7 +390,7 @@ impl Haproxy {
     }
 }
 
-/// Logs and keeps what it writes, to the end.
+/// Logs and keeps its output, to the end.
 fn listen_to(journal: &Journal, mut reader: std::io::PipeReader, said: &Said, cancel: &Cancel) -> Outcome {
     use std::io::Read;
     use std::os::fd::AsFd;

@@ -1,11 +1,11 @@
-//! The HTTP/1 end of clients and servers: carries out the commands of their blocks.
+//! The HTTP/1 end of clients and servers: executes the commands of their blocks.
 //!
-//! It is no HTTP implementation: it sends what it is told, right or wrong, and takes what comes as far as it makes any
-//! sense. Heads are in `http/head.rs`, what is received in `http/receive.rs`, what is sent in `http/transmit.rs`.
+//! This is not an HTTP implementation: it sends what it is told to, right or wrong, and accepts whatever makes some
+//! sense. Heads are in `http/head.rs`, receiving in `http/receive.rs`, sending in `http/transmit.rs`.
 //!
-//! *Invariant:* not a byte more is taken from a socket than a command asks for: what is left decides how a close looks to
-//! the other side, and when it must stop sending.
-//! Source: vtc(7), client/server; the stock 7.1.1 runner for everything that is not HTTP.
+//! *Invariant:* a command takes exactly the bytes that it needs from a socket: what is left determines how a close looks
+//! to the other side, and when that must stop sending. Source: vtc(7), client/server; the stock 7.1.1 runner for
+//! everything that is not HTTP.
 
 mod deflate;
 mod head;
@@ -49,7 +49,7 @@ pub struct Http {
     is_fatal: bool,
     request: Head,
     response: Head,
-    /// None before the first message.
+    /// `None` before the first message.
     body: Option<Vec<u8>>,
     body_length: String,
     chunk_length: String,
@@ -58,9 +58,9 @@ pub struct Http {
     gzip_residual: Option<usize>,
 }
 
-/// How a connection is talked on.
+/// How to talk on a connection.
 pub struct Talk<'a> {
-    /// What to do.
+    /// The commands to execute.
     pub block: &'a [u8],
     /// The line it starts on.
     pub line: u32,
@@ -72,10 +72,10 @@ pub struct Talk<'a> {
     pub receive_buffer_bytes: Option<usize>,
 }
 
-/// Carries out a block on a connection; gives the connection back, or the one that `accept` put in its place.
+/// Executes a block on a connection; returns the connection, or the one that `accept` replaced it with.
 ///
 /// # Errors
-/// The test has failed, or the thread is to stop.
+/// The test has failed, or the thread must stop.
 pub fn talk(journal: &Journal, cancel: &Arc<Cancel>, socket: Socket, talk: &Talk) -> Outcome<Option<Socket>> {
     let mut peer = Name::of_path("");
     if !address::is_local(talk.address)
@@ -231,7 +231,7 @@ impl Http {
         }
     }
 
-    /// Something went wrong that `non_fatal` passes over.
+    /// Something went wrong that `non_fatal` ignores.
     fn fault(&self, text: impl AsRef<str>) -> Outcome {
         if self.is_fatal { Err(self.journal.fail(text)) } else { Ok(()) }
     }
@@ -339,7 +339,7 @@ impl Http {
         matching::expect(&self.journal, &left, &operator, &right)
     }
 
-    /// What a word stands for in a comparison: a field, a header, or itself.
+    /// The value of a word in a comparison: a field, a header, or the word itself.
     fn resolve(&self, word: &[u8]) -> Option<Vec<u8>> {
         let text = String::from_utf8_lossy(word);
         if let Some(name) = text.strip_prefix("req.http.") {
@@ -367,10 +367,10 @@ impl Http {
     }
 }
 
-/// Bytes that are written in hexadecimal, with any blanks between.
+/// Bytes written in hexadecimal, with optional blanks in between.
 ///
 /// # Errors
-/// They are not: the test fails.
+/// They are not hexadecimal: the test fails.
 pub fn hex_bytes(journal: &Journal, text: &[u8]) -> Outcome<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .iter()
@@ -378,6 +378,6 @@ pub fn hex_bytes(journal: &Journal, text: &[u8]) -> Outcome<Vec<u8>> {
         .map(|byte| (*byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
         .collect();
     let digits = digits.ok_or_else(|| journal.fail("Illegal hex string"))?;
-    // A digit left over is the high half of a last byte.
+    // An odd last digit is the high half of a byte.
     Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect())
 }

@@ -1,11 +1,12 @@
 //! The log of one test, and how a test fails.
 //!
-//! Every client, server and so on has a [`Journal`] that puts its name on each line. The lines look as the stock runner's
-//! do: `**** c1    rxhdr|HTTP/1.1 200 OK\r`, more stars for less important lines, `----` for a failure, and a line
-//! `**** dT    1.234` (seconds since the start) whenever time has passed. They go to one stream, a line at a time.
+//! Every client, server and so on has a [`Journal`] that puts its name on each line. The lines have the form of the
+//! stock runner's: `**** c1    rxhdr|HTTP/1.1 200 OK\r`, with more stars for less important lines, `----` for a failure,
+//! and a line `**** dT    1.234` (seconds since the start) whenever time has passed. They are written to one stream, a
+//! line at a time.
 //!
-//! *Invariant:* the first failure is the test's; what fails afterwards because everything is being taken down is only
-//! logged. Next: `test.rs` for what happens then.
+//! *Invariant:* the first failure is the test's; failures during the subsequent shutdown are only logged. Next:
+//! `test.rs` for what happens then.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -50,14 +51,14 @@ impl Log {
             let _ = writeln!(text, "**** dT    {}.{:03}", milliseconds / 1000, milliseconds % 1000);
             *last = Some(milliseconds);
         }
-        // Names, macros and messages hold what peers and programs said.
+        // Names, macros and messages contain text from peers and programs.
         text.push_str(&surface::legible::lines(lines.as_bytes()));
-        // Nobody is left to be told when the reader is gone.
+        // If the reader has gone, there is nobody left to tell.
         let _ = stream.write_all(text.as_bytes());
     }
 }
 
-/// The name under which somebody logs, and where that somebody is in the script.
+/// The name under which a thread logs, and its place in the script.
 #[derive(Clone)]
 pub struct Journal {
     /// The test.
@@ -68,7 +69,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal for a thread of its own.
+    /// A journal for a new thread.
     #[must_use]
     pub fn new(test: &Arc<Test>, name: &str) -> Journal {
         Journal { test: Arc::clone(test), name: name.to_owned(), place: Arc::default() }
@@ -80,7 +81,7 @@ impl Journal {
         Journal { test: Arc::clone(&self.test), name: name.to_owned(), place: Arc::clone(&self.place) }
     }
 
-    /// A journal with the same name for a thread that starts from here.
+    /// A journal with the same name for a thread that starts at this place.
     #[must_use]
     pub fn forked(&self) -> Journal {
         let journal = Journal::new(&self.test, &self.name);
@@ -88,23 +89,23 @@ impl Journal {
         journal
     }
 
-    /// Notes where the script is.
+    /// Sets the current place in the script.
     pub fn set_place(&self, place: Place) {
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
-    /// Where the script is.
+    /// The current place in the script.
     #[must_use]
     pub fn place(&self) -> Place {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Logs a line. Levels: 1 for the course of the test, 2 for commands, 3 for what happens, 4 for details.
+    /// Logs a line. Levels: 1 for the course of the test, 2 for commands, 3 for events, 4 for details.
     pub fn log(&self, level: usize, text: impl AsRef<str>) {
         self.test.log.write(&format!("{} {:<5} {}\n", lead(level), self.name, text.as_ref().trim_end_matches('\n')));
     }
 
-    /// Logs bytes, one line a line, with what can't be printed escaped.
+    /// Logs bytes line by line, with unprintable ones escaped.
     pub fn dump(&self, level: usize, prefix: &str, bytes: &[u8]) {
         let lead = format!("{} {:<5} {prefix}|", lead(level), self.name);
         let shown = &bytes[..bytes.len().min(DUMP_BYTES_MAX)];
@@ -177,7 +178,7 @@ impl Journal {
     /// Replaces macros, or fails the test.
     ///
     /// # Errors
-    /// A macro that there is not.
+    /// An unknown macro.
     pub fn expand(&self, text: &[u8]) -> Result<Vec<u8>, Stop> {
         self.test.macros.expand(text, self.test.keeps_unknown_macros()).map_err(|reason| self.fail(reason))
     }

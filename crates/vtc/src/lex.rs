@@ -1,12 +1,12 @@
-//! The text of a script, cut into commands and their words. The only parser of the language.
+//! Splits the text of a script into commands and words. The only parser of the language.
 //!
-//! A command is a line; a word is a run of characters without blanks, a `"quoted string"` with backslash escapes, or a
-//! `{block}` over any number of lines, whose braces are counted and nothing else. A backslash at the end of a line joins
-//! the next one. Lines that start with `#` are comments. Commands are cut one at a time, when they are reached: what stands
-//! behind a command that ends the test is never looked at, as with the stock runner.
+//! A command is a line. A word is a run of characters without blanks, a `"quoted string"` with backslash escapes, or a
+//! `{block}` over any number of lines in which only the braces are counted. A backslash at the end of a line joins the
+//! next one. Lines that start with `#` are comments. Commands are parsed one at a time, when they are reached: what
+//! follows a command that ends the test is never examined, as with the stock runner.
 //!
-//! *Invariant:* every word knows the line it starts on, so that a block that is itself a script can say where it failed.
-//! Source: vtc(7), and what the stock 7.1.1 runner does with odd texts. Next: `specification.rs`.
+//! *Invariant:* every word knows the line where it starts, so that a block that is itself a script can say where it
+//! failed. Source: vtc(7), and what the stock 7.1.1 runner does with odd texts. Next: `specification.rs`.
 
 use cli_proto::command_line::escape;
 
@@ -16,7 +16,7 @@ pub const WORDS_MAX: usize = 200;
 /// One word, without its quotes or braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The bytes; a script may hold any.
+    /// The bytes; scripts may contain any.
     pub bytes: Vec<u8>,
     /// The line it starts on.
     pub line: u32,
@@ -30,27 +30,27 @@ impl Word {
     }
 }
 
-/// One command: never without a word.
+/// One command, with at least one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Its name and its arguments.
     pub words: Vec<Word>,
     /// The line it starts on.
     pub line: u32,
-    /// Its first line as it is written, for the log.
+    /// Its first line as written, for the log.
     pub source: String,
 }
 
-/// Why a text can't be cut any further.
+/// Why a text can't be parsed any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The line that is wrong, or on which the unfinished thing starts.
+    /// The line with the error, or where the unfinished construct starts.
     pub line: u32,
     /// What is wrong.
     pub message: String,
 }
 
-/// A text and how far it has been cut.
+/// A text, and how far it has been parsed.
 #[derive(Clone, Debug)]
 pub struct Script<'a> {
     text: &'a [u8],
@@ -59,7 +59,7 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Starts cutting a text whose first line has this number.
+    /// Starts parsing a text whose first line has this number.
     #[must_use]
     pub fn new(text: &'a [u8], first_line: u32) -> Script<'a> {
         Script { text, at: 0, line: first_line }
@@ -81,7 +81,7 @@ impl<'a> Script<'a> {
         &rest[..rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())]
     }
 
-    /// Goes to the start of the next command; false when there is none.
+    /// Moves to the start of the next command; false when there is none.
     fn find_command(&mut self) -> bool {
         while let Some(byte) = self.peek() {
             if byte == b'#' {
@@ -184,7 +184,7 @@ impl Iterator for Script<'_> {
         while self.find_command() {
             let cut = self.cut();
             match &cut {
-                // Where the next command would start is anybody's guess.
+                // The start of the next command is unknown.
                 Err(_) => self.at = self.text.len(),
                 // A backslash that joins an empty line to the next. Compat: the stock runner crashes.
                 Ok(command) if command.words.is_empty() => continue,
@@ -196,7 +196,7 @@ impl Iterator for Script<'_> {
     }
 }
 
-/// The words of a macro's inside: separated by blanks or commas, quoted like the words of a command.
+/// The words inside a macro: separated by blanks or commas, quoted like the words of a command.
 ///
 /// # Errors
 /// What is wrong.

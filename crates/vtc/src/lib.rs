@@ -6,10 +6,10 @@
 //!   takes down what a script leaves behind      client server varnish logexpect process tunnel barrier syslog haproxy shell
 //! ```
 //!
-//! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that a script means the same
-//! to both. *Invariants:* the daemon is seen only from outside (command line, CLI, sockets, shared memory); a script ends,
-//! at its time limit if not before, and nothing that it started lives on.
-//! Read next: `lex.rs`, `specification.rs`, `script.rs`.
+//! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that a script means the
+//! same to both. *Invariants:* the daemon is seen only from outside (command line, CLI, sockets, shared memory); a
+//! script ends, at its time limit if not before, and no process that it started survives. Read next: `lex.rs`,
+//! `specification.rs`, `script.rs`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -44,13 +44,13 @@ mod varnish;
 
 use std::ffi::OsString;
 
-/// This very program, even when its file has been replaced meanwhile.
+/// This very program, even if its file has been replaced meanwhile.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 /// First argument of a process that runs one script.
 const SCRIPT_ARGUMENT: &str = "--run-script";
 
-/// Runs scripts. `arguments` are those behind the program's name. Returns the exit status: 0 all passed (or some were
-/// skipped), 1 some failed although the run went on, 2 one failed or the command line is wrong, 77 all were skipped.
+/// Runs scripts. `arguments` are those after the program's name. Returns the exit status: 0 all passed (or some were
+/// skipped), 1 some failed but the run continued, 2 one failed or the command line is wrong, 77 all were skipped.
 #[must_use]
 pub fn run(arguments: &[OsString]) -> i32 {
     let first = arguments.first().and_then(|argument| argument.to_str());

@@ -1,6 +1,7 @@
 //! `logexpect lNAME`: records that the daemon must log, in this order.
 //!
-//! The block becomes a list of steps; a thread follows the log, in groups and through a query if told so, and walks the list:
+//! The block becomes a list of steps; a thread follows the log, if requested in groups and through a query, and walks
+//! through the list:
 //!
 //! ```text
 //! record ──► matches an active `fail add`: the test fails
@@ -8,9 +9,9 @@
 //!            may be skipped: counted      otherwise: the test fails
 //! ```
 //!
-//! Neighbouring steps marked `?` may come in any order. The end is reached behind the last step, when no `fail add` is
-//! active. *Invariant:* a record that ends a transaction which the step asks for can't be skipped: nothing more will come.
-//! Source: vtc(7), logexpect.
+//! Neighbouring steps marked `?` may match in any order. The list is complete after the last step if no `fail add` is
+//! active. *Invariant:* a record that ends a transaction which the step asks for can't be skipped: nothing more will
+//! follow. Source: vtc(7), logexpect.
 
 mod follow;
 mod steps;
@@ -29,9 +30,9 @@ use crate::threads;
 use follow::Follower;
 use steps::Step;
 
-/// Seconds that a transaction may take to end.
+/// How many seconds a transaction may take to end.
 const TRANSACTION_SECONDS: f64 = 120.0;
-/// Transactions that may be unfinished at a time, unless told otherwise.
+/// How many transactions may be unfinished at a time, by default.
 const INCOMPLETE_MAX: usize = 1000;
 
 /// An expectation of the log.
@@ -73,7 +74,7 @@ impl Logexpect {
         }
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -83,7 +84,7 @@ impl Logexpect {
             if option == "-wait" && self.running.is_none() {
                 return Err(self.journal.fail("logexp not -started"));
             }
-            // Nothing is changed under a running one.
+            // Nothing is changed while it runs.
             self.wait()?;
             match option.as_str() {
                 "-wait" => {}
@@ -163,14 +164,14 @@ impl Logexpect {
             must_fail: self.must_fail,
         };
         let folder = self.journal.test.settings.folder.join(&self.daemon);
-        // Attached before this returns: what is logged from now on counts.
+        // Attached before this returns, so that everything logged from now on counts.
         let source = follow::attach(&self.journal, &folder, self.from_head)?;
         let thread = threads::start(&self.journal, move || follower.run(source))?;
         self.running = Some((thread, cancel));
         Ok(())
     }
 
-    /// Waits for a running one to reach its end.
+    /// Waits until a running one has finished.
     ///
     /// # Errors
     /// The log was not as expected.
@@ -180,7 +181,7 @@ impl Logexpect {
         threads::join(&self.journal, thread)
     }
 
-    /// Ends a running one wherever it is.
+    /// Stops a running one wherever it is.
     pub fn stop(&mut self) {
         if let Some((thread, cancel)) = self.running.take() {
             if !thread.is_finished() {
@@ -192,7 +193,7 @@ impl Logexpect {
     }
 }
 
-/// Takes the commands of a block for steps.
+/// Collects the commands of a block as steps.
 struct Steps<'a> {
     steps: Vec<Step>,
     cancel: &'a Cancel,

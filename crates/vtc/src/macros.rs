@@ -1,8 +1,8 @@
 //! Macros: `${name}` and `${name,argument…}` in the words of a script.
 //!
 //! Most are texts that a command has defined (`${s1_addr}`); two are functions: `${date}` and `${string,repeat,N,text}`.
-//! An expansion is not looked through again. Shared by all threads of a test, under one lock.
-//! Source: vtc(7), MACROS.
+//! The result of an expansion is not expanded again. Shared by all threads of a test, under one lock. Source: vtc(7),
+//! MACROS.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use crate::lex::macro_words;
 
-/// Most bytes that one macro may stand for.
+/// Largest expansion of one macro, in bytes.
 const EXPANSION_BYTES_MAX: usize = 64 << 20;
 
 /// The macros of one test.
@@ -20,7 +20,7 @@ pub struct Macros {
 }
 
 impl Macros {
-    /// Macros that are there from the start.
+    /// The macros that exist from the start.
     #[must_use]
     pub fn new(given: impl IntoIterator<Item = (String, String)>) -> Macros {
         let texts = given.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
@@ -31,23 +31,23 @@ impl Macros {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Defines a macro, or defines it anew.
+    /// Defines or redefines a macro.
     pub fn define(&self, name: &str, text: &[u8]) {
         self.texts().insert(name.to_owned(), text.to_vec());
     }
 
-    /// Forgets a macro; true when there was one.
+    /// Removes a macro; true when there was one.
     pub fn forget(&self, name: &str) -> bool {
         self.texts().remove(name).is_some()
     }
 
-    /// What a macro without arguments stands for.
+    /// The value of a macro without arguments.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Vec<u8>> {
         self.texts().get(name).cloned()
     }
 
-    /// Replaces every macro in `text`. With `keep_unknown`, what is no macro stays as it is.
+    /// Replaces every macro in `text`. With `keep_unknown`, unknown ones stay unchanged.
     ///
     /// # Errors
     /// What is wrong with a macro.
@@ -107,7 +107,7 @@ fn string(arguments: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     Ok(text.repeat(count))
 }
 
-/// Where `wanted` first occurs.
+/// The first position of `wanted`.
 pub(crate) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     if wanted.is_empty() {
         return Some(0);

@@ -6,13 +6,13 @@ use crate::journal::Journal;
 use crate::specification::parse_number;
 use crate::test::Outcome;
 
-/// What stands in a comparison for a header or field that is not there.
+/// Replaces a missing header or field in a comparison.
 pub const UNDEFINED: &[u8] = b"<undef>";
 
 /// Compiles a regular expression, or fails the test.
 ///
 /// # Errors
-/// It is none.
+/// It is not a regular expression.
 pub fn regex(journal: &Journal, text: &[u8]) -> Outcome<Regex> {
     let text = String::from_utf8_lossy(text);
     RegexBuilder::new().jit_if_available(true).build(&text).map_err(|error| {
@@ -20,24 +20,24 @@ pub fn regex(journal: &Journal, text: &[u8]) -> Outcome<Regex> {
     })
 }
 
-/// Whether a regular expression occurs in a text; one that takes too long does not.
+/// Whether a regular expression matches somewhere in a text; one that takes too long does not.
 #[must_use]
 pub fn occurs(regex: &Regex, text: &[u8]) -> bool {
     regex.is_match(text).unwrap_or(false)
 }
 
-/// One side of a comparison: as it is written in the script, and what it stands for.
+/// One side of a comparison: as written in the script, and its value.
 pub struct Side {
     /// As it is written.
     pub written: Vec<u8>,
-    /// What it stands for; `None` for a header or field that is not there.
+    /// The value; `None` for a missing header or field.
     pub value: Option<Vec<u8>>,
 }
 
-/// Carries out `expect LEFT OPERATOR RIGHT`.
+/// Executes `expect LEFT OPERATOR RIGHT`.
 ///
 /// # Errors
-/// It does not hold, or can't be carried out: the test fails.
+/// It does not hold, or can't be evaluated: the test fails.
 pub fn expect(journal: &Journal, left: &Side, operator: &str, right: &Side) -> Outcome {
     let left_value = left.value.as_deref().map_or(UNDEFINED, until_nul);
     let right_value = right.value.as_deref().map_or(UNDEFINED, until_nul);
@@ -70,7 +70,7 @@ fn holds(left: &[u8], operator: &str, right: &[u8]) -> Option<bool> {
         "-ne" => whole().0 != whole().1,
         "-ge" => whole().0 >= whole().1,
         "-gt" => whole().0 > whole().1,
-        // What is no number is neither less nor more than anything.
+        // What is not a number is neither less nor greater than anything.
         "<" => real().is_some_and(|(left, right)| left < right),
         "<=" => real().is_some_and(|(left, right)| left <= right),
         ">" => real().is_some_and(|(left, right)| left > right),
@@ -79,14 +79,14 @@ fn holds(left: &[u8], operator: &str, right: &[u8]) -> Option<bool> {
     })
 }
 
-/// A text in C ends at its first NUL, and the scripts count on it.
+/// A text in C ends at its first NUL, and scripts rely on that.
 fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())]
 }
 
-/// The whole number that a text starts with, 0 when with none.
+/// The whole number at the start of a text; 0 if there is none.
 fn leading_number(text: &[u8]) -> u64 {
-    // No number of 64 bits is longer.
+    // No 64-bit number is longer.
     let text = String::from_utf8_lossy(&text[..text.len().min(64)]);
     let text = text.trim_start();
     let end = (0..=text.len()).rev().find(|end| text.is_char_boundary(*end) && parse_number(&text[..*end]).is_some());
@@ -96,7 +96,7 @@ fn leading_number(text: &[u8]) -> u64 {
 fn real_number(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // Not what Rust reads besides: infinities and exponents.
+    // Excludes what Rust would also parse: infinities and exponents.
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     plain.then(|| text.parse().ok()).flatten()
 }

@@ -34,7 +34,7 @@ const OPTIONS: &[OptionRow] = &[
     option('W', "", "Have the daemon log its locks (debug bit witness)"),
 ];
 
-/// Which folders are left.
+/// Which folders are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     /// None.
@@ -48,40 +48,40 @@ pub enum Leave {
 /// What was asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Most bytes of a log that are kept.
+    /// Longest log that is kept, in bytes.
     pub log_bytes_max: usize,
     /// Macros by name.
     pub macros: Vec<(String, String)>,
     /// Whether a build tree is tested.
     pub in_build_tree: bool,
-    /// Tests at a time.
+    /// How many tests run at a time.
     pub jobs: usize,
-    /// Whether to go on behind a failure.
+    /// Whether to continue after a failure.
     pub goes_on: bool,
-    /// Which folders are left.
+    /// Which folders are kept.
     pub leave: Leave,
-    /// Times that each test runs.
+    /// How many times each test runs.
     pub iterations: u32,
     /// Parameters for every daemon.
     pub parameters: Vec<String>,
-    /// 0 failures only, 1 a line a test, 2 all logs.
+    /// 0 for failures only, 1 for a line per test, 2 for all logs.
     pub verbosity: u8,
-    /// Seconds that a test may take.
+    /// How many seconds a test may take.
     pub seconds_max: u64,
     /// The scripts.
     pub scripts: Vec<PathBuf>,
 }
 
-/// What the command line comes to.
+/// The result of parsing the command line.
 #[derive(Debug)]
 pub enum Parsed {
     /// Run scripts.
     Run(Box<Options>),
-    /// Print this and end well.
+    /// Print this and exit successfully.
     Print(String),
 }
 
-/// Reads the command line; `seconds_max` is the time limit unless it says otherwise.
+/// Parses the command line; `seconds_max` is the default time limit.
 ///
 /// # Errors
 /// What is wrong with it, and the exit status.
@@ -108,7 +108,7 @@ pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String
                 options.scripts.push(script.into());
                 continue;
             }
-            // Compat: with the stock runner -h is as wrong as any other letter, and its status 1.
+            // Compat: to the stock runner -h is as wrong as any other letter, with status 1.
             Ok(Some(lexopt::Arg::Short('h'))) => return Err((help(), 1)),
             Ok(Some(lexopt::Arg::Long("help"))) => return Ok(Parsed::Print(help())),
             Ok(Some(lexopt::Arg::Long("help-commands"))) => return Ok(Parsed::Print(commands())),

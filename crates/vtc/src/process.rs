@@ -1,11 +1,11 @@
 //! `process pNAME`: a program whose input and output are a terminal.
 //!
-//! The terminal's screen is kept by the library `vt100`, so that a script can wait for a text in its place. What the program
-//! writes there also goes to the file `${pNAME_out}`, and what it writes to its standard error to `${pNAME_err}`.
+//! The library `vt100` maintains the terminal's screen, so that a script can wait for a text at a position. What the
+//! program writes there also goes to the file `${pNAME_out}`, and its standard error to `${pNAME_err}`.
 //!
-//! One thread reads both (`process/output.rs`); the screen is under a lock. The program becomes the leader of its terminal in
-//! `process/terminal.rs`. *Invariant:* a program is stopped with its whole process group.
-//! Source: vtc(7), process.
+//! One thread reads both (`process/output.rs`); the screen is under a lock. `process/terminal.rs` makes the program the
+//! leader of its terminal. *Invariant:* a program is stopped together with its whole process group. Source: vtc(7),
+//! process.
 
 mod output;
 mod screen;
@@ -32,13 +32,13 @@ use crate::test::{Cancel, Outcome};
 use crate::threads;
 use output::{Logged, Reader, Shared};
 
-/// Lines and columns of a terminal that nobody resized.
+/// Lines and columns of a terminal that has not been resized.
 const SIZE: (u16, u16) = (24, 80);
 /// Most lines or columns of a terminal.
 const SIZE_MAX: u64 = 1000;
-/// How long a program may take to end after it was told to.
+/// How long a program may take to end after being told to.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a waiting thread looks.
+/// How often a waiting thread checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A program in a terminal.
@@ -48,7 +48,7 @@ pub struct Process {
     folder: PathBuf,
     logged: Logged,
     exit_status: i32,
-    /// A signal to die of; negative when it may but need not.
+    /// The signal that it must die of; negative when it may but need not.
     signal: i32,
     allows_core: bool,
     answers: bool,
@@ -59,10 +59,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// A program that is not started yet.
+    /// Creates a program that is not started yet.
     ///
     /// # Errors
-    /// Its folder can't be made.
+    /// Its folder can't be created.
     pub fn new(journal: Journal) -> Outcome<Process> {
         let folder = journal.test.settings.folder.join(&journal.name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -87,7 +87,7 @@ impl Process {
         })
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -171,11 +171,11 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(error_writer);
         let mut command = self.journal.test.with_variables(command);
         let child = command.spawn();
-        // It holds the other end of the pipe.
+        // The command holds the other end of the pipe.
         drop(command);
         let mut child = child.map_err(cannot)?;
         self.journal.log(3, format!("PID: {}", child.id()));
-        // The first byte says that the terminal is the program's.
+        // The first byte means that the program has its terminal.
         let ready = terminal::wait_until_ready(&mut errors, cancel);
         if !matches!(ready, Ok(true)) {
             let _ = child.kill();
@@ -325,7 +325,7 @@ impl Process {
     /// Ends the program at the end of the test.
     ///
     /// # Errors
-    /// It did not end as it may.
+    /// It did not end as expected.
     pub fn finish(&mut self, cancel: &Cancel) -> Outcome {
         for signal in ["TERM", "KILL"] {
             if self.shared.pid().is_some() {
@@ -336,7 +336,7 @@ impl Process {
         if self.running.is_some() { self.wait() } else { Ok(()) }
     }
 
-    /// Ends the program with the least ceremony: the test has failed.
+    /// Ends the program without ceremony: the test has failed.
     pub fn abandon(&mut self) {
         if let Some(pid) = self.shared.pid() {
             let _ = killpg(Pid::from_raw(pid as i32), Signal::SIGKILL);

@@ -1,15 +1,15 @@
-//! What is printed about a test: a line when it went well; when not, which line of the script failed, what was expected and
-//! what came, and the last lines of everybody who had to do with it. The whole log is printed on demand (`-v`).
+//! The output about a test: one line if it passed; if not, the line of the script that failed, what was expected and
+//! what arrived, and the last lines of everybody involved. The whole log is printed on request (`-v`).
 
 use std::fmt::Write;
 
 use crate::runner::{Ended, Verdict};
 
-/// Lines of the log of somebody who failed.
+/// Log lines shown for somebody who failed.
 const LINES_OF_FAILED: usize = 25;
-/// Lines of the log of anybody else.
+/// Log lines shown for anybody else.
 const LINES_OF_OTHERS: usize = 20;
-/// Bytes of one line.
+/// Longest line, in bytes.
 const LINE_BYTES: usize = 400;
 
 /// One line of a log.
@@ -20,7 +20,7 @@ struct Line<'a> {
     text: &'a str,
 }
 
-/// What is printed about a test. `verbosity` is 0 for failures only, 1, or 2 for everything.
+/// The output about a test. `verbosity` is 0 for failures only, 1, or 2 for everything.
 pub fn of(script: &str, ended: &Ended, log: &[u8], verbosity: u8) -> String {
     let mut text = String::new();
     let log = String::from_utf8_lossy(log);
@@ -54,7 +54,7 @@ pub fn of(script: &str, ended: &Ended, log: &[u8], verbosity: u8) -> String {
     text
 }
 
-/// Why it failed, and the lines that led to it.
+/// Why it failed, and the lines before that.
 fn failure(script: &str, log: &str, verbosity: u8) -> String {
     let mut text = String::new();
     let lines = lines(log);
@@ -85,7 +85,7 @@ fn failure(script: &str, log: &str, verbosity: u8) -> String {
     }
     let culprits = names.len();
     for line in &lines {
-        // What the script itself was at has been said, unless nobody has failed.
+        // The script's own position has been shown, unless nobody has failed.
         let is_of_use = !line.name.is_empty() && (culprits == 0 || line.name != "top");
         if is_of_use && !names.contains(&line.name) {
             names.push(line.name);
@@ -109,7 +109,7 @@ fn failure(script: &str, log: &str, verbosity: u8) -> String {
     text
 }
 
-/// Macros, and heads that have been shown as they came.
+/// Macros, and heads that have already been shown as received.
 fn is_noise(line: &Line) -> bool {
     ["extmacro def ", "macro def ", "macro undef ", "http["].iter().any(|start| line.text.starts_with(start))
 }
@@ -125,7 +125,7 @@ fn cut(text: &str) -> String {
     format!("{}...", &text[..end])
 }
 
-/// The lines of a log; those that only tell the time are told with the ones that follow.
+/// The lines of a log; those with only the time are merged into the following ones.
 fn lines(log: &str) -> Vec<Line<'_>> {
     let mut seconds = "";
     let mut lines = Vec::new();
@@ -133,7 +133,7 @@ fn lines(log: &str) -> Vec<Line<'_>> {
         let lead = line.get(..4).unwrap_or_default();
         let is_lead = matches!(lead, "----" | "*   " | "**  " | "*** " | "****") && line.get(4..5) == Some(" ");
         if !is_lead {
-            // The rest of a line that somebody broke, or the words of a panic.
+            // The rest of a line that somebody broke, or the text of a panic.
             let name = lines.last().map_or("", |last: &Line| last.name);
             lines.push(Line { name, lead: "    ", seconds, text: line });
             continue;

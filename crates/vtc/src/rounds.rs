@@ -1,4 +1,4 @@
-//! How often clients and servers go through their block, and on which connections: `-repeat`, `-keepalive`, `-rcvbuf`.
+//! How often clients and servers execute their block, and on which connections: `-repeat`, `-keepalive`, `-rcvbuf`.
 
 use crate::journal::Journal;
 use crate::specification::Arguments;
@@ -7,7 +7,7 @@ use crate::test::Outcome;
 /// How often, and on which connections.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// Times that the block is carried out.
+    /// How many times the block is executed.
     pub repeat: u64,
     /// All on one connection.
     pub keepalive: bool,
@@ -22,7 +22,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Takes an option; false when it is not one of these.
+    /// Parses an option; false when it is not one of these.
     ///
     /// # Errors
     /// Its argument is missing or wrong.

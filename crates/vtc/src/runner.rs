@@ -1,10 +1,11 @@
-//! The runner: starts a process for each script, so many at a time, and sees that it ends.
+//! The runner: starts a process for each script, a limited number at a time, and makes sure that it ends.
 //!
-//! A script's process leads a group of its own and writes its log into a pipe. When its time is up the group is killed. What
-//! outlives it (a daemon in the background) comes to us, since we are the reaper of our descendants, and is killed too.
+//! A script's process leads a group of its own and writes its log into a pipe. When its time is up the group is killed.
+//! What survives it (a daemon in the background) becomes our child, since we are the reaper of our descendants, and is
+//! killed too.
 //!
-//! *Invariant:* when the runner ends, by itself or by a signal, nothing that it started lives, and no folder is left that was
-//! not asked for. Next: `runner/job.rs` for one test, `report.rs` for what is printed.
+//! *Invariant:* when the runner ends, by itself or by a signal, nothing that it started is alive, and only requested
+//! folders are left. Next: `runner/job.rs` for one test, `report.rs` for what is printed.
 
 mod job;
 mod orphans;
@@ -26,15 +27,15 @@ use job::Job;
 pub use job::{Ended, Verdict};
 use surroundings::Surroundings;
 
-/// Seconds that a test may take, unless told otherwise.
+/// How many seconds a test may take, by default.
 const SECONDS_MAX: u64 = 60;
-/// Exit status: some tests failed and the run went on.
+/// Exit status: some tests failed and the run continued.
 const SOME_FAILED: i32 = 1;
 /// Exit status: a test failed, or nothing could be run.
 const FAILED: i32 = 2;
 /// Exit status: all tests were skipped.
 const ALL_SKIPPED: i32 = 77;
-/// How often the tests are looked at.
+/// How often the tests are checked.
 const TICK: Duration = Duration::from_millis(10);
 /// Largest script, in bytes.
 const SCRIPT_BYTES_MAX: u64 = 16 << 20;
@@ -73,7 +74,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
             return FAILED;
         }
     };
-    // Each script once before any comes again.
+    // Each script runs once before any runs again.
     let waiting = (0..options.iterations).flat_map(|_| scripts.iter().cloned()).collect();
     let ended = Run { options: &options, surroundings: &surroundings, waiting, running: Vec::new(), count }.go();
     drop(surroundings);
@@ -212,7 +213,7 @@ impl Run<'_> {
     }
 }
 
-/// Becomes true when the runner is told to end; a second time ends it at once.
+/// Becomes true when the runner is told to end; the second time ends it at once.
 fn listen_for_signals() -> Arc<AtomicBool> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut set = SigSet::empty();
@@ -233,9 +234,9 @@ fn listen_for_signals() -> Arc<AtomicBool> {
 }
 
 fn print(text: &str) {
-    // Whoever reads may have enough before the end.
+    // The reader may close the output early.
     let mut output = std::io::stdout().lock();
-    // Logs and names of scripts hold what peers and programs said.
+    // Logs and names of scripts contain text from peers and programs.
     let text = surface::legible::lines(text.as_bytes());
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }

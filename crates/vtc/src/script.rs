@@ -1,6 +1,6 @@
-//! The script itself: its commands, in the process that runs it, and how everything is taken down at its end.
+//! The script itself: its commands, in the process that runs it, and how everything is shut down at its end.
 //!
-//! Next: `specification.rs` for the walk over the commands, then the file that is named like the command.
+//! Next: `specification.rs` for running commands, then the file named like the command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ pub const SKIPPED: i32 = 1;
 /// Exit status of a process whose script has failed.
 pub const FAILED: i32 = 2;
 
-/// Runs a script in this process, which is its own: the working directory becomes the test's folder.
-/// Returns the exit status.
+/// Runs a script in this process, which is dedicated to it: the working directory becomes the test's folder. Returns the
+/// exit status.
 pub fn run(settings: TestSettings) -> i32 {
-    // The runner waits for signals and has blocked them; what a script starts must not inherit that.
+    // The runner waits for signals and has blocked them; programs started by a script must not inherit that.
     let _ = SigSet::all().thread_unblock();
     let test = Test::new(settings, Log::new(Box::new(std::io::stdout())));
     let top = Journal::new(&test, "top");
@@ -64,7 +64,7 @@ pub fn run(settings: TestSettings) -> i32 {
     status
 }
 
-/// Reads the script, defines its macros and goes to its folder.
+/// Reads the script, defines its macros and changes to its folder.
 fn prepare(top: &Journal, path: &Path) -> Outcome<Vec<u8>> {
     let settings = &top.test.settings;
     let path = settings.working_directory.join(path);
@@ -78,7 +78,7 @@ fn prepare(top: &Journal, path: &Path) -> Outcome<Vec<u8>> {
     Ok(text)
 }
 
-/// Everybody who acts in a script, in the order of their entrance.
+/// Everybody who acts in a script, in the order in which they appeared.
 struct Stage {
     journal: Journal,
     cancel: Arc<Cancel>,
@@ -167,7 +167,7 @@ impl Stage {
         }
     }
 
-    /// The journal of the one who is named next.
+    /// The journal of the actor whose name comes next.
     fn enter(&self, initial: char, kind: &str, arguments: &mut Arguments) -> Outcome<Journal> {
         let name = arguments.text("the name")?;
         if !name.starts_with(initial) || name.contains('/') {
@@ -176,12 +176,12 @@ impl Stage {
         Ok(self.journal.named(&name))
     }
 
-    /// Takes everybody down: politely when all went well, in the order of the stock runner.
+    /// Shuts everybody down: politely if all went well, in the order of the stock runner.
     fn take_down(&mut self) {
         if !self.journal.test.is_stopping() && self.take_down_politely().is_ok() {
             return;
         }
-        // What was not reached, or the whole of it after a failure.
+        // Those that were not reached, or after a failure all of them.
         for (_, client) in &mut self.clients {
             let _ = client.wait();
         }
@@ -240,7 +240,7 @@ impl Stage {
     }
 }
 
-/// The one of this name, who enters now if not before.
+/// The actor with this name, created if necessary.
 fn get<T>(
     all: &mut Vec<(String, T)>,
     journal: Journal,

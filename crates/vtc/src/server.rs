@@ -1,7 +1,7 @@
-//! `server sNAME`: listens, takes a connection, carries out its block, closes; as often as told.
+//! `server sNAME`: listens, accepts a connection, executes its block, closes; as many times as it is told to.
 //!
-//! Starting it again listens on the same port. `s0 -dispatch` takes any number of connections at once, each a server of its
-//! own called s1, s2 and so on.
+//! Starting it again listens on the same port. `s0 -dispatch` accepts any number of connections at once; each is a
+//! separate server called s1, s2 and so on.
 
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome, Stop};
 use crate::threads;
 
-/// Connections that may wait to be taken.
+/// How many connections may wait to be accepted.
 const BACKLOG: i32 = 10;
 
 /// A server.
@@ -40,7 +40,7 @@ struct Running {
     dispatched: Arc<Dispatched>,
 }
 
-/// The servers that a dispatching one has started.
+/// The servers that a dispatching server has started.
 #[derive(Default)]
 struct Dispatched {
     threads: Mutex<Vec<(JoinHandle<Outcome>, Arc<Cancel>)>>,
@@ -48,7 +48,7 @@ struct Dispatched {
 }
 
 impl Server {
-    /// A server that will listen on a port of the system's choice.
+    /// Creates a server that will listen on a port chosen by the system.
     pub fn new(journal: Journal) -> Server {
         let listen = journal.test.settings.listen_address.clone();
         Server { journal, block: None, rounds: Rounds::default(), listen, listener: None, name: None, running: None }
@@ -69,7 +69,7 @@ impl Server {
         format!("backend {name} {{ .host = \"{host}\"; .port = \"{port}\"; }}\n")
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -95,7 +95,7 @@ impl Server {
                 }
                 _ => {}
             }
-            // Nothing is changed under a running server.
+            // A running server is not changed.
             self.wait()?;
             if self.rounds.option(&option, arguments)? {
                 continue;
@@ -119,7 +119,7 @@ impl Server {
 
     fn start(&mut self, dispatches: bool) -> Outcome {
         self.journal.log(2, if dispatches { "Starting dispatch server" } else { "Starting server" });
-        // One that nobody connects to needs none.
+        // A server to which nobody connects needs no block.
         let block = self.block.clone().unwrap_or(Word { bytes: Vec::new(), line: 0 });
         let listener = self.listen()?;
         self.journal.log(1, format!("Listen on {}", self.listen));
@@ -140,7 +140,7 @@ impl Server {
     }
 
     fn listen(&mut self) -> Outcome<Arc<Socket>> {
-        // The old one must be gone before its port can be had again.
+        // The old socket must be closed before its port is available again.
         self.listener = None;
         let (socket, name) = address::listen(&self.listen, BACKLOG).map_err(|reason| {
             self.journal.fail(format!("Server listen address ({}) cannot be resolved: {reason}", self.listen))
@@ -168,7 +168,7 @@ impl Server {
         threads::join(&self.journal, running.thread)
     }
 
-    /// Ends a running server wherever it is.
+    /// Stops a running server wherever it is.
     pub fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.cancel.set();
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Forgets its macros: the test is over.
+    /// Removes its macros: the test is over.
     pub fn forget(&self) {
         for name in ["addr", "port", "sock"] {
             self.journal.forget(self.script_name(), name);
@@ -265,11 +265,11 @@ impl Session {
     }
 }
 
-/// Says that nothing more will be sent; the connection is closed when it is dropped.
+/// Announces that nothing more will be sent; the connection is closed when it is dropped.
 fn close(journal: &Journal, socket: Option<&Socket>) {
     if let Some(socket) = socket {
         journal.log(3, "shutting the connection");
-        // The other side may have gone already.
+        // The other side may already have gone.
         let _ = socket.shutdown(Shutdown::Write);
     }
 }

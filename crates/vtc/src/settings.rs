@@ -1,32 +1,32 @@
-//! What one test is started with: the runner writes it, the process that runs the script reads it.
+//! The settings of one test: the runner writes them, the process that runs the script reads them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What one test is started with.
+/// The settings of one test.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TestSettings {
-    /// The script, as it was named.
+    /// The script, as named on the command line.
     pub script: String,
     /// Where the runner was started.
     pub working_directory: PathBuf,
     /// The test's own folder.
     pub folder: PathBuf,
-    /// Macros that are there from the start.
+    /// Macros that exist from the start.
     pub macros: Vec<(String, String)>,
     /// Parameters for every daemon, `name=value`.
     pub parameters: Vec<String>,
-    /// Where the daemon finds its VMODs, when that is prescribed.
+    /// Where the daemon finds its VMODs, if that is set.
     pub vmod_path: Option<String>,
     /// How long the whole test may take, in seconds.
     pub seconds_max: u64,
-    /// Whether the folder may be kept: daemons then leave in it what they can.
+    /// Whether the folder may be kept: daemons then leave everything they can in it.
     pub keeps_folder: bool,
     /// Whether a build tree is tested.
     pub in_build_tree: bool,
-    /// Where everything listens that is not told otherwise: `127.0.0.1:0`.
+    /// Default address to listen on: `127.0.0.1:0`.
     pub listen_address: String,
 }
 

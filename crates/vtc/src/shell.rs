@@ -1,4 +1,4 @@
-//! `shell`: a line for the shell, its output and its exit status.
+//! `shell`: runs a shell line and checks its output and exit status.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -14,19 +14,19 @@ use crate::matching;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 
-/// Most bytes of output that are looked at.
+/// How many bytes of output are examined.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
-/// What a shell line must come to.
+/// The expected result of a shell line.
 #[derive(Default)]
 struct Expected {
-    /// `None`: any but 0.
+    /// `None`: any except 0.
     status: Option<i32>,
     text: Option<Word>,
     regex: Option<pcre2::bytes::Regex>,
 }
 
-/// Carries out `shell [-err] [-exit N] [-expect TEXT | -match REGEX] LINE`.
+/// Executes `shell [-err] [-exit N] [-expect TEXT | -match REGEX] LINE`.
 ///
 /// # Errors
 /// The test has failed or is over.
@@ -58,9 +58,9 @@ fn run(journal: &Journal, line: &[u8], expected: &Expected, cancel: &Cancel) -> 
     let (mut reader, writer) = std::io::pipe().map_err(cannot)?;
     let error_writer = writer.try_clone().map_err(cannot)?;
     let mut command = journal.test.shell(&line);
-    // A group of its own, so that all of it can be ended.
+    // In its own process group, so that all of it can be ended.
     let child = command.stdout(writer).stderr(error_writer).process_group(0).spawn();
-    // It holds the other ends of the pipe.
+    // The command holds the other ends of the pipe.
     drop(command);
     let mut child = child.map_err(cannot)?;
     let mut output = Vec::new();
@@ -81,7 +81,7 @@ fn run(journal: &Journal, line: &[u8], expected: &Expected, cancel: &Cancel) -> 
     let status = child.wait().map_err(cannot)?;
     ended?;
     journal.dump(4, "shell_out", &output);
-    // Compat: what a signal has ended counts as status 0.
+    // Compat: death by a signal counts as status 0.
     let code = status.code().unwrap_or(0);
     journal.log(4, format!("shell_status = 0x{code:04x}"));
     if let Some(signal) = status.signal() {

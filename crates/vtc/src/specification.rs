@@ -1,9 +1,9 @@
-//! Runs a script, or the script within a block: command after command, for whoever it is about.
+//! Runs a script, or the script in a block: command after command, on behalf of an actor.
 //!
-//! What a command means is the [`Actor`]'s affair (a client, a server, a tunnel, the test itself); the commands that are
-//! understood everywhere are here: `barrier`, `delay`, `loop`, `shell`, `include`, `filewrite`.
+//! The [`Actor`] (a client, a server, a tunnel, the test itself) defines the commands; those that work everywhere are
+//! here: `barrier`, `delay`, `loop`, `shell`, `include`, `filewrite`.
 //!
-//! *Invariant:* when a test has failed or come to its end, no further command is started.
+//! *Invariant:* when a test has failed or ended, no further command is started.
 
 use std::io::Write;
 use std::time::Duration;
@@ -20,9 +20,9 @@ const NESTING_MAX: u32 = 64;
 /// Largest file that may be included, in bytes.
 const INCLUDE_BYTES_MAX: u64 = 16 << 20;
 
-/// Who carries out the commands of a script.
+/// Executes the commands of a script.
 pub trait Actor {
-    /// Carries out a command; false when there is no such command here.
+    /// Executes a command; false when there is no such command here.
     ///
     /// # Errors
     /// The test has failed, or is over.
@@ -32,7 +32,7 @@ pub trait Actor {
     fn cancel(&self) -> &Cancel;
 }
 
-/// The words behind a command's name.
+/// The words after a command's name.
 pub struct Arguments {
     words: std::vec::IntoIter<Word>,
     journal: Journal,
@@ -50,46 +50,46 @@ impl Arguments {
         self.words.as_slice().first()
     }
 
-    /// The next word, which must be there; `what` says what it is.
+    /// The next word, which must exist; `what` describes it.
     ///
     /// # Errors
-    /// It is not there: the test fails.
+    /// It is missing: the test fails.
     pub fn need(&mut self, what: &str) -> Outcome<Word> {
         self.next().ok_or_else(|| self.journal.fail(format!("{}: {what} is missing", self.name)))
     }
 
-    /// [`Arguments::need`] as text.
+    /// Like [`Arguments::need`], as text.
     ///
     /// # Errors
-    /// It is not there: the test fails.
+    /// It is missing: the test fails.
     pub fn text(&mut self, what: &str) -> Outcome<String> {
         self.need(what).map(|word| word.text())
     }
 
-    /// A whole number, decimal or with `0x` or `0` in front.
+    /// A whole number, decimal or with the prefix `0x` or `0`.
     ///
     /// # Errors
-    /// It is not there, or is none: the test fails.
+    /// It is missing or not a number: the test fails.
     pub fn number(&mut self, what: &str) -> Outcome<u64> {
         let text = self.text(what)?;
         parse_number(&text)
             .ok_or_else(|| self.journal.fail(format!("{}: {what} is no whole number: '{text}'", self.name)))
     }
 
-    /// A time in seconds, with or without a fraction.
+    /// A time in seconds, optionally with a fraction.
     ///
     /// # Errors
-    /// It is not there, or is none: the test fails.
+    /// It is missing or not a number: the test fails.
     pub fn seconds(&mut self, what: &str) -> Outcome<Duration> {
         let text = self.text(what)?;
         let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         seconds.ok_or_else(|| self.journal.fail(format!("{}: {what} is no time in seconds: '{text}'", self.name)))
     }
 
-    /// Nothing may be left.
+    /// Checks that no words are left.
     ///
     /// # Errors
-    /// Something is: the test fails.
+    /// Some are: the test fails.
     pub fn end(&mut self) -> Outcome {
         match self.next() {
             None => Ok(()),
@@ -111,10 +111,10 @@ pub fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// Runs a script; returns early, and well, when the test comes to its end.
+/// Runs a script; returns early, and successfully, when the test ends.
 ///
 /// # Errors
-/// A command has failed, or the thread is to stop.
+/// A command has failed, or the thread must stop.
 pub fn run(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn Actor) -> Outcome {
     run_nested(journal, text, first_line, actor, 0)
 }
@@ -166,7 +166,7 @@ fn run_nested(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn A
     Ok(())
 }
 
-/// The commands that are understood everywhere; false when it is none of them.
+/// Executes commands that work everywhere; false when it is not one of them.
 fn everywhere(journal: &Journal, name: &str, arguments: &mut Arguments, actor: &dyn Actor) -> Outcome<bool> {
     match name {
         "barrier" => barrier::command(journal, arguments, actor.cancel())?,
@@ -220,7 +220,7 @@ fn file_write(journal: &Journal, arguments: &mut Arguments) -> Outcome {
     written.map_err(|error| journal.fail(format!("filewrite: cannot write {path}: {error}")))
 }
 
-/// Says that there is no such command here, and whether there is one elsewhere.
+/// The failure for an unknown command; mentions if it exists elsewhere.
 fn unknown(journal: &Journal, name: &str) -> crate::test::Stop {
     let elsewhere = test_script::COMMANDS.iter().find(|row| row.name == name);
     let hint = elsewhere.map_or(String::new(), |row| format!(" (there is one in {})", row.place.text()));

@@ -1,4 +1,4 @@
-//! `syslog SNAME`: a server that datagrams of syslog are sent to.
+//! `syslog SNAME`: a server that receives syslog datagrams.
 //!
 //! Source: vtc(7), syslog; RFC 5424 §6.2.1 for the priority.
 
@@ -21,7 +21,7 @@ const LEVELS: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice",
 /// Largest datagram.
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 
-/// A server of syslog.
+/// A syslog server.
 pub struct Syslog {
     journal: Journal,
     block: Option<Word>,
@@ -33,13 +33,13 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// A server that will take a port of the system's choice.
+    /// Creates a server that will use a port chosen by the system.
     pub fn new(journal: Journal) -> Syslog {
         let bind = journal.test.settings.listen_address.clone();
         Syslog { journal, block: None, repeat: 1, level: None, bind, socket: None, running: None }
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -55,7 +55,7 @@ impl Syslog {
                 }
                 _ => {}
             }
-            // Nothing is changed under a running one.
+            // A running server is not changed.
             self.wait()?;
             match option.as_str() {
                 "-wait" => {}
@@ -130,7 +130,7 @@ impl Syslog {
         threads::join(&self.journal, thread)
     }
 
-    /// Ends a running server wherever it is.
+    /// Stops a running server wherever it is.
     pub fn stop(&mut self) {
         if let Some((thread, cancel)) = self.running.take() {
             cancel.set();
@@ -189,7 +189,7 @@ impl Actor for SyslogActor {
 }
 
 impl SyslogActor {
-    /// Waits for a datagram of this level. Compat: without a level none is the right one.
+    /// Waits for a datagram with this level. Compat: without a level none matches.
     fn receive(&mut self, journal: &Journal, wanted: Option<usize>) -> Outcome {
         let timeout = journal.test.settings.time_max() / 2;
         loop {

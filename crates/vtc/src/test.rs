@@ -6,8 +6,8 @@
 //!    └ a feature lacks: skipped, everybody is woken
 //! ```
 //!
-//! Every wait in this crate (for a socket, a child, a barrier, a while) also waits for the [`Cancel`] of its thread. There is
-//! no other way to stop a thread, and none is left behind.
+//! Every wait in this crate (for a socket, a child, a barrier, or just for some time) also waits for the [`Cancel`] of
+//! its thread. There is no other way to stop a thread, and none is left behind.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -21,7 +21,7 @@ use crate::journal::Log;
 use crate::macros::Macros;
 use crate::settings::TestSettings;
 
-/// Why a thread does not go on. What there is to say has been logged already.
+/// Why a thread stops. Everything worth saying has already been logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The test has failed.
@@ -30,7 +30,7 @@ pub enum Stop {
     Ended,
 }
 
-/// The course of things in a thread.
+/// The result of a step in a thread.
 pub type Outcome<T = ()> = Result<T, Stop>;
 
 const RUNNING: u8 = 0;
@@ -43,23 +43,23 @@ pub struct Test {
     pub log: Log,
     /// The macros.
     pub macros: Macros,
-    /// What the test was started with.
+    /// The settings of the test.
     pub settings: TestSettings,
     environment: Mutex<Vec<(String, String)>>,
     course: AtomicU8,
     failed: AtomicBool,
     keeps_unknown_macros: AtomicBool,
     cancels: Mutex<Vec<Weak<Cancel>>>,
-    /// Wakes those who wait for a condition: barriers, tunnels.
+    /// Wakes threads that wait for a condition: barriers, tunnels.
     pub changed: Condvar,
-    /// Goes with `changed`.
+    /// The mutex for `changed`.
     pub monitor: Mutex<()>,
     /// The barriers by name.
     pub barriers: Mutex<Vec<Arc<crate::barrier::Barrier>>>,
 }
 
 impl Test {
-    /// A test that is about to run.
+    /// Creates a test that is about to run.
     #[must_use]
     pub fn new(settings: TestSettings, log: Log) -> Arc<Test> {
         let macros = Macros::new(settings.macros.iter().cloned());
@@ -90,14 +90,14 @@ impl Test {
         self.wake_all();
     }
 
-    /// The script has come to its end: threads finish the command that they are at.
+    /// The script has ended: threads finish their present command.
     pub fn end(&self) {
         let _ = self.course.compare_exchange(RUNNING, ENDING, Ordering::SeqCst, Ordering::SeqCst);
         drop(self.lock_monitor());
         self.changed.notify_all();
     }
 
-    /// True when no further command is to be started.
+    /// True when no further command may be started.
     pub fn is_over(&self) -> bool {
         self.is_stopping() || self.course.load(Ordering::SeqCst) != RUNNING
     }
@@ -122,17 +122,17 @@ impl Test {
         if self.has_failed() { Stop::Failed } else { Stop::Ended }
     }
 
-    /// From now on `${…}` that is no macro stays as it is.
+    /// From now on an unknown `${…}` stays unchanged.
     pub fn keep_unknown_macros(&self) {
         self.keeps_unknown_macros.store(true, Ordering::SeqCst);
     }
 
-    /// Whether `${…}` that is no macro stays as it is.
+    /// Whether an unknown `${…}` stays unchanged.
     pub fn keeps_unknown_macros(&self) -> bool {
         self.keeps_unknown_macros.load(Ordering::SeqCst)
     }
 
-    /// Sets a variable for the processes that are started from now on.
+    /// Sets a variable for processes started from now on.
     pub fn set_variable(&self, name: &str, value: &str) {
         let mut environment = self.environment.lock().unwrap_or_else(PoisonError::into_inner);
         environment.retain(|(known, _)| known != name);
@@ -146,7 +146,7 @@ impl Test {
         set.or_else(|| std::env::var(name).ok())
     }
 
-    /// A shell that will run `line` with the test's variables, its input empty.
+    /// A shell that will run `line` with the test's variables and empty input.
     pub fn shell(&self, line: &[u8]) -> std::process::Command {
         use std::os::unix::ffi::OsStrExt;
         let mut command = std::process::Command::new("/bin/sh");
@@ -161,7 +161,7 @@ impl Test {
         command
     }
 
-    /// The lock that goes with `changed`.
+    /// Locks the mutex for `changed`.
     pub fn lock_monitor(&self) -> MutexGuard<'_, ()> {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,13 +190,13 @@ impl Test {
     }
 }
 
-/// What stops one thread, wherever it waits.
+/// Stops one thread, wherever it waits.
 pub struct Cancel {
     event: EventFd,
     is_set: AtomicBool,
 }
 
-/// What a wait came to.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// There is something to do, or the other side has gone.
@@ -212,15 +212,15 @@ impl Cancel {
         let _ = self.event.write(1);
     }
 
-    /// Whether the thread is to stop.
+    /// Whether the thread must stop.
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::SeqCst)
     }
 
-    /// Waits until one of the descriptors can be read (or written), at most this long.
+    /// Waits until one of the descriptors is readable (or writable), for at most `timeout`.
     ///
     /// # Errors
-    /// The thread is to stop.
+    /// The thread must stop.
     pub fn wait(&self, wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> Outcome<Waited> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -231,7 +231,7 @@ impl Cancel {
             polled.push(PollFd::new(self.event.as_fd(), PollFlags::POLLIN));
             let left = match deadline {
                 None => PollTimeout::NONE,
-                // Rounded up, so that the last wait is not one of no time.
+                // Rounded up, so that the last wait is longer than zero.
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
@@ -251,7 +251,7 @@ impl Cancel {
     /// Waits until the descriptor can be read.
     ///
     /// # Errors
-    /// The thread is to stop.
+    /// The thread must stop.
     pub fn readable(&self, fd: BorrowedFd<'_>, timeout: Option<Duration>) -> Outcome<Waited> {
         self.wait(&[(fd, PollFlags::POLLIN)], timeout)
     }
@@ -259,7 +259,7 @@ impl Cancel {
     /// Sleeps.
     ///
     /// # Errors
-    /// The thread is to stop.
+    /// The thread must stop.
     pub fn sleep(&self, time: Duration) -> Outcome {
         self.wait(&[], Some(time)).map(|_| ())
     }

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 
-/// What will stop a new thread.
+/// The cancel of a new thread.
 ///
 /// # Errors
 /// The system has no descriptor left: the test fails.
@@ -26,7 +26,7 @@ pub fn start<T: Send + 'static>(
     started.map_err(|error| journal.fail(format!("no thread left: {error}")))
 }
 
-/// Waits for the end of a thread.
+/// Waits until a thread has ended.
 ///
 /// # Errors
 /// The test has failed, by this thread or another.

@@ -1,4 +1,4 @@
-//! `tunnel tNAME`: takes a connection, makes one on its behalf, and moves the bytes between; or stops moving them.
+//! `tunnel tNAME`: accepts a connection, opens another one for it, and moves bytes between them, or stops moving them.
 //!
 //! ```text
 //! running ──pause──► paused ──send N, recv N──► paused (N bytes further)
@@ -6,9 +6,9 @@
 //!    └──────────────────────────────┘
 //! ```
 //!
-//! One thread moves bytes, the other carries out the block and tells it how many may pass. Both meet in [`State`], under the
-//! test's monitor. *Invariant:* a block that ends while paused resumes; a side that closes before the block's end fails the
-//! test when the next command needs the tunnel.
+//! One thread moves bytes, the other executes the block and tells the first how many may pass. They share [`State`],
+//! under the test's monitor. *Invariant:* a block that ends while paused resumes; if a side closes before the end of the
+//! block, the test fails when the next command needs the tunnel.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -28,9 +28,9 @@ use crate::threads;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a waiting thread looks around.
+/// How often a waiting thread checks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Bytes that are moved at a time.
+/// How many bytes are moved at a time.
 const STEP_BYTES: usize = 1024;
 
 /// A tunnel.
@@ -43,13 +43,13 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// A tunnel to the daemon `v1`.
+    /// Creates a tunnel to the daemon `v1`.
     pub fn new(journal: Journal) -> Tunnel {
         let listen = journal.test.settings.listen_address.clone();
         Tunnel { journal, block: None, connect: b"${v1_sock}".to_vec(), listen, running: None }
     }
 
-    /// Carries out the words behind its name.
+    /// Executes the words after its name.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -59,7 +59,7 @@ impl Tunnel {
             if option == "-wait" && self.running.is_none() {
                 return Err(self.journal.fail("Tunnel not -started"));
             }
-            // Nothing is changed under a running tunnel.
+            // A running tunnel is not changed.
             self.wait()?;
             match option.as_str() {
                 "-wait" => {}
@@ -113,7 +113,7 @@ impl Tunnel {
         threads::join(&self.journal, thread)
     }
 
-    /// Ends a running tunnel wherever it is.
+    /// Stops a running tunnel wherever it is.
     pub fn stop(&mut self) {
         if let Some((thread, cancel)) = self.running.take() {
             cancel.set();
@@ -131,12 +131,12 @@ struct Session {
     is_paused: bool,
 }
 
-/// What both threads know.
+/// State shared by both threads.
 struct State {
     is_paused: bool,
-    /// Bytes that may pass although it is paused: on, and back.
+    /// How many bytes may pass during a pause: forward, and back.
     allowance: [usize; 2],
-    /// The mover has seen the pause, or moved all it may, and moves nothing.
+    /// The mover has noticed the pause, or moved all it may, and is not moving anything.
     is_at_rest: bool,
     is_closed: bool,
 }
@@ -198,7 +198,7 @@ impl Session {
             return done;
         }
         self.journal.log(2, "Ending");
-        // The bytes go on moving until a side closes or the test is over.
+        // Bytes continue to be moved until a side closes or the test is over.
         while !moving.is_finished() {
             if let Err(stop) = self.cancel.sleep(LOOK_INTERVAL) {
                 own.set();
@@ -315,7 +315,7 @@ fn move_bytes(shared: &Shared, near: &Socket, far: &Socket, cancel: &Cancel) -> 
     moved
 }
 
-/// Moves what there is on one lane; `None` when its source has closed.
+/// Moves available bytes in one direction; `None` when the source has closed.
 fn move_some(
     shared: &Shared,
     (source, target, action): &(&Socket, &Socket, &str),

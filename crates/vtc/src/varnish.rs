@@ -1,11 +1,11 @@
 //! `varnish vNAME`: the daemon under test.
 //!
-//! The first command that needs it launches the manager: with its standard input held open, its command line connected to a
-//! socket of ours, and a thread that copies its log (`varnish/log.rs`). `-start` then starts the worker, `-wait` and the end
-//! of the test stop it, look for a panic and for the exit status.
+//! The first command that needs it launches the manager: with its standard input held open, its CLI connected to a
+//! socket of ours, and a thread that copies its log (`varnish/log.rs`). `-start` then starts the worker; `-wait` and the
+//! end of the test stop it, and check for a panic and the exit status.
 //!
-//! *Invariant:* nothing here knows more of the daemon than a stranger: command line, CLI, shared memory.
-//! Source: vtc(7), varnish; the stock 7.1.1 runner for the order of what is asked.
+//! *Invariant:* this code knows no more of the daemon than any outsider: command line, CLI, shared memory. Source:
+//! vtc(7), varnish; the stock 7.1.1 runner for the order of commands.
 
 mod cli;
 mod counters;
@@ -29,7 +29,7 @@ use crate::test::{Cancel, Outcome};
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A line that no VCL contains.
 const END_OF_TEXT: &str = "%XJEIFLH|)Xspa8P";
-/// VCL's version unless `-syntax` says otherwise.
+/// VCL version unless `-syntax` is given.
 const SYNTAX: &str = "4.1";
 
 /// A daemon.
@@ -48,10 +48,10 @@ pub struct Varnish {
 }
 
 impl Varnish {
-    /// A daemon that is not launched yet.
+    /// Creates a daemon that is not launched yet.
     ///
     /// # Errors
-    /// Its folder can't be made.
+    /// Its folder can't be created.
     pub fn new(journal: Journal) -> Outcome<Varnish> {
         let folder = journal.test.settings.folder.join(&journal.name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -72,7 +72,7 @@ impl Varnish {
         })
     }
 
-    /// Carries out the words behind its name. `backends` are the declarations of the servers.
+    /// Executes the words after its name. `backends` are the declarations of the servers.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -152,7 +152,7 @@ impl Varnish {
         Ok(())
     }
 
-    /// The manager, launched if it was not.
+    /// The manager, launched if necessary.
     fn launched(&mut self, cancel: &Cancel) -> Outcome<&mut Manager> {
         if self.manager.is_none() {
             self.was_launched = true;
@@ -162,7 +162,7 @@ impl Varnish {
         self.manager.as_mut().ok_or_else(|| self.journal.fail("the daemon is not launched"))
     }
 
-    /// What the shell is told, but for the address of our end of the CLI.
+    /// The shell command, except for the address of our end of the CLI.
     fn command_line(&self) -> Vec<u8> {
         let settings = &self.journal.test.settings;
         let folder = self.folder.display();
@@ -202,11 +202,11 @@ impl Varnish {
         self.ask_ok("debug.xid 999", cancel)?;
         let addresses = self.ask_ok("debug.listen_address", cancel)?;
         self.name_addresses(&addresses)?;
-        // Without a record the log does not work, and nothing that looks at it would.
+        // Without a record the log does not work, and nothing that reads it would.
         self.launched(cancel)?.wait_for_log(cancel)
     }
 
-    /// Defines the macros of the addresses that the daemon listens on: `NAME ADDRESS PORT` a line.
+    /// Defines the macros for the daemon's listening addresses, given as lines of `NAME ADDRESS PORT`.
     fn name_addresses(&self, lines: &str) -> Outcome {
         let own = self.journal.name.clone();
         let mut previous = "";
@@ -236,7 +236,7 @@ impl Varnish {
         Ok(())
     }
 
-    /// Loads a VCL and uses it; with `wanted`, it must not compile, and the message must contain that.
+    /// Loads a VCL and uses it; with `wanted`, it must fail to compile, with a message that contains that.
     fn load(&mut self, text: &[u8], backends: &str, wanted: Option<&[u8]>, cancel: &Cancel) -> Outcome {
         self.launched(cancel)?;
         self.vcl_count += 1;
@@ -294,16 +294,16 @@ impl Varnish {
         self.wait_stopped(cancel)
     }
 
-    /// Stops it, and looks whether it has panicked and how it exits. Nothing happens when it does not run.
+    /// Stops it, and checks whether it has panicked and how it exits. Does nothing when it is not running.
     ///
     /// # Errors
-    /// It did not end well.
+    /// It did not end as expected.
     pub fn wait(&mut self, cancel: &Cancel) -> Outcome {
         if self.manager.is_none() {
             return Ok(());
         }
         self.journal.log(2, "Wait");
-        // For the log: whether the worker still answers.
+        // For the log: shows whether the worker still answers.
         self.ask(b"backend.list", cancel)?;
         self.stop(cancel)?;
         if self.ask(b"panic.show", cancel)?.status != status::CANNOT {
@@ -317,7 +317,7 @@ impl Varnish {
         manager.finish(&self.journal, self.exit_status, cancel)
     }
 
-    /// Ends it with the least ceremony: the test has failed.
+    /// Ends it without ceremony: the test has failed.
     pub fn abandon(&mut self) {
         if let Some(manager) = self.manager.take() {
             manager.abandon(&self.journal);

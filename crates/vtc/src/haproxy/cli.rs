@@ -1,4 +1,4 @@
-//! haproxy's command line: a command, the end of our side, the answer to its end.
+//! haproxy's command line: sends a command, closes our side, reads the answer to its end.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -16,10 +16,10 @@ use crate::test::{Cancel, Outcome};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most bytes of one answer.
+/// Largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 2 << 20;
 
-/// Carries out a block; `address_macro` is the macro with the address.
+/// Executes a block; `address_macro` is the macro with the address.
 pub(super) fn talk(journal: &Journal, block: &Word, address_macro: &str, cancel: &Cancel) -> Outcome {
     journal.log(2, "CLI starting");
     let address = String::from_utf8_lossy(&journal.expand(format!("${{{address_macro}}}").as_bytes())?).into_owned();
@@ -50,7 +50,7 @@ impl Actor for Talk<'_> {
                 if let Err(error) = address::send_all(&socket, &line, self.cancel)? {
                     return Err(journal.fail(format!("CLI send error {error}")));
                 }
-                // It closes behind the answer when nothing more can come.
+                // haproxy closes after the answer if nothing more can follow.
                 let _ = socket.shutdown(Shutdown::Write);
                 self.socket = Some(socket);
             }

@@ -1,9 +1,10 @@
-//! Where in a gzip member the deflate stream starts, its last block starts, and it stops: in bits from the member's start.
+//! Where in a gzip member the deflate stream starts, where its last block starts, and where it stops: in bits from the
+//! member's start.
 //!
-//! Whoever puts gzip members together bit by bit (ESI) has eight cases to get right, and a script says which one it wants
-//! with `-gzipresidual`. The library that packs does not tell, so the stream is walked through, without unpacking it. Where
-//! it stops elsewhere than wanted (the stock runner's library finds shorter matches) an empty block is put behind the last.
-//! Source: RFC 1952 §2.3, RFC 1951 §3.2.
+//! Joining gzip members bit by bit (ESI) involves eight cases, and a script selects one with `-gzipresidual`. The
+//! packing library does not tell the position, so the stream is walked without unpacking it. If it stops at the wrong
+//! bit (the stock runner's library finds shorter matches), an empty block is appended. Source: RFC 1952 §2.3, RFC 1951
+//! §3.2.
 
 /// Bits from the start of a gzip member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +39,15 @@ pub(super) fn positions(member: &[u8]) -> Option<Positions> {
     }
 }
 
-/// A gzip member of the same text whose stream stops so many bits (0 to 7) into a byte; `None` when the member is damaged.
+/// A gzip member with the same text whose stream stops `residual` bits (0 to 7) into a byte; `None` when the member is
+/// damaged.
 pub(super) fn stopping_at(member: &[u8], residual: usize) -> Option<Vec<u8>> {
     let found = positions(member)?;
     if found.stop % 8 == residual {
         return Some(member.to_vec());
     }
     let trailer = member.get(member.len().checked_sub(8)?..)?;
-    // Each zero more costs three bits, and three and eight have no common divisor.
+    // Each additional zero takes three bits, and three and eight have no common divisor.
     (0..8).find_map(|zeros| {
         let mut bytes = member[..found.stop.div_ceil(8)].to_vec();
         bytes[found.last / 8] &= !(1 << (found.last % 8));
@@ -61,7 +63,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Numbers come with their lowest bit first.
+    /// Numbers are written with their lowest bit first.
     fn put(&mut self, value: usize, count: usize) {
         for shift in 0..count {
             if self.at == 8 * self.bytes.len() {
@@ -72,24 +74,25 @@ impl Writer {
         }
     }
 
-    /// A last block with a code of its own in which only its end can be said; `zeros` symbols more are named and have no word.
+    /// A final block with its own codes that contains only the end symbol; `zeros` is the number of additional symbols
+    /// of length 0.
     fn put_empty_block(&mut self, zeros: usize) {
         self.put(1, 1);
         self.put(2, 2);
         self.put(zeros, 5);
         self.put(0, 5);
         self.put(14, 4);
-        // The lengths of the words for 16, 17, 18, 0, ... 1: 18 is said with `0`, 1 with `10`, 0 with `110`, 17 with `111`.
+        // Code lengths for 16, 17, 18, 0, ... 1: 18 is coded as `0`, 1 as `10`, 0 as `110`, 17 as `111`.
         for length in [0, 3, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2] {
             self.put(length, 3);
         }
-        // 256 symbols without a word, in two runs; the end with a word of one bit.
+        // 256 symbols with length 0, in two runs; the end symbol with one bit.
         for run in [138, 118] {
             self.put(0, 1);
             self.put(run - 11, 7);
         }
         self.put(0b01, 2);
-        // The symbols more, and a distance.
+        // The additional symbols, and one distance.
         for _ in 0..=zeros {
             self.put(0b011, 3);
         }
@@ -103,7 +106,7 @@ fn header_bytes(member: &[u8]) -> Option<usize> {
     if flags & 4 != 0 {
         at += 2 + usize::from(u16::from_le_bytes([*member.get(at)?, *member.get(at + 1)?]));
     }
-    // A name, a comment.
+    // A file name, a comment.
     for flag in [8, 16] {
         if flags & flag != 0 {
             at += member.get(at..)?.iter().position(|byte| *byte == 0)? + 1;
@@ -150,7 +153,7 @@ impl Bits<'_> {
         None
     }
 
-    /// The two codes in front of a block that brings its own.
+    /// The two codes at the start of a block that has its own.
     fn codes(&mut self) -> Option<(Code, Code)> {
         const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
         let (symbols, distances, count) = (self.take(5)? + 257, self.take(5)? + 1, self.take(4)? + 4);
@@ -196,7 +199,7 @@ impl Bits<'_> {
     }
 }
 
-/// A canonical Huffman code: how many words of each length, and the symbols in their order.
+/// A canonical Huffman code: the number of code words of each length, and the symbols in order.
 struct Code {
     counts: [usize; 16],
     symbols: Vec<usize>,

@@ -1,6 +1,6 @@
-//! The head of a message, cut as far as it makes sense.
+//! The head of a message, parsed as far as it makes sense.
 
-/// A head: the three words of its first line, and its other lines as they are.
+/// A head: the three words of its first line, and the other lines unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     /// A request's method, a response's protocol.
@@ -14,11 +14,11 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Cuts a head; whatever it holds.
+    /// Splits a head, whatever it contains.
     pub fn cut(bytes: &[u8]) -> Head {
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let mut head = Head::default();
-        // Blank lines in front count for nothing.
+        // Leading blank lines are ignored.
         let Some(first) = lines.by_ref().find(|line| !line.iter().all(|byte| is_blank(*byte) || *byte == b'\r')) else {
             return head;
         };
@@ -34,7 +34,7 @@ impl Head {
         head
     }
 
-    /// The value of the first header of this name, in any case of letters.
+    /// The value of the first header with this name, ignoring case.
     pub fn header(&self, name: &[u8]) -> Option<Vec<u8>> {
         self.values(name).next().map(<[u8]>::to_vec)
     }
@@ -60,7 +60,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.iter().take_while(|byte| is_blank(**byte)).count()..]
 }
 
-/// The bytes before the first blank, and those behind it; `None` when there is no blank.
+/// The bytes before the first blank, and those after it; `None` when there is no blank.
 fn split_word(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     match bytes.iter().position(|byte| is_blank(*byte) || *byte == b'\r') {
         Some(end) => (&bytes[..end], Some(&bytes[end + 1..])),

@@ -1,4 +1,4 @@
-//! What is received: heads to their blank line, bodies by length, in chunks or to the end of the connection.
+//! Receiving: heads up to their blank line; bodies by length, in chunks or to the end of the connection.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,22 +14,22 @@ use crate::test::{Outcome, Waited};
 const BODY_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of one head, and of the line before a chunk.
 const HEAD_BYTES_MAX: usize = 16 << 20;
-/// Bytes that are looked at, or taken, at a time.
+/// How many bytes are examined or taken at a time.
 const STEP_BYTES: usize = 16 << 10;
 
-/// What came of receiving.
+/// The result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Received {
-    /// Everything that was asked for.
+    /// Everything that was wanted.
     All,
     /// The connection ended where it may.
     End,
-    /// Not what was asked for, and `non_fatal` holds.
+    /// Not what was wanted, but `non_fatal` is set.
     Broken,
 }
 
 impl Http {
-    /// Waits for bytes and looks at them, or takes them. `None`: the connection has ended or is broken.
+    /// Waits for bytes and either examines or takes them. `None`: the connection has ended or is broken.
     fn step(&self, buffer: &mut [u8], takes: bool, may_end: bool) -> Outcome<Result<usize, Received>> {
         let socket = self.socket()?;
         let flags = if takes { MsgFlags::empty() } else { MsgFlags::MSG_PEEK };
@@ -74,7 +74,7 @@ impl Http {
         Ok(Received::All)
     }
 
-    /// Takes bytes up to the place that `is_end` finds, byte after byte; looks ahead so that none is taken that follows.
+    /// Takes bytes up to the position found by `is_end`; looks ahead so that no later byte is taken.
     fn take_until(&self, into: &mut Vec<u8>, may_end: bool, mut is_end: impl FnMut(u8) -> bool) -> Outcome<Received> {
         let mut buffer = [0; STEP_BYTES];
         loop {
@@ -98,7 +98,7 @@ impl Http {
         self.body = None;
         "<undef>".clone_into(&mut self.body_length);
         let mut bytes = Vec::new();
-        // 0: within a line, 1: behind CR, 2: behind a line, 3: behind a line and CR.
+        // 0: inside a line, 1: after CR, 2: after a line, 3: after a line and CR.
         let mut state = 0;
         let received = self.take_until(&mut bytes, true, |byte| {
             let ends = state >= 2 && byte == b'\n';
@@ -187,8 +187,8 @@ impl Http {
         received
     }
 
-    /// Receives a body, or about `max` bytes more of it. Without length or chunks it runs to the end of the connection,
-    /// or there is none.
+    /// Receives a body, or about `max` more bytes of it. Without a length or chunks the body extends to the end of the
+    /// connection, or there is none.
     fn receive_body(&mut self, head: &Head, until_close: bool, max: Option<usize>) -> Outcome {
         let mut body = self.body.take().unwrap_or_default();
         let before = body.len();
@@ -203,7 +203,7 @@ impl Http {
         Ok(())
     }
 
-    /// How the body was framed, and its length when that is not what was collected; `None` when it is broken.
+    /// How the body was framed, and its length if that differs from what was collected; `None` when it is broken.
     fn receive_body_into(
         &mut self,
         body: &mut Vec<u8>,
@@ -265,7 +265,7 @@ impl Http {
         Ok(())
     }
 
-    /// Receives one chunk; its size, or `None` when it is broken.
+    /// Receives one chunk; returns its size, or `None` when it is broken.
     fn receive_chunk(&mut self, body: &mut Vec<u8>) -> Outcome<Option<usize>> {
         let mut line = Vec::new();
         if self.take_until(&mut line, false, |byte| byte == b'\n')? != Received::All {
@@ -314,7 +314,7 @@ impl Http {
             self.fault("Gunzip error: body lacks gzip magic")?;
         }
         let mut plain = Vec::new();
-        // What follows the end is nobody's business here.
+        // Bytes after the end are ignored here.
         if let Err(error) = body::whole(Gunzip::new(None), &body, BODY_BYTES_MAX, &mut plain)
             && error != JUNK_AFTER_END
         {

@@ -1,4 +1,4 @@
-//! What is sent: requests, responses and chunks, put together from the words of a command.
+//! Sending: requests, responses and chunks, assembled from the words of a command.
 
 use body::Gzip;
 use rand::RngExt;
@@ -12,7 +12,7 @@ const GENERATED_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a patterned chunk that are sent at a time; a multiple of the pattern.
 const PATTERN_STEP_BYTES: usize = 16 << 10;
 
-/// A message that is being put together.
+/// A message under construction.
 struct Draft {
     bytes: Vec<u8>,
     body: Option<Vec<u8>>,
@@ -54,7 +54,7 @@ impl Http {
             }
         }
         let first = [&protocol[..], b" ", &status, b" ", &reason, b"\r\n"].concat();
-        // Says that it has no body unless told otherwise.
+        // Sends `Content-Length: 0` unless told otherwise.
         let body = Some(Vec::new());
         let draft = Draft { bytes: first, body, has_own_body: false, has_length: true, has_host: true };
         self.send_message("txresp", draft, arguments)
@@ -199,7 +199,7 @@ impl Http {
         self.send(&chunk)
     }
 
-    /// A chunk of `01234567…`; without length, the last one.
+    /// A chunk of `01234567…`; with length 0, the last chunk.
     pub(super) fn send_patterned_chunk(&mut self, length: u64) -> Outcome {
         if length == 0 {
             self.journal.dump(4, "chunked", b"0\r\n\r\n");
@@ -222,13 +222,13 @@ impl Http {
     }
 }
 
-/// The word behind an option.
+/// The word after an option.
 fn value(arguments: &mut Arguments) -> Outcome<Vec<u8>> {
     let option = arguments.next().map(|word| word.text()).unwrap_or_default();
     arguments.need(&format!("what follows {option}")).map(|word| word.bytes)
 }
 
-/// `\0` in a body stands for a NUL: no other way of writing one gets that far.
+/// `\0` in a body means a NUL: no other notation for it gets through to here.
 fn with_nuls(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter().peekable();
@@ -239,7 +239,7 @@ fn with_nuls(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A body of lines of 64 bytes: a pattern that differs from line to line, or noise.
+/// A body of 64-byte lines: a pattern that differs from line to line, or random bytes.
 fn synthetic_body(length: usize, mut noise: Option<&mut dyn rand::Rng>) -> Vec<u8> {
     // The printable characters between `!` and `}`.
     let printable = |number: usize| b'!' + (number % 93) as u8;

@@ -1,4 +1,4 @@
-//! The thread that follows the log and walks the steps.
+//! The thread that follows the log and walks through the steps.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,19 +18,19 @@ use super::steps::{Action, Skip, Step};
 use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 
-/// How long to rest when nothing comes.
+/// How long to rest when nothing arrives.
 const IDLE: Duration = Duration::from_millis(10);
-/// How often the index is looked at while nothing comes.
+/// How often the index is checked while nothing arrives.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A place in a daemon's log.
+/// A position in a daemon's log.
 pub(super) struct Source {
     vsm: Vsm,
     serial: u64,
     cursor: RingCursor,
 }
 
-/// Takes a place in a daemon's log: at its oldest records, or behind its newest.
+/// Attaches to a daemon's log: at its oldest records, or after its newest.
 pub(super) fn attach(journal: &Journal, folder: &Path, from_head: bool) -> Outcome<Source> {
     let mut vsm = Vsm::new(folder);
     vsm.poll();
@@ -117,11 +117,12 @@ impl Follower {
     }
 }
 
-/// Where in the steps we are.
+/// The current position in the steps.
 pub(super) struct Walk<'a> {
     journal: &'a Journal,
+    /// The steps to come. One marked `?` that has matched out of order is removed.
     steps: VecDeque<Step>,
-    /// Steps that have come out of turn, by the mark `?`, are gone from `steps`.
+    /// The active `fail add` steps.
     failing: Vec<Step>,
     skipped: u64,
     last: Option<(u32, u8)>,
@@ -135,7 +136,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Carries out what is no expectation, up to the next one.
+    /// Executes steps that are not expectations, up to the next expectation.
     fn enter(&mut self) {
         while let Some(step) = self.steps.front() {
             match step.action {
@@ -161,7 +162,7 @@ impl<'a> Walk<'a> {
         self.steps.is_empty() && self.failing.is_empty()
     }
 
-    /// Takes a record; false when it must not have come.
+    /// Handles a record; false when it was not allowed.
     pub fn take(&mut self, record: &Record) -> bool {
         for step in &self.failing {
             if step.pattern.matches(record, self.last) {
@@ -202,7 +203,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// One of the neighbouring steps with the mark `?` must match.
+    /// One of the neighbouring steps marked `?` must match.
     fn take_alternative(&mut self, record: &Record) -> bool {
         let alternatives = self
             .steps

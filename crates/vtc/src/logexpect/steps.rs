@@ -1,4 +1,4 @@
-//! One step of an expectation, and which records match it.
+//! One step of an expectation, and the records that match it.
 
 use pcre2::bytes::Regex;
 use shm::read::record::Record;
@@ -9,21 +9,21 @@ use crate::matching;
 use crate::specification::Arguments;
 use crate::test::Outcome;
 
-/// What a step asks of a number: a vxid or a tag.
+/// The condition on a number: a vxid or a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted<T> {
     Any,
-    /// That of the record before.
+    /// The same as in the previous record.
     Last,
     Exactly(T),
 }
 
-/// Records that may be passed over before the one that matches.
+/// Records that may be skipped before the one that matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// As many as come.
+    /// Any number.
     Any,
-    /// None, but neighbours with the same mark may come first.
+    /// None, but neighbours with the same mark may match first.
     Alternative,
     AtMost(u64),
 }
@@ -42,11 +42,11 @@ pub(super) enum Action {
 pub(super) struct Step {
     pub action: Action,
     pub pattern: Pattern,
-    /// As it is written, for the log.
+    /// As written, for the log.
     pub source: String,
 }
 
-/// Which records are meant.
+/// The condition on records.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub vxid: Wanted<u32>,
@@ -55,7 +55,7 @@ pub(super) struct Pattern {
 }
 
 impl Step {
-    /// Reads a step; `None` when the command is none.
+    /// Parses a step; `None` when the command is not one.
     pub fn parse(journal: &Journal, name: &str, arguments: &mut Arguments) -> Outcome<Option<Step>> {
         let source = journal.place().source.trim().to_owned();
         let action = match name {
@@ -115,7 +115,7 @@ impl Pattern {
         Ok(Pattern { vxid, tag, regex })
     }
 
-    /// Whether the vxid is that which is asked for; false when none is.
+    /// Whether the record has the vxid that is asked for; false when none is.
     pub fn is_of(&self, record: &Record, last: Option<(u32, u8)>) -> bool {
         match self.vxid {
             Wanted::Any => false,
@@ -124,7 +124,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a record is meant; `last` is the vxid and tag of the last one that was expected and came.
+    /// Whether a record matches; `last` is the vxid and tag of the last record that was expected.
     pub fn matches(&self, record: &Record, last: Option<(u32, u8)>) -> bool {
         let vxid_fits = self.vxid == Wanted::Any || self.is_of(record, last);
         let tag_fits = match self.tag {
@@ -132,7 +132,7 @@ impl Pattern {
             Wanted::Last => last.is_some_and(|(_, tag)| tag == record.number),
             Wanted::Exactly(tag) => tag == record.number,
         };
-        // Compat: a regex is looked at only when the step names a tag.
+        // Compat: a regex is considered only when the step names a tag.
         let text_fits = match (&self.regex, self.tag) {
             (Some(regex), Wanted::Exactly(tag)) if tag == record.number => matching::occurs(regex, record.data()),
             _ => true,
@@ -141,7 +141,7 @@ impl Pattern {
     }
 }
 
-/// A tag by name: in any case of letters, and abbreviated as long as it is unambiguous.
+/// A tag by name: ignoring case, and abbreviated as long as it is unambiguous.
 fn tag_number(name: &str) -> Option<u8> {
     let same = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name));
     if let Some(row) = same {

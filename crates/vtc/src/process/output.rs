@@ -1,4 +1,4 @@
-//! The thread that reads what a program writes, and sees it end.
+//! The thread that reads a program's output and notices its end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, Read, Write};
@@ -30,7 +30,7 @@ pub(super) enum Logged {
     Hexadecimal,
 }
 
-/// What the program's thread and the script's share.
+/// Shared between the program's thread and the script's.
 #[derive(Default)]
 pub(super) struct Shared {
     pub screen: Mutex<Screen>,
@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pid: AtomicU32,
     /// See [`super::Process`].
     signal: AtomicI32,
-    /// The exit status that is expected; a script may say so after the start.
+    /// The expected exit status; a script may set it after the start.
     exit_status: AtomicI32,
 }
 
@@ -73,7 +73,7 @@ impl Shared {
         self.signal.store(signal, Ordering::SeqCst);
     }
 
-    /// A signal that we send is one that the program may die of.
+    /// If we send a signal, the program may die of it.
     pub fn expect_signal_unless_told(&self, signal: i32) {
         let _ = self.signal.compare_exchange(0, -signal, Ordering::SeqCst, Ordering::SeqCst);
     }
@@ -143,7 +143,7 @@ impl Reader {
             }
             self.cancel.wait(&wanted, None)?;
             if has_terminal && is_ready(self.terminal.as_fd()) {
-                // The terminal's end is an error.
+                // The end of a terminal is reported as an error.
                 let count = self.terminal.read(&mut buffer).unwrap_or(0);
                 has_terminal = count > 0;
                 self.take_output(&buffer[..count], &mut out, &mut line);

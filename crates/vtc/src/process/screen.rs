@@ -1,6 +1,6 @@
-//! What a terminal shows.
+//! The screen of a terminal.
 //!
-//! *Invariant:* a cell is one printable character of ASCII; any other is shown as `?`, as scripts expect it.
+//! *Invariant:* a cell is one printable ASCII character; any other is shown as `?`, as scripts expect.
 
 use std::num::NonZeroU16;
 
@@ -16,14 +16,14 @@ pub(super) struct Screen {
     parser: Parser<Answers>,
 }
 
-/// What the program asks the terminal, and the answers to it; and what the library leaves to us.
+/// Answers to the program's queries to the terminal, and sequences that the library leaves to us.
 #[derive(Default)]
 struct Answers {
     bytes: Vec<u8>,
     columns: Option<u16>,
     /// Tab stops to go back.
     tabs_back: u16,
-    /// Whether the terminal is a console of FreeBSD: a form feed clears it, a backspace goes on in the line above.
+    /// Whether this is a FreeBSD console: a form feed clears it, a backspace continues on the line above.
     is_cons25: bool,
 }
 
@@ -38,17 +38,17 @@ impl Callbacks for Answers {
     ) {
         let number = parameters.first().and_then(|group| group.first()).copied().unwrap_or(0);
         match (first, letter, number) {
-            // Device status: all is well.
+            // Device status: everything is all right.
             (None, 'n', 5) => self.bytes.extend_from_slice(b"\x1b[0n"),
-            // Where is the cursor?
+            // Query of the cursor position.
             (None, 'n', 6) => {
                 let (line, column) = screen.cursor_position();
                 self.bytes.extend(format!("\x1b[{};{}R", line + 1, column + 1).bytes());
             }
-            // What are you? A VT220 with colours.
+            // Query of the type: a VT220 with colours.
             (None, 'c', 0) => self.bytes.extend_from_slice(b"\x1b[?1;2c"),
             (Some(b'>'), 'c', 0) => self.bytes.extend_from_slice(b"\x1b[>0;10;0c"),
-            // 132 columns, and 80 again.
+            // Switches to 132 columns, and back to 80.
             (Some(b'?'), 'h', 3) => self.columns = Some(132),
             (Some(b'?'), 'l', 3) => self.columns = Some(80),
             (Some(b'='), 'T', mode @ 0..=1) => self.is_cons25 = mode == 1,
@@ -68,12 +68,12 @@ impl Screen {
     /// An empty screen of so many lines and columns.
     pub fn new((lines, columns): (u16, u16)) -> Screen {
         let mut parser = Parser::new_with_callbacks(at_least_one(lines), at_least_one(columns), 0, Answers::default());
-        // Compat: the stock 7.1.1 runner leaves the cursor there, and a script that never moves it counts on that.
+        // Compat: the stock 7.1.1 runner leaves the cursor there, and a script that never moves it relies on that.
         parser.process(b"\x1b[1;9H");
         Screen { parser }
     }
 
-    /// Shows what a program writes; gives what the terminal answers.
+    /// Displays the program's output; returns the terminal's answers.
     pub fn show(&mut self, bytes: &[u8]) -> Vec<u8> {
         for byte in bytes {
             self.show_byte(*byte);
@@ -111,10 +111,10 @@ impl Screen {
         }
     }
 
-    /// Makes it larger or smaller.
+    /// Changes its size.
     pub fn resize(&mut self, (lines, columns): (u16, u16)) {
         self.parser.set_size(at_least_one(lines), at_least_one(columns));
-        // Compat: with its size the stock runner's terminal loses its modes, and the cursor goes home.
+        // Compat: when the stock runner's terminal is resized it loses its modes, and the cursor goes home.
         self.parser.process(b"\x1b[r\x1b[m\x1b[H");
     }
 
@@ -142,7 +142,7 @@ impl Screen {
         (0..columns).map(cell).collect()
     }
 
-    /// Where a text stands, from 1; a line or column of 0 is any.
+    /// The position of a text, from 1; a line or column of 0 means any.
     pub fn find(&self, line: u64, column: u64, text: &[u8]) -> Option<(u64, u64)> {
         let (lines, _) = self.size();
         let wanted = match line {

@@ -1,7 +1,7 @@
-//! Terminals: how one is opened, and how a program becomes its leader.
+//! Terminals: opening one, and making a program its leader.
 //!
-//! Between fork and exec only unsafe code could run. So the program under test is started through this very program, which,
-//! called with [`ARGUMENT`], takes the terminal and then turns into the shell.
+//! Only unsafe code could run between fork and exec. So the program under test is started through this very program:
+//! called with [`ARGUMENT`], it takes the terminal and then turns into the shell.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ use rustix::termios::{
 
 use crate::test::{Cancel, Outcome};
 
-/// First argument of this program when it is to take a terminal. Behind it: terminal, lines, columns, shell line.
+/// First argument when this program has to take a terminal. It is followed by terminal, lines, columns, shell line.
 pub const ARGUMENT: &str = "--in-terminal";
 
 /// A new terminal: our end of it, and the name of the other.
@@ -36,26 +36,26 @@ pub fn open() -> std::io::Result<(File, PathBuf)> {
     Ok((File::from(ours), slave.into()))
 }
 
-/// Tells a terminal its size.
+/// Sets the size of a terminal.
 ///
 /// # Errors
-/// It is none.
+/// It is not a terminal.
 pub fn resize(terminal: impl AsFd, (lines, columns): (u16, u16)) -> std::io::Result<()> {
     let size = Winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(terminal, size).map_err(Into::into)
 }
 
-/// Waits for the byte that says that the terminal has been taken; false when it was not.
+/// Waits for the byte that reports that the terminal has been taken; false when it was not.
 ///
 /// # Errors
-/// The thread is to stop.
+/// The thread must stop.
 pub fn wait_until_ready(errors: &mut PipeReader, cancel: &Cancel) -> Outcome<bool> {
     cancel.readable(errors.as_fd(), None)?;
     let mut byte = [0];
     Ok(matches!(errors.read(&mut byte), Ok(1)) && byte[0] == b'+')
 }
 
-/// Takes the terminal and becomes the shell; comes back only when that did not work, with the exit status.
+/// Takes the terminal and becomes the shell; returns only if that failed, with the exit status.
 #[must_use]
 pub fn lead(arguments: &[OsString]) -> i32 {
     let [terminal, lines, columns, line] = arguments else {

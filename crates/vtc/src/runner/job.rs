@@ -19,25 +19,25 @@ use super::surroundings::Surroundings;
 use crate::options::{Leave, Options};
 use crate::script;
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It held.
+    /// It passed.
     Passed,
-    /// Something that it needs is not there.
+    /// Something that it needs is missing.
     Skipped,
-    /// It did not hold, or did not end.
+    /// It failed, or did not end.
     Failed,
 }
 
 /// How a test ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What it came to.
+    /// The result.
     pub verdict: Verdict,
     /// How long it took, in seconds.
     pub seconds: f64,
-    /// Whether its time was up.
+    /// Whether it exceeded its time limit.
     pub timed_out: bool,
     /// `exit=2` or `signal=9`.
     pub how: String,
@@ -83,7 +83,7 @@ impl Job {
         command.env("PATH", &surroundings.path).env(orphans::MARK, folder);
         command.stdin(Stdio::null()).stdout(writer).stderr(errors);
         let child = command.spawn();
-        // It holds the other ends of the pipe.
+        // The command holds the other ends of the pipe.
         drop(command);
         Ok(Job {
             script: script.to_owned(),
@@ -113,7 +113,7 @@ impl Job {
         self.kept.bytes()
     }
 
-    /// Takes in what it has logged, and sees whether it has ended or its time is up.
+    /// Reads what it has logged, and checks whether it has ended or its time is up.
     pub fn look(&mut self) -> Option<Ended> {
         let status = self.child.try_wait();
         self.take_output();
@@ -126,7 +126,7 @@ impl Job {
                 }
                 None
             }
-            // Somebody else has waited for it.
+            // Somebody else has waited for the process.
             Err(_) => Some(self.ended(ExitStatus::from_raw(script::FAILED << 8))),
         }
     }
@@ -154,14 +154,14 @@ impl Job {
         Ended { verdict, seconds: self.started.elapsed().as_secs_f64(), timed_out: self.timed_out, how }
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub fn kill(&mut self) {
         let _ = killpg(Pid::from_raw(self.pid() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
     }
 }
 
-/// Waits until a test logs something, at most this long.
+/// Waits until a test logs something, for at most `time`.
 pub(super) fn wait_for_output(jobs: &[Job], time: Duration) {
     let mut polled: Vec<PollFd> = jobs.iter().map(|job| PollFd::new(job.pipe.as_fd(), PollFlags::POLLIN)).collect();
     let time = PollTimeout::try_from(time.as_millis()).unwrap_or(PollTimeout::ZERO);
@@ -179,7 +179,7 @@ fn is_readable(pipe: &PipeReader) -> bool {
         && polled[0].revents().is_some_and(|flags| flags.contains(PollFlags::POLLIN))
 }
 
-/// What is kept of a log: when it grows too long, its start and its end.
+/// The part of a log that is kept: if it gets too long, its start and its end.
 struct Kept {
     half: usize,
     start: Vec<u8>,

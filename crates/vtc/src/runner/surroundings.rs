@@ -1,4 +1,4 @@
-//! What all tests of a run have in common: which daemon, which folder, which addresses.
+//! What all tests of a run have in common: the daemon, the folder, the addresses.
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
@@ -14,7 +14,7 @@ use crate::settings::TestSettings;
 
 /// The macro that names the daemon.
 const DAEMON_MACRO: &str = "varnishd";
-/// Our programs, by the names that scripts call them.
+/// Our programs, by the names used in scripts.
 const PROGRAMS: [&str; 9] = [
     "varnishd",
     "varnishadm",
@@ -33,19 +33,19 @@ const BAD_IP: &str = "192.0.2.255";
 pub(super) struct Surroundings {
     /// Where the tests' folders are made.
     pub temporary: PathBuf,
-    /// Where programs are looked for.
+    /// Where programs are searched for.
     pub path: OsString,
     working_directory: PathBuf,
     macros: Vec<(String, String)>,
     vmod_path: Option<String>,
     listen_address: String,
-    /// Bound and never listening: who connects is refused, and nobody else gets the port.
+    /// Bound but never listening: connections are refused, and nobody else gets the port.
     _bad_backend: Socket,
     links: Option<PathBuf>,
 }
 
 impl Surroundings {
-    /// Looks around.
+    /// Determines the surroundings.
     ///
     /// # Errors
     /// What is missing.
@@ -90,7 +90,7 @@ impl Surroundings {
         Ok(surroundings)
     }
 
-    /// The daemon: as told, else beside this program, else in PATH, else this program itself.
+    /// The daemon: as given, else next to this program, else in PATH, else this program itself.
     fn find_daemon(&mut self, options: &Options) -> Result<(), String> {
         let given = options.macros.iter().rev().find(|(name, _)| name == DAEMON_MACRO).map(|(_, path)| path);
         if let Some(given) = given {
@@ -118,7 +118,7 @@ impl Surroundings {
         self.link(&PROGRAMS, &own)
     }
 
-    /// Makes a folder with links to a program and puts it first.
+    /// Creates a folder with links to a program and puts it first in the path.
     fn link(&mut self, names: &[&str], program: &Path) -> Result<(), String> {
         let folder = self.temporary.join(format!("vtc.{}.bin", std::process::id()));
         let cannot = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -138,7 +138,7 @@ impl Surroundings {
         self.path = path;
     }
 
-    /// The programs and VMODs of the build tree that we stand in, as automake leaves them.
+    /// Uses the programs and VMODs of the build tree in which we are, as automake leaves them.
     fn use_build_tree(&mut self) -> Result<(), String> {
         let top = match std::fs::read_to_string(self.working_directory.join("Makefile")) {
             Err(_) => {
@@ -197,7 +197,7 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// A socket that is bound and does not listen, on IPv4 or, where there is none, on IPv6.
+/// A socket that is bound but does not listen, on IPv4 or, if that is missing, on IPv6.
 fn bad_backend() -> std::io::Result<(Socket, SocketAddr)> {
     let first = TcpListener::bind("127.0.0.1:0").is_ok();
     let any: SocketAddr = if first {

@@ -1,4 +1,4 @@
-//! Questions to the daemon's CLI, and what is expected of the answers.
+//! Commands to the daemon's CLI, and the expected answers.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -66,7 +66,7 @@ impl Varnish {
         self.launched(cancel)?.cli.ask(&journal, Some(command), cancel)
     }
 
-    /// The answer's text; it must be a good one.
+    /// The answer's text; the command must succeed.
     pub(super) fn ask_ok(&mut self, command: &str, cancel: &Cancel) -> Outcome<String> {
         let reply = self.ask(command.as_bytes(), cancel)?;
         if reply.is_ok() {
@@ -75,7 +75,7 @@ impl Varnish {
         Err(self.journal.fail(format!("CLI {command} command failed: {} {}", reply.status, reply.body)))
     }
 
-    /// With a status or a regex that the answer must have.
+    /// Sends a command whose answer must have a status or match a regex.
     pub(super) fn ask_expecting(
         &mut self,
         command: &[u8],

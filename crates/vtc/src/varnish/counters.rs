@@ -8,9 +8,9 @@ use super::Varnish;
 use crate::specification::{Arguments, parse_number};
 use crate::test::{Cancel, Outcome};
 
-/// How often a counter is looked at before it counts as wrong.
+/// How often a counter is read before it counts as wrong.
 const LOOKS: u32 = 50;
-/// Time between two looks.
+/// Time between two reads.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// One side of a comparison.
@@ -88,7 +88,7 @@ impl Varnish {
     }
 }
 
-/// A pattern without a dot is one of `MAIN`.
+/// A pattern without a dot refers to `MAIN`.
 fn is_meant(pattern: &str, name: &str) -> bool {
     if pattern.contains('.') {
         return matches(pattern, name);

@@ -24,17 +24,17 @@ use crate::journal::Journal;
 use crate::test::{Cancel, Outcome, Stop, Waited};
 use crate::threads;
 
-/// Stands in the command line for the address of our end of the CLI.
+/// Placeholder in the command line for the address of our end of the CLI.
 pub(super) const CLI_ADDRESS: &str = "\u{1}cli\u{1}";
 /// How long an abandoned daemon may take to end by itself.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often we look whether a process has ended.
+/// How often to check whether a process has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A launched daemon.
 pub(super) struct Manager {
     child: Child,
-    /// Its end makes the daemon end.
+    /// Closing this makes the daemon end.
     input: Option<ChildStdin>,
     output: Option<JoinHandle<Outcome>>,
     output_cancel: Arc<Cancel>,
@@ -45,7 +45,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Starts the daemon and lets it call us.
+    /// Starts the daemon and waits for it to connect to us.
     pub fn launch(journal: &Journal, folder: &Path, command: &[u8], cancel: &Cancel) -> Outcome<Manager> {
         let settings = &journal.test.settings;
         let cannot = |what: &str, error: &dyn std::fmt::Display| journal.fail(format!("{what}: {error}"));
@@ -60,7 +60,7 @@ impl Manager {
         let errors = writer.try_clone().map_err(|error| cannot("no pipe", &error))?;
         let mut shell = journal.test.shell(&line);
         let started = shell.stdin(std::process::Stdio::piped()).stdout(writer).stderr(errors).spawn();
-        // It holds the other ends of the pipe.
+        // The command holds the other ends of the pipe.
         drop(shell);
         let mut child = started.map_err(|error| cannot("the daemon cannot be started", &error))?;
         journal.log(3, format!("PID: {}", child.id()));
@@ -94,7 +94,7 @@ impl Manager {
         })
     }
 
-    /// Waits for the daemon to connect to us, or to end without having done so.
+    /// Waits for the daemon to connect to us, or to end without connecting.
     fn be_called(
         journal: &Journal,
         listener: &Socket,
@@ -133,7 +133,7 @@ impl Manager {
         Ok(cli)
     }
 
-    /// All counters as they are now.
+    /// The present values of all counters.
     pub fn counters(&mut self) -> Vec<CounterValue> {
         self.vsm.poll();
         self.counters.read(&self.vsm)
@@ -149,7 +149,7 @@ impl Manager {
         self.log.wait_for_idle(cancel)
     }
 
-    /// Ends it as it should end, and looks at its exit status.
+    /// Ends it in the regular way, and checks its exit status.
     pub fn finish(self, journal: &Journal, wanted: i32, cancel: &Cancel) -> Outcome {
         let Manager { mut child, input, output, cli, log, .. } = self;
         drop(cli);
@@ -174,7 +174,7 @@ impl Manager {
         check_status(journal, child.id(), status, &Wanted { status: wanted, signal: None, allows_core: false })
     }
 
-    /// Ends it somehow.
+    /// Ends it by any means.
     pub fn abandon(self, journal: &Journal) {
         let Manager { mut child, input, output, output_cancel, cli, log, .. } = self;
         drop(cli);
@@ -189,17 +189,17 @@ impl Manager {
     }
 }
 
-/// How a process may end.
+/// The permitted ends of a process.
 pub struct Wanted {
     /// The exit status.
     pub status: i32,
     /// A signal that it must (`true`) or may die of.
     pub signal: Option<(i32, bool)>,
-    /// It may leave a core.
+    /// Whether it may leave a core.
     pub allows_core: bool,
 }
 
-/// Fails the test unless a process ended as it may.
+/// Fails the test unless a process ended in a permitted way.
 ///
 /// # Errors
 /// It did not.
@@ -209,7 +209,7 @@ pub fn check_status(journal: &Journal, pid: u32, status: ExitStatus, wanted: &Wa
     if !must_die && status.code() == Some(wanted.status) {
         return Ok(());
     }
-    // Compat: without a signal that is expected, none counts as expected: 0 is no signal.
+    // Compat: if no signal is expected, the expected signal is 0, which means none.
     let expected_signal = wanted.signal.map_or(0, |(signal, _)| signal);
     if status.signal() == Some(expected_signal) && (wanted.allows_core || !status.core_dumped()) {
         return Ok(());
@@ -224,7 +224,7 @@ pub fn check_status(journal: &Journal, pid: u32, status: ExitStatus, wanted: &Wa
     )))
 }
 
-/// Gives a process a moment to end by itself, then ends it.
+/// Gives a process a moment to end by itself, then kills it.
 fn end_soon(child: &mut Child) {
     let pid = Pid::from_raw(child.id() as i32);
     let deadline = Instant::now() + END_TIMEOUT;
@@ -243,13 +243,13 @@ fn end_soon(child: &mut Child) {
     }
 }
 
-/// Logs what a process writes, to the end.
+/// Logs the output of a process, to the end.
 fn copy_output(journal: &Journal, mut reader: PipeReader, cancel: &Cancel) -> Outcome {
     let mut buffer = [0; 8192];
     loop {
         match cancel.readable(reader.as_fd(), None) {
             Ok(_) => {}
-            // The test has failed: what there still is belongs to the log.
+            // The test has failed: the rest of the output belongs in the log.
             Err(Stop::Ended) if journal.test.has_failed() => {
                 let pending = [nix::poll::PollFd::new(reader.as_fd(), nix::poll::PollFlags::POLLIN)];
                 if !matches!(nix::poll::poll(&mut pending.clone(), 0_u8), Ok(1..)) {
@@ -267,7 +267,7 @@ fn copy_output(journal: &Journal, mut reader: PipeReader, cancel: &Cancel) -> Ou
     Ok(())
 }
 
-/// A word as the shell takes it.
+/// A word quoted for the shell.
 pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

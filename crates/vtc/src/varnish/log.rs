@@ -1,4 +1,4 @@
-//! Copies the daemon's log into the test's, record by record.
+//! Copies the daemon's log into the test's log, record by record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 
-/// How long the copier sleeps when there is nothing to copy. Compat: scripts that use `-vsl_catchup` count on its order.
+/// How long the copier sleeps when there is nothing to copy. Compat: scripts that use `-vsl_catchup` rely on a delay of
+/// this order.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// The thread that copies.
@@ -45,7 +46,7 @@ impl LogCopy {
         };
         let thread = threads::start(journal, move || {
             while copier.copy().is_ok() {}
-            // What led to the end is what matters most.
+            // The last records before the end matter most.
             copier.drain();
         })?;
         Ok(LogCopy { thread, cancel, progress })
@@ -82,7 +83,7 @@ struct Copier {
 }
 
 impl Copier {
-    /// Copies what there is.
+    /// Copies what is available.
     fn drain(&mut self) {
         let mut words = Vec::new();
         while let Some((_, cursor)) = &mut self.cursor {
@@ -97,7 +98,7 @@ impl Copier {
         }
     }
 
-    /// Copies what there is, then rests.
+    /// Copies what is available, then rests.
     fn copy(&mut self) -> Outcome {
         self.drain();
         if self.cursor.is_some() {
