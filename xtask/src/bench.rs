@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: CPU microseconds per request of whole process trees, as ratios to the bare epoll floor.
 //!
-//! All servers run at once, pinned to one core, idle but for the one under load; the load runs on another core. Rounds are
-//! interleaved over the servers, and the median of each cell is divided by the floor's median of the same cell, so that a
-//! noisy neighbour hits all alike. Writes `bench.md` and `bench.json`.
+//! All servers run at once, pinned to one core, and only the one under load is busy; the load runs on another core.
+//! Rounds are interleaved over the servers, and the median of each cell is divided by the floor's median of the same
+//! cell, so that a noisy neighbour affects all alike. Writes `bench.md` and `bench.json`.
 
 use crate::floor::BODIES;
 use crate::load::{Load, Outcome};
@@ -11,8 +11,8 @@ use crate::servers::{self, Kind};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A folder for the servers' files, in memory where there is such a file system: on a disk, the log that Copal and varnishd
-/// write through a mapping costs page faults that an installation (with its state directory on tmpfs) has not.
+/// A folder for the servers' files, in memory if there is such a file system: on a disk, the log that Copal and varnishd
+/// write through a mapping causes page faults that an installation (with its state directory on tmpfs) does not have.
 pub fn folder() -> Result<tempfile::TempDir, String> {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -57,7 +57,7 @@ fn pin(core: usize) -> Result<(), String> {
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(|error| error.to_string())
 }
 
-/// Builds the release binary of Copal, so that it stands beside this program.
+/// Builds the release binary of Copal, so that it lies next to this program.
 pub fn build() -> Result<(), String> {
     let status = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--package", "copal"])
@@ -103,7 +103,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             cells.extend(connections.iter().map(|c| Cell { body, connections: *c, close }));
         }
     }
-    // One request a connection says the same at every number of connections: keep the first.
+    // One request per connection gives the same result for every number of connections: keep the first.
     cells.retain(|cell| !cell.close || cell.connections == connections[0]);
     warm(&running, &cells)?;
     let mut results: Vec<Vec<Vec<Outcome>>> = vec![vec![Vec::new(); running.len()]; cells.len()];
@@ -152,7 +152,7 @@ fn start(kind: Kind, port: u16, origin: u16, folder: &Path, core: usize) -> Resu
     Ok(Running { kind, port, server })
 }
 
-/// Every object is asked for once before anything is measured, so that the caches answer from memory.
+/// Requests every object once before anything is measured, so that the caches answer from memory.
 fn warm(running: &[Running], cells: &[Cell]) -> Result<(), String> {
     for one in running {
         for cell in cells {

@@ -1,7 +1,7 @@
-//! The floor: a bare epoll loop that finds the end of a request and sends a canned answer.
+//! The floor: a bare epoll loop that finds the end of a request and sends a canned response.
 //!
-//! Nothing a real server does is done here; its CPU per request is what the kernel and the wire cost. It is also the origin
-//! behind the caches that are measured, since its answers may be stored for an hour.
+//! It does nothing that a real server does; its CPU time per request is the cost of the kernel and the wire. It is also
+//! the origin behind the measured caches, since its responses may be stored for an hour.
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -16,7 +16,7 @@ pub const BODIES: [usize; 5] = [1, 1 << 10, 10 << 10, 100 << 10, 1 << 20];
 struct Connection {
     socket: Socket,
     received: Vec<u8>,
-    /// Answer under way: closing, body index, bytes sent.
+    /// Response under way: closing, body index, bytes sent.
     sending: Option<(bool, usize, usize)>,
 }
 
@@ -90,7 +90,7 @@ fn run(port: u16, answers: &'static [[Vec<u8>; 5]; 2]) -> std::io::Result<()> {
     }
 }
 
-/// Reads and answers as far as it goes; false when the connection is done.
+/// Reads and responds as far as possible; false when the connection is done.
 fn serve(c: &mut Connection, epoll: &Epoll, slot: u64, answers: &[[Vec<u8>; 5]; 2], buffer: &mut [u8]) -> bool {
     let fd = c.socket.as_raw_fd();
     if let Some((close, body, sent)) = c.sending {
@@ -136,7 +136,7 @@ fn serve(c: &mut Connection, epoll: &Epoll, slot: u64, answers: &[[Vec<u8>; 5]; 
     }
 }
 
-/// Sends from an offset; the offset reached, or `None` when the peer is gone.
+/// Sends from an offset; returns the offset reached, or `None` when the peer has gone.
 fn push(fd: i32, bytes: &[u8], mut sent: usize) -> Option<usize> {
     while sent < bytes.len() {
         match send(fd, &bytes[sent..], MsgFlags::MSG_NOSIGNAL) {

@@ -1,7 +1,7 @@
 //! The load: a closed loop over a fixed number of connections, for a fixed time, on one thread.
 //!
-//! Every connection sends its next request when the answer to the last has arrived whole. Prints one JSON object: requests,
-//! requests a second, latency (microseconds) and the CPU time per request of the processes named.
+//! Every connection sends its next request when the previous response has arrived completely. Prints one JSON object:
+//! requests, requests per second, latency (microseconds) and the CPU time per request of the named processes.
 
 use crate::process;
 use nix::errno::Errno;
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-/// What to ask, how, and for how long.
+/// What to request, how, and for how long.
 pub struct Load {
     /// Port on loopback.
     pub port: u16,
@@ -20,22 +20,22 @@ pub struct Load {
     pub path: String,
     /// Connections.
     pub connections: usize,
-    /// Measured time; a fifth of it (at least 0.2 s) is spent before as warm-up.
+    /// Measured time; before that, a fifth of it (at least 0.2 s) is spent as warm-up.
     pub seconds: f64,
-    /// One request a connection.
+    /// One request per connection.
     pub close: bool,
     /// Processes whose CPU time is measured.
     pub pids: Vec<u32>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default, Clone)]
 pub struct Outcome {
-    /// Answers received whole in the measured time.
+    /// Responses received completely in the measured time.
     pub requests: u64,
-    /// Broken connections and answers other than 200.
+    /// Broken connections and responses other than 200.
     pub errors: u64,
-    /// Answers a second.
+    /// Responses per second.
     pub per_second: f64,
     /// Median latency, microseconds.
     pub p50: f64,
@@ -43,14 +43,14 @@ pub struct Outcome {
     pub p99: f64,
     /// CPU microseconds of the processes per request.
     pub cpu: f64,
-    /// The part of it in user mode.
+    /// The share of it in user mode.
     pub user: f64,
 }
 
 struct Connection {
     socket: Socket,
     since: Instant,
-    /// Bytes of the answer still to come; `None` while its head is incomplete.
+    /// Bytes of the response still to come; `None` while its head is incomplete.
     missing: Option<usize>,
     head: Vec<u8>,
 }
@@ -177,7 +177,7 @@ fn read_answer(connection: &mut Connection, buffer: &mut [u8]) -> Answer {
     let fd = connection.socket.as_raw_fd();
     loop {
         if let Some(missing) = connection.missing {
-            // The rest of the body is of no interest: the kernel may drop it without copying.
+            // The rest of the body is not needed: the kernel may drop it without copying.
             let room = missing.min(buffer.len());
             match recv(fd, &mut buffer[..room], MsgFlags::MSG_TRUNC) {
                 Ok(0) => return Answer::Broken,

@@ -1,7 +1,7 @@
-//! Chores of the project: `cargo xtask bench` measures Copal beside its peers, `cargo xtask vcl` its VCL,
+//! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL,
 //! `cargo xtask soak` checks a long mixed load.
 //!
-//! `floor` and `load` are the two ends of a measurement and run as processes of their own.
+//! `floor` and `load` are the two ends of a measurement and run as separate processes.
 
 #![forbid(unsafe_code)]
 
@@ -64,7 +64,7 @@ fn option<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
     arguments.get(at + 1).map(String::as_str)
 }
 
-/// As [`option`], read as a number.
+/// Like [`option`], parsed as a number.
 fn number<T: std::str::FromStr>(arguments: &[String], name: &str, default: T) -> Result<T, String> {
     match option(arguments, name) {
         None => Ok(default),
@@ -72,7 +72,7 @@ fn number<T: std::str::FromStr>(arguments: &[String], name: &str, default: T) ->
     }
 }
 
-/// As [`option`], read as a comma-separated list of numbers.
+/// Like [`option`], parsed as a comma-separated list of numbers.
 fn numbers(arguments: &[String], name: &str, default: &[usize]) -> Result<Vec<usize>, String> {
     match option(arguments, name) {
         None => Ok(default.to_vec()),

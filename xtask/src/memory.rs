@@ -1,4 +1,5 @@
-//! Memory beside the stock varnishd: bytes per small object, per idle connection, of the empty process, and after churn.
+//! Memory compared with the stock varnishd: bytes per small object, per idle connection, of the empty process, and after
+//! churn.
 //!
 //! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once.
 
@@ -10,11 +11,11 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-/// Objects put into the cache to see what one costs.
+/// Number of objects stored to measure one.
 const OBJECTS: usize = 100_000;
 /// Body of each, in bytes.
 const OBJECT_BODY_BYTES: usize = 100;
-/// Idle connections held to see what one costs.
+/// Number of idle connections held to measure one.
 const CONNECTIONS: usize = 2_000;
 /// Limit of the cache that is churned, in MiB.
 const CHURN_LIMIT_MEBIBYTES: u32 = 64;
@@ -55,7 +56,7 @@ fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
         let folder = folder.join(format!("memory-{}-{suffix}", kind.name()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let mut launch = kind.launch(port, origin, &folder, mebibytes)?;
-        // A small log, so that its ring is full from the start and what grows is the cache.
+        // A small log, so that its ring is full from the start and only the cache grows.
         launch.arguments.extend(["-l".to_owned(), "2m".to_owned()]);
         let log = folder.join("log");
         let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
@@ -112,7 +113,7 @@ fn get_many(port: u16, paths: impl Iterator<Item = String>) -> Result<(), String
     Ok(())
 }
 
-/// One keep-alive request; the body is read and dropped.
+/// One keep-alive request; the body is read and discarded.
 fn get(stream: &mut TcpStream, path: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{path}: {error}");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").map_err(failed)?;
@@ -145,7 +146,7 @@ fn get(stream: &mut TcpStream, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An origin in this process: `/name/SIZE` is a body of that many bytes, to be kept for an hour.
+/// An origin in this process: `/name/SIZE` has a body of that many bytes, which may be kept for an hour.
 pub fn sized_origin() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();

@@ -1,4 +1,5 @@
-//! Processes under measurement: starting them pinned to a core, their whole tree, its CPU time and memory.
+//! Processes under measurement: starts them pinned to a core, finds their whole tree, and measures its CPU time and
+//! memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +34,7 @@ impl Server {
         tree(self.child.id())
     }
 
-    /// Waits until something listens on the port, or says why not.
+    /// Waits until something listens on the port, or reports why not.
     pub fn wait_for_port(&mut self, port: u16, log: &Path) -> Result<(), String> {
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
@@ -102,7 +103,7 @@ fn stat(pid: u32) -> Option<Stat> {
     Some(Stat { parent: fields.get(1)?.parse().ok()?, ticks: user + system, user_ticks: user })
 }
 
-/// CPU time used so far by the processes, in microseconds: all, and in user mode.
+/// CPU time used so far by the processes, in microseconds: total, and in user mode.
 ///
 /// Taken from `schedstat` of every thread (nanoseconds) where the kernel has it, since clock ticks are too coarse for short
 /// rounds; the user share comes from the ticks.

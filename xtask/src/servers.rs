@@ -1,4 +1,4 @@
-//! The servers that are measured: how each is started in front of the same origin, with its cache in memory and one core.
+//! The measured servers: how each is started in front of the same origin, with its cache in memory and one core.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub enum Kind {
     Haproxy,
 }
 
-/// All kinds, the floor first: it is what the others are divided by.
+/// All kinds; the floor comes first, since the others are divided by it.
 pub const ALL: [Kind; 5] = [Kind::Floor, Kind::Copal, Kind::Varnish, Kind::Nginx, Kind::Haproxy];
 
 /// How to start a server.
@@ -41,12 +41,12 @@ impl Kind {
         }
     }
 
-    /// Largest body it can keep, in bytes; HAProxy's cache takes no object above its buffer size.
+    /// Largest body that it can store, in bytes; HAProxy's cache accepts no object above its buffer size.
     pub fn body_bytes_max(self) -> usize {
         if self == Kind::Haproxy { 1 << 20 } else { usize::MAX }
     }
 
-    /// Where the program is; `None` when it is not installed.
+    /// Path of the program; `None` when it is not installed.
     pub fn program(self) -> Option<PathBuf> {
         let installed = |name: &str| {
             ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"]

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: a mixed load against Copal for a time. Every body is a function of its path and is checked byte for
-//! byte; the worker is killed now and then; memory is printed as it goes.
+//! `cargo xtask soak`: a mixed load against Copal for a given time. Every body is a function of its path and is checked
+//! byte by byte; the worker is killed now and then; memory use is printed regularly.
 
 use crate::bench::{build, folder, free_port};
 use crate::memory::sized_origin;
@@ -123,7 +123,7 @@ fn client(port: u16, seed: u64, tally: &Tally, stop: &AtomicBool) {
                     tally.wrong.fetch_add(1, Ordering::Relaxed);
                     eprintln!("wrong answer to {ask:?}");
                 }
-                // Now and then a new connection, as browsers do.
+                // A new connection now and then, as from browsers.
                 if !random().is_multiple_of(50) {
                     stream = Some(connection);
                 }
@@ -143,7 +143,7 @@ struct Ask {
     size: usize,
 }
 
-/// What is asked of a path.
+/// How a path is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
     Get,
@@ -155,7 +155,7 @@ enum Question {
 }
 
 impl Ask {
-    /// Few paths are asked for often and many seldom, one in twenty only once; sizes from nothing to 200 KiB.
+    /// Few paths are requested often and many seldom, one in twenty only once; sizes from nothing to 200 KiB.
     fn random(random: &mut impl FnMut() -> u64) -> Ask {
         let (name, rank) = if random().is_multiple_of(20) {
             ("once", random() % 1_000_000_007)
@@ -185,7 +185,7 @@ impl Ask {
         format!("{method} {} HTTP/1.1\r\nHost: soak\r\n{more}\r\n", self.path)
     }
 
-    /// Whether status, announced length and body are what they must be.
+    /// Whether status, announced length and body are correct.
     fn is_answered(&self, status: &str, length: usize, bytes: &[u8], hit: bool) -> bool {
         match self.kind {
             Question::Get => status == "200" && length == self.size && bytes == body(&self.path, self.size),

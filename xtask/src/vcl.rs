@@ -1,6 +1,6 @@
-//! VCL under the clock: how long a text takes from `vcl.load` to serving, and what a long vcl_recv costs a hit.
+//! VCL timings: how long a text takes from `vcl.load` to serving, and what a long vcl_recv costs a hit.
 //!
-//! Copal and, where installed, varnishd run side by side; texts are generated, so that both get the same. The cost of a
+//! Copal and, where installed, varnishd run side by side; texts are generated, so that both get the same. The cost for a
 //! request is the difference between two VCLs on one running server, switched with `vcl.use` from round to round.
 
 use crate::bench::{folder, free_port};
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Lines of the texts that are loaded.
+/// Line counts of the texts to load.
 const LINES: [usize; 3] = [1_000, 10_000, 50_000];
-/// Longest text that varnishd is given: its compile time grows faster than the text.
+/// Longest text for varnishd: its compile time grows faster than the text.
 const PEER_LINES_MAX: usize = 1_000;
-/// Entries of the access list that is loaded.
+/// Number of entries in the access list to load.
 const ACL_ENTRIES: usize = 100_000;
 
 /// `vcl [--rounds N] [--seconds S] [--no-peer]`
@@ -57,7 +57,7 @@ impl Running {
     fn start(kind: Kind, origin: u16, folder: &Path) -> Result<Running, String> {
         let port = free_port()?;
         let mut launch = kind.launch(port, origin, folder, 64)?;
-        // The command line of the bench has no CLI port.
+        // The bench's command line has no CLI port.
         let at = launch.arguments.iter().position(|argument| argument == "-T").ok_or("no -T")?;
         launch.arguments[at + 1] = format!("127.0.0.1:{}", free_port()?);
         let log = folder.join(format!("{}.log", kind.name()));
@@ -66,7 +66,7 @@ impl Running {
         Ok(Running { kind, port, origin, server, state: folder.join(kind.name()) })
     }
 
-    /// One CLI command, through our own `varnishadm`, which both understand.
+    /// One CLI command, through our own `varnishadm`, which works with both.
     fn command(&self, words: &[&str]) -> Result<(), String> {
         let program = Kind::Copal.program().ok_or("copal is not built")?;
         let output = Command::new(program)
@@ -87,7 +87,7 @@ fn backend(origin: &str) -> String {
     format!("vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{origin}\"; }}\n")
 }
 
-/// A text of that many lines: subroutines of conditions, sets and replacements, all of them called.
+/// A text of that many lines: subroutines with conditions, sets and replacements, all of them called.
 fn long_text(lines: usize) -> String {
     let mut text = backend("1");
     let subs = lines / 20;
@@ -120,7 +120,7 @@ fn long_acl(entries: usize) -> String {
     text
 }
 
-/// vcl_recv of 300 statements, 30 of them with a regular expression that is tried on every request.
+/// vcl_recv with 300 statements, 30 of them with a regular expression that is tried for every request.
 fn long_recv(origin: u16) -> String {
     let mut text = backend(&origin.to_string());
     text.push_str("sub vcl_recv {\n");

@@ -1,7 +1,7 @@
 //! `copal demo`: a slow blog, Copal in front of it, and the difference, in half a minute.
 //!
-//! Everything runs on loopback on ports that the system chooses. Copal itself runs as it would in earnest: the same program
-//! started as a daemon, with `demo/demo.vcl`.
+//! Everything runs on loopback, on ports chosen by the system. Copal runs as in production: the same program started as
+//! a daemon, with `demo/demo.vcl`.
 
 mod origin;
 mod visitors;
@@ -59,9 +59,9 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
-/// Why the demo ends before its time.
+/// Why the demo ends early.
 enum Stop {
-    /// A signal of that number. What was made goes as it does at any other end.
+    /// A signal with that number. Everything created is removed as at any other end.
     Signal(i32),
     Failure(String),
 }
@@ -72,13 +72,13 @@ impl From<String> for Stop {
     }
 }
 
-/// The demo's event loop, which a signal ends at any time.
+/// The demo's event loop, which a signal can end at any time.
 struct Stage {
     runtime: tokio::runtime::Runtime,
     signals: [Signal; 3],
 }
 
-/// Those that end the demo: Ctrl-C, `kill`, and a terminal that is closed.
+/// The signals that end the demo: Ctrl-C, `kill`, and the closing of the terminal.
 const ENDING: [fn() -> SignalKind; 3] = [SignalKind::interrupt, SignalKind::terminate, SignalKind::hangup];
 
 impl Stage {
@@ -92,7 +92,7 @@ impl Stage {
         Ok(Stage { runtime, signals })
     }
 
-    /// What comes of it, unless a signal comes first.
+    /// Runs a part to its end, unless a signal comes first.
     fn play<T>(&mut self, part: impl Future<Output = T>) -> Result<T, Stop> {
         let [interrupt, terminate, hangup] = &mut self.signals;
         self.runtime.block_on(async {
@@ -137,7 +137,7 @@ fn demo(once: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What Copal said goes with the folder, so it is told here.
+/// Copal's output is deleted with the folder, so it is shown here.
 fn nothing_came(folder: &Path) -> String {
     let said = std::fs::read_to_string(folder.join("copal.log")).unwrap_or_default();
     format!("nothing came through Copal, which said:\n{said}")
@@ -195,7 +195,7 @@ fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
     }
 }
 
-/// Serves on, with one line that shows what happens, until Ctrl-C or another signal: here that is the way to end.
+/// Continues to serve, with one line that shows what happens, until Ctrl-C or another signal: the regular end.
 fn serve(
     stage: &mut Stage,
     copal: &mut Daemon,
@@ -260,7 +260,7 @@ impl Statistics {
     }
 }
 
-/// A folder of the demo's own, removed at its end.
+/// The demo's own folder, removed at the end.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -277,7 +277,7 @@ impl Drop for Folder {
     }
 }
 
-/// Copal as a process of its own.
+/// Copal as a separate process.
 struct Daemon {
     child: Child,
 }

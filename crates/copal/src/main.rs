@@ -1,4 +1,4 @@
-//! The one program: which part of Copal it is, its name or its first argument says.
+//! The single program: its name or its first argument tells which part of Copal it is.
 //!
 //! | name | first argument | what |
 //! | --- | --- | --- |
@@ -13,7 +13,7 @@
 //!
 //! `copal help PART` prints what `copal PART --help` prints.
 //!
-//! Of the name only the last component counts, so a link to the program anywhere is enough.
+//! Only the last component of the name counts, so a link to the program from anywhere is enough.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ use nix::sys::prctl;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Exit status for a name or an argument that means nothing.
+/// Exit status for an unknown name or argument.
 const USAGE_ERROR: i32 = 2;
 
 const HELP: &str = "\
@@ -69,7 +69,7 @@ enum Part {
     Version,
 }
 
-/// The part that a link's name stands for.
+/// The part for a link's name.
 fn part_of_name(name: &str) -> Option<Part> {
     match name {
         "varnishd" => Some(Part::Daemon),
@@ -84,7 +84,7 @@ fn part_of_name(name: &str) -> Option<Part> {
     }
 }
 
-/// The part that a first argument stands for: its short name, or the name of the link.
+/// The part for a first argument: its short name, or the name of the link.
 fn part_of_argument(argument: &str) -> Option<Part> {
     match argument {
         "daemon" => Some(Part::Daemon),
@@ -108,7 +108,7 @@ fn part_of_argument(argument: &str) -> Option<Part> {
 /// The part to run and its arguments.
 ///
 /// # Errors
-/// One line that says what there is.
+/// One line that lists the parts.
 fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String> {
     let called = if arguments.is_empty() { OsString::new() } else { arguments.remove(0) };
     let name = Path::new(&called).file_name().map(OsStr::to_string_lossy).unwrap_or_default();
@@ -130,7 +130,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     }
 }
 
-/// `help NAME`: that part with the option that has it print its help.
+/// `help NAME`: that part, with the option that makes it print its help.
 fn help_of(name: &str, parts: &str) -> Result<(Part, Vec<OsString>), String> {
     match part_of_argument(name) {
         Some(part @ (Part::Help | Part::Version)) => Ok((part, Vec::new())),
@@ -139,7 +139,7 @@ fn help_of(name: &str, parts: &str) -> Result<(Part, Vec<OsString>), String> {
     }
 }
 
-/// The number after `--control`; the rest of a worker's arguments is for those who read the process list.
+/// The number after `--control`; the other arguments of a worker are for readers of the process list.
 fn control_descriptor(arguments: &[OsString]) -> Option<i32> {
     let position = arguments.iter().position(|argument| argument == "--control")?;
     arguments.get(position + 1)?.to_str()?.parse().ok()
@@ -156,7 +156,7 @@ fn run_worker(arguments: &[OsString]) -> i32 {
 
 fn print(text: &str) -> i32 {
     use std::io::Write;
-    // Whoever reads may have enough before the end.
+    // The reader may close the output early.
     let _ = std::io::stdout().write_all(text.as_bytes());
     0
 }

@@ -1,19 +1,20 @@
-//! Shell patterns over names, as fnmatch(3) has them: `*`, `?`, `[…]` and `\`.
+//! Shell patterns over names, as in fnmatch(3): `*`, `?`, `[…]` and `\`.
 //!
-//! Bytes, not letters: ranges and classes are those of the C locale. The time taken is bounded by the product of both
-//! lengths. Used by `backend.list`, `vcl.discard`, `include +glob`, std.fnmatch and the tools' `-f`. Source: POSIX.1-2017, XCU §2.13.
+//! Bytes, not characters: ranges and classes are those of the C locale. The time is bounded by the product of both
+//! lengths. Used by `backend.list`, `vcl.discard`, `include +glob`, std.fnmatch and the tools' `-f`. Source:
+//! POSIX.1-2017, XCU §2.13.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-/// Variations.
+/// Variants of matching.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
-    /// A slash is matched by a slash only.
+    /// Only a slash matches a slash.
     pub pathname: bool,
-    /// A backslash is a character like any other.
+    /// A backslash is an ordinary character.
     pub noescape: bool,
-    /// A period at the start (and after a slash, with `pathname`) is matched by a period only.
+    /// Only a period matches a period at the start (and after a slash, with `pathname`).
     pub period: bool,
 }
 
@@ -22,7 +23,7 @@ pub struct Flags {
 pub fn matches(pattern: &[u8], subject: &[u8], flags: Flags) -> bool {
     let mut at = 0;
     let mut here = 0;
-    // After the last star: where the pattern goes on, and the subject position tried for it.
+    // After the last star: the position in the pattern after it, and the position in the subject to try next.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if let Some(b'*') = pattern.get(at) {
@@ -63,7 +64,7 @@ fn is_leading_period(subject: &[u8], here: usize, flags: Flags) -> bool {
         && (here == 0 || flags.pathname && subject.get(here - 1) == Some(&b'/'))
 }
 
-/// How many bytes of the pattern match the byte; `None` when they don't.
+/// How many bytes of the pattern match this byte; `None` when they don't.
 fn step(pattern: &[u8], byte: u8, leading_period: bool, flags: Flags) -> Option<usize> {
     let is_slash = flags.pathname && byte == b'/';
     match pattern.first()? {
@@ -77,7 +78,7 @@ fn step(pattern: &[u8], byte: u8, leading_period: bool, flags: Flags) -> Option<
     }
 }
 
-/// Reads a bracket expression; `None` when it has no end and so is a plain `[`.
+/// Parses a bracket expression; `None` when it is not closed and so is an ordinary `[`.
 fn bracket(pattern: &[u8], byte: u8, flags: Flags) -> Option<(bool, usize)> {
     let mut at = 1;
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));

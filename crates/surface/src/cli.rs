@@ -1,35 +1,35 @@
-//! The commands of the management CLI, one row each: what they are called, how many arguments they take, who does them.
+//! The commands of the management CLI, one row each: their names, how many arguments they take, which process executes them.
 //!
 //! `help`, the argument checks, the split between manager and worker and the reference page derive from these rows.
 //! Source: `help -j` and `help -a` of Varnish 7.1.1; the help lines are ours.
 
-/// Which process does a command.
+/// Which process executes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
     /// The manager, whether the worker runs or not.
     Manager,
-    /// The worker; without one the command is unknown.
+    /// The worker; while there is none the command is unknown.
     Worker,
 }
 
 /// One command.
 #[derive(Debug)]
 pub struct CommandRow {
-    /// The word that is typed.
+    /// The verb, as typed.
     pub verb: &'static str,
     /// The line that `help` shows.
     pub syntax: &'static str,
     /// One line that says what it does.
     pub help: &'static str,
-    /// Fewest arguments, not counting a `-j` in front.
+    /// Minimum number of arguments, without a leading `-j`.
     pub arguments_min: usize,
-    /// Most arguments; `None` = no limit.
+    /// Maximum number of arguments; `None` = no limit.
     pub arguments_max: Option<usize>,
-    /// Whether `-j` in front gives JSON.
+    /// Whether a leading `-j` produces JSON.
     pub json: bool,
     /// For tests and emergencies: shown by `help -d` and `help -a` only.
     pub hidden: bool,
-    /// Who does it.
+    /// Which process executes it.
     pub process: Process,
 }
 
@@ -95,7 +95,7 @@ commands! {
     "vcl.use" "vcl.use <configname|label>" 1 1 text shown Manager "Serve new requests with this VCL.";
 }
 
-/// What a condition of `ban` may be about; a field that ends in a dot goes on with a header's name.
+/// What a condition of `ban` may test; a field that ends with a dot is followed by a header's name.
 pub static BAN_FIELDS: &[&str] =
     &["obj.age", "obj.grace", "obj.http.", "obj.keep", "obj.last_hit", "obj.status", "obj.ttl", "req.http.", "req.url"];
 

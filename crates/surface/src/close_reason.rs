@@ -54,7 +54,7 @@ impl CloseReason {
         }
     }
 
-    /// Whether `sess_closed_err` counts it.
+    /// Whether `sess_closed_err` counts this reason.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {

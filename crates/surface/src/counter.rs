@@ -653,16 +653,16 @@ pub enum Lck {
     DbgTryFail,
 }
 
-/// A class of locks: its section is `LCK.` and its name. Those of Varnish whose locks have a counterpart here; why the
-/// others do not is told in `docs/varnish-records.md`.
+/// A class of locks: its section is `LCK.` and its name. These are the classes of Varnish whose locks have a counterpart
+/// here; `docs/varnish-records.md` explains why the others have none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockClass {
     /// The list of bans.
     Ban,
     /// What a running fetch publishes.
     Busyobj,
-    /// The table of pools of idle connections to origins. Created and destroyed are its pools, one for each place that a
-    /// backend leads to.
+    /// The table of pools of idle connections to origins. It counts the creation and destruction of pools, one for each
+    /// place that a backend leads to.
     ConnPool,
     /// What a director knows: members, configuration.
     Director,
@@ -677,7 +677,7 @@ pub enum LockClass {
 }
 
 impl LockClass {
-    /// All of them, each at the place that its number says.
+    /// All classes, in the order of their numbers.
     pub const ALL: [LockClass; 8] = [
         LockClass::Ban,
         LockClass::Busyobj,
@@ -689,7 +689,7 @@ impl LockClass {
         LockClass::Vcl,
     ];
 
-    /// The name, as counters show it.
+    /// The name that counters show.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,20 +1,20 @@
 //! Every message of the VCL compiler: its code, what it means, what causes it and what to write instead.
 //!
-//! A code is stable: it is never given to another message, and one that is no longer used is not used again. The first two
-//! digits say which part of the language is meant: 00 sources and versions, 01 characters, 02 grammar, 03 names, 04 what may
-//! be done where, 05 types, 06 backends and probes, 07 access control lists, 08 old dialects. The texts of messages are the
-//! compiler's own; this table is what `copal vcl explain` shows. The rows are in `diagnostic/rows.rs`.
+//! A code is stable: it is never given to another message, and one that is no longer used is not used again. The first
+//! two digits tell the part of the language: 00 sources and versions, 01 characters, 02 grammar, 03 names, 04 what may
+//! be done where, 05 types, 06 backends and probes, 07 access control lists, 08 old dialects. The texts of messages are
+//! in the compiler; this table is what `copal vcl explain` shows. The rows are in `diagnostic/rows.rs`.
 
 mod rows;
 
 pub use rows::{CODES, Code};
 
-/// What there is to say of one code.
+/// The documentation of one code.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeRow {
     /// The code.
     pub code: Code,
-    /// As it is written: `V0301`.
+    /// Its written form: `V0301`.
     pub number: &'static str,
     /// What is wrong, in a few words.
     pub title: &'static str,
@@ -22,24 +22,24 @@ pub struct CodeRow {
     pub explanation: &'static str,
     /// A VCL that causes the message.
     pub bad: &'static str,
-    /// The same, put right.
+    /// The corrected VCL.
     pub good: &'static str,
 }
 
 impl Code {
-    /// What there is to say of it.
+    /// The documentation of this code.
     #[must_use]
     pub fn row(self) -> &'static CodeRow {
         &CODES[self as usize]
     }
 
-    /// As it is written: `V0301`.
+    /// Its written form: `V0301`.
     #[must_use]
     pub fn number(self) -> &'static str {
         self.row().number
     }
 
-    /// The code of that number, in either case, with or without the `V`.
+    /// The code with that number; case does not matter, and the `V` is optional.
     #[must_use]
     pub fn by_number(written: &str) -> Option<Code> {
         let digits = written.strip_prefix(['V', 'v']).unwrap_or(written);

@@ -1,8 +1,8 @@
-//! The headers that HTTP and Varnish know: how they are written, and where they are dropped.
+//! The headers that HTTP and Varnish know: their spelling, and where they are dropped.
 //!
-//! A header that is not listed here passes everywhere. A listed one that is not dropped on pass may not be named by a
-//! Connection header: a peer could otherwise make a proxy remove it (Host, Cookie, Authorization, …).
-//! Source: RFC 9110 §7.6.1; observed behaviour of Varnish 7.1.1.
+//! A header that is not listed here is passed on everywhere. A listed header that is not dropped on pass must not be
+//! named by a Connection header: otherwise a peer could make a proxy remove it (Host, Cookie, Authorization, …). Source:
+//! RFC 9110 §7.6.1; observed behaviour of Varnish 7.1.1.
 
 /// Dropped between client request and backend request of a pass.
 pub const DROP_PASS: u8 = 1;
@@ -34,10 +34,10 @@ const I: u8 = DROP_INSERT;
 const S: u8 = DROP_STORE_PASS;
 const K: u8 = CONNECTION_SPECIFIC;
 
-/// The response headers that name the tags of an object (xkey): blanks and commas stand between tags.
+/// The response headers with the tags of an object (xkey), separated by blanks and commas.
 pub const TAG_HEADERS: [&str; 2] = ["xkey", "X-HashTwo"];
 
-/// The rows, in alphabetical order without regard to case.
+/// The rows, in alphabetical order ignoring case.
 pub static HEADERS: &[HeaderRow] = &[
     row("Accept", 0),
     row("Accept-Charset", 0),
@@ -95,8 +95,8 @@ pub static HEADERS: &[HeaderRow] = &[
 
 const BUCKETS: usize = 256;
 
-/// Where a name is looked for first. Without regard to case: bit 5 is set in letters, and what else it changes does not
-/// matter, since the names are compared.
+/// The place where the search for a name starts. Ignores case by setting bit 5, which affects other characters too; this
+/// does not matter, since names are compared afterwards.
 const fn bucket(name: &[u8]) -> usize {
     if name.is_empty() {
         return 0;
@@ -122,8 +122,8 @@ static INDEX: [u8; BUCKETS] = {
     index
 };
 
-/// The row of a header, without regard to case; `None` for one that has no place here. Asked for every header of every
-/// message, so it is one look into a table for most.
+/// The row of a header, ignoring case; `None` for an unlisted one. Called for every header of every message, so for most
+/// it is a single look into a table.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static HeaderRow> {
     let mut at = bucket(name);

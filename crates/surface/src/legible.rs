@@ -1,15 +1,15 @@
-//! How bytes of strangers look to a user: a terminal must never take them for commands, and a line never for two.
+//! How untrusted bytes are shown to a user: a terminal must never take them for commands, nor a reader one line for two.
 //!
-//! Text is UTF-8 and stays what it is; each byte that is none, and each byte of a character that would do something to a
-//! terminal or to the order of what is read, is shown as `%xx`, as `varnishlog` shows the bytes of unsafe records. In JSON
-//! such characters are `\uxxxx`, so that nothing is lost. Tabs stay. Every program passes what comes from outside
-//! (requests, origins, the log, replies, sources of VCL) through here before it is printed.
+//! UTF-8 text stays unchanged. Bytes that are not UTF-8, and the bytes of characters that would affect a terminal or the
+//! order of what is read, are shown as `%xx`, as `varnishlog` shows the bytes of unsafe records. In JSON such characters
+//! become `\uxxxx`, so that nothing is lost. Tabs stay. Every program passes text from outside (requests, origins, the
+//! log, replies, sources of VCL) through here before printing it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character does something other than being seen: controls (C0 but the tab, DEL, C1), and those that turn the
-/// direction of text, break lines or join them invisibly.
+/// Whether a character does something other than being displayed: controls (C0 except the tab, DEL, C1), and characters
+/// that change the direction of text, break lines or join them invisibly.
 #[must_use]
 pub fn is_commanding(letter: char) -> bool {
     match letter {
@@ -31,7 +31,7 @@ pub fn lines(bytes: &[u8]) -> Cow<'_, str> {
     shown(bytes, |rest| matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// `stays` is asked with what begins at a commanding character.
+/// `stays` gets the text that begins at a commanding character, and decides whether that stays.
 fn shown(bytes: &[u8], stays: fn(&[u8]) -> bool) -> Cow<'_, str> {
     let is_plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     if bytes.iter().all(is_plain)
@@ -62,8 +62,8 @@ fn push_octets(bytes: &[u8], text: &mut String) {
     }
 }
 
-/// JSON text, its strings so escaped that printing it commands nothing. What stands between the strings must be without
-/// characters that command, but for newlines: they stay.
+/// JSON text with its strings escaped, so that printing it affects no terminal. Between the strings the text must
+/// contain no commanding characters other than newlines, which stay.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let commands = |letter: char| letter != '\n' && is_commanding(letter);

@@ -1,8 +1,8 @@
 //! Every word that a user of Copal can type or read, as tables: log tags, counters, run-time parameters, the words of VCL,
 //! VMOD signatures, CLI commands, close reasons, limits.
 //!
-//! One table per thing a user can name; parsers, help texts, documents and the other crates derive from the rows.
-//! Nothing here does anything but spell: no I/O, no state.
+//! One table for each kind of thing that a user can name; parsers, help texts, documents and the other crates derive
+//! from the rows. This crate only defines words: no I/O, no state.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

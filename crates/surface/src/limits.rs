@@ -8,11 +8,11 @@ pub const VCL_SOURCE_BYTES_MAX: usize = 128 << 20;
 pub const VCL_CALL_DEPTH_MAX: usize = 64;
 /// Deepest chain of directors followed to find a backend.
 pub const DIRECTOR_DEPTH_MAX: usize = 16;
-/// How often a fetch of an old dialect goes on to another member of a director when one gives no connection.
+/// How many members of a director a fetch of an old dialect may try when they yield no connection.
 pub const DIRECTOR_TRIES_MAX: usize = 100;
-/// Most requests (by digest) that one backend is held for sick for at once (saint mode).
+/// Most requests (by digest) for which one backend counts as sick at once (saint mode).
 pub const BACKEND_TROUBLES_MAX: usize = 1000;
-/// With trouble over so many digests at once a backend is sick for all of them (saint mode of the old dialects).
+/// If a backend is in trouble for this many digests at once it counts as sick for all (saint mode of the old dialects).
 pub const SAINTMODE_THRESHOLD: usize = 10;
 /// Most points on the ring of a shard director (8 bytes each).
 pub const SHARD_POINTS_MAX: usize = 4 << 20;
@@ -26,32 +26,32 @@ pub const CLI_UNAUTHENTICATED_SECONDS_MAX: u64 = 60;
 pub const CLI_WRITE_SECONDS_MAX: u64 = 60;
 /// Most lines of the history of varnishadm.
 pub const CLI_HISTORY_LINES_MAX: usize = 1000;
-/// Longest command of the CLI, in bytes, save one that carries a VCL ([`crate::cli::CARRYING_VCL`]).
+/// Longest command of the CLI, in bytes, except one that carries a VCL ([`crate::cli::CARRYING_VCL`]).
 pub const CLI_LINE_BYTES_MAX: usize = 1 << 20;
-/// Longest command that carries a VCL, in bytes: the largest VCL, quoted or as a here-document. All connections to the CLI together
-/// hold no more of commands that are not complete.
+/// Longest command that carries a VCL, in bytes: the largest VCL, quoted or as a here-document. Also bounds the
+/// incomplete commands of all CLI connections together.
 pub const CLI_COMMAND_BYTES_MAX: usize = 160 << 20;
-/// What of a command is shown (in the log of the CLI's traffic, or when the `-I` file is run), in bytes.
+/// How much of a command is shown (in the log of the CLI's traffic, or when the `-I` file is run), in bytes.
 pub const CLI_SHOWN_BYTES_MAX: usize = 4096;
 /// Bytes of a body that may be under way between an origin and a client when nothing is stored.
 pub const PASS_IN_FLIGHT_BYTES_MAX: usize = 256 << 10;
-/// The same while requests hold nearly as much as all of them may (parameter `requests_memory_max`).
+/// The same while requests hold nearly as much as all of them together may (parameter `requests_memory_max`).
 pub const PASS_IN_FLIGHT_BYTES_SHORT: usize = 16 << 10;
-/// What each request and each fetch being worked on counts for at least: its buffers, heads, log and connection, in bytes.
+/// What each request and each fetch under way counts for at least: its buffers, heads, log and connection, in bytes.
 pub const REQUEST_BASE_BYTES: usize = 32 << 10;
-/// What an event loop takes at a time of what all requests may hold, in bytes.
+/// How much an event loop takes at a time from the memory that all requests may hold, in bytes.
 pub const REQUEST_GRANT_BYTES: usize = 64 << 10;
-/// Most bytes that one step of a body filter takes in or puts out, whatever went in: two windows of gzip.
+/// Most bytes that one step of a body filter takes in or puts out, whatever its input: two windows of gzip.
 pub const FILTER_STEP_BYTES_MAX: usize = 64 << 10;
-/// Fewest bytes that a body filter has room for, however short its output is said to be.
+/// Smallest buffer of a body filter, in bytes, however short its output is announced to be.
 pub const FILTER_STEP_BYTES_MIN: usize = 4 << 10;
-/// Most steps of body filters that one body makes before others of its event loop have their turn.
+/// Most steps of body filters for one body before other tasks of the event loop get their turn.
 pub const FILTER_STEPS_AT_ONCE_MAX: usize = 16;
 /// Most filters of one body.
 pub const FILTERS_MAX: usize = 8;
-/// Memory of one decompressor beside its output, in bytes: its window and its tables.
+/// Memory of one decompressor besides its output, in bytes: its window and its tables.
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
-/// Memory of one compressor beside its output, in bytes.
+/// Memory of one compressor besides its output, in bytes.
 pub const GZIP_STATE_BYTES: usize = 384 << 10;
 
 const _: () = assert!(FILTER_STEP_BYTES_MAX <= PASS_IN_FLIGHT_BYTES_MAX, "what a filter puts out fits on its way");
@@ -59,7 +59,7 @@ const _: () = assert!(FILTER_STEP_BYTES_MAX >= 32 << 10, "a step is no smaller t
 const _: () =
     assert!(REQUEST_GRANT_BYTES >= REQUEST_BASE_BYTES && PASS_IN_FLIGHT_BYTES_SHORT < PASS_IN_FLIGHT_BYTES_MAX);
 const _: () = assert!(FILTER_STEP_BYTES_MIN <= FILTER_STEP_BYTES_MAX);
-/// What `free_space` of a storage says to which no limit was given, in bytes. Compat: Varnish 7.1.1.
+/// The `free_space` of a storage without a given limit, in bytes. Compat: Varnish 7.1.1.
 pub const UNLIMITED_FREE_SPACE_BYTES: u64 = 999_999_999_999_999;
 /// Most storages (`-s`) besides Transient.
 pub const STORAGES_MAX: usize = 64;
@@ -69,29 +69,29 @@ pub const CHUNK_HEADER_BYTES_MAX: usize = 256;
 pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 /// Most idle connections kept to one backend by one event loop.
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
-/// Most texts that one VCL may consist of, each `include` counted.
+/// Most source texts of one VCL, each `include` counted.
 pub const VCL_SOURCES_MAX: usize = 10_000;
 /// Most directory entries looked at for one `include +glob`.
 pub const VCL_GLOB_ENTRIES_MAX: usize = 1_000_000;
-/// Longest pattern of an `include +glob`, in bytes: the longest path that Linux takes.
+/// Longest pattern of an `include +glob`, in bytes: the longest path that Linux accepts.
 pub const VCL_GLOB_PATTERN_BYTES_MAX: usize = 4096;
-/// Most tokens (words, numbers, strings and signs) of one VCL; a token and what is made of it take up to 160 bytes.
+/// Most tokens (words, numbers, strings and signs) of one VCL; a token and what is made from it take up to 160 bytes.
 pub const VCL_TOKENS_MAX: usize = 16 << 20;
-/// Most things that are no token after which the compiler reads no further.
+/// After this many things that are not tokens the compiler stops reading.
 pub const VCL_NO_TOKENS_MAX: usize = 100_000;
 /// Most messages kept of one VCL compilation; the others are counted.
 pub const VCL_MESSAGES_MAX: usize = 1_000;
-/// Most memory that the global variables of the VMOD `var` take, in bytes.
+/// Most memory for the global variables of the VMOD `var`, in bytes.
 pub const VAR_GLOBAL_BYTES_MAX: usize = 64 << 20;
 /// Most token buckets that the VMOD `vsthrottle` keeps; each takes about 100 bytes.
 pub const THROTTLE_BUCKETS_MAX: usize = 1 << 20;
-/// Most keys of which the cache remembers how their objects left; 32 bytes each, and the texts of the bans.
+/// For how many keys the cache remembers how their objects left; 32 bytes each, plus the texts of bans.
 pub const DEPARTED_KEYS_MAX: usize = 1 << 14;
 /// Longest text (of a ban, names of cookies, a request line) in one record of a reason, in bytes.
 pub const WHY_TEXT_BYTES_MAX: usize = 200;
 /// Most cookies of a request that its reason names.
 pub const WHY_COOKIES_MAX: usize = 64;
-/// Most paths of which `copal why` remembers what the log says was in the cache.
+/// For how many paths `copal why` remembers what was in the cache according to the log.
 pub const WHY_PATHS_MAX: usize = 10_000;
 /// Most addresses of one such path.
 pub const WHY_NEIGHBOURS_MAX: usize = 32;
@@ -99,33 +99,34 @@ pub const WHY_NEIGHBOURS_MAX: usize = 32;
 pub const ACCEPT_CHOICES_MAX: usize = 10_000;
 /// Most criteria of one filter of the VMOD `querystring`.
 pub const QUERYSTRING_CRITERIA_MAX: usize = 10_000;
-/// Most names that the dynamic directors of one VCL look up; the one unused for longest makes room.
+/// Most names that the dynamic directors of one VCL resolve; the least recently used one makes room.
 pub const DYNAMIC_DOMAINS_MAX: usize = 10_000;
-/// Most addresses (or targets of a service) that count of one answer.
+/// Most addresses (or targets of a service) that are used from one answer.
 pub const DYNAMIC_ADDRESSES_MAX: usize = 256;
-/// Longest host, port or service name that dynamic directors look up, in bytes.
+/// Longest host, port or service name that dynamic directors resolve, in bytes.
 pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
-/// Most names that one worker looks up at once; others wait for their turn.
+/// Most names that one worker resolves at once; others wait for their turn.
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
-/// A worker that runs out of file descriptors says so at most once in so many seconds.
+/// A worker that runs out of file descriptors reports this at most once in this many seconds.
 pub const DESCRIPTOR_WARNING_SECONDS: u64 = 60;
 /// Most steps that a worker may report while the manager waits for one reply; each gives it more time.
 pub const WORKER_STEPS_MAX: usize = 2 * STORAGES_MAX;
-/// How often in a row a worker may fail to take over a storage, or the journal of bans, before that begins empty.
+/// How many consecutive times a worker may fail to take over a storage, or the journal of bans, before that starts
+/// empty.
 pub const RECOVERY_FAILURES_MAX: u32 = 3;
-/// A buffer of a request that grew beyond this is not kept for the next request, in bytes.
+/// A request buffer that has grown beyond this is not kept for the next request, in bytes.
 pub const KEPT_BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Longest PROXY header of version 1 that is waited for, CR LF included, in bytes (specification §2.1).
 pub const PROXY_HEADER_1_BYTES_MAX: usize = 107;
 /// Longest PROXY header of version 2 that is waited for, its sixteen fixed bytes included. Compat: what Varnish 7.1 reads.
 pub const PROXY_HEADER_2_BYTES_MAX: usize = 1024;
-/// So many workers that die of SIGKILL within [`SIGKILLS_SECONDS`] are taken for a sign that memory runs out.
+/// This many workers that die of SIGKILL within [`SIGKILLS_SECONDS`] are taken as a sign that memory runs out.
 pub const SIGKILLS_MAX: usize = 3;
 /// See [`SIGKILLS_MAX`].
 pub const SIGKILLS_SECONDS: u64 = 60;
-/// Longest text that VCL gives a failure (`return (fail("…"))`), in bytes; it goes to the log, which cuts it to `vsl_reclen`.
+/// Longest text that VCL gives for a failure (`return (fail("…"))`), in bytes; the log cuts it to `vsl_reclen`.
 pub const FAILURE_BYTES_MAX: usize = 4 << 10;
-/// Longest regular expression that VCL makes at run time, in bytes: what PCRE2 could compile at most.
+/// Longest regular expression that VCL builds at run time, in bytes: the most that PCRE2 could compile.
 pub const DYNAMIC_REGEX_BYTES_MAX: usize = 64 << 10;
-/// Longest ban expression that VCL makes, in bytes.
+/// Longest ban expression that VCL builds, in bytes.
 pub const VCL_BAN_BYTES_MAX: usize = 64 << 10;

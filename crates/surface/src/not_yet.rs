@@ -1,23 +1,24 @@
-//! What is accepted and does not act yet: words of VCL, parameters and their bits of features that this version is without.
+//! What is accepted but not implemented yet: words of VCL, parameters and their bits for features that this version lacks.
 //!
-//! A site's VCL and command line must still load, so none of them is refused; but whoever uses one is told: by the compiler (and so
-//! by `vcl check`, a load and a start), by `param.set` and by `-p`. When a feature comes, its row goes, and with it every such
-//! message. What never will have a use here is not in this table: see [`crate::parameter::ACCEPTED_ONLY`].
+//! A site's VCL and command line must still load, so none of them is refused; but anyone who uses one is told: by the
+//! compiler (and so by `vcl check`, a load and a start), by `param.set` and by `-p`. When a feature is implemented its
+//! row is removed, and with it every such message. What will never be needed here is not in this table: see
+//! [`crate::parameter::ACCEPTED_ONLY`].
 
 use crate::parameter::value;
 use crate::parameter::{BitRow, DEBUG_BITS, FEATURE_BITS, Parameters};
 use crate::vcl::Var;
 
-/// A feature that is not there.
+/// A feature that is missing.
 #[derive(Debug)]
 pub struct NotYet {
-    /// What users of it are told.
+    /// The message to its users.
     pub text: &'static str,
-    /// Variables that ask for it when they are set to anything but `false`.
+    /// Variables that request it when set to anything but `false`.
     pub vars: &'static [Var],
     /// Names of filters.
     pub filters: &'static [&'static str],
-    /// Parameters that mean something with it only.
+    /// Parameters that have a meaning only with it.
     pub parameters: &'static [&'static str],
     /// Bits of the parameter `feature`.
     pub feature_bits: &'static [&'static str],
@@ -60,19 +61,20 @@ pub static NOT_YET: &[NotYet] = &[
     },
 ];
 
-/// What is to be said of a VCL that sets this variable.
+/// The message for a VCL that sets this variable.
 #[must_use]
 pub fn of_variable(var: Var) -> Option<&'static str> {
     NOT_YET.iter().find(|row| row.vars.contains(&var)).map(|row| row.text)
 }
 
-/// What is to be said of a VCL that names this filter.
+/// The message for a VCL that names this filter.
 #[must_use]
 pub fn of_filter(name: &str) -> Option<&'static str> {
     NOT_YET.iter().find(|row| row.filters.contains(&name)).map(|row| row.text)
 }
 
-/// What is to be said of a parameter as it is set now: `name` may be an old name of it. A parameter at its default asks for nothing.
+/// The messages for a parameter with its present value; `name` may be an old name. A parameter at its default requests
+/// nothing.
 pub fn of_parameter(parameters: &Parameters, name: &str) -> impl Iterator<Item = &'static str> {
     let row = value::row(name);
     let name = row.map_or("", |row| row.name);

@@ -1,11 +1,11 @@
-//! Options of the daemon: Copal's own long ones, beside the letters of varnishd, and the words of `-j`.
+//! Options of the daemon: Copal's own long ones, which supplement varnishd's letters, and the words of `-j`.
 
 /// One long option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongOption {
     /// As typed, without the two dashes.
     pub name: &'static str,
-    /// Whether a value follows: the next argument, or what is behind `=`.
+    /// Whether it takes a value: the next argument, or the text after `=`.
     pub takes_value: bool,
 }
 
@@ -16,14 +16,14 @@ pub const DAEMON: &[LongOption] = &[
     LongOption { name: "version", takes_value: false },
 ];
 
-/// The values of `--log-format`: how the daemon's own messages are written on standard error.
+/// The values of `--log-format`: the form of the daemon's own messages on standard error.
 pub const LOG_FORMATS: [&str; 3] = ["text", "plain", "json"];
 
-/// Sub-argument of `-j unix`: the user whose rights VCL is read with.
+/// Sub-argument of `-j unix`: the user with whose rights VCL is read.
 pub const JAIL_USER: &str = "user";
 /// Sub-argument of `-j unix`: the user that the worker becomes.
 pub const JAIL_WORKER: &str = "workuser";
 /// Sub-argument of `-j unix`: accepted, as there is no C compiler.
 pub const JAIL_COMPILERS: &str = "ccgroup";
-/// Sub-argument of `-j unix`, Copal's own: the group that has the secret of the CLI beside root.
+/// Sub-argument of `-j unix`, Copal's own: the group that, besides root, has the secret of the CLI.
 pub const JAIL_ADMINISTRATORS: &str = "admingroup";

@@ -1,8 +1,9 @@
 //! The run-time parameters: name, type, default, bounds, unit, flags and text, one row each.
 //!
-//! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the typed [`Parameters`] is what the rest
-//! of the program reads. A parameter that belongs to a design we don't share is accepted and marked [`ACCEPTED_ONLY`].
-//! The bits of those that are sets: `parameter/bits.rs`; parsing and printing of values: `parameter/value.rs`. Source: observed `param.show` of Varnish 7.1.1.
+//! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the rest of the program reads the typed
+//! [`Parameters`]. A parameter that belongs to a design we don't share is accepted and marked [`ACCEPTED_ONLY`]. The
+//! bits of those that are sets: `parameter/bits.rs`; parsing and printing of values: `parameter/value.rs`. Source:
+//! observed `param.show` of Varnish 7.1.1.
 
 pub mod bits;
 pub mod value;
@@ -40,9 +41,9 @@ pub enum ParameterKind {
 
 /// The parameter takes effect on new threads or connections only.
 pub const DELAYED: u16 = 1;
-/// The worker must be restarted before a change is felt.
+/// The worker must be restarted before a change takes effect.
 pub const MUST_RESTART: u16 = 2;
-/// VCL must be reloaded before a change is felt.
+/// VCL must be reloaded before a change takes effect.
 pub const MUST_RELOAD: u16 = 4;
 /// New objects only.
 pub const OBJ_STICKY: u16 = 8;

@@ -1,18 +1,19 @@
-//! Why: what made a request a hit, a miss, a pass or an error, as a closed list.
+//! Reasons: what made a request a hit, a miss, a pass or an error, as a closed list.
 //!
-//! A reason is recorded where the decision is taken (records of [`TAG`] that begin with [`RECORD`]); `copal why` puts it in
-//! plain words, `Cache-Status` (RFC 9211) carries the short form. Nothing is guessed from the log afterwards.
-//! A record reads `why <word> [<name>=<value> …]`; values run to the next ` name=` of [`DETAILS`]. Next file: `tag.rs`.
+//! A reason is recorded where the decision is made (records of [`TAG`] that begin with [`RECORD`]); `copal why` explains
+//! it in plain words, `Cache-Status` (RFC 9211) carries the short form. Nothing is guessed from the log afterwards. A
+//! record has the form `why <word> [<name>=<value> …]`; values extend to the next ` name=` of [`DETAILS`]. Next file:
+//! `tag.rs`.
 
 use crate::tag::Tag;
 
-/// The tag of the records: one that the stock 7.1 tools have a name for and that nobody else writes or asks for every day.
+/// The tag of the records: one that the stock 7.1 tools know by name, and that hardly anybody else writes or asks for.
 pub const TAG: Tag = Tag::Witness;
 
-/// What a record of this list begins with.
+/// The beginning of a record of this list.
 pub const RECORD: &str = "why ";
 
-/// In place of a word: what follows belongs to the reason recorded before.
+/// In place of a word: the rest belongs to the reason recorded before.
 pub const MORE: &str = "more";
 
 /// Names of the details that may follow a word.
@@ -21,7 +22,7 @@ pub const DETAILS: &[&str] = &[
     "differs", "cookies", "ban", "text",
 ];
 
-/// Details whose values strangers have a say in: such a value runs to the end of the record, whatever it holds.
+/// Details whose values strangers can influence: such a value extends to the end of the record, whatever it contains.
 pub const FREE_DETAILS: &[&str] = &["headers", "differs", "cookies", "ban", "text"];
 
 /// How an object left the cache.
@@ -33,15 +34,15 @@ pub enum Departure {
     Banned,
     /// `ban_cutoff` was reached.
     CutOff,
-    /// Its time was over.
+    /// It expired.
     Expired,
-    /// It made room for others.
+    /// It was evicted to make room.
     Evicted,
-    /// Its body failed, or another took its place.
+    /// Its body failed, or another object replaced it.
     Dropped,
 }
 
-/// The word in records of each [`Departure`], and what it means. `never` is no departure: nothing was there.
+/// For each [`Departure`] the word in records and its meaning. `never` is not a departure: nothing was there.
 pub static DEPARTURES: &[(Option<Departure>, &str, &str)] = &[
     (Some(Departure::Purged), "purged", "The last copy was purged"),
     (Some(Departure::Banned), "banned", "The last copy was removed by a ban"),
@@ -56,7 +57,7 @@ pub static DEPARTURES: &[(Option<Departure>, &str, &str)] = &[
     (None, NEVER, "It was not in the cache"),
 ];
 
-/// The word for what was not there at all.
+/// The word if nothing was ever there.
 pub const NEVER: &str = "never";
 
 impl Departure {
@@ -67,14 +68,14 @@ impl Departure {
     }
 }
 
-/// Whose decision it was.
+/// Where the decision was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     /// The lookup in the cache.
     Lookup,
     /// VCL, on the client's side.
     Vcl,
-    /// What became of the origin's response.
+    /// The handling of the origin's response.
     Store,
     /// The way to the origin, and the origin.
     Origin,
@@ -89,11 +90,11 @@ pub struct ReasonRow {
     pub reason: Reason,
     /// The word in records, and `detail` in `Cache-Status`.
     pub word: &'static str,
-    /// Whose decision.
+    /// Where the decision was made.
     pub layer: Layer,
-    /// What `Cache-Status` says: `hit`, or why the request was forwarded. Empty = nothing.
+    /// The value in `Cache-Status`: `hit`, or why the request was forwarded. Empty = none.
     pub cache_status: &'static str,
-    /// In plain words.
+    /// The explanation in plain words.
     pub sentence: &'static str,
     /// What to look at next; empty when nothing is wrong.
     pub advice: &'static str,
@@ -101,7 +102,7 @@ pub struct ReasonRow {
 
 macro_rules! reasons {
     ($($name:ident, $word:literal, $layer:ident, $status:literal, $sentence:literal, $advice:literal;)*) => {
-        /// Why a decision was taken.
+        /// Why a decision was made.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum Reason {
@@ -193,17 +194,17 @@ impl Reason {
         &REASONS[self as usize]
     }
 
-    /// The reason of that word.
+    /// The reason for that word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Reason> {
         REASONS.iter().find(|row| row.word == word).map(|row| row.reason)
     }
 }
 
-/// The piece of the built-in VCL that decides by the ttl of a response.
+/// The piece of the built-in VCL whose decision depends on the ttl of a response.
 pub const STALE_PIECE: &str = "vcl_beresp_stale";
 
-/// What the pieces of the built-in VCL decide by, for those who ask why.
+/// The criteria of the pieces of the built-in VCL, for explanations.
 pub static BUILTIN_PIECES: &[(&str, &str)] = &[
     ("vcl_req_host", "the Host header is missing"),
     ("vcl_req_method", "only GET and HEAD are looked up in the cache, and unknown methods are piped"),

@@ -1,7 +1,7 @@
 //! HTTP status codes and their standard phrases.
 //!
-//! Source: the IANA registry of status codes (RFC 9110 §15 and others); Compat: the phrases that Varnish 7.1.1 uses where
-//! it knows a status, since they are what `resp.reason` shows.
+//! Source: the IANA registry of status codes (RFC 9110 §15 and others); Compat: for statuses that Varnish 7.1.1 knows,
+//! its phrases, since `resp.reason` shows them.
 
 /// One status.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ const fn row(status: u16, phrase: &'static str) -> StatusRow {
     StatusRow { status, phrase }
 }
 
-/// The phrase of a status that has none.
+/// The phrase of a status without one.
 pub const UNKNOWN_PHRASE: &str = "Unknown HTTP Status";
 
 /// The rows, in order of the code.

@@ -749,7 +749,7 @@ impl Tag {
         self.row().name
     }
 
-    /// The tag of this name, compared without regard to case.
+    /// The tag with this name, ignoring case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Tag> {
         TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)).map(|row| row.tag)

@@ -1,9 +1,8 @@
-//! The words of test scripts: commands and where they are understood, features that a script can ask for.
+//! The words of test scripts: commands and where they can be used, and features that a script can ask for.
 //!
-//! What they do is in the crate `vtc`, which answers each of them; its help lists these tables.
-//! Source: vtc(7) of Varnish 7.1.
+//! The crate `vtc` implements each of them; its help lists these tables. Source: vtc(7) of Varnish 7.1.
 
-/// Where a command is understood.
+/// Where a command can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// At the top of a script.
@@ -52,7 +51,7 @@ impl Place {
 pub struct CommandRow {
     /// Its name.
     pub name: &'static str,
-    /// Where it is understood.
+    /// Where it can be used.
     pub place: Place,
     /// What it does.
     pub text: &'static str,

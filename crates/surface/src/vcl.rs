@@ -1,8 +1,8 @@
 //! The words of VCL: methods, actions, types and variables, with where each may be used.
 //!
-//! The compiler checks against these rows, the reference page is made from them, and the evaluator names what it touches
-//! by [`Var`]. Old dialects map onto the same rows by tables of their own in the `vcl` crate.
-//! Source: VCL of Varnish 7.1.1 as observed. Next files: `vcl/variables.rs`, `vmod.rs`.
+//! The compiler checks against these rows, the reference page is generated from them, and the evaluator refers to
+//! variables by [`Var`]. The `vcl` crate has tables of its own that map the old dialects to the same rows. Source: VCL
+//! of Varnish 7.1.1 as observed. Next files: `vcl/variables.rs`, `vmod.rs`.
 
 pub mod explanation;
 pub mod legacy;
@@ -14,8 +14,8 @@ pub use variables::{LEGACY_VARIABLES, VARIABLES, Var, VariableRow};
 
 use serde::{Deserialize, Serialize};
 
-/// A generation of the language. Each has its own syntax, its own tables of what is available where, its own built-in VCL
-/// and its own semantics.
+/// A generation of the language. Each has its own syntax, its own tables of what is available where, its own built-in
+/// VCL and its own semantics.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Generation {
     /// Varnish 0.9 to 1.1.
@@ -31,7 +31,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// The generation of a language version times ten, as programs carry it: 10, 20, 21, 30, 40, 41.
+    /// The generation for a language version times ten, as found in programs: 10, 20, 21, 30, 40, 41.
     #[must_use]
     pub fn of_syntax(syntax: u8) -> Generation {
         match syntax {
@@ -59,7 +59,8 @@ impl Generation {
         }
     }
 
-    /// The generation that such a word names: any version number of it will do, e.g. `3`, `3.0`, `3.0.7`, `1.0`, `1.x`, `4.1`.
+    /// The generation that such a word refers to; any of its version numbers is accepted, e.g. `3`, `3.0`, `3.0.7`,
+    /// `1.0`, `1.x`, `4.1`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Generation> {
         let mut numbers = name.split('.');
@@ -78,7 +79,7 @@ impl Generation {
         }
     }
 
-    /// The language version times ten that programs of an old dialect carry; `None` for VCL 4, whose texts say it.
+    /// The language version times ten in programs of an old dialect; `None` for VCL 4, whose texts declare it.
     #[must_use]
     pub fn legacy_syntax(self) -> Option<u8> {
         match self {
@@ -90,7 +91,7 @@ impl Generation {
         }
     }
 
-    /// Before 4.0: `req` is one object through the whole cycle, and `vcl_fetch` decides for the client.
+    /// Before 4.0: `req` is one object through the whole cycle, and `vcl_fetch` acts for the client.
     #[must_use]
     pub fn is_legacy(self) -> bool {
         self < Generation::V4
@@ -119,7 +120,7 @@ pub enum Method {
     Fini,
 }
 
-/// Bits of sets of methods.
+/// Bits for sets of methods.
 pub mod at {
     #![allow(missing_docs)]
     pub const RECV: u16 = 1 << 0;
@@ -153,21 +154,22 @@ pub struct MethodRow {
     pub log_name: &'static str,
     /// Bit in the sets of [`at`].
     pub bit: u16,
-    /// What `return` may say.
+    /// The actions that `return` may have.
     pub actions: &'static [Action],
-    /// What it may say in the old dialects besides: `vcl_fetch` decides for the client.
+    /// Additional actions in the old dialects, where `vcl_fetch` acts for the client.
     pub legacy_actions: &'static [Action],
 }
 
 impl MethodRow {
-    /// Whether the method of a program of that generation may end so. What a dialect has no word for its compiler refuses.
+    /// Whether the method may end with this action in a program of that generation. The compiler refuses actions for
+    /// which a dialect has no word.
     #[must_use]
     pub fn allows(&self, action: Action, generation: Generation) -> bool {
         self.actions.contains(&action) || (generation.is_legacy() && self.legacy_actions.contains(&action))
     }
 }
 
-/// What a `return` statement can say.
+/// The action of a `return` statement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -218,7 +220,7 @@ impl Action {
         }
     }
 
-    /// Whether something may stand in parentheses after it: `synth(404)`, `pass(10s)`.
+    /// Whether it can have arguments in parentheses: `synth(404)`, `pass(10s)`.
     #[must_use]
     pub fn takes_arguments(self) -> bool {
         matches!(self, Action::Fail | Action::Synth | Action::Pass | Action::Vcl | Action::Error)

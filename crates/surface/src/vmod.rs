@@ -1,9 +1,9 @@
-//! VMOD signatures: one row a function, from which the type checker and the reference page come.
+//! VMOD signatures: one row per function, for the type checker and the reference page.
 //!
 //! `vmods` implements the rows: [`Function`] names each one, and its `match` has no arm for "other", so a row without an
-//! implementation does not compile. A function's number is its index in [`FUNCTIONS`]. Hidden arguments of Varnish's own
-//! tables are not listed: they are no words of a user.
-//! Source: the VMOD manual pages of Varnish 7.1.1 and their behaviour. Next file: `vmod/page.rs`.
+//! implementation does not compile. A function's number is its index in [`FUNCTIONS`]. Hidden arguments in Varnish's own
+//! tables are not listed: users never write them. Source: the VMOD manual pages of Varnish 7.1.1 and their behaviour.
+//! Next file: `vmod/page.rs`.
 
 pub mod foreign;
 
@@ -14,13 +14,13 @@ use crate::vcl::{Type, at};
 /// One argument of a VMOD function.
 #[derive(Debug)]
 pub struct ArgumentRow {
-    /// Name for `name = value`; empty for positional only.
+    /// Name for `name = value`; empty if only positional.
     pub name: &'static str,
     /// Type. STRANDS takes any number of strings joined by `+`.
     pub kind: Type,
     /// Default, as a VCL literal of that type (`true`, `", "`, `-1s`; the bare word for an ENUM); `None` when there is none.
     pub default: Option<&'static str>,
-    /// The argument may be left out without a default; it then arrives as absent.
+    /// The argument may be omitted although it has no default; it is then passed as absent.
     pub optional: bool,
     /// The words of an ENUM.
     pub values: &'static [&'static str],
@@ -118,7 +118,7 @@ pub static VMODS: &[VmodRow] = &[
     VmodRow { name: "xkey", text: "Purging by the tags that responses carry in their xkey header.", directors: &[] },
 ];
 
-/// An argument that must be given.
+/// A required argument.
 const fn needed(name: &'static str, kind: Type) -> ArgumentRow {
     ArgumentRow { name, kind, default: None, optional: false, values: &[] }
 }
@@ -128,12 +128,12 @@ const fn with_default(name: &'static str, kind: Type, default: &'static str) -> 
     ArgumentRow { name, kind, default: Some(default), optional: false, values: &[] }
 }
 
-/// An argument that may be left out.
+/// An argument that may be omitted.
 const fn optional(name: &'static str, kind: Type) -> ArgumentRow {
     ArgumentRow { name, kind, default: None, optional: true, values: &[] }
 }
 
-/// An argument that takes one of several words.
+/// An argument whose value is one of several words.
 const fn word(
     name: &'static str,
     values: &'static [&'static str],
@@ -178,7 +178,7 @@ macro_rules! functions {
 }
 
 impl Function {
-    /// The function of that number; `None` when there is none.
+    /// The function with that number; `None` when there is none.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Function> {
         Function::ALL.get(number as usize).copied()

@@ -1,7 +1,7 @@
 //! The demo's web server: a small blog that is as slow as such blogs are.
 //!
-//! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a visitor cookie, `/account`
-//! answers with the name in the `login` cookie, `/flaky` fails one time in four. It counts what it is asked.
+//! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a visitor cookie,
+//! `/account` responds with the name in the `login` cookie, `/flaky` fails one time in four. It counts its requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,10 +34,10 @@ pub struct Origin {
     pub requests: Arc<AtomicU64>,
 }
 
-/// Starts the blog on a thread of its own, on a port that the system chooses.
+/// Starts the blog on a thread of its own, on a port chosen by the system.
 ///
 /// # Errors
-/// When no port can be had.
+/// When no port is available.
 pub fn start() -> io::Result<Origin> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;

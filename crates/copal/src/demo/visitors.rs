@@ -1,7 +1,7 @@
-//! The demo's visitors: a fixed number of connections that ask for pages of the blog as readers do.
+//! The demo's visitors: a fixed number of connections that request pages of the blog as readers do.
 //!
-//! Most read the front page, posts and images; some are logged in and must see their own name on every answer, which is
-//! checked. The same visitors go to the blog directly and through Copal, so that the two can be compared.
+//! Most read the front page, posts and images; some are logged in and must see their own name in every response, which
+//! is checked. The same visitors go to the blog directly and through Copal, so that the two can be compared.
 
 use super::origin::{IMAGES, POSTS};
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Latency at a part (0 to 1) of all answers.
+    /// The latency below which this share (0 to 1) of all responses lies.
     pub fn latency(&mut self, part: f64) -> Duration {
         self.latencies.sort_unstable();
         let at = (self.latencies.len() as f64 * part) as usize;
@@ -37,7 +37,7 @@ impl Seen {
     }
 }
 
-/// Lets `count` visitors loose for a time; `tick` is called ten times a second with the part that is over.
+/// Runs `count` visitors for a time; `tick` is called ten times a second with the share of the time that has passed.
 pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: impl FnMut(f64) + 'static) -> Seen {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let start = Instant::now();
@@ -60,7 +60,7 @@ pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: im
             tick((start.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0));
         }
     });
-    // A slow answer may still be under way when the time is over; nobody waits for it.
+    // A slow response may still be under way at the end; nobody waits for it.
     let _ = tokio::time::timeout(time + Duration::from_secs(3), all).await;
     Rc::try_unwrap(seen).map(RefCell::into_inner).unwrap_or_else(|shared| std::mem::take(&mut *shared.borrow_mut()))
 }

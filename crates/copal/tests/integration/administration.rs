@@ -39,7 +39,7 @@ impl Terminal {
     }
 
     fn keys(&self, keys: &[&str]) {
-        // A semicolon at the end of an argument would end tmux's own command.
+        // Otherwise a semicolon at the end of an argument would end tmux's own command.
         let escape = |key: &&str| key.strip_suffix(';').map_or_else(|| (*key).to_owned(), |key| format!("{key}\\;"));
         let keys: Vec<String> = keys.iter().map(escape).collect();
         let mut arguments = vec!["send-keys"];
@@ -59,7 +59,7 @@ impl Terminal {
         found.unwrap_or_else(|_| panic!("no {text:?} on the screen:\n{}", last.borrow()))
     }
 
-    /// Waits for an empty prompt: what is typed while the terminal changes its mode may be lost.
+    /// Waits for an empty prompt: input typed while the terminal changes its mode may be lost.
     fn prompts(&self) {
         eventually("there is an empty prompt", || {
             let screen = self.tmux(&["capture-pane", "-p"]);
@@ -91,7 +91,7 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     let terminal = Terminal::start(tmux, &command);
     terminal.shows("Type 'quit' to close CLI session.");
     terminal.prompts();
-    // A command is completed, its arguments are hinted at, and an argument is what the server has.
+    // Commands are completed, their arguments are hinted at, and arguments are names that the server has.
     terminal.keys(&["vcl.sh", "Tab"]);
     terminal.shows("vcl.show [-v] [<configname>]");
     terminal.keys(&["b", "Tab"]);
@@ -99,19 +99,19 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     terminal.keys(&["Enter"]);
     terminal.shows("backend origin none;");
     terminal.prompts();
-    // A parameter, set and read.
+    // A parameter is set and read.
     terminal.keys(&["param.set default_gr", "Tab", "77", "Enter"]);
     terminal.prompts();
     terminal.keys(&["param.show default_gr", "Tab", "Enter"]);
     terminal.shows("Value is: 77.000 [seconds]");
     assert!(terminal.coloured().contains("\u{1b}[32m200"), "{}", terminal.coloured());
     terminal.prompts();
-    // Several possibilities are listed, and the line can be given up.
+    // Several possibilities are listed, and the line can be abandoned.
     terminal.keys(&["backend.", "Tab", "Tab"]);
     terminal.shows("backend.set_health");
     terminal.keys(&["C-c"]);
     terminal.prompts();
-    // A here-document over lines, and a refusal.
+    // A here-document over several lines, and a refusal.
     let document =
         ["vcl.inline second << EOT", "Enter", "vcl 4.1;", "Enter", "backend b none;", "Enter", "EOT", "Enter"];
     terminal.keys(&document);
@@ -124,7 +124,7 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     terminal.shows("Unknown request.");
     assert!(terminal.coloured().contains("\u{1b}[31m101"), "{}", terminal.coloured());
     terminal.prompts();
-    // The history goes back over commands, and is kept.
+    // The history can be recalled, and is saved.
     terminal.keys(&["Up", "Up"]);
     terminal.shows("varnish> vcl.use second\n");
     terminal.keys(&["C-e", "C-u"]);
@@ -144,7 +144,7 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     terminal.shows("vcl.use second");
     terminal.keys(&["Enter"]);
     terminal.prompts();
-    // The end of the input ends it; so does the end of the server.
+    // The end of the input ends the program; so does the end of the server.
     terminal.keys(&["C-d"]);
     terminal.shows("ended: 0");
     terminal.tmux(&["new-window", &again]);
@@ -159,7 +159,7 @@ fn adm(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(copal());
     command.arg("adm").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A tool that ended without reading is judged by its status.
+    // If the tool ended without reading its input, its status decides.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -216,7 +216,7 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "Command failed with error code 101\n");
     let output = adm(&["-n", &run, "--strict"], "status\n-nonsense\nping\n");
     assert_eq!(status_and_lines(&output).0, 0);
-    // A limit below the length of the banner cuts what is shown, and keeps nobody out.
+    // A limit below the length of the banner truncates the output, but keeps nobody out.
     assert_eq!(status_and_lines(&adm(&["-n", &run, "param.set", "cli_limit", "128"], "")).0, 0);
     let output = adm(&["-n", &run, "help"], "");
     assert_eq!(status_and_lines(&output).0, 0);
@@ -229,7 +229,7 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
 fn without_a_command_the_server_must_answer_all_the_same() {
     let daemon = Daemon::with_vcl(VCL, 1, &[]);
     assert_eq!(status_and_lines(&adm(&["-n", &daemon.run()], "")), (0, 0, String::new()));
-    // One that greets and answers anything but what it should, and one that greets and falls silent.
+    // One server sends a greeting and then wrong answers, the other a greeting and then nothing.
     for (answer, message) in [
         (&b"200 2       \nhi\n"[..], "No pong received from server\n"),
         (b"101 4       \nPONG\n", "No pong received from server\n"),

@@ -1,5 +1,5 @@
-//! The CLI under clients that are slow, silent, garbled or many: each gets one clear answer or is dropped, and the others
-//! don't feel it. Also its sockets: several addresses, paths, and calls out.
+//! The CLI with clients that are slow, silent, garbled or numerous: each gets one clear answer or is dropped, and the
+//! others don't notice. Also its sockets: several addresses, paths, and outgoing connections.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -66,7 +66,7 @@ fn whoever_talks_nonsense_gets_one_answer_and_is_shown_out() {
     ] {
         let mut client = connect(&address);
         assert_eq!(reply(&mut client).0, 107);
-        // What was refused may not have been read to its end.
+        // Refused input may not have been read to its end.
         let _ = client.write_all(garbage);
         assert_eq!(reply(&mut client).0, status, "{:?}", String::from_utf8_lossy(&garbage[..garbage.len().min(20)]));
         assert!(is_closed(&mut client));
@@ -88,7 +88,7 @@ fn strangers_don_t_keep_out_who_knows_the_secret() {
     assert!(is_closed(&mut strangers[0]), "the oldest gave way");
     let (ok, text) = daemon.cli(&["ping"]);
     assert!(ok && text.starts_with("PONG"), "{text}");
-    // The last one is still heard.
+    // The last client is still served.
     let last = strangers.last_mut().unwrap();
     last.write_all(b"ping\n").unwrap();
     assert_eq!(reply(last).0, 200);
@@ -100,7 +100,7 @@ fn a_client_that_does_not_read_harms_nobody_and_long_replies_are_cut() {
     let address = address(&daemon);
     let mut deaf = connect(&address);
     deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
-    // Commands whose replies nobody takes, until the server has had enough and stops to read.
+    // Commands whose replies nobody reads, until the server has had enough and stops reading.
     let commands = b"param.show -l\n".repeat(2000);
     while deaf.write_all(&commands).is_ok() {}
     let begun = Instant::now();
@@ -117,7 +117,7 @@ fn a_client_that_does_not_read_harms_nobody_and_long_replies_are_cut() {
     assert!(status == 201 && body.len() == 127, "{status} {}", body.len());
     assert_eq!(reply(&mut client).0, 101);
     assert_eq!(reply(&mut client).0, 200);
-    // Commands that arrive in pieces are commands all the same, and one connection's stay in order.
+    // Commands that arrive in pieces work too, and those of one connection stay in order.
     for piece in ["pi", "ng\nsta", "tus\n"] {
         client.write_all(piece.as_bytes()).unwrap();
     }
@@ -137,7 +137,7 @@ fn a_worker_that_does_not_answer_in_time_costs_one_clear_reply() {
     nix::sys::signal::kill(worker, nix::sys::signal::Signal::SIGSTOP).unwrap();
     let (ok, text) = daemon.cli(&["backend.list"]);
     assert!(!ok && text.contains("400"), "{text}");
-    // The manager answers what it can itself, and a worker that hangs is replaced.
+    // The manager answers what it can itself, and a hanging worker is replaced.
     let (ok, text) = daemon.cli(&["param.show", "cli_timeout"]);
     assert!(ok, "{text}");
     let _ = nix::sys::signal::kill(worker, nix::sys::signal::Signal::SIGCONT);
@@ -176,7 +176,7 @@ fn several_addresses_and_a_path_are_listened_on() {
     daemon.process.signal(nix::sys::signal::Signal::SIGTERM);
     daemon.process.wait();
     assert!(!path.exists(), "the socket goes with its daemon");
-    // With nothing but a path, our varnishadm finds it by the name of the server.
+    // If the CLI has only a path, our varnishadm finds it by the server's name.
     let only = Daemon::with_vcl(VCL, 1, &["-T", socket]);
     let (ok, text) = only.cli(&["ping"]);
     assert!(ok && text.starts_with("PONG"), "{text} {run}");

@@ -1,5 +1,5 @@
-//! Whose rights what runs with: VCL is read as the jail's user, and a worker that was taken over gets no further than the
-//! worker. Most of it needs root, and says so where there is none.
+//! Which rights each part runs with: VCL is read as the jail's user, and a compromised worker can do no more than a
+//! worker may. Most of this needs root, and says so if it is not.
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, ok};
 use nix::sys::signal::kill;
@@ -62,13 +62,13 @@ fn vcl_is_read_with_the_rights_of_the_jails_user() {
         assert!(said.1.contains("(Permission denied)"), "{}: {}", file.display(), said.1);
         assert!(!said.1.contains(secret), "{}", said.1);
     };
-    // What is there and what is not look the same in a directory that is closed.
+    // In a closed directory, existing and missing files look the same.
     for file in ["shadow", "link.vcl", "closed/a.vcl", "closed/no-such-file.vcl"].map(place) {
         denied(load(&file), &file);
         let including = write(place("including.vcl"), 0o644, &format!("{VCL}include \"{}\";\n", file.display()));
         denied(load(&including), &file);
     }
-    // A link is followed as far as its reader may go.
+    // A link is followed only as far as its reader may go.
     let pattern =
         write(place("pattern.vcl"), 0o644, &format!("{VCL}include +glob \"{}/clos*/*.vcl\";\n", place("").display()));
     let (done, said) = load(&pattern);
@@ -76,7 +76,7 @@ fn vcl_is_read_with_the_rights_of_the_jails_user() {
     let links =
         write(place("links.vcl"), 0o644, &format!("{VCL}include +glob \"{}/lin*.vcl\";\n", place("").display()));
     denied(load(&links), &links);
-    // Sockets are looked at with the same eyes: what cannot be seen is a warning, as in Varnish.
+    // Sockets are checked with the same rights: one that is not visible gives a warning, as in Varnish.
     for name in ["closed/socket", "closed/a.vcl", "closed/nothing"] {
         let text = format!("vcl 4.1; backend default {{ .path = \"{}\"; }}", place(name).display());
         let file = write(place("socket.vcl"), 0o644, &text);
@@ -119,14 +119,14 @@ fn worker_with_the_rights_of_root_is_refused_before_anything_starts() {
     }
 }
 
-/// What the test below tells the process that plays a worker which was taken over.
+/// The test below uses this to inform the process that acts as a compromised worker.
 const RUN: &str = "COPAL_TEST_RUN";
 const MANAGER: &str = "COPAL_TEST_MANAGER";
 const WORKER: &str = "COPAL_TEST_WORKER";
 const IDS: &str = "COPAL_TEST_IDS";
 const CLI: &str = "COPAL_TEST_CLI";
 
-/// Tries everything, in a process of its own that gives up its rights as a worker does.
+/// Tries everything, in a separate process that gives up its rights as a worker does.
 #[test]
 #[ignore = "run by the test below, in a process of its own"]
 fn inside_a_worker_that_was_taken_over() {
@@ -139,7 +139,7 @@ fn inside_a_worker_that_was_taken_over() {
         assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{what}; {fence:?}");
     };
 
-    // The secret, and whatever else stands in the work directory.
+    // The secret, and the other contents of the work directory.
     let secret = run.join("_.secret");
     refused("reading the secret", fs::read(&secret).map(drop));
     refused("overwriting the secret", fs::write(&secret, "mine"));
@@ -159,7 +159,7 @@ fn inside_a_worker_that_was_taken_over() {
         for file in ["mem", "environ", "maps", "exe", "cwd", "root", "fd/0", "fd/3", "fd/5", "task"] {
             let path = format!("/proc/{process}/{file}");
             if file == "task" {
-                // Who may see the threads may not see into them.
+                // The threads are visible, but their memory is not.
                 refused("a thread's memory", fs::read(format!("/proc/{process}/task/{process}/mem")).map(drop));
             } else {
                 refused(&path, fs::File::open(&path).map(drop));
@@ -169,14 +169,14 @@ fn inside_a_worker_that_was_taken_over() {
     let of_manager = Pid::from_raw(manager.parse().unwrap());
     refused("a signal", kill(of_manager, None).map_err(Into::into));
 
-    // The CLI: its socket is closed, its port asks for the secret.
+    // The CLI: its socket is inaccessible, its port asks for the secret.
     refused("the socket of the CLI", UnixStream::connect(run.with_file_name("cli")).map(drop));
     let mut cli = TcpStream::connect(told(CLI)).unwrap();
     let mut greeting = [0; 3];
     cli.read_exact(&mut greeting).unwrap();
     assert_eq!(&greeting, b"107");
 
-    // Becoming somebody else.
+    // Becoming another user.
     refused("becoming root", nix::unistd::setuid(nix::unistd::Uid::from_raw(0)).map_err(Into::into));
     refused("another program", Command::new("/bin/true").status().map(drop));
     println!("tried everything");
@@ -203,13 +203,13 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
         let children = fs::read_to_string(format!("/proc/{manager}/task/{manager}/children")).unwrap();
         children.trim().parse().unwrap()
     };
-    // From within VCL.
+    // From VCL.
     let answer = daemon.get("/");
     assert_ne!(answer.header("x-file").map(str::len), Some(258), "{}", answer.head);
 
     let secret = fs::metadata(run.join("_.secret")).unwrap();
     assert_eq!((secret.uid(), secret.gid(), secret.mode() & 0o777), (0, 0, 0o640));
-    // What it holds open: memory that it shares with us, its log, and sockets that it was given.
+    // What it holds open: memory shared with us, its log, and the sockets that it was given.
     for entry in fs::read_dir(format!("/proc/{worker}/fd")).unwrap() {
         let entry = entry.unwrap().path();
         let Ok(target) = fs::read_link(&entry) else { continue };
@@ -218,7 +218,7 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
         let expected = ["/memfd:copal-", "socket:[", "pipe:[", "anon_inode:[", &own, "/dev/null"];
         assert!(expected.iter().any(|known| target.starts_with(known)), "{}: {target}", entry.display());
     }
-    // None of those sockets is one that the CLI listens on.
+    // None of those sockets belongs to the CLI.
     let listed = |pid: i32| -> Vec<String> {
         let links = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
         links.filter_map(|link| fs::read_link(link.path()).ok()?.to_str().map(str::to_owned)).collect()
@@ -250,7 +250,7 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
     );
 }
 
-/// The TCP address of the CLI, as the shared memory of the manager says it.
+/// The TCP address of the CLI, from the manager's shared memory.
 fn cli_address(run: &Path) -> String {
     let files = fs::read_dir(run.join("_.vsm_mgt")).unwrap().flatten();
     let texts: String = files

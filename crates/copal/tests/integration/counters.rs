@@ -1,4 +1,4 @@
-//! Counters are right to the last request, under load and over the death of a worker.
+//! Counters are exact to the last request, under load and across the death of a worker.
 
 use crate::daemon::{Daemon, Origin, eventually, ok};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ sub vcl_recv {
     if (req.url ~ "^/synth") { return (synth(700, "Made up")); }
 }"#;
 
-/// What clients have sent and received, all of them together.
+/// What all clients together have sent and received.
 #[derive(Default)]
 struct Tally {
     sent_bytes: u64,
@@ -26,7 +26,7 @@ struct Tally {
     body_bytes: u64,
 }
 
-/// The paths of one client in their order: half of them cached, the others passed or made up.
+/// The paths of one client in order: half of them cached, the others passed or synthetic.
 fn paths(client: usize) -> impl Iterator<Item = String> {
     (0..REQUESTS_OF_EACH).map(move |number| match number % 4 {
         0 | 1 => format!("/object/{}", (number + 7 * client) % OBJECTS),
@@ -40,7 +40,7 @@ fn body(path: &str) -> String {
     "x".repeat(path.bytes().map(usize::from).sum::<usize>() * 7 % 5000 + 1)
 }
 
-/// Asks for paths one after the other on one connection, and counts all bytes.
+/// Requests paths one after the other on one connection, and counts all bytes.
 fn converse(port: u16, paths: impl Iterator<Item = String>) -> Tally {
     let mut tally = Tally::default();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -83,7 +83,7 @@ fn counters(daemon: &Daemon) -> BTreeMap<String, u64> {
     text.lines().filter_map(pair).collect()
 }
 
-/// The counters once `client_req` has come to `requests` and all loops have been summed up since.
+/// The counters once `client_req` has reached `requests` and all loops have been summed up since.
 fn settled(daemon: &Daemon, requests: u64) -> BTreeMap<String, u64> {
     let at_least = |name: &str, value: u64| {
         eventually(name, || {
@@ -93,7 +93,7 @@ fn settled(daemon: &Daemon, requests: u64) -> BTreeMap<String, u64> {
         })
     };
     at_least("MAIN.client_req", requests);
-    // What is over when the client has its answer, and what follows: connections are closed, fetches end.
+    // Some things are over when the client has its response, others follow: connections are closed, fetches end.
     eventually("all sessions are closed", || {
         let counters = counters(daemon);
         let live =
@@ -161,7 +161,7 @@ fn counters_are_right_to_the_last_request_under_load_and_begin_anew_with_the_nex
             ("MAIN.s_req_hdrbytes", all.sent_bytes),
             ("MAIN.s_resp_hdrbytes", all.head_bytes),
             ("MAIN.s_resp_bodybytes", all.body_bytes),
-            // The first connection is that of the test's wait for the daemon.
+            // The first connection comes from waiting for the daemon.
             ("MAIN.sess_conn", CLIENTS as u64 + 1),
             ("MAIN.sc_rem_close", CLIENTS as u64 + 1),
             ("MGT.child_start", 1),

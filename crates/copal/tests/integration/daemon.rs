@@ -1,4 +1,4 @@
-//! A Copal of a test's own: started on ports that the system chooses, stopped by process id, with its folder thrown away.
+//! A Copal for one test: started on ports chosen by the system, stopped by process id, its folder deleted afterwards.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything may take to come about.
+/// How long to wait for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program under test.
@@ -15,7 +15,7 @@ pub fn copal() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_copal"))
 }
 
-/// An installed program; says what is skipped when there is none.
+/// Path of an installed program; prints what is skipped when it is missing.
 pub fn needs(name: &str) -> Option<PathBuf> {
     let folders = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin:/usr/local/sbin";
     let found = folders.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
@@ -30,7 +30,7 @@ pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits until a condition holds; panics with the reason when it does not come about.
+/// Waits until a condition holds; panics with `what` when it does not happen.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -54,7 +54,7 @@ impl Process {
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal);
     }
 
-    /// Waits for the end and gives the exit status.
+    /// Waits for the end and returns the exit status.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         eventually("the process ends", || self.0.try_wait().unwrap())
     }
@@ -75,24 +75,24 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts with `-F`, a port of its own and these further arguments; waits until it accepts.
+    /// Starts with `-F`, its own port and these additional arguments; waits until it accepts connections.
     pub fn start(arguments: &[&str]) -> Daemon {
         Daemon::start_with(arguments, |_| {})
     }
 
-    /// As [`Daemon::start`], with changes to the command, such as its environment.
+    /// Like [`Daemon::start`], with changes to the command, such as its environment.
     pub fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let mut command = Command::new(copal());
         command.arg("daemon");
         Daemon::start_program(command, arguments, change)
     }
 
-    /// As [`Daemon::start`], by a command that ends in what starts the daemon.
+    /// Like [`Daemon::start`], using a command to which the daemon's command line is appended.
     pub fn start_by(command: Command, arguments: &[&str]) -> Daemon {
         Daemon::start_program(command, arguments, |_| {})
     }
 
-    /// As [`Daemon::start`], but a Varnish of another make.
+    /// Like [`Daemon::start`], but with a stock varnishd.
     pub fn start_stock(varnishd: &Path, arguments: &[&str]) -> Daemon {
         Daemon::start_program(Command::new(varnishd), arguments, |_| {})
     }
@@ -133,7 +133,7 @@ impl Daemon {
         Daemon { process: Process(child), folder, port }
     }
 
-    /// With one backend and no VCL of its own.
+    /// With one backend and without a VCL.
     pub fn in_front_of(port: u16, arguments: &[&str]) -> Daemon {
         let backend = format!("127.0.0.1:{port}");
         let mut all = vec!["-b", backend.as_str()];
@@ -141,10 +141,10 @@ impl Daemon {
         Daemon::start(&all)
     }
 
-    /// With this VCL, in which `@PORT@` stands for the backend's port.
+    /// With this VCL, in which `@PORT@` is replaced with the backend's port.
     pub fn with_vcl(vcl: &str, port: u16, arguments: &[&str]) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
-        // Under a jail it is read by the jail's user.
+        // With a jail it is read by the jail's user.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = folder.path().join("test.vcl");
         std::fs::write(&path, vcl.replace("@PORT@", &port.to_string())).unwrap();
@@ -168,7 +168,7 @@ impl Daemon {
         Command::new(copal()).arg(applet).args(["-n", &self.run()]).args(arguments).output().unwrap()
     }
 
-    /// One CLI command by our varnishadm; its text, whatever the status.
+    /// Runs one CLI command with our varnishadm; returns its text, whatever the status.
     pub fn cli(&self, words: &[&str]) -> (bool, String) {
         let output = self.applet("adm", words);
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -210,7 +210,7 @@ pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut received = Vec::new();
-    // A reset after the answer is an end like any other.
+    // A reset after the response is as good an end as any.
     let _ = stream.read_to_end(&mut received);
     received
 }
@@ -270,7 +270,7 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
-/// An origin inside the test: a function from the request head to the bytes of the answer; counts what it is asked.
+/// An origin inside the test: a function from the request head to the bytes of the response; counts its requests.
 pub struct Origin {
     pub port: u16,
     pub requests: std::sync::Arc<std::sync::Mutex<Vec<String>>>,

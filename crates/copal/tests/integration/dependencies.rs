@@ -1,20 +1,20 @@
-//! What the manifests ask for, checked against the sources and against docs/dependencies.md.
+//! What the manifests require, checked against the sources and against docs/dependencies.md.
 
 use crate::layers::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Libraries that go by another name than their packages, `-` and `_` apart.
+/// Libraries whose names differ from their packages' by more than `-` and `_`.
 const LIBRARIES: &[(&str, &str)] = &[("md-5", "md5")];
 
-/// What a manifest asks for and no source names, with the reason.
+/// Dependencies that no source names, with the reason.
 const UNNAMED: &[(&str, &str, &str)] = &[];
 
 /// A crate of the workspace.
 struct Member {
     name: String,
-    /// Sections of the manifest by what stands in their brackets: what they ask for, and how.
+    /// Sections of the manifest by the name in their brackets: their dependencies, and how they are specified.
     sections: BTreeMap<String, BTreeMap<String, String>>,
     /// The sources without their tests.
     shipped: String,
@@ -42,7 +42,7 @@ impl Member {
                         .flat_map(|line| [line, "\n"])
                         .collect();
                     if !is_test {
-                        // Tests stand last.
+                        // Tests come last in a file.
                         shipped.push_str(lines.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default());
                     }
                     all.push_str(&lines);
@@ -53,7 +53,7 @@ impl Member {
         Member { name, sections, shipped, all }
     }
 
-    /// What it asks for in a section.
+    /// The dependencies in a section.
     fn asks(&self, section: &str) -> impl Iterator<Item = (&String, &String)> {
         self.sections.get(section).into_iter().flatten()
     }
@@ -68,7 +68,7 @@ fn members() -> Vec<Member> {
     crates.iter().chain([&root().join("xtask")]).map(|folder| Member::read(folder)).collect()
 }
 
-/// The sections of a manifest and their keys: `serde.workspace = true` asks for `serde`, with `workspace = true`.
+/// The sections of a manifest and their keys: `serde.workspace = true` gives `serde` with `workspace = true`.
 fn sections(manifest: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut section = String::new();
@@ -125,7 +125,7 @@ fn every_dependency_of_the_workspace_has_a_user() {
     }
 }
 
-/// The first table of the page: by name, who may use it. `tests`: those who need it for their tests only.
+/// The first table of the page: by name, who may use it. `tests`: those who use it only in tests.
 fn owners_of_the_page() -> BTreeMap<String, BTreeSet<String>> {
     let page = fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
     let mut owners = BTreeMap::new();

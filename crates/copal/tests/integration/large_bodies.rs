@@ -1,5 +1,5 @@
-//! A chunked body that is larger than the storage, through the real daemon: every byte of it, for everybody, and nobody else's
-//! objects gone.
+//! A chunked body larger than the storage, through the real daemon: everybody gets every byte, and no other objects are
+//! lost.
 
 use crate::daemon::{Answer, Daemon, PATIENCE, eventually, exchange};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,12 +9,13 @@ use std::time::Duration;
 const LARGE_BYTES: usize = 30 << 20;
 const PAGES: usize = 50;
 
-/// Bytes that look different at every place.
+/// Bytes that differ from place to place.
 fn body() -> Vec<u8> {
     (0..LARGE_BYTES / 8).flat_map(|word| (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
 }
 
-/// Answers `/large` with that, chunked, and all else with a page; one thread a connection, until the test ends.
+/// Responds to `/large` with that body, chunked, and to everything else with a page; one thread per connection, until
+/// the test ends.
 fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -75,7 +76,7 @@ fn chunked_body_larger_than_the_storage_reaches_everybody_whole_and_evicts_nobod
         daemon.get(&format!("/page{page}"));
     }
     let wanted = body();
-    // The slow one reads in bits; the fast ones come while it does.
+    // The slow client reads in small pieces; the fast ones come meanwhile.
     let mut slow = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
     slow.set_read_timeout(Some(PATIENCE)).unwrap();
     slow.write_all(REQUEST).unwrap();
@@ -114,7 +115,7 @@ fn worker_killed_while_such_a_body_passes_leaves_nothing_of_it_and_all_the_rest(
     let mut half = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
     half.set_read_timeout(Some(PATIENCE)).unwrap();
     half.write_all(REQUEST).unwrap();
-    // Far beyond what may be stored of it.
+    // Far more than may be stored of it.
     let mut received = vec![0; 10 << 20];
     half.read_exact(&mut received).unwrap();
     let worker = daemon.worker();

@@ -1,5 +1,5 @@
-//! The layers of ARCHITECTURE.md, checked against the manifests: arrows point down only, and the edges that must never be
-//! are not.
+//! The layers of ARCHITECTURE.md, checked against the manifests: arrows point only down, and forbidden edges do not
+//! exist.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ const LAYERS: &[&[&str]] = &[
     &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto", "proxy-protocol"],
     &["engine", "vmods", "backend", "cache", "store"],
     &["net", "worker", "manager", "tools", "vtc", "copal"],
-    // For the fuzzer and the tests: above all that is shipped, so that nothing of it can depend on this.
+    // For the fuzzer and the tests: above everything that is shipped, so that nothing shipped can depend on it.
     &["exercises"],
 ];
 
-/// Edges that must never be, with the reason.
+/// Forbidden edges, with the reason.
 const NEVER: &[(&str, &str, &str)] = &[
     ("engine", "net", "the engine runs without sockets"),
     ("cache", "net", "the cache runs without sockets"),

@@ -1,4 +1,4 @@
-//! The log tools as programs that run for long: a log that vanishes and comes back, that overtakes them or is cut off;
+//! Log tools that run for a long time: a log that vanishes and comes back, that overtakes them or is truncated;
 //! rotation, daemons and their pid files.
 
 use std::io::{BufRead, BufReader};
@@ -52,7 +52,7 @@ fn write_request(ring: &LogRing, vxid: u32, url: &str) {
     log.end();
 }
 
-/// A tool that runs, and the lines it writes.
+/// A running tool, and the lines it writes.
 struct Tool {
     process: Process,
     output: Receiver<String>,
@@ -86,7 +86,7 @@ impl Tool {
         assert_eq!(line, wanted);
     }
 
-    /// Passes over what it prints up to a line that contains this, which `write` makes come about.
+    /// Skips output up to a line that contains this; `write` makes it appear.
     fn prints(&self, wanted: &str, mut write: impl FnMut()) {
         eventually(&format!("prints {wanted}"), || {
             write();
@@ -105,7 +105,7 @@ fn a_log_that_vanishes_and_comes_back_is_read_on() {
         vxid += 1;
         write_request(&ring, vxid, "/first");
     });
-    // A transaction that is under way is reported as far as it got.
+    // A transaction under way is reported as far as it has got.
     ring.write(Tag::Begin, LogId::client(5000), b"req 1 rxreq");
     ring.write(Tag::ReqURL, LogId::client(5000), b"/unfinished");
     remove_directory(&published.path().join(WORKER_DIRECTORY)).unwrap();
@@ -219,7 +219,7 @@ fn daemons_write_their_pid_rotate_on_hup_and_are_not_started_twice() {
         nix::sys::signal::kill(process, Signal::SIGHUP).unwrap();
         written_to(&output, "/two");
         assert!(!std::fs::read_to_string(&rotated).unwrap().contains("/two") || applet == "ncsa");
-        // A signal without a rename costs nothing.
+        // A signal without a rename loses nothing.
         nix::sys::signal::kill(process, Signal::SIGHUP).unwrap();
         written_to(&output, "/three");
         assert!(std::fs::read_to_string(&output).unwrap().contains("/two"));

@@ -1,5 +1,5 @@
-//! Everything that is tested with the program as a whole: its layers, its documents, real processes, real origins, and the
-//! stock Varnish programs.
+//! Tests of the program as a whole: its layers, its documents, real processes, real origins, and the stock Varnish
+//! programs.
 
 #![forbid(unsafe_code)]
 

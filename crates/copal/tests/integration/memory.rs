@@ -1,4 +1,4 @@
-//! What a worker takes of memory for clients that don't read, and that it gives it back: measured on the process.
+//! How much memory a worker uses for clients that don't read, and that it gives it back: measured on the process.
 
 use crate::daemon::{Daemon, eventually};
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
@@ -6,13 +6,13 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_BYTES_MAX, REQUEST_BASE_BYTES};
 
-/// What every body is long: zeros, so that it is a bomb once it is gzipped.
+/// Length of every body: zeros, so that gzipped it is a bomb.
 const BODY_BYTES: usize = 50 << 20;
 /// How many clients don't read.
 const CLIENTS: usize = 200;
-/// What the process may take besides, for threads, heaps and what it keeps ready.
+/// What the process may use in addition, for threads, heaps and reserves.
 const SLACK_BYTES: usize = 12 << 20;
-/// What an origin's connection and its read buffer take.
+/// Memory for an origin connection and its read buffer.
 const FETCH_BYTES: usize = 64 << 10;
 
 /// An origin that writes [`BODY_BYTES`] as fast as they are read.
@@ -37,7 +37,7 @@ fn serve(mut stream: TcpStream) {
             continue;
         }
         if received.starts_with(b"POST") {
-            // Neither read nor closed: what does not fit on the way stays where it is.
+            // Neither read nor closed: what does not fit in transit stays where it is.
             std::mem::forget(stream);
             return;
         }
@@ -70,7 +70,7 @@ fn resident_bytes(worker: i32) -> usize {
 /// A client that reads the beginning of a response and no more.
 fn slow_client(daemon: &Daemon, path: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-    // So that the system holds little for it; what it holds is not the worker's.
+    // So that the system buffers little; its buffers are not the worker's memory.
     setsockopt(&stream, RcvBuf, &(32 << 10)).unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
     let mut begin = [0; 12];
@@ -94,7 +94,7 @@ fn clients_that_do_not_read_take_a_named_amount_each_and_it_is_given_back() {
     ] {
         let clients: Vec<_> = (0..CLIENTS).map(|_| slow_client(&daemon, path)).collect();
         assert!(clients.iter().all(|(_, status)| status == "HTTP/1.1 200"));
-        // All of them hold what they ever will, or nearly.
+        // All of them hold all that they ever will, or nearly.
         eventually("every client has its share", || {
             (daemon.counter("MAIN.req_bytes") as usize > CLIENTS * each * 9 / 10).then_some(())
         });

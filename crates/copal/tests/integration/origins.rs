@@ -1,5 +1,6 @@
-//! Real origins behind Copal: nginx, Apache httpd with PHP, Python's http.server, a Node server. Each is started by the test in
-//! the foreground on a port that the system chose, with a generated configuration; without the program the test says so.
+//! Real origins behind Copal: nginx, Apache httpd with PHP, Python's http.server, a Node server. The test starts each
+//! one in the foreground on a port chosen by the system, with a generated configuration; if the program is missing the
+//! test says so.
 
 use crate::daemon::{Daemon, PATIENCE, Process, eventually, exchange, free_port, needs};
 use std::io::{Read as _, Write as _};
@@ -61,7 +62,7 @@ fn nginx_files_are_cached_revalidated_and_cut_into_ranges() {
     assert_eq!(daemon.get("/page.html").text(), "<h1>hello</h1>\n");
     let again = daemon.get("/page.html");
     assert!(again.is_hit() && again.text() == "<h1>hello</h1>\n", "{}", again.head);
-    // Stored gzipped (nginx compresses), served plain to a client that can't, whole both times.
+    // Stored gzipped (nginx compresses), delivered plain to a client that can't unpack it, complete both times.
     for _ in 0..2 {
         let answer = daemon.get("/big.txt");
         assert_eq!(answer.body.len(), big.len());
@@ -70,14 +71,14 @@ fn nginx_files_are_cached_revalidated_and_cut_into_ranges() {
     let part = daemon
         .request("GET /big.txt HTTP/1.1\r\nHost: example.com\r\nRange: bytes=100-199\r\nConnection: close\r\n\r\n");
     assert_eq!((part.status, part.text().as_str()), (206, &big[100..200]), "{}", part.head);
-    // An expired object with a validator is asked about, not fetched again: nginx answers 304.
+    // An expired object with a validator is revalidated, not fetched again: nginx responds with 304.
     assert_eq!(daemon.get("/short/page.html").text(), "<h1>hello</h1>\n");
     eventually("a 304 from nginx", || {
         assert_eq!(daemon.get("/short/page.html").text(), "<h1>hello</h1>\n");
         let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
         log.contains("GET /short/page.html HTTP/1.1\" 304").then_some(())
     });
-    // A client's own condition is answered from the cache.
+    // A client's own condition is evaluated in the cache.
     let etag = daemon.get("/page.html").header("etag").unwrap().to_owned();
     let conditional = daemon.request(&format!(
         "GET /page.html HTTP/1.1\r\nHost: example.com\r\nIf-None-Match: {etag}\r\nConnection: close\r\n\r\n"
@@ -126,7 +127,7 @@ fn a_php_application_behind_its_own_server_is_cached_as_it_says() {
     let _php = start(Command::new(php).args(["-S", &format!("127.0.0.1:{port}"), "-t"]).arg(folder.path()), port);
     let daemon = Daemon::in_front_of(port, &[]);
     php_application(&daemon, "/index.php");
-    // Not in Apache: a CGI program is told no length of a chunked body, and reads none of it.
+    // Not in Apache: a CGI program gets no length for a chunked body, and reads none of it.
     let chunked = daemon.request(
         "POST /index.php HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n",
     );
@@ -254,7 +255,7 @@ fn a_node_server_streams_varies_echoes_and_upgrades_to_websocket() {
     web_socket(daemon.port);
 }
 
-/// Switches a connection to WebSocket and sees its bytes come back, both ways more than once.
+/// Switches a connection to WebSocket and sees its bytes come back, several times in both directions.
 fn web_socket(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -313,7 +314,7 @@ fn an_origin_that_misbehaves_gives_a_503_with_the_reason_in_the_log() {
     }
     let refused = Daemon::in_front_of(free_port(), &[]);
     assert_eq!(refused.get("/").status, 503);
-    // A body shorter than its length is never kept: the next client does not get the torn one from the cache.
+    // A body shorter than its length is never kept: the next client does not get the truncated one from the cache.
     let origin = TornOrigin::start();
     let daemon = Daemon::in_front_of(origin.port, &[]);
     for _ in 0..2 {

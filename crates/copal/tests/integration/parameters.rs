@@ -1,5 +1,5 @@
-//! Every parameter, and every bit of one, does something or says that it does not: each is read by the file named here, or
-//! marked as accepted only. What they may be set to is compared with Varnish.
+//! Every parameter, and every bit of one, either has an effect or is documented as having none: each is read by the file
+//! named here, or marked as accepted only. The accepted values are compared with Varnish.
 
 use crate::daemon::{Daemon, eventually, free_port, needs};
 use crate::layers::root;
@@ -10,7 +10,7 @@ use surface::parameter::{
     ACCEPTED_ONLY, COPAL, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
 };
 
-/// Where each parameter acts.
+/// Where each parameter takes effect.
 const READERS: &[(&str, &str)] = &[
     ("acceptor_sleep_decay", "net/src/accept.rs"),
     ("acceptor_sleep_incr", "net/src/accept.rs"),
@@ -116,7 +116,7 @@ fn every_parameter_acts_where_the_table_says_or_is_marked() {
     }
 }
 
-/// Where each bit of `debug` and `feature` acts, by the name of its constant.
+/// Where each bit of `debug` and `feature` takes effect, by the name of its constant.
 const BIT_READERS: &[(&str, &str)] = &[
     ("debug::REQ_STATE", "engine/src/request.rs"),
     ("debug::WAITINGLIST", "engine/src/request/lookup.rs"),
@@ -156,7 +156,7 @@ fn every_bit_acts_where_the_table_says_or_is_marked() {
     }
 }
 
-/// A CLI connection on TCP, for many commands.
+/// A CLI connection over TCP, for many commands.
 struct Cli {
     stream: TcpStream,
     session: ClientSession,
@@ -199,14 +199,14 @@ impl Cli {
         }
     }
 
-    /// What a parameter is set to, as shown; empty when there is none.
+    /// The value of a parameter as shown; empty when there is none.
     fn shown(&mut self, name: &str) -> String {
         let (_, text) = self.ask(&["param.show", name]);
         text.lines().nth(1).unwrap_or_default().trim().to_owned()
     }
 }
 
-/// Values for every parameter: of its own kind, of others, and of none.
+/// Values for every parameter: valid for its kind, for other kinds, and for none.
 const VALUES: &[&str] = &[
     "x",
     "-1",
@@ -274,7 +274,7 @@ const VALUES: &[&str] = &[
     "1 1",
 ];
 
-/// Where ours means to differ: it refuses what Varnish takes for another number of seconds without a word.
+/// Where ours differs intentionally: it refuses what Varnish silently takes for another number of seconds.
 fn differs_on_purpose(kind: ParameterKind, value: &str) -> bool {
     let number: String = value.chars().take_while(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     let is_number = number.contains(|c: char| c.is_ascii_digit());
@@ -299,7 +299,7 @@ fn replies_to_values_of_every_kind_are_those_of_varnish() {
         for value in VALUES.iter().filter(|value| !differs_on_purpose(row.kind, value)) {
             let set = ["param.set", row.name, value];
             let (expected, mut is) = (theirs.ask(&set), own.ask(&set));
-            // What does not act yet says so, a line for each feature.
+            // Settings without effect yet say so, with a line for each feature.
             while is.1.starts_with("Note: ") {
                 is.1 = is.1.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned());
             }

@@ -61,7 +61,7 @@ fn what_was_purged_or_banned_does_not_come_back_with_the_next_worker() {
     let vcl = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
                sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }";
     let daemon = Daemon::with_vcl(vcl, origin.port, &["-s", "malloc,64m", "-s", "malloc,64m"]);
-    // One after the other they go to the storages in turn, so that each holds one of a kind.
+    // They go to the storages in turn, so that each holds one of each kind.
     for path in ["/kept/0", "/kept/1", "/purged/0", "/purged/1", "/banned/0", "/banned/1"] {
         daemon.get(path);
     }
@@ -91,7 +91,7 @@ fn sigterm_ends_everything_and_removes_the_pid_file() {
     eventually("the worker is gone", || kill(Pid::from_raw(worker), None).is_err().then_some(()));
 }
 
-/// Stops a process, with all its threads.
+/// Suspends a process, with all its threads.
 fn freeze(process: i32) {
     kill(Pid::from_raw(process), Signal::SIGSTOP).unwrap();
     eventually("every thread stands still", || {
@@ -107,7 +107,7 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
     let daemon = Daemon::in_front_of(origin.port, &[]);
     assert_eq!(daemon.get("/a").status, 200);
     let worker = daemon.worker();
-    // Its main thread waits for somebody to write into this pipe, and does not see its control connection close.
+    // Its main thread waits for somebody to write to this pipe, and does not notice that its control connection closes.
     let pipe = daemon.folder.path().join("pipe");
     nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();
     let stuck = daemon.folder.path().join("stuck.vcl");
@@ -138,7 +138,7 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
         said.contains("Child launched OK").then_some(())
     });
     assert_eq!(daemon.get("/b").text(), "this is /b\n");
-    // It may wait as a zombie for a new parent to look at it.
+    // It may be a zombie until its new parent reaps it.
     let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap_or_default();
     assert!(!status.contains("State:") || status.contains("State:\tZ"), "the first worker is still there: {status}");
 }
@@ -147,14 +147,14 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
 fn worker_that_hangs_is_replaced_after_cli_timeout() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &["-p", "cli_timeout=1", "-p", "ping_interval=1"]);
-    // One that serves: a worker that hangs while it starts is another story.
+    // A worker that serves; one that hangs during its start is a different case.
     assert_eq!(daemon.get("/a").status, 200);
     let worker = daemon.worker();
     freeze(worker);
     let begun = Instant::now();
     assert_eq!(daemon.get("/b").text(), "this is /b\n");
     assert_ne!(daemon.worker(), worker);
-    // The interval, the timeout, and the start of another: nothing is waited for that a stopped process cannot do.
+    // The interval, the timeout, and another start: no time is spent waiting for what a suspended process can't do.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {}", begun.elapsed(), daemon.said());
 }
 
@@ -273,7 +273,7 @@ fn an_interrupted_foreground_daemon_ends_cleanly() {
     assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
 }
 
-/// A daemon with a request that the origin never answers.
+/// A daemon with a request to which the origin never responds.
 fn with_a_request_in_flight(drain: &str) -> (Origin, Daemon, std::net::TcpStream) {
     use std::io::Write as _;
     let origin = Origin::start(|_| {

@@ -1,7 +1,7 @@
 //! The same conversations with the stock daemon and with ours: log records and counters must be the same.
 //!
-//! Compared are the tags and payloads of each transaction, with numbers taken out of the payloads, and counters to the last
-//! one. What differs on purpose is not in the table: it is listed in `docs/varnish-records.md`.
+//! The tags and payloads of each transaction are compared, without numbers in the payloads, and all counters.
+//! Intentional differences are not in the table: they are listed in `docs/varnish-records.md`.
 
 use crate::daemon::{Daemon, Origin, eventually, exchange, needs, ok};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ sub vcl_deliver {
 }
 "#;
 
-/// Requests, one conversation each: method, path, further headers, body. A path that comes again may be a hit.
+/// Requests, one conversation each: method, path, additional headers, body. A repeated path may be a hit.
 const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("GET", "/grace", "", ""),
     ("GET", "/plain", "", ""),
@@ -130,8 +130,8 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("POST", "/twice", "Content-Length: 5\r\nContent-Length: 6\r\n", "hello"),
 ];
 
-/// Counters that must be the same; a name that ends in `_` stands for all that begin so. Bytes of bodies are counted in
-/// `counters.rs`: error pages hold the vxid, and how many digits it has depends on the stock daemon's threads.
+/// Counters that must be the same; a name that ends with `_` means all that begin so. Bytes of bodies are counted in
+/// `counters.rs`: error pages contain the vxid, whose number of digits depends on the stock daemon's threads.
 const COUNTERS: &[&str] = &[
     "MAIN.client_req",
     "MAIN.cache_",
@@ -185,7 +185,7 @@ fn answer(head: &str) -> Vec<u8> {
     }
 }
 
-/// Payload without what cannot be the same: numbers and dates.
+/// The payload without what cannot be the same: numbers and dates.
 fn shape(payload: &str) -> String {
     let payload = if payload.contains("Date: ") || payload.contains(" GMT") {
         payload.split(", ").next().unwrap_or_default()
@@ -209,8 +209,8 @@ fn shape(payload: &str) -> String {
 /// The tags and payloads of a transaction's records.
 type Records = Vec<(String, String)>;
 
-/// Transactions with their vxids, in the order in which they began. Vxids are handed out in pieces, and a transaction is logged
-/// when it has ended and its thread gets to it, so that neither says anything about order.
+/// Transactions with their vxids, in the order in which they began. Vxids are assigned in chunks, and a transaction is
+/// logged when it has ended and its thread gets to it, so neither tells anything about the order.
 type Transactions = Vec<(u64, Records)>;
 
 fn transactions(text: &str) -> Transactions {
@@ -232,16 +232,16 @@ fn transactions(text: &str) -> Transactions {
     transactions
 }
 
-/// When a transaction began, seconds since 1970; 0 for a session, which does not say.
+/// When a transaction began, seconds since 1970; 0 for a session, which does not record it.
 fn began(records: &Records) -> f64 {
     let start = records.iter().find_map(|(_, payload)| payload.strip_prefix("Start: "));
     start.and_then(|times| times.split(' ').next()).and_then(|time| time.parse().ok()).unwrap_or(0.0)
 }
 
-/// Whether that many sessions have ended, and all that they led to: every request, every fetch.
+/// Whether that many sessions have ended with everything they led to: every request, every fetch.
 fn are_whole(transactions: &Transactions, sessions: usize) -> bool {
     let has_ended = |records: &Records| records.last().is_some_and(|(tag, _)| tag == "End");
-    // A session that only asked whether the daemon is there leads to nothing.
+    // A session that only checked whether the daemon is there leads to nothing.
     let is_session = |records: &Records| {
         let begins = records.first().is_some_and(|(tag, payload)| tag == "Begin" && payload.starts_with("sess"));
         begins && records.iter().any(|(tag, _)| tag == "Link")
@@ -255,7 +255,7 @@ fn are_whole(transactions: &Transactions, sessions: usize) -> bool {
         })
 }
 
-/// Records of the transactions of each side of each path, in the order in which they began.
+/// Records of the transactions for each side of each path, in the order in which they began.
 type Story = BTreeMap<String, Vec<Vec<String>>>;
 
 fn story(transactions: &Transactions) -> Story {
@@ -263,10 +263,10 @@ fn story(transactions: &Transactions) -> Story {
     for (_, records) in transactions {
         let url = records.iter().find(|(tag, _)| tag == "ReqURL" || tag == "BereqURL");
         let key = url.map_or_else(|| "session".to_owned(), |(tag, url)| format!("{url} {tag}"));
-        // A session has no path; how its requests ended it is counted.
+        // A session has no path; how its requests ended is counted in it.
         if key != "session" {
             let lines = records.iter().map(|(tag, payload)| {
-                // Whether a fetch has quite ended, and its connection is free again, is a matter of timing.
+                // Whether a fetch has completely ended, with its connection free again, depends on timing.
                 let kept = match tag.as_str() {
                     "Hit" => 4,
                     "BackendOpen" => 2,
@@ -280,7 +280,7 @@ fn story(transactions: &Transactions) -> Story {
     told
 }
 
-/// Holds all conversations with a daemon and gives its log.
+/// Runs all conversations with a daemon and returns its log.
 fn converse(daemon: &Daemon, varnishlog: &Path, varnishadm: &Path) -> Story {
     let run = daemon.run();
     let output = Command::new(varnishadm).args(["-n", &run, "debug.xid", "99999"]).output().unwrap();
@@ -335,7 +335,7 @@ fn records_and_counters_are_those_of_the_stock_daemon() {
         "ban_lurker_sleep=0",
         "-p",
         "pipe_timeout=0.2",
-        // Whether the second attempt finds the backend held down is no matter of how fast the machine is.
+        // Whether the second attempt finds the backend held down must not depend on the speed of the machine.
         "-p",
         "backend_remote_error_holddown=60",
     ];

@@ -1,4 +1,4 @@
-//! The full-screen tools in a real terminal: tmux's, whose screen is read back.
+//! The full-screen tools in a real terminal: a tmux whose screen is read back.
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, needs, ok};
 use nix::sys::signal::{Signal, kill};
@@ -6,14 +6,14 @@ use nix::unistd::Pid;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the shell says when the tool has ended and the terminal takes lines again.
+/// The shell's output when the tool has ended and the terminal is back in line mode.
 const RESTORED: &str = "ended with 0, icanon echo";
 
 fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", "a page\n")
 }
 
-/// A tool in a window of a tmux of its own.
+/// A tool in a window of its own tmux.
 struct Window {
     tmux: PathBuf,
     folder: tempfile::TempDir,
@@ -24,7 +24,7 @@ impl Window {
     fn open(columns: u16, lines: u16, arguments: &[&str]) -> Option<Window> {
         let window = Window { tmux: needs("tmux")?, folder: tempfile::tempdir().unwrap() };
         let words: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
-        // The tool's process id, the tool, what it ended with, and how the terminal is left.
+        // Prints the tool's process id, runs the tool, prints its exit status and the terminal's mode.
         let script = format!(
             "sh -c 'echo $$ > {folder}/pid; exec \"$@\"' sh {copal} {words}; status=$?; \
              echo ended with $status, $(stty -a | tr ' ;' '\\n\\n' | grep -xE 'icanon|echo' | sort -r | xargs); exec cat",
@@ -66,7 +66,7 @@ impl Window {
         self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &lines.to_string()]);
     }
 
-    /// Waits until the screen is as wanted; panics with the last one.
+    /// Waits until the screen is as wanted; on failure, panics with the last screen.
     fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
         let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -279,7 +279,7 @@ fn without_a_terminal_there_is_one_line_that_says_so() {
     }
 }
 
-/// Writes a segment of counters that claims what it likes.
+/// Writes a counter segment with arbitrary claims.
 fn write_segment(folder: &Path, name: &str, ready: u32, body: u64, document: u64, rest: &[u8]) -> usize {
     let mut bytes = Vec::new();
     bytes.extend_from_slice(&ready.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! The test runner as a program: our scripts pass with it, broken ones fail with their line, hung ones end, and nothing is
-//! left behind. The same scripts with the stock runner: `stock_tools.rs`.
+//! The test runner as a program: our scripts pass with it, broken ones fail and name the line, hanging ones end, and
+//! nothing is left behind. The same scripts with the stock runner: `stock_tools.rs`.
 
 use crate::daemon::{copal, eventually};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A folder with the program under the name that scripts start the daemon by, one for the tests' folders, and scripts.
+/// A folder with the program under the name by which scripts start the daemon, one for the tests' folders, and scripts.
 struct Bench {
     bin: TempDir,
     temporary: TempDir,
@@ -24,7 +24,7 @@ impl Bench {
         for name in ["varnishd", "varnishadm", "varnishlog", "varnishncsa", "varnishstat", "varnishtest"] {
             symlink(copal(), bench.bin.path().join(name)).unwrap();
         }
-        // The worker may run as somebody else.
+        // The worker may run as another user.
         std::fs::set_permissions(bench.temporary.path(), PermissionsExt::from_mode(0o755)).unwrap();
         bench
     }
@@ -156,7 +156,7 @@ fn broken_scripts_are_told_their_line() {
     assert_eq!(bench.left_folders(), Vec::<PathBuf>::new());
 }
 
-/// Processes that have this in their command line.
+/// Processes that have this text in their command line.
 fn processes_of(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

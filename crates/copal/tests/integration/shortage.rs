@@ -1,4 +1,4 @@
-//! Memory that runs out: the cache gives way, the daemon serves on.
+//! Memory runs out: the cache shrinks, the daemon continues to serve.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, ok};
 use nix::sys::signal::{Signal, kill};
@@ -9,13 +9,13 @@ use std::process::Command;
 
 const PAGE_BYTES: usize = 1 << 20;
 
-/// A page of a mebibyte that says which it is.
+/// A page of one mebibyte that contains its own name.
 fn page(head: &str) -> Vec<u8> {
     let path = head.split(' ').nth(1).unwrap_or("/");
     ok("Cache-Control: max-age=600\r\n", &format!("{path}{}", " ".repeat(PAGE_BYTES - path.len())))
 }
 
-/// What the kernel holds for the arenas of a daemon, in bytes.
+/// How much memory the kernel holds for the arenas of a daemon, in bytes.
 fn arena_bytes(daemon: &Daemon) -> u64 {
     let folder = PathBuf::from(format!("/proc/{}/fd", daemon.process.pid()));
     let descriptors = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
@@ -58,7 +58,7 @@ fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
     assert!(hits > 0, "{said}");
     let left = arena_bytes(&daemon);
     assert!(left < full * 4 / 5, "{left} of {full}");
-    // An operator who stops and starts gets the whole back, and what was kept.
+    // After an operator's stop and start it has its full size again, and what was kept.
     assert!(daemon.cli(&["stop"]).0 && daemon.cli(&["start"]).0);
     for number in 0..PAGES {
         is_right(&daemon, number);
@@ -66,7 +66,7 @@ fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
     assert!((0..PAGES).all(|number| is_right(&daemon, number)));
 }
 
-/// A control group with a limit of memory, below our own.
+/// A control group with a memory limit, below our own group.
 struct Group(PathBuf);
 
 impl Group {
@@ -119,7 +119,7 @@ fn a_daemon_whose_control_group_is_too_small_says_so_and_serves_on() {
         crate::daemon::exchange(daemon.port, request.as_bytes()).len() > PAGE_BYTES
     };
     for number in 0..PAGES {
-        // A request that its worker dies of is asked again.
+        // A request that kills its worker is repeated.
         eventually("a page is served", || ask(number).then_some(()));
     }
     let said = daemon.said();

@@ -1,4 +1,5 @@
-//! Starts that must come to an end: storages that no worker can take over, and failures for which no storage is to blame.
+//! Starts that must not fail for ever: storages that no worker can take over, and failures for which no storage is to
+//! blame.
 
 use crate::daemon::{Daemon, Origin, eventually, ok};
 use nix::sys::signal::{Signal, kill};
@@ -11,7 +12,7 @@ fn page(head: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", &format!("this is {path}\n"))
 }
 
-/// The memory files of that name that the manager holds, in the order in which it made them.
+/// The memory files with that name that the manager holds, in the order of their creation.
 fn memory_files(daemon: &Daemon, name: &str) -> Vec<PathBuf> {
     let folder = PathBuf::from(format!("/proc/{}/fd", daemon.process.pid()));
     let mut found: Vec<u32> = std::fs::read_dir(&folder)
@@ -69,7 +70,7 @@ fn without_its_bans_the_cache_begins_empty() {
         assert_eq!(daemon.get(path).status, 200);
     }
     damage(&memory_files(&daemon, "copal-journal")[0]);
-    // Also when it is an operator who starts the next worker.
+    // Even if an operator starts the next worker.
     assert!(daemon.cli(&["stop"]).0);
     let (started, text) = daemon.cli(&["start"]);
     assert!(started, "{text}");
@@ -96,7 +97,7 @@ fn a_start_that_fails_for_another_reason_costs_no_cache() {
     let worker = daemon.worker();
     std::fs::write(&obstacle, "").unwrap();
     kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
-    // More often than a storage would be given.
+    // More often than a storage would be tried.
     eventually("several starts fail", || (lines(&daemon, "Pushing vcls failed") > 3).then_some(()));
     std::fs::remove_file(&obstacle).unwrap();
     assert!(daemon.get("/a").is_hit(), "{}", daemon.said());

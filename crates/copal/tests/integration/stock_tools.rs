@@ -1,4 +1,4 @@
-//! Debian's stock Varnish 7.1 programs attached to our daemon: they must see what happened, in their own words.
+//! Debian's stock Varnish 7.1 programs attached to our daemon: they must see what happened, in their own terms.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, needs, ok};
 use crate::scripts::scripts;
@@ -135,7 +135,7 @@ fn varnishadm_of_both_kinds_speaks_with_the_daemon() {
     }
 }
 
-/// Our own scripts, by the stock runner: so that they mean what they would mean with the stock daemon.
+/// Runs our own scripts with the stock runner, to make sure that they mean the same with the stock daemon.
 #[test]
 fn our_scripts_pass_with_the_stock_varnishtest() {
     let Some(varnishtest) = needs("varnishtest") else { return };

@@ -1,4 +1,4 @@
-//! What stands around the processes: systemd, the users of the system, the fence of the worker.
+//! The environment of the processes: systemd, the users of the system, the fence of the worker.
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, exchange, ok};
 use command_fds::{CommandFdExt, FdMapping};
@@ -43,10 +43,10 @@ fn systemd_hears_of_readiness_of_life_and_of_the_end() {
     hear("STOPPING=1");
 }
 
-/// A daemon to which systemd hands this socket, named `web`.
+/// A daemon that gets this socket from systemd, under the name `web`.
 fn given_a_socket(listener: TcpListener, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    // The process id that the sockets are meant for is known only once the process is there.
+    // The process id for which the sockets are meant is known only once the process exists.
     command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(copal());
     command.args(["daemon", "-j", "none", "-n"]).arg(folder).args(arguments);
     command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "web").stdin(Stdio::null());
@@ -99,7 +99,7 @@ fn want_of_descriptors_is_said_once_with_the_limit_and_passes() {
     let daemon = Daemon::start_by(command, &["-b", &backend, "-p", "event_loops=1", "-p", "timeout_idle=600"]);
     let clients: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(("127.0.0.1", daemon.port)).unwrap()).collect();
     eventually("it is said", || daemon.said().contains("Out of file descriptors").then_some(()));
-    // A second look at the queue of connections, and at what is said about it.
+    // Checks the queue of connections, and the messages about it, a second time.
     eventually("more failures are counted", || (failures(&daemon) > 3).then_some(()));
     let said = daemon.said();
     assert_eq!(said.matches("Out of file descriptors: this process may have 64 (RLIMIT_NOFILE)").count(), 1, "{said}");
@@ -162,7 +162,7 @@ fn an_ordinary_user_needs_no_work_directory_of_a_name() {
     }
     const USER: u32 = 64_999;
     let origin = Origin::start(page);
-    // The program may lie where this user has no business.
+    // The program may lie where this user has no access.
     let folder = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
     let program = folder.path().join("copal");
     std::fs::copy(copal(), &program).unwrap();
@@ -191,7 +191,7 @@ fn an_ordinary_user_needs_no_work_directory_of_a_name() {
     assert!(String::from_utf8_lossy(&ping.stdout).starts_with("PONG"), "{ping:?}");
     let counter = command("stat").args(["-1", "-f", "MAIN.client_req"]).output().unwrap();
     assert!(String::from_utf8_lossy(&counter.stdout).contains("MAIN.client_req "), "{counter:?}");
-    // What somebody has named that is not theirs is said, and what to do.
+    // If the user names something that is not theirs, the message says so, and what to do.
     let refused = command("daemon").args(["-F", "-a", "127.0.0.1:0", "-b", "none", "-n"]).arg(folder.path()).output();
     let text = String::from_utf8_lossy(&refused.unwrap().stderr).into_owned();
     assert!(text.contains("Permission denied; name a work directory of your own with -n"), "{text}");
@@ -206,7 +206,7 @@ fn socket_passed_by_systemd_is_served_without_any_a_option() {
     let backend = format!("127.0.0.1:{}", origin.port);
     let mut command = given_a_socket(listener, folder.path(), &["-F", "-b", &backend]);
     let daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    // The socket took connections before the daemon was there: this one waits for it.
+    // The socket accepted connections before the daemon existed: this one waits for it.
     let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
     let listed = Command::new(copal()).args(["adm", "-n"]).arg(folder.path()).arg("debug.listen_address").output();
@@ -246,10 +246,10 @@ fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
     }
     assert_eq!(status_line(worker, "NoNewPrivs:"), ["1"]);
     assert_eq!(status_line(worker, "Seccomp:"), ["2"]);
-    // The file is root's: VCL cannot read it, and says so.
+    // The file is root's: VCL cannot read it, and reports that.
     let answer = daemon.get("/");
     assert!(!answer.head.contains("for root alone"), "{}", answer.head);
-    // Serving goes on behind the fence, through the death of a worker too.
+    // Serving continues behind the fence, even across the death of a worker.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).unwrap();
     eventually("another worker serves", || (daemon.worker() != worker).then_some(()));
     assert!(daemon.get("/").status >= 200);

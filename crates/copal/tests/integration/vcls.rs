@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn page(head: &str) -> Vec<u8> {
     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-    // Some of the answers are not cached, so that origins are asked all the time.
+    // Some responses are not cached, so that origins are always in use.
     let life = if path.contains("fresh") { "no-store" } else { "max-age=600" };
     ok(&format!("Cache-Control: {life}\r\n"), &format!("this is {path}\n"))
 }
@@ -29,7 +29,7 @@ fn script(daemon: &Daemon, commands: &str) {
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// GETs on one connection after the other until told to stop; returns how many were answered well.
+/// Sends GETs on one connection after the other until told to stop; returns how many got a good response.
 fn visit(port: u16, stop: &AtomicBool) -> usize {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -125,11 +125,11 @@ fn hundreds_of_vcls_are_loaded_at_once_and_leave_nothing_behind() {
     let early = cycle();
     cycle();
     cycle();
-    // What the allocator keeps for later comes and goes; what was forgotten only grows.
+    // The allocator's reserves come and go; memory that was leaked only grows.
     let late = [cycle(), cycle(), cycle()];
     for process in 0..early.len() {
         let (early, late) = (early[process], late.map(|one| one[process]).into_iter().min().unwrap());
-        // Three cycles of 200 programs of some 100 KiB: one forgotten in four would show.
+        // Three cycles of 200 programs of about 100 KiB: a leak of one in four would show.
         assert!(late < early + (16 << 10), "{early} KiB after two cycles, never less than {late} KiB after five");
     }
 }

@@ -29,7 +29,7 @@ fn a_waiting_request_whose_client_resets_the_connection_ends_at_once() {
     eventually("all wait", || (daemon.counter("MAIN.busy_sleep") == CLIENTS as u64).then_some(()));
     let before = over();
     for client in waiting {
-        // Closing sends a reset instead of an end.
+        // Makes closing send a reset.
         setsockopt(&client, Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 }).unwrap();
     }
     eventually("all that reset are over", || (over() - before == CLIENTS as u64).then_some(()));

@@ -1,4 +1,4 @@
-//! `copal why`: what it says of requests that were made.
+//! `copal why`: what it says about actual requests.
 
 use crate::daemon::{Daemon, Origin, eventually, free_port, ok};
 
@@ -25,7 +25,7 @@ fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", "a page\n")
 }
 
-/// What is said of a URL or XID, once there is something.
+/// What it says about a URL or XID, once there is something.
 fn why(daemon: &Daemon, words: &[&str]) -> String {
     eventually("the request is explained", || {
         let output = daemon.applet("why", words);
@@ -137,7 +137,7 @@ sub vcl_recv {
     crate::daemon::exchange(daemon.port, format!("GET /large HTTP/1.1\r\nHost: a\r\n{many}\r\n").as_bytes());
     said(&["/large"], "it broke the parameter http_req_size, which is 8192");
 
-    // Almost the same address; and the address that the daemon listens on in place of a host.
+    // Almost the same address; and the daemon's listening address in place of a host.
     daemon.get("/near?a=1&b=2");
     ask("GET /near?a=1&b=2 HTTP/1.1\r\nHost: www.example.com");
     ask("GET /near?b=2&a=1 HTTP/1.1\r\nHost: example.com");
@@ -170,7 +170,7 @@ fn why_and_its_json_command_no_terminal() {
         });
         assert!(!commands(&text), "{applet} {words:?}: {text:?}");
     }
-    // The daemon's own lines, and a test script's report.
+    // The daemon's own output, and a test script's report.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("evil.vcl");
     std::fs::write(&file, "vcl 4.1;\nbackend \x1b]0;owned\x07\u{9b}31m none;\n").unwrap();

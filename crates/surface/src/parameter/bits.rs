@@ -1,8 +1,8 @@
 //! The bits of the parameters that are sets: `debug`, `feature`, `experimental`.
 //!
-//! A bit's value is `1 <<` its place in its table. One that means nothing in this design is accepted and marked, as a
-//! parameter is; the test `every_bit_acts_where_the_table_says_or_is_marked` (crate `copal`) holds each to the file that
-//! reads it. Source: observed `param.show` of Varnish 7.1.1.
+//! A bit's value is `1 <<` its position in its table. A bit without meaning in this design is accepted and marked, like
+//! such a parameter; the test `every_bit_acts_where_the_table_says_or_is_marked` (crate `copal`) connects each to the
+//! file that reads it. Source: observed `param.show` of Varnish 7.1.1.
 
 /// One bit.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ const fn acts(name: &'static str, text: &'static str) -> BitRow {
     BitRow { name, text, is_accepted_only: false }
 }
 
-/// A bit that is taken and does nothing.
+/// A bit that is accepted but does nothing.
 const fn idle(name: &'static str, text: &'static str) -> BitRow {
     BitRow { name, text, is_accepted_only: true }
 }

@@ -1,8 +1,8 @@
-//! Parameter values from text and to text, with the bounds between parameters.
+//! Parses and prints parameter values, and computes the bounds between parameters.
 //!
-//! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1, which scripts and tests
-//! compare. Compat: where Varnish takes a value for another one without a word it is refused here (`1h` and `1e3` as one
-//! second), or means what it says (more than 32 bits, which wrap around there).
+//! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1, which scripts and
+//! tests compare. Compat: where Varnish silently takes one value for another, the value is refused here (`1h` and `1e3`
+//! as one second), or has its literal meaning (more than 32 bits, which wrap around in Varnish).
 
 use super::{
     BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
@@ -10,17 +10,17 @@ use super::{
 };
 use crate::tag::TAGS;
 
-/// The largest whole number; it is shown, and may be written, as `unlimited`.
+/// The largest whole number; shown as `unlimited`, and may be written so.
 pub const UNLIMITED: u64 = u32::MAX as u64;
 
-/// A bound of a parameter as it stands now.
+/// The present bound of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// The value, in the parameter's unit.
     pub value: f64,
     /// The value as shown.
     pub text: String,
-    /// Where it comes from, when another parameter sets it.
+    /// Its origin, when another parameter sets it.
     pub reason: Option<&'static str>,
 }
 
@@ -31,13 +31,13 @@ pub enum SetError {
     Unknown(String),
     /// The parameter has no meaning on this platform.
     Unavailable(String),
-    /// The value is not one of this parameter.
+    /// The value is not valid for this parameter.
     Invalid {
         /// The parameter.
         name: String,
         /// The value as given.
         value: String,
-        /// What is wrong with it, ending in a newline where one is shown.
+        /// What is wrong with it, ending with a newline if one is shown.
         reason: String,
     },
 }
@@ -72,13 +72,13 @@ pub fn row(name: &str) -> Option<&'static ParameterRow> {
     PARAMETERS.iter().find(|row| row.name == name)
 }
 
-/// The parameter that an old name stands for.
+/// The parameter that an old name refers to.
 #[must_use]
 pub fn alias(name: &str) -> Option<&'static str> {
     (name == "deprecated_dummy").then_some("debug")
 }
 
-/// Whether the parameter means anything on this platform.
+/// Whether the parameter has a meaning on this platform.
 #[must_use]
 pub fn is_available(row: &ParameterRow) -> bool {
     row.name != "accept_filter"
@@ -87,7 +87,7 @@ pub fn is_available(row: &ParameterRow) -> bool {
 /// Sets a parameter from text. `storages` are the names that a storage parameter may take.
 ///
 /// # Errors
-/// See [`SetError`]; `parameters` is unchanged then.
+/// See [`SetError`]; `parameters` is then unchanged.
 pub fn set(parameters: &mut Parameters, name: &str, value: &str, storages: &[String]) -> Result<(), SetError> {
     let Some(row) = row(name) else {
         return Err(SetError::Unknown(name.to_owned()));
@@ -105,7 +105,7 @@ pub fn set(parameters: &mut Parameters, name: &str, value: &str, storages: &[Str
 /// Gives a parameter its default value.
 ///
 /// # Errors
-/// When there is no such parameter, or when another one forbids its default now.
+/// When there is no such parameter, or when another one currently forbids its default.
 pub fn reset(parameters: &mut Parameters, name: &str) -> Result<(), SetError> {
     let Some(row) = row(name) else {
         return Err(SetError::Unknown(name.to_owned()));
@@ -153,7 +153,7 @@ pub fn format(parameters: &Parameters, row: &ParameterRow) -> String {
     }
 }
 
-/// The smallest value that the parameter may have now.
+/// The smallest value that the parameter may currently have.
 #[must_use]
 pub fn minimum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
     match row.name {
@@ -163,7 +163,7 @@ pub fn minimum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
     }
 }
 
-/// The largest value that the parameter may have now.
+/// The largest value that the parameter may currently have.
 #[must_use]
 pub fn maximum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
     match row.name {
@@ -177,7 +177,7 @@ pub fn maximum(parameters: &Parameters, row: &ParameterRow) -> Option<Bound> {
     }
 }
 
-/// What a log record takes beside its payload in the buffer of a transaction.
+/// Size of a log record in a transaction's buffer, without its payload.
 const LOG_RECORD_HEAD_BYTES: u64 = 12;
 
 impl Bound {
@@ -293,7 +293,7 @@ fn check_number(parameters: &Parameters, row: &ParameterRow, value: u64) -> Resu
     Ok(())
 }
 
-/// Digits before and after the point of a number, as far as they go, and the rest.
+/// The digits before and after the point of a number, and the rest.
 fn decimal(text: &str) -> (&str, Option<&str>, &str) {
     let digits = |text: &str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (whole, rest) = text.split_at(digits(text));
@@ -306,7 +306,7 @@ fn decimal(text: &str) -> (&str, Option<&str>, &str) {
     }
 }
 
-/// Thousandths that the digits behind a point are; what is smaller is dropped.
+/// The thousandths given by the digits after a point; smaller fractions are dropped.
 fn thousandths(digits: &str) -> u64 {
     let digits = digits.bytes().chain(std::iter::repeat(b'0'));
     digits.take(3).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
@@ -317,7 +317,7 @@ const WHOLE_DIGITS_MAX: usize = 12;
 /// Most digits of a size without a fraction.
 const SIZE_DIGITS_MAX: usize = 15;
 
-/// A number to three places, perhaps with the unit `s`.
+/// A number to three decimals, optionally with the unit `s`.
 fn parse_float(text: &str) -> Result<f64, String> {
     let error = || format!("Invalid number ({text})\n");
     let number = text.trim_start();
@@ -343,8 +343,8 @@ fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Decimal, `0x…` or `0…`. A number past the largest is the largest, as is -1; another negative one is too large where
-/// there is a bound, and none where there is not.
+/// Decimal, `0x…` or `0…`. A number above the largest becomes the largest, as does -1. Another negative number is too
+/// large if there is a bound, and invalid if there is none.
 fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     if text.eq_ignore_ascii_case("unlimited") {
         return Ok(UNLIMITED);
@@ -373,7 +373,7 @@ fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     }
 }
 
-/// A size: a number, a fraction of up to three digits if need be, and a unit letter. Public for `-s` and `-l`.
+/// A size: a number, an optional fraction of up to three digits, and a unit letter. Public for `-s` and `-l`.
 ///
 /// # Errors
 /// What is wrong, in Varnish's words, without a newline.
@@ -426,7 +426,7 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{bytes}b")
 }
 
-/// Three numbers; what follows them is dropped, as Varnish does.
+/// Three numbers; anything after them is dropped, as in Varnish.
 fn parse_pool(text: &str) -> Result<String, String> {
     let words = list_words(text)?;
     let [min, max, age, ..] = words[..] else {
@@ -447,7 +447,7 @@ fn parse_pool(text: &str) -> Result<String, String> {
     Ok(format!("{min},{max},{age}"))
 }
 
-/// The words of a list separated by blanks, or by a comma among blanks; a word in quotes may hold either.
+/// The words of a list separated by blanks, or by a comma among blanks; a quoted word may contain either.
 fn list_words(text: &str) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,4 +1,4 @@
-//! What `param.set` takes and refuses, compared with the replies of Varnish 7.1.1.
+//! What `param.set` accepts and refuses, compared with the replies of Varnish 7.1.1.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn storages() -> Vec<String> {
     vec!["s0".to_owned(), "Transient".to_owned()]
 }
 
-/// Sets a value on default parameters and compares what is shown then.
+/// Sets a value on default parameters and checks what is then shown.
 #[track_caller]
 fn shows(name: &str, value: &str, expected: &str) {
     let mut parameters = Parameters::default();
@@ -14,7 +14,7 @@ fn shows(name: &str, value: &str, expected: &str) {
     assert_eq!(format(&parameters, row(name).unwrap()), expected, "{name} {value}");
 }
 
-/// Sets a value on default parameters and compares the refusal.
+/// Sets a value on default parameters and checks the refusal.
 #[track_caller]
 fn refuses(name: &str, value: &str, expected: &str) {
     let mut parameters = Parameters::default();

@@ -1,4 +1,4 @@
-//! What methods, actions and statements are, in a line or two: what `copal vcl explain` says of them.
+//! What methods, actions and statements do, in a line or two, for `copal vcl explain`.
 
 use super::{Action, Method};
 
@@ -33,7 +33,7 @@ impl Method {
 }
 
 impl Action {
-    /// What is done when a subroutine returns it.
+    /// What happens when a subroutine returns it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Action {
 pub struct KeywordRow {
     /// The word.
     pub name: &'static str,
-    /// How it is written.
+    /// Its syntax.
     pub form: &'static str,
     /// What it does.
     pub text: &'static str,

@@ -1,10 +1,11 @@
-//! The words of VCL before 4.0, a generation a file: methods with what they may return, and variables with where they are.
+//! The words of VCL before 4.0, one file per generation: methods with what they may return, and variables with where they
+//! are available.
 //!
-//! Every row says what the word means in the terms of VCL 4, which are the terms of programs: `vcl_fetch` is the method
-//! [`Method::BackendResponse`], `return (lookup)` the action [`Action::Hash`], `req.request` the variable [`Var::ReqMethod`].
-//! What an action does then follows from the generation of the program, not from these rows.
-//! Source: the compilers of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7 (`vcc_gen_obj.tcl`, `vcc_gen_fixed_token.tcl`,
-//! `generate.py`), read as lists of facts.
+//! Every row gives the meaning of a word in terms of VCL 4, which are also those of programs: `vcl_fetch` is the method
+//! [`Method::BackendResponse`], `return (lookup)` the action [`Action::Hash`], `req.request` the variable
+//! [`Var::ReqMethod`]. What an action then does depends on the generation of the program, not on these rows. Source: the
+//! compilers of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7 (`vcc_gen_obj.tcl`, `vcc_gen_fixed_token.tcl`, `generate.py`),
+//! read as lists of facts.
 
 mod v1;
 mod v20;
@@ -20,7 +21,7 @@ pub struct Language {
     pub generation: Generation,
     /// Its subroutines.
     pub methods: &'static [LegacyMethodRow],
-    /// Subroutines that could be written but have no counterpart: accepted, and never run.
+    /// Subroutines that could be defined but have no counterpart: accepted, and never run.
     pub ignored_methods: &'static [&'static str],
     /// Its variables. A name has several rows when it means different things in different subroutines.
     pub variables: &'static [LegacyVariableRow],
@@ -31,7 +32,7 @@ pub struct Language {
 pub struct LegacyMethodRow {
     /// Name in VCL, e.g. `vcl_fetch`.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub method: Method,
     /// What it may return.
     pub returns: &'static [ReturnRow],
@@ -42,7 +43,7 @@ pub struct LegacyMethodRow {
 pub struct ReturnRow {
     /// The word, e.g. `hit_for_pass`.
     pub word: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub action: Action,
 }
 
@@ -57,11 +58,11 @@ pub struct LegacyVariableRow {
     pub read: u16,
     /// Methods in which it can be set and, if it is a header, unset.
     pub write: u16,
-    /// What it is.
+    /// Its meaning.
     pub means: Means,
 }
 
-/// What a variable of an old dialect is.
+/// The meaning of a variable of an old dialect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Means {
     /// A variable of programs.
@@ -70,11 +71,11 @@ pub enum Means {
     Port(Var),
     /// Whether a backend is healthy.
     Healthy(Var),
-    /// What is appended to it goes into the hash.
+    /// Whatever is appended to it goes into the hash.
     Hash,
-    /// Something that is no more: it reads as 0, false or unset, and what it is set to is forgotten.
+    /// No longer exists: it reads as 0, false or unset, and assignments are ignored.
     Nothing,
-    /// Something that always holds: it reads as true, and what it is set to is forgotten.
+    /// Always holds: it reads as true, and assignments are ignored.
     True,
 }
 
@@ -122,12 +123,12 @@ const fn read(name: &'static str, kind: Type, at: u16, var: Var) -> LegacyVariab
     row(name, kind, at, 0, var)
 }
 
-/// A name that is no variable of programs.
+/// A name without a corresponding variable in programs.
 const fn special(name: &'static str, kind: Type, read: u16, write: u16, means: Means) -> LegacyVariableRow {
     LegacyVariableRow { name, kind, read, write, means }
 }
 
-/// The sets of methods that the tables are written in.
+/// The sets of methods used in the tables.
 mod within {
     use super::super::at;
 

@@ -1,16 +1,16 @@
-//! VMODs that exist elsewhere and not here: what they are for, and which native one, if any, does that.
+//! VMODs that exist elsewhere but not here: their purpose, and which native one, if any, replaces them.
 //!
-//! The compiler says it of an `import` that finds nothing, so that whoever moves a VCL here knows what to change.
-//! Source: the names and purposes under which these are published.
+//! The compiler mentions this when an `import` finds nothing, so that anyone who moves a VCL here knows what to change.
+//! Source: the names and purposes under which they are published.
 
-/// One VMOD of elsewhere.
+/// A VMOD that exists elsewhere.
 #[derive(Debug)]
 pub struct ForeignRow {
     /// Its name in `import`.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
-    /// What does that here; empty for nothing.
+    /// What replaces it here; empty for nothing.
     pub instead: &'static str,
 }
 
@@ -18,7 +18,7 @@ const fn foreign(name: &'static str, purpose: &'static str, instead: &'static st
     ForeignRow { name, purpose, instead }
 }
 
-/// VMODs of elsewhere, in order of name.
+/// VMODs that exist elsewhere, ordered by name.
 pub static FOREIGN: &[ForeignRow] = &[
     foreign("accounting", "counting requests by key", "std.log() and varnishncsa"),
     foreign("aclplus", "acls written as strings", "std.ip() and an acl"),
@@ -139,7 +139,7 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("ykey", "purging by tag", "xkey"),
 ];
 
-/// Functions and classes that VMODs of here had in older versions, with what does their work now.
+/// Functions and classes that our VMODs had in older versions, with their replacements.
 pub static FORMER: &[(&str, &str)] = &[
     ("cookie.filter_except", "cookie.keep"),
     ("directors.client", "directors.hash, asked with client.identity"),
@@ -148,13 +148,13 @@ pub static FORMER: &[(&str, &str)] = &[
     ("std.author", "nothing, it said who wrote Varnish"),
 ];
 
-/// What does the work of a function or class that is gone, by the name it had.
+/// The replacement of a removed function or class, by its old name.
 #[must_use]
 pub fn present_name(written: &str) -> Option<&'static str> {
     FORMER.iter().find(|(old, _)| old.eq_ignore_ascii_case(written)).map(|&(_, new)| new)
 }
 
-/// What inline C was used for, by a word of it, with what does that here. The first row that fits counts.
+/// Purposes of inline C, each recognised by a word in it, with the replacement here. The first matching row is used.
 pub static INLINE_C: &[(&str, &str)] = &[
     ("VRT_SetHdr", "set writes headers: set req.http.x = ...;"),
     ("VRT_GetHdr", "headers are read by name: req.http.x"),
@@ -178,14 +178,14 @@ pub static INLINE_C: &[(&str, &str)] = &[
     ("fopen", "std.fileread() reads files"),
 ];
 
-/// What does what a piece of C was probably for.
+/// The replacement for a piece of C, according to its probable purpose.
 #[must_use]
 pub fn instead_of_c(code: &[u8]) -> Option<&'static str> {
     let code = String::from_utf8_lossy(&code[..code.len().min(64 << 10)]);
     INLINE_C.iter().find(|(word, _)| code.contains(word)).map(|&(_, instead)| instead)
 }
 
-/// What is known of a VMOD that is not here.
+/// What is known about a VMOD that does not exist here.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static ForeignRow> {
     FOREIGN.iter().find(|row| row.name.eq_ignore_ascii_case(name))

@@ -1,7 +1,7 @@
-//! The reference page of the VMODs, `docs/vmods.md`, written from the table.
+//! The reference page of the VMODs, `docs/vmods.md`, generated from the table.
 //!
-//! `REFERENCE_UPDATE=1 cargo test -p surface` writes the file anew; without it the test fails when the file is not what
-//! the table says.
+//! `REFERENCE_UPDATE=1 cargo test -p surface` rewrites the file; without that, the test fails when the file differs from
+//! the table.
 
 use super::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS, VmodRow};
 use crate::vcl::{METHODS, Type, at};
