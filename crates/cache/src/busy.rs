@@ -4,9 +4,9 @@
 //! Wait ──publish, or Busy dropped──▶ rush_exponent waiters woken ──each, when done──▶ rush_exponent more …
 //! ```
 //!
-//! A waiter is parked, woken or gone, in one atomic; it is popped under the shard's lock before it is woken. A woken
-//! [`Waiter`] passes the wake on when it is dropped, whether or not its task came back to look up again, so a cancelled
-//! request holds nobody up. It does not pass it on when that would be useless: when a new fetch is under way and nothing
+//! A waiter is parked, woken or gone, in one atomic; whoever wakes it pops it under the shard's lock. A woken [`Waiter`]
+//! passes the wake on when it is dropped, whether or not its task came back to look up again, so a cancelled request
+//! holds nobody up. It does not pass it on when that would be useless: when a new fetch is under way and nothing
 //! is stored yet.
 
 use crate::departure::Leaving;
@@ -106,7 +106,7 @@ impl Busy {
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let held = old.as_ref().filter(|old| shard.holds(old));
-        // Bans that the index tested the old object against may still hit the marker.
+        // Bans that the index has already tested the old object against do not hit the marker either.
         let since = held.map_or(self.ban, |old| old.ban());
         let discarded =
             held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot(), Leaving::As(Departure::Dropped)));

@@ -37,7 +37,7 @@ pub enum FramingError {
     UnexpectedBody,
     /// A response with a status below 200 where a final one is needed.
     InterimResponse,
-    /// The Connection header names a header that must not be removed with the connection.
+    /// The Connection header names a header that it must not remove.
     ProtectedHeaderInConnection,
 }
 

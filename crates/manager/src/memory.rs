@@ -10,13 +10,13 @@ use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A storage without a given limit has at least this fraction (1/16) of the memory, however much the others were given.
+/// A storage without a given limit has at least one part in this many of the memory, however much the others were given.
 const STORAGE_SHARE_MIN: u64 = 16;
 /// Manager and worker with an empty cache, including stacks and page tables.
 const PROCESSES_BYTES: u64 = 40 << 20;
 /// Reserved for requests, their connections and fetches.
 const REQUESTS_BYTES: u64 = 32 << 20;
-/// A storage may exceed its limit by this fraction (1/32) of it: pages that are partly free.
+/// A storage may exceed its limit by one part in this many: pages that are partly free.
 const STORAGE_SLACK: u64 = 32;
 
 /// The kernel's files with this information: those of this process, or others in tests.

@@ -11,11 +11,11 @@
 use std::time::Instant;
 use surface::limits::{SIGKILLS_MAX, SIGKILLS_SECONDS};
 
-/// A storage shrinks to 3/4 of what it holds,
+/// A storage shrinks to this many quarters of what it holds,
 const KEPT_OF_4: u64 = 3;
-/// but not below 1/8 of what it was given,
+/// but not below one part in this many of what it was given,
 const FLOOR: u64 = 8;
-/// or 1/4 of the room for all storages if that is less.
+/// or one part in this many of the room for all storages, if that is less.
 const FLOOR_OF_ROOM: u64 = 4;
 /// No storage shrinks below this size.
 const STORAGE_BYTES_MIN: u64 = 64 << 10;

@@ -109,7 +109,7 @@ pub enum Evictable {
 /// Called to make room for a number of bytes; returns `false` if nothing is evictable.
 type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 
-/// A body of unknown length that has no more than this fraction (1/64) of what all of them may have is left alone,
+/// A body of unknown length that has no more than one part in this many of what all of them may have is left alone,
 /// however many there are: pages of usual size must not be given up because a few large bodies are under way.
 const UNSIZED_FLOOR: u64 = 64;
 
@@ -369,7 +369,7 @@ impl Inner {
 /// the process, like its code, so that a storage of N bytes can hold an object of nearly N bytes.
 pub(crate) const PRIVATE_FREE_BYTES: u64 = 4096;
 
-/// The kernel may hold 1/32 of the limit more than is in use: whole pages that are partly free.
+/// The kernel may hold one part in this many of the limit more than is in use: whole pages that are partly free.
 pub(crate) const RESIDENT_SLACK: u64 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ pub const VCL_SOURCE_BYTES_MAX: usize = 128 << 20;
 pub const VCL_CALL_DEPTH_MAX: usize = 64;
 /// Deepest chain of directors followed to find a backend.
 pub const DIRECTOR_DEPTH_MAX: usize = 16;
-/// How many members of a director a fetch of an old dialect may try when they yield no connection.
+/// How often a fetch of an old dialect may go on to another member of a director when one yields no connection.
 pub const DIRECTOR_TRIES_MAX: usize = 100;
 /// Most requests (by digest) for which one backend counts as sick at once (saint mode).
 pub const BACKEND_TROUBLES_MAX: usize = 1000;

@@ -53,8 +53,8 @@ const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape:
 pub struct SystemFiles;
 
 impl ReadFile for SystemFiles {
-    /// Compat: regular files only. Varnish hangs on a named pipe; pipes and devices may never end, and the manager would
-    /// be waiting for them. Reads at most one byte more than a VCL may have.
+    /// Compat: regular files only, as in Varnish, which hangs on a named pipe: pipes and devices may never end, and the
+    /// manager would be waiting for them. Reads at most one byte more than a VCL may have.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let about = std::fs::metadata(path)?;
         // Reading a directory fails with its own error.

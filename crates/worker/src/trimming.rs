@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 /// Trimming is worth it if this many bytes less are held than at the peak, and
 const FREED_BYTES_MIN: u64 = 8 << 20;
-/// … at least this fraction (1/4) of what is still held.
+/// … at least one part in this many of what is still held.
 const FREED_SHARE_MIN: u64 = 4;
 /// At least this many checks (one per second) lie between two trims.
 const LOOKS_BETWEEN_MIN: u32 = 5;
