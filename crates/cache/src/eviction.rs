@@ -84,7 +84,7 @@ impl Ballot {
 }
 
 impl Inner {
-    /// Evicts from a storage until about `bytes` are free; `false` when there was nothing to evict.
+    /// Evicts from a storage until about `bytes` have been freed; `false` when there was nothing to evict.
     pub(crate) fn evict(&self, store: u8, bytes: u64, what: Evictable) -> bool {
         let mut freed = 0;
         while freed < bytes.max(1) {

@@ -210,7 +210,7 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
     let total: u64 = largest.iter().sum();
     assert!(total <= 2 * share, "{total} bytes together");
     assert!(largest.iter().all(|bytes| *bytes >= share / 8 - (8 << 10)), "each has about its part: {largest:?}");
-    // However full the store is, a latecomer gets room for a small page.
+    // However much is taken, a latecomer gets room for a small page.
     let late = object_in(&store, None);
     assert!(store.inner.growth_room(0) >= share / 64);
     block_on(late.append(&[1; 2000])).unwrap();

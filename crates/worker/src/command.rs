@@ -58,7 +58,7 @@ pub fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
 
 /// `debug.panic.worker`: ends the process as an uncontained internal error would.
 fn panic_on_request() -> Reply {
-    // The hook writes the text. The caller aborts afterwards, since the event loop would contain a panic on this thread.
+    // The hook writes the text. The abort follows, since the event loop would contain a panic on this thread.
     let _ = std::panic::catch_unwind(|| panic!("You asked for it"));
     std::process::abort()
 }

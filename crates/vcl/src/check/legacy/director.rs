@@ -133,7 +133,7 @@ impl Checker<'_> {
         Ok(NamesBlock { suffix, ttl, list: self.networks(entries), common, members: Vec::new() })
     }
 
-    /// `.retries` of random directors and their kin.
+    /// `.retries` of the random kinds of directors.
     fn retries_field(&mut self, policy: DirectorPolicy, field: &Field) -> Checked<u32> {
         let weighs = matches!(policy, DirectorPolicy::Random | DirectorPolicy::Hash | DirectorPolicy::Client);
         if weighs && self.text(field.name) == "retries" {
