@@ -8,8 +8,7 @@
 //! How a message is written, where a body ends and whether the connection serves once more are the affair of a transport.
 //! There is one, HTTP/1.1 (`origin/http1.rs`); a second is a second variant of [`OriginExchange`]. Interim responses, retries and
 //! what a response means are the fetch's affair. *Invariant:* `fetch` names no codec, this no step and no VCL.
-//! Next files: `origin/terms.rs`,
-//! `origin/http1.rs`.
+//! Next files: `origin/terms.rs`, `origin/http1.rs`.
 
 mod http1;
 mod terms;
@@ -24,6 +23,11 @@ use backend::BackendConnection;
 use message::Message;
 use shm::log::LogBuffer;
 use std::time::Duration;
+
+/// Appends the head of a request that opens a pipe: what follows it is not ours, so there is no exchange. Pipes speak HTTP/1.1.
+pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
+    ::http1::write_request_head(bereq, out);
+}
 
 /// An exchange in the hands of one fetch.
 pub(crate) enum OriginExchange {

@@ -13,11 +13,11 @@ use crate::deadline::duration;
 use crate::fetch::no_connection::reason_of;
 use crate::legacy_rules::forwards_address;
 use crate::logged::{self, BEREQ};
+use crate::origin;
 use crate::ruling::{Failed, PipeRuling};
 use crate::world::log_notes;
 use backend::director::trail::Trail;
 use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};
-use http1::write_request_head;
 use message::Message;
 use shm::log::{LogBuffer, LogId};
 use std::future::poll_fn;
@@ -250,7 +250,7 @@ impl Run<'_> {
     async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: BackendConnection) {
         self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
-        write_request_head(&pipe.bereq, &mut head);
+        origin::write_piped_head(&pipe.bereq, &mut head);
         let unread = self.exchange.wire().map_or_else(Vec::new, |wire| wire.ahead);
         let mut account = PipeAccount {
             client_head: self.request.task.life.account.request_head,

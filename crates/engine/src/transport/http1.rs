@@ -5,8 +5,8 @@
 //!   └ nothing for timeout_idle, closed ┴ malformed, closed ┴ must close ─→ over
 //! ```
 //!
-//! A session that waits for its next request holds no buffers: the slot with the request that carries them is taken from the loop's pool when
-//! bytes arrive and given back when it is over. What a client sends ahead waits in the slot that it came in.
+//! A session that waits for its next request holds no buffers: the slot that has them, and the request, is taken from the loop's
+//! pool when bytes arrive and goes back when the request is over. What a client sends ahead waits in the slot that it came in.
 //! Generic over the stream, which is all that is compiled per kind of socket. Source: RFC 9112. Next files:
 //! `http1/exchange.rs`, `http1/connection.rs`.
 
