@@ -453,17 +453,10 @@ fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
 /// Takes the text of a panic, reports it and keeps it for `panic.show`.
 pub fn report_panic(manager: &Manager, pid: u32) {
     let Some(text) = manager.memory.borrow().take_panic() else { return };
-    let text = format!("Panic at: {}\n{text}", http_date(now()));
+    let text = format!("Panic at: {}\n{text}", semantics::date::text(now()));
     manager.say(Level::Error, format!("Child ({pid}) {text}"));
     *manager.panic.borrow_mut() = Some(text);
     manager.count(Count::ChildPanic);
-}
-
-/// A time in seconds since 1970, in the form of an HTTP date.
-fn http_date(now: f64) -> String {
-    let mut text = [0; 29];
-    semantics::date::format(now, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Regularly asks the worker for a sign of life, and kills it if it does not answer.
