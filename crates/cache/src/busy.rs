@@ -10,7 +10,9 @@
 //! is stored yet.
 
 use crate::departure::Leaving;
-use crate::shard::{BusyMark, Digest, Head, Shard};
+use crate::digest::Digest;
+use crate::shard::{BusyMark, Head, Shard};
+use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
 use std::sync::Arc;
@@ -19,19 +21,6 @@ use store::{BodyState, Object};
 use surface::counter::{LockClass, Main};
 use surface::reason::Departure;
 use tokio::sync::Notify;
-
-const PARKED: u8 = 0;
-const WOKEN: u8 = 1;
-const GONE: u8 = 2;
-
-/// A request on a waiting list.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    /// Increases from each waiter to the next.
-    number: u64,
-    state: AtomicU8,
-    wake: Notify,
-}
 
 /// The right to publish a response under a key, while others wait. Dropping it without `publish` means that the fetch
 /// failed and wakes the waiters. Keep it until the fetch ends: if the published object has failed by then, it leaves the

@@ -6,7 +6,7 @@
 
 use crate::SHARDS;
 use crate::ban::Ban;
-use crate::shard::Digest;
+use crate::digest::Digest;
 use std::sync::Arc;
 use surface::limits::{DEPARTED_KEYS_MAX, WHY_TEXT_BYTES_MAX};
 use surface::reason::Departure;
@@ -85,10 +85,10 @@ impl Departures {
             }
         };
         if self.entries.len() < SHARD_ENTRIES_MAX {
-            self.entries.push((digest.hash(), gone));
+            self.entries.push((digest.hash, gone));
             return;
         }
-        let (_, oldest) = std::mem::replace(&mut self.entries[self.next], (digest.hash(), gone));
+        let (_, oldest) = std::mem::replace(&mut self.entries[self.next], (digest.hash, gone));
         self.known_since = self.known_since.max(oldest.at);
         self.next = (self.next + 1) % SHARD_ENTRIES_MAX;
     }
@@ -96,7 +96,7 @@ impl Departures {
     /// What is known about a key that has no object.
     pub(crate) fn of(&self, digest: &Digest) -> Absence {
         let (newer, older) = self.entries.split_at(self.next.min(self.entries.len()));
-        let found = newer.iter().rev().chain(older.iter().rev()).find(|(hash, _)| *hash == digest.hash());
+        let found = newer.iter().rev().chain(older.iter().rev()).find(|(hash, _)| *hash == digest.hash);
         Absence { gone: found.map(|(_, gone)| gone.clone()), known_since: self.known_since }
     }
 }

@@ -19,6 +19,7 @@
 mod ban;
 mod busy;
 mod departure;
+mod digest;
 mod eviction;
 mod expiry_log;
 mod lookup;
@@ -27,6 +28,7 @@ mod removal;
 mod shard;
 mod tag;
 mod upkeep;
+mod waiting;
 mod wheel;
 
 pub use ban::listing::{BanAddresses, ListedBan};
@@ -40,9 +42,10 @@ pub use tag::{TagPurge, TagUsage};
 use ban::BanList;
 use ban::lurker::Lurker;
 use departure::Leaving;
+use digest::Digest;
 use parameters::CacheParameters;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use shard::{Digest, Shard};
+use shard::Shard;
 use shm::counters::{MAIN_COUNT, SharedCounters};
 use shm::locks::CountedMutex;
 use std::hash::BuildHasher;

@@ -13,7 +13,8 @@
 
 use crate::ban::Ban;
 use crate::departure::{Absence, BanNote, Leaving};
-use crate::shard::{Digest, Shard};
+use crate::digest::Digest;
+use crate::shard::Shard;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
 use shm::counters::MainCounters;

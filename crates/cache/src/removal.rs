@@ -4,7 +4,8 @@
 //! brings nothing back.
 
 use crate::departure::Leaving;
-use crate::shard::{Digest, Shard};
+use crate::digest::Digest;
+use crate::shard::Shard;
 use crate::{Cache, Inner, SHARDS};
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -6,8 +6,9 @@
 //! wheel. Keys are not kept here: they are read from the object in the arena. *Lock*: the shard's mutex around
 //! everything. Next file: `lookup.rs`.
 
-use crate::busy::Waiting;
 use crate::departure::Departures;
+use crate::digest::{Digest, KEY_BYTES, hash_of};
+use crate::waiting::Waiting;
 use crate::wheel::{Links, NONE, Wheel};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -16,46 +17,8 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use store::{Object, Store};
 
-/// How many bytes of a key tell keys apart: as many as the store keeps.
-pub(crate) const KEY_BYTES: usize = 24;
 /// With this bit set a table entry is the number of a head, otherwise that of a slot.
 const HEAD: u32 = 1 << 31;
-
-/// A key with its hash.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Digest {
-    key: [u8; KEY_BYTES],
-    hash: u64,
-}
-
-impl Digest {
-    /// Only the first bytes of the key count; a shorter one is padded with zeros.
-    pub(crate) fn new(bytes: &[u8], seed: &[u64; 2]) -> Digest {
-        let mut key = [0; KEY_BYTES];
-        let len = bytes.len().min(KEY_BYTES);
-        key[..len].copy_from_slice(&bytes[..len]);
-        let hash = hash_of(&key, seed);
-        Digest { key, hash }
-    }
-
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    pub(crate) fn shard(&self, shards: usize) -> usize {
-        (self.hash >> 16) as usize % shards
-    }
-}
-
-fn word(key: &[u8; KEY_BYTES], at: usize) -> u64 {
-    key[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// A keyed multiplication: keys are digests already, this only hides which of them collide.
-fn hash_of(key: &[u8; KEY_BYTES], seed: &[u64; 2]) -> u64 {
-    let product = u128::from(word(key, 0) ^ seed[0]) * u128::from(word(key, 8) ^ seed[1]);
-    (product as u64 ^ (product >> 64) as u64).wrapping_add(word(key, 16))
-}
 
 #[derive(Clone)]
 struct Slot {

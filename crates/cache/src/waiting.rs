@@ -1,0 +1,21 @@
+//! One request on the waiting list of a key. Who parks and wakes it is in `busy.rs`.
+
+use std::sync::atomic::AtomicU8;
+use tokio::sync::Notify;
+
+/// It waits.
+pub(crate) const PARKED: u8 = 0;
+/// It was told to look again.
+pub(crate) const WOKEN: u8 = 1;
+/// It waits no more.
+pub(crate) const GONE: u8 = 2;
+
+/// A request on a waiting list.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Increases from each waiter to the next.
+    pub(crate) number: u64,
+    /// [`PARKED`], [`WOKEN`] or [`GONE`].
+    pub(crate) state: AtomicU8,
+    pub(crate) wake: Notify,
+}
