@@ -4,9 +4,10 @@
 mod parameters;
 mod vcl;
 
+use crate::clock::now;
 use crate::life;
 use crate::report::Level;
-use crate::state::{ChildState, Count, Manager, now};
+use crate::state::{ChildState, Count, Manager};
 use cli_proto::json::{JsonReply, string};
 use cli_proto::response::{Response, status};
 use cli_proto::server::UNKNOWN_REQUEST;

@@ -17,6 +17,7 @@ pub mod arguments;
 mod background;
 mod cli_connections;
 mod cli_server;
+mod clock;
 mod commands;
 mod compile;
 mod directory;

@@ -10,12 +10,13 @@
 //! empty cache, as the tests of Varnish expect; otherwise the cache is kept. Invariant: each process is reaped by one
 //! task, and only that task reports its end.
 
+use crate::clock::now;
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size};
 use crate::recovery::SetAside;
 use crate::report::Level;
 use crate::shortage::{Holding, Sign, shrunk};
-use crate::state::{ChildState, Count, Manager, Worker, now};
+use crate::state::{ChildState, Count, Manager, Worker};
 use crate::vcl_table::Kind;
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, kill};

@@ -164,7 +164,7 @@ impl Reporter {
 
     fn write(&self, level: Level, prefix: &str, text: &str) {
         // Written in one piece, so that the output of others does not get in between.
-        let line = self.format.line(crate::state::now(), level, prefix, text);
+        let line = self.format.line(crate::clock::now(), level, prefix, text);
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 

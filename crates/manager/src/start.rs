@@ -95,7 +95,7 @@ fn log_format(arguments: &Arguments) -> LogFormat {
 /// Reports a failed start: in JSON if that format is used, otherwise in the form of varnishd.
 fn fail_as(format: LogFormat, error: &ArgumentError) -> i32 {
     if format == LogFormat::Json {
-        eprint!("{}", format.line(crate::state::now(), Level::Error, "", error.text.trim()));
+        eprint!("{}", format.line(crate::clock::now(), Level::Error, "", error.text.trim()));
         return FAILED;
     }
     fail(error)

@@ -19,7 +19,7 @@ use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use surface::counter::MGT;
 use surface::parameter::{Parameters, debug};
 use tokio::sync::{Mutex, Notify, watch};
@@ -302,10 +302,4 @@ pub fn event_loops(parameters: &Parameters) -> usize {
         Ok(0) | Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
         Ok(loops) => loops,
     }
-}
-
-/// Seconds since 1970.
-#[must_use]
-pub fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
