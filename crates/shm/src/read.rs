@@ -18,6 +18,7 @@ pub mod record;
 pub mod ring;
 pub mod select;
 pub mod tags;
+pub mod transaction;
 pub mod vsm;
 
 /// What a cursor returns next.

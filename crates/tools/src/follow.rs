@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shm::read::Next;
-use shm::read::group::{Grouper, Grouping, Transaction};
+use shm::read::group::{Grouper, Grouping};
 use shm::read::query::Query;
 use shm::read::select::{Selection, Sides};
+use shm::read::transaction::Transaction;
 use shm::read::vsm::{Vsm, work_directory};
 
 use crate::Streams;

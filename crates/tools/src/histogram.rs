@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use shm::read::group::{Grouping, Reason, Transaction};
+use shm::read::group::Grouping;
 use shm::read::query::nth_field;
 use shm::read::select::Sides;
+use shm::read::transaction::{Reason, Transaction};
 use surface::tag::Tag;
 
 use crate::Streams;

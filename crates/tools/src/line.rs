@@ -13,8 +13,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 
-use shm::read::group::{Grouping, Kind, Transaction};
+use shm::read::group::Grouping;
 use shm::read::select::Sides;
+use shm::read::transaction::{Kind, Transaction};
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, reason};

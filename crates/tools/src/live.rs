@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shm::read::group::Transaction;
+use shm::read::transaction::Transaction;
 
 use crate::follow::{IDLE, LogState, Sink};
 use crate::screen::{Canvas, Happening, Key, Screen};

@@ -11,9 +11,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use shm::read::group::{Grouping, Transaction};
+use shm::read::group::Grouping;
 use shm::read::record::Record;
 use shm::read::select::{Selection, Sides};
+use shm::read::transaction::Transaction;
 use surface::legible;
 
 use crate::Streams;

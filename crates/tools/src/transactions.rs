@@ -10,9 +10,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use shm::read::file::{FILE_HEAD, write_records};
-use shm::read::group::{Grouping, Kind, Transaction};
+use shm::read::group::Grouping;
 use shm::read::record::Record;
 use shm::read::select::{Selection, Sides};
+use shm::read::transaction::{Kind, Transaction};
 use surface::tag::Tag;
 
 use crate::Streams;

@@ -20,7 +20,8 @@ use crate::options::Given;
 use account::Account;
 use address::Wanted;
 use neighbours::Neighbours;
-use shm::read::group::{Grouping, Kind, Transaction};
+use shm::read::group::Grouping;
+use shm::read::transaction::{Kind, Transaction};
 use std::ffi::OsString;
 use std::io::{self, Write};
 

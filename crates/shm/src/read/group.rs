@@ -16,7 +16,8 @@ use surface::tag::Tag;
 
 use super::record::{Record, Records, append_text, first_vxid};
 use super::select::Sides;
-use crate::log::{LogId, VXID_BITS};
+use super::transaction::{Kind, Reason, Transaction};
+use crate::log::VXID_BITS;
 
 /// How records are grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,123 +30,6 @@ pub enum Grouping {
     Request,
     /// A session with all its requests.
     Session,
-}
-
-/// What a transaction is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Its Begin made no sense, or is still to come.
-    Unknown,
-    /// A client connection.
-    Session,
-    /// A client request.
-    Request,
-    /// A backend request.
-    BackendRequest,
-    /// A single record.
-    Raw,
-}
-
-impl Kind {
-    fn parse(word: &[u8]) -> Kind {
-        match word {
-            b"sess" => Kind::Session,
-            b"req" => Kind::Request,
-            b"bereq" => Kind::BackendRequest,
-            _ => Kind::Unknown,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Session => "sess",
-            Kind::Request => "req",
-            Kind::BackendRequest => "bereq",
-            Kind::Unknown | Kind::Raw => "unknown",
-        }
-    }
-
-    /// The id of the notes in such a transaction; those of a session belong to neither side.
-    fn id(self, vxid: u32) -> LogId {
-        match self {
-            Kind::Request => LogId::client(vxid),
-            Kind::BackendRequest => LogId::backend(vxid),
-            Kind::Session | Kind::Unknown | Kind::Raw => LogId(vxid),
-        }
-    }
-}
-
-/// Why a transaction was started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum Reason {
-    Unknown,
-    Http1,
-    Rxreq,
-    Esi,
-    Restart,
-    Pass,
-    Fetch,
-    Bgfetch,
-    Pipe,
-}
-
-impl Reason {
-    fn parse(word: &[u8]) -> Reason {
-        match word {
-            b"HTTP/1" => Reason::Http1,
-            b"rxreq" => Reason::Rxreq,
-            b"esi" => Reason::Esi,
-            b"restart" => Reason::Restart,
-            b"pass" => Reason::Pass,
-            b"fetch" => Reason::Fetch,
-            b"bgfetch" => Reason::Bgfetch,
-            b"pipe" => Reason::Pipe,
-            _ => Reason::Unknown,
-        }
-    }
-}
-
-/// One transaction of a reported group.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Transaction {
-    /// Depth in the group, 1 at the top; 0 for a raw record.
-    pub level: u32,
-    /// Its number.
-    pub vxid: u32,
-    /// The number of the transaction that started it within the group; 0 at the top.
-    pub parent: u32,
-    /// What it is.
-    pub kind: Kind,
-    /// Why it was started.
-    pub reason: Reason,
-    words: Vec<u32>,
-}
-
-impl Transaction {
-    /// A group of one raw record.
-    #[must_use]
-    pub fn raw(record: &Record) -> Transaction {
-        let mut words = vec![u32::from(record.number) << 24 | record.payload.len() as u32, record.id.0];
-        words.extend(record.payload.chunks(4).map(|chunk| {
-            let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u32::from_ne_bytes(word)
-        }));
-        Transaction { level: 0, vxid: record.id.vxid(), parent: 0, kind: Kind::Raw, reason: Reason::Unknown, words }
-    }
-
-    /// Its records in the order of the log.
-    #[must_use]
-    pub fn records(&self) -> Records<'_> {
-        Records::new(&self.words)
-    }
-
-    /// Its records as they stand in a log file.
-    #[must_use]
-    pub fn words(&self) -> &[u32] {
-        &self.words
-    }
 }
 
 /// Most words that one transaction may collect; further records are dropped.

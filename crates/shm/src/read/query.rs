@@ -17,9 +17,9 @@ use std::fmt;
 
 use pcre2::bytes::Regex;
 
-use super::group::Transaction;
 use super::record::Record;
 use super::tags::TagSet;
+use super::transaction::Transaction;
 
 /// Longest query text in bytes.
 pub const QUERY_BYTES_MAX: usize = 1 << 20;

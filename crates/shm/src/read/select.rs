@@ -5,10 +5,10 @@
 //! `-i` and `-x` decide, in their order. If the first of all these options is an including one, everything else is
 //! hidden by default.
 
-use super::group::{Kind, Reason, Transaction};
 use super::query::regex_error;
 use super::record::Record;
 use super::tags::{TagListError, TagSet};
+use super::transaction::{Kind, Reason, Transaction};
 use pcre2::bytes::{Regex, RegexBuilder};
 use surface::tag::Tag;
 

@@ -2,8 +2,8 @@
 //!
 //! If the log states a fact more than once, the first or the last statement counts, as in the stock 7.1 tool.
 
-use shm::read::group::{Kind, Transaction};
 use shm::read::record::Record;
+use shm::read::transaction::{Kind, Transaction};
 use surface::tag::Tag;
 
 use super::format::Format;

@@ -11,9 +11,9 @@
 //! `b`, `-`). A payload that is not UTF-8 is shown with U+FFFD in `value`, and completely in `hex`.
 
 use serde_json::{Map, Value};
-use shm::read::group::{Kind, Transaction};
 use shm::read::query::nth_field;
 use shm::read::record::Record;
+use shm::read::transaction::{Kind, Transaction};
 use surface::legible;
 use surface::tag::Tag;
 

@@ -5,8 +5,8 @@
 
 use std::io::Write;
 
-use shm::read::group::{Kind, Transaction};
 use shm::read::record::Record;
+use shm::read::transaction::{Kind, Transaction};
 use surface::legible;
 use surface::tag::Tag;
 

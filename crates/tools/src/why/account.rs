@@ -1,7 +1,7 @@
 //! What the log says about one request, with its restarts and fetches: the material for an explanation.
 
 use super::neighbours::{Difference, Stored};
-use shm::read::group::{Kind, Reason as Begun, Transaction};
+use shm::read::transaction::{Kind, Reason as Begun, Transaction};
 use surface::legible;
 use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};
 use surface::tag::Tag;

@@ -1,6 +1,6 @@
 //! How a request was handled, and who made its response.
 
-use shm::read::group::Reason as Begun;
+use shm::read::transaction::Reason as Begun;
 use surface::reason::{Layer, Reason};
 
 use super::account::{Account, Step};

@@ -5,7 +5,7 @@ use super::cookies;
 use super::handling::{Handling, is_made_here};
 use super::neighbours::Difference;
 use crate::clock;
-use shm::read::group::Reason as Begun;
+use shm::read::transaction::Reason as Begun;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use surface::legible;

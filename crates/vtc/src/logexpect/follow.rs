@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shm::read::group::{Grouper, Grouping, Transaction};
+use shm::read::group::{Grouper, Grouping};
 use shm::read::query::Query;
 use shm::read::record::Record;
 use shm::read::ring::{RingCursor, Start};
 use shm::read::select::{Selection, Sides};
+use shm::read::transaction::Transaction;
 use shm::read::vsm::Vsm;
 use shm::read::{Cursor, Next};
 use surface::tag::{TAGS, Tag};

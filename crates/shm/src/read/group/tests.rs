@@ -1,6 +1,7 @@
 //! Groups are complete and in order, whatever the log contains.
 
 use super::*;
+use crate::log::LogId;
 
 /// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows the result: `<level>:<vxid>` with the notes.
 fn grouped(grouping: Grouping, limit: usize, log: &str) -> Vec<String> {

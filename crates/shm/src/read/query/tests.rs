@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::log::{LogId, LogRing};
-use crate::read::group::Transaction;
+use crate::read::transaction::Transaction;
 use surface::tag::Tag;
 
 /// The vxids of the numbered `VCL_Log` records that satisfy `query` in raw grouping.
