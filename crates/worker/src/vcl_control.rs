@@ -238,7 +238,7 @@ pub fn finish_discarded(worker: &Worker) {
     worker.discarded.borrow_mut().retain(|vcl| {
         let is_free = vcl.busy(1) == 0;
         if is_free {
-            vcl_life::finish(&worker.engine, &vcl, now);
+            vcl_life::finish(&worker.engine, vcl, now);
         }
         !is_free
     });
@@ -284,6 +284,6 @@ pub fn end_all(worker: &Worker) {
     let table = worker.engine.vcl.swap(Arc::new(VclTable::default()));
     let now = worker.own.clock.now();
     for vcl in table.loaded.values().chain(worker.discarded.borrow().iter()) {
-        vcl_life::finish(&worker.engine, &vcl, now);
+        vcl_life::finish(&worker.engine, vcl, now);
     }
 }
