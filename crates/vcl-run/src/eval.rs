@@ -195,6 +195,8 @@ impl Machine {
         Place { instruction: self.counter.saturating_sub(1), calls: &self.calls }
     }
 
+    /// The loop, once: what begins and what resumes a run share it.
+    #[inline(never)]
     fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
         let code = program.program().code.as_slice();
         let stop = loop {
@@ -224,12 +226,12 @@ impl Machine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Result<Value, Stop> {
         self.stack.pop().ok_or_else(damaged)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_bool(&mut self) -> Result<bool, Stop> {
         match self.take()? {
             Value::Bool(value) => Ok(value),
@@ -237,7 +239,7 @@ impl Machine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_text(&mut self) -> Result<Text, Stop> {
         match self.take()? {
             Value::Text(text) => Ok(text),
@@ -247,7 +249,7 @@ impl Machine {
 
     /// The bytes of a string or blob about to be used outside; fails when strings no longer fit into the request's
     /// memory.
-    #[inline]
+    #[inline(always)]
     fn take_whole(&mut self, scratch: &Scratch) -> Result<Text, Stop> {
         whole(scratch)?;
         match self.take()? {
@@ -257,8 +259,8 @@ impl Machine {
     }
 
     /// Part of [`Machine::go`]: without inlining, a hit costs 1,500 instructions more. Long and rare cases are in
-    /// functions of their own, so that it is inlined.
-    #[inline]
+    /// functions of their own.
+    #[inline(always)]
     fn step<H: Host + ?Sized>(
         &mut self,
         op: Op,

@@ -98,7 +98,8 @@ fn clients_that_do_not_read_take_a_named_amount_each_and_it_is_given_back() {
         eventually("every client has its share", || {
             (daemon.counter("MAIN.req_bytes") as usize > CLIENTS * each * 9 / 10).then_some(())
         });
-        assert!(daemon.counter("MAIN.req_bytes") as usize <= CLIENTS * each + REQUEST_BASE_BYTES, "{path}");
+        let held = daemon.counter("MAIN.req_bytes") as usize;
+        assert!(held <= CLIENTS * each + REQUEST_BASE_BYTES, "{path}: {held} bytes for {CLIENTS} clients at {each}");
         let taken = resident_bytes(worker).saturating_sub(before);
         assert!(taken <= CLIENTS * each + SLACK_BYTES, "{path}: {taken} bytes for {CLIENTS} clients");
         drop(clients);
