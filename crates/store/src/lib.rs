@@ -9,12 +9,13 @@
 //! *Invariants*: a kill at any instant leaves a heap that can be walked; a removed object never comes back; bytes that a
 //! reader may ask for never change while it reads.
 //!
-//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `storage` (limit,
-//! eviction) → `object` → `writer`, `reader`, `readership` (bodies) → `recovery`; also `passing` (responses that are not
-//! kept) and `journal`.
+//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `arena` (limit,
+//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `recovery` → `storage`; also
+//! `passing` (responses that are not kept) and `journal`.
 
 #![warn(missing_docs)]
 
+mod arena;
 mod attributes;
 mod heap;
 mod journal;
@@ -22,11 +23,13 @@ mod layout;
 mod memory;
 mod object;
 mod passing;
+mod place;
 pub mod process;
 mod reader;
 mod readership;
 mod recovery;
 mod storage;
+mod streaming;
 mod writer;
 
 #[cfg(test)]
@@ -34,8 +37,10 @@ mod crash_tests;
 #[cfg(test)]
 mod overflow_tests;
 
+pub use arena::{Evictable, StoreFull, Usage};
 pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 pub use journal::Journal;
 pub use object::Object;
 pub use reader::BodyReader;
-pub use storage::{Evictable, Recovered, Reservation, Store, StoreFull, Usage};
+pub use recovery::Recovered;
+pub use storage::{Reservation, Store};

@@ -10,15 +10,16 @@
 //! [`Streaming`], which is dropped when the body has ended. *Owners*: one writer appends; anybody reads; only the index
 //! uses `slot`, `touch`, `enter_index`. Next files: `writer.rs`, `reader.rs`.
 
+use crate::arena::{Inner, StoreFull};
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
     BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
-    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, body_length, head_length,
-    high, lengths, low, origin_seconds, origin_word, pair, seconds_down, seconds_near, vary_length,
+    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, high, lengths, low,
+    origin_seconds, origin_word, pair, seconds_down, seconds_near,
 };
 use crate::passing::Passing;
-use crate::storage::{Inner, StoreFull};
-use crate::writer::{Opening, Streaming};
+use crate::place::Place;
+use crate::streaming::{Opening, Streaming};
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,13 +27,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Private memory of a handle: its size, the two counts of its `Arc`, and the overhead of a heap allocation.
 pub(crate) const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
 const _: () = assert!(size_of::<Object>() == 24);
-
-pub(crate) struct Place {
-    pub(crate) store: Arc<Inner>,
-    /// The record's block, in units.
-    pub(crate) record: u32,
-    slot: AtomicU32,
-}
 
 enum Kind {
     Stored(Place),
@@ -44,49 +38,6 @@ enum Kind {
 pub struct Object {
     kind: Kind,
     pub(crate) streaming: ArcSwapOption<Streaming>,
-}
-
-impl Place {
-    pub(crate) fn head(&self) -> Head {
-        Head(self.store.memory.load(self.at(0)))
-    }
-
-    /// Byte offset of a word of the record.
-    pub(crate) fn at(&self, word: u64) -> u64 {
-        self.store.geometry.byte(self.record) + word
-    }
-
-    fn word(&self, word: u64) -> u64 {
-        self.store.memory.load(self.at(word))
-    }
-
-    pub(crate) fn set_bits(&self, bits: u64) -> Head {
-        Head(self.store.memory.update(self.at(0), |head| head | bits))
-    }
-
-    fn vary_bytes(&self) -> usize {
-        vary_length(self.word(ORIGIN))
-    }
-
-    pub(crate) fn head_bytes(&self) -> usize {
-        head_length(self.word(LENGTHS))
-    }
-
-    pub(crate) fn body_bytes(&self) -> u64 {
-        body_length(self.word(LENGTHS))
-    }
-
-    /// Where the body begins in the record, in bytes from the arena's start.
-    pub(crate) fn body_at(&self) -> u64 {
-        self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
-    }
-
-    /// Bytes of the record that are written before the handle is shared and never change while it exists.
-    fn fixed(&self, word: u64, len: usize) -> &[u8] {
-        // SAFETY: key, vary and response head are written by `Object::create` (or checked by recovery)
-        // before the handle exists, nobody writes them after, and the block is not freed before the handle drops.
-        unsafe { self.store.memory.bytes(self.at(word), len) }
-    }
 }
 
 impl std::fmt::Debug for Object {

@@ -5,8 +5,9 @@
 //! every block how far it has got (`readership.rs`).
 
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES};
-use crate::object::{Object, Place};
-use crate::writer::Streaming;
+use crate::object::Object;
+use crate::place::Place;
+use crate::streaming::Streaming;
 use std::sync::Arc;
 
 /// A block of a body.

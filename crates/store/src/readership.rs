@@ -13,7 +13,7 @@
 
 use crate::attributes::AppendError;
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES, OVERFLOWED, REMOVED};
-use crate::object::Place;
+use crate::place::Place;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 //! links lead to extents that nothing else claims, and the checksum over all of it holds. The rest is freed. Several
 //! threads compute the checksums, since a large arena has gigabytes.
 
+use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
 use crate::heap::{Geometry, Heap};
 use crate::layout::{
     EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD, LENGTHS, LINK_BYTES, ORIGIN,
@@ -11,9 +12,20 @@ use crate::layout::{
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
-use crate::storage::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK, Recovered, Store};
+use crate::streaming::final_checksum;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// What a scan of a used arena found.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// Complete, undamaged objects. The index takes them over, and removes those that it does not want.
+    pub objects: Vec<Arc<Object>>,
+    /// Number of objects dropped because they were unfinished or damaged.
+    pub torn: usize,
+    /// Number of objects dropped because the limit has become smaller.
+    pub evicted: usize,
+}
 
 /// A record that claims to be committed, with its extents.
 struct Candidate {
@@ -27,7 +39,7 @@ pub(crate) fn recover(
     geometry: Geometry,
     limit_bytes: u64,
     make: impl FnOnce(Memory, Heap) -> Arc<Inner>,
-) -> (Store, Recovered) {
+) -> (Arc<Inner>, Recovered) {
     let (mut records, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
     // A damaged head ends the walk; what follows it is lost.
     let walked = geometry.walk(&memory, |at, head| match head.kind() {
@@ -66,7 +78,7 @@ pub(crate) fn recover(
         inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
     }
     let objects = survivors.into_iter().map(|record| Object::recovered(&inner, record)).collect();
-    (Store { inner }, Recovered { objects, torn, evicted })
+    (inner, Recovered { objects, torn, evicted })
 }
 
 /// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody
@@ -157,5 +169,5 @@ fn checksum_holds(memory: &Memory, geometry: Geometry, candidate: &Candidate) ->
             (block, from) = (next, geometry.byte(next) + EXTENT_HEADER_BYTES);
         }
     }
-    left == 0 && crate::writer::final_checksum(hasher, flags, body_bytes) == high(identity)
+    left == 0 && final_checksum(hasher, flags, body_bytes) == high(identity)
 }

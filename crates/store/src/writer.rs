@@ -6,158 +6,18 @@
 //! length gets no more than its share of the storage (`Inner::growth_room`); then its writer has to decide: after
 //! [`Object::overflow`] the rest passes through (`readership.rs`).
 
-use crate::attributes::{AppendError, BodyState, ObjectFlags};
-use crate::heap::Block;
+use crate::arena::Demand;
+use crate::attributes::{AppendError, BodyState};
 use crate::layout::{
-    BODY_BYTES_MAX, COMPLETE, EXTENT_HEADER_BYTES, GROWING, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD,
-    LENGTHS, LINK_BYTES, ORIGIN, OVERFLOWED, lengths, low, pair,
+    BODY_BYTES_MAX, COMPLETE, EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KIND_EXTENT, LENGTHS, LINK_BYTES,
+    OVERFLOWED, lengths, low, pair,
 };
-use crate::object::{Object, Place};
-use crate::readership::{Readership, Stored};
-use crate::storage::{Demand, Inner, StoreFull};
-use crc32fast::Hasher;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
-
-/// Longest block that is requested.
-pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// Initial guess for a body of unknown length.
-const GUESS_BYTES: u64 = 4096;
-/// Room is made (by evicting) for a body of unknown length in steps of at most this.
-const FAIR_BYTES_MAX: u64 = 64 << 10;
-/// A block with less room for body bytes than this is not worth its header.
-const PIECE_BYTES_MIN: u64 = 256;
-
-/// A record's block, fresh from the allocator.
-pub(crate) struct Opening {
-    pub(crate) block: Block,
-    growing: bool,
-}
-
-impl Opening {
-    /// Allocates room for `fixed_bytes` and as much of the body as is reasonable.
-    pub(crate) fn allocate(
-        store: &Inner,
-        fixed_bytes: u64,
-        promised: Option<u64>,
-        flags: ObjectFlags,
-    ) -> Result<Opening, StoreFull> {
-        let head = |bits: u64| Head(Head::new(0, KIND_RECORD).with_object_flags(flags.0).0 | bits);
-        let whole = promised.map(|body| fixed_bytes + body);
-        if whole.is_some_and(|bytes| bytes > store.limit_bytes()) {
-            return Err(StoreFull);
-        }
-        let link = fixed_bytes + LINK_BYTES;
-        let demand = match whole {
-            Some(whole) if whole <= BLOCK_BYTES_MAX || promised == Some(0) => {
-                Demand { least_bytes: whole.min(link + PIECE_BYTES_MIN), fair_bytes: whole, wanted_bytes: whole }
-            }
-            Some(_) => Demand {
-                least_bytes: link + PIECE_BYTES_MIN,
-                fair_bytes: link.max(BLOCK_BYTES_MAX),
-                wanted_bytes: link.max(BLOCK_BYTES_MAX),
-            },
-            None => Demand {
-                least_bytes: link + PIECE_BYTES_MIN,
-                fair_bytes: link + GUESS_BYTES / 4,
-                wanted_bytes: link + GUESS_BYTES,
-            },
-        };
-        let block = store.allocate(demand, head(0))?;
-        let growing = whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
-        if growing {
-            store.memory.update(store.geometry.byte(block.at), |head| head | GROWING);
-        }
-        Ok(Opening { block, growing })
-    }
-}
-
-/// Where the writer is.
-struct Position {
-    /// The block being filled, in units.
-    block: u32,
-    /// Address of the next byte, from the arena's start.
-    at: u64,
-    /// End of the block's room for body bytes.
-    end: u64,
-    /// Whether more blocks may follow.
-    growing: bool,
-    body_bytes: u64,
-    /// Bytes of the storage that a body of unknown length has while it is written; `None` for other bodies, and after it
-    /// has ended or overflowed.
-    unsized_bytes: Option<u64>,
-    checksum: Hasher,
-    /// Set under the lock, so that no writer ever touches a block that was trimmed.
-    ended: bool,
-}
-
-/// What a body needs while it is being written.
-pub(crate) struct Streaming {
-    pub(crate) changed: Notify,
-    pub(crate) promised_bytes: Option<u64>,
-    pub(crate) readership: Readership,
-    position: Mutex<Position>,
-}
-
-impl Streaming {
-    /// Private memory: its size, the counts of its `Arc`, and the overhead of a heap allocation.
-    pub(crate) const PRIVATE_BYTES: i64 = (size_of::<Streaming>() + 16 + 8) as i64;
-
-    /// Called when a handle is dropped without its body having ended.
-    pub(crate) fn forget(&self, store: &Inner) {
-        if let Some(bytes) = self.position.lock().unsized_bytes.take().or_else(|| self.readership.take_unsized()) {
-            store.end_unsized(bytes);
-        }
-    }
-
-    pub(crate) fn new(place: &Place, opening: Opening, promised_bytes: Option<u64>) -> Streaming {
-        let at = place.body_at();
-        let block_end = place.store.geometry.byte(opening.block.at + opening.block.units);
-        let end = match promised_bytes {
-            Some(bytes) if !opening.growing => at + bytes,
-            _ => block_end - LINK_BYTES,
-        };
-        let unsized_bytes = promised_bytes.is_none().then(|| place.store.geometry.byte(opening.block.units));
-        if let Some(bytes) = unsized_bytes {
-            place.store.begin_unsized(bytes);
-        }
-        Streaming {
-            changed: Notify::new(),
-            promised_bytes,
-            readership: Readership::default(),
-            position: Mutex::new(Position {
-                block: opening.block.at,
-                at,
-                end,
-                growing: opening.growing,
-                body_bytes: 0,
-                unsized_bytes,
-                checksum: fixed_checksum(place),
-                ended: false,
-            }),
-        }
-    }
-}
-
-/// The checksum of what precedes the body: xid, origin and vary length, head length, key, vary, head.
-pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
-    let memory = &place.store.memory;
-    let mut hasher = Hasher::new();
-    hasher.update(&low(memory.load(place.at(IDENTITY))).to_le_bytes());
-    hasher.update(&memory.load(place.at(ORIGIN)).to_le_bytes());
-    hasher.update(&(place.head_bytes() as u32).to_le_bytes());
-    let from = place.at(KEY);
-    // SAFETY: from the key to the end of the response head: written before the first call, not changed after.
-    hasher.update(unsafe { memory.bytes(from, (place.body_at() - from) as usize) });
-    hasher
-}
-
-/// Ends a checksum: flags and body length are covered too.
-pub(crate) fn final_checksum(mut hasher: Hasher, flags: u16, body_bytes: u64) -> u32 {
-    hasher.update(&flags.to_le_bytes());
-    hasher.update(&body_bytes.to_le_bytes());
-    hasher.finalize()
-}
+use crate::object::Object;
+use crate::place::Place;
+use crate::readership::Stored;
+use crate::streaming::{
+    BLOCK_BYTES_MAX, FAIR_BYTES_MAX, GUESS_BYTES, PIECE_BYTES_MIN, Position, Streaming, final_checksum,
+};
 
 impl Object {
     pub(crate) fn append_stored(&self, place: &Place, mut bytes: &[u8]) -> Result<(), AppendError> {

@@ -1,0 +1,367 @@
+//! What all handles of one storage point to: one arena, one limit, and who makes room.
+//!
+//! These count against the limit: all blocks of the arena (including Transient objects), the private memory of every
+//! object's handle, what the index charges, and what is held elsewhere in the storage's name. The arena's file is a
+//! quarter longer than the limit, so that room can be found without moving anything; the pages that the kernel holds are
+//! bounded too ([`RESIDENT_SLACK`]), by giving free ones back. *Locks*: the heap's mutex is never held while the evictor
+//! runs, since that takes index locks and comes back to free blocks. Next files: `place.rs`, `object.rs`.
+
+use crate::attributes::ObjectFlags;
+use crate::heap::{Block, Geometry, Heap};
+use crate::layout::Head;
+use crate::memory::Memory;
+use parking_lot::RwLock;
+use shm::locks::CountedMutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use surface::counter::LockClass;
+
+/// Nothing could be evicted to make room, or the object is larger than the storage or the format allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreFull;
+
+impl std::fmt::Display for StoreFull {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("no room in the storage")
+    }
+}
+
+impl std::error::Error for StoreFull {}
+
+/// The counters of section `SMA`, for a storage or for its Transient part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Allocation requests.
+    pub c_req: u64,
+    /// Allocations refused.
+    pub c_fail: u64,
+    /// Cumulative bytes handed out.
+    pub c_bytes: u64,
+    /// Cumulative bytes returned.
+    pub c_freed: u64,
+    /// Live allocations.
+    pub g_alloc: u64,
+    /// Bytes in use.
+    pub g_bytes: u64,
+    /// Bytes left of the limit; 0 for Transient without a limit of its own.
+    pub g_space: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct UsageCells {
+    c_req: AtomicU64,
+    c_fail: AtomicU64,
+    c_bytes: AtomicU64,
+    c_freed: AtomicU64,
+    g_alloc: AtomicU64,
+}
+
+impl UsageCells {
+    fn allocated(&self, bytes: u64) {
+        self.c_bytes.fetch_add(bytes, Relaxed);
+        self.g_alloc.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn freed(&self, bytes: u64) {
+        self.c_freed.fetch_add(bytes, Relaxed);
+        self.g_alloc.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn read(&self, g_space: u64) -> Usage {
+        let (c_bytes, c_freed) = (self.c_bytes.load(Relaxed), self.c_freed.load(Relaxed));
+        Usage {
+            c_req: self.c_req.load(Relaxed),
+            c_fail: self.c_fail.load(Relaxed),
+            c_bytes,
+            c_freed,
+            g_alloc: self.g_alloc.load(Relaxed),
+            g_bytes: c_bytes.saturating_sub(c_freed),
+            g_space,
+        }
+    }
+}
+
+/// What may be evicted to make room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evictable {
+    /// Any object: the storage's limit is reached.
+    Any,
+    /// Transient objects only: their own limit is reached.
+    Transient,
+}
+
+/// Called to make room for a number of bytes; returns `false` if nothing is evictable.
+pub(crate) type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
+
+/// A body of unknown length that has no more than one part in this many of what all of them may have is left alone,
+/// however many there are: pages of usual size must not be given up because a few large bodies are under way.
+const UNSIZED_FLOOR: u64 = 64;
+
+/// Bodies of unknown length under way; room has to be made for them without knowing how long they will be. Overflowed
+/// bodies count as long as a slow reader keeps part of them here.
+#[derive(Default)]
+pub(crate) struct Unsized {
+    /// The percentage of the limit that each may have, and more or less all together.
+    pub(crate) share_percent: AtomicU64,
+    count: AtomicU64,
+    /// Bytes that they have taken.
+    bytes: AtomicU64,
+}
+
+/// The part of a store that handles point to.
+pub(crate) struct Inner {
+    pub(crate) memory: Memory,
+    pub(crate) geometry: Geometry,
+    pub(crate) name: String,
+    /// The number that the index gave it.
+    pub(crate) number: AtomicU8,
+    pub(crate) limit_bytes: u64,
+    pub(crate) heap: CountedMutex<Heap>,
+    private_bytes: AtomicI64,
+    pub(crate) usage: UsageCells,
+    pub(crate) transient: UsageCells,
+    /// How much of the limit Transient objects may take, in bytes.
+    pub(crate) transient_limit_bytes: AtomicU64,
+    /// The operator has set no limit.
+    pub(crate) shows_unlimited: AtomicBool,
+    pub(crate) unsized_bodies: Unsized,
+    pub(crate) evictor: RwLock<Option<Arc<Evictor>>>,
+}
+
+/// How much an allocation must, should and may get.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Anything less is useless.
+    pub(crate) least_bytes: u64,
+    /// Room is made for this much, as long as anything can be evicted.
+    pub(crate) fair_bytes: u64,
+    /// Taken only if it is free anyway.
+    pub(crate) wanted_bytes: u64,
+}
+
+impl Inner {
+    pub(crate) fn new(memory: Memory, name: &str, limit_bytes: u64, heap: Heap) -> Inner {
+        let private = i64::try_from(heap.private_bytes()).unwrap_or(i64::MAX);
+        Inner {
+            memory,
+            geometry: heap.geometry,
+            name: name.to_owned(),
+            number: AtomicU8::new(0),
+            limit_bytes,
+            heap: CountedMutex::new(LockClass::Sma, heap),
+            private_bytes: AtomicI64::new(private),
+            usage: UsageCells::default(),
+            transient: UsageCells::default(),
+            transient_limit_bytes: AtomicU64::new(u64::MAX),
+            shows_unlimited: AtomicBool::new(false),
+            unsized_bodies: Unsized { share_percent: AtomicU64::new(100), ..Unsized::default() },
+            evictor: RwLock::new(None),
+        }
+    }
+
+    fn cells(&self, head: Head) -> &UsageCells {
+        if ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT) { &self.transient } else { &self.usage }
+    }
+
+    /// Private memory that counts against the limit.
+    pub(crate) fn private_bytes(&self) -> u64 {
+        (self.private_bytes.load(Relaxed).max(0) as u64).saturating_sub(PRIVATE_FREE_BYTES)
+    }
+
+    pub(crate) fn number(&self) -> u8 {
+        self.number.load(Relaxed)
+    }
+
+    pub(crate) fn charge(&self, bytes: i64) {
+        self.private_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Counts a block that recovery kept.
+    pub(crate) fn count_recovered(&self, head: Head) {
+        self.cells(head).allocated(self.geometry.byte(head.units()));
+    }
+
+    /// Finds room, evicting as needed. `head` supplies kind and object flags.
+    pub(crate) fn allocate(&self, demand: Demand, head: Head) -> Result<Block, StoreFull> {
+        let cells = self.cells(head);
+        cells.c_req.fetch_add(1, Relaxed);
+        let fair = demand.fair_bytes.max(demand.least_bytes);
+        // In one piece if possible; each failure halves the size that is accepted.
+        let mut piece = fair;
+        let (mut room_needed, mut resident_bound) = (fair, true);
+        loop {
+            let fault = match self.try_allocate(piece, room_needed, demand.wanted_bytes, resident_bound, head) {
+                Ok(block) => {
+                    cells.allocated(self.geometry.byte(block.units));
+                    return Ok(block);
+                }
+                Err(fault) => fault,
+            };
+            if fault == Fault::Fragmented && piece > demand.least_bytes {
+                piece = (piece / 2).max(demand.least_bytes);
+            } else if !self.evict(room_needed, fault) {
+                // Last resorts: first only what is indispensable, then regardless of what the kernel holds.
+                if room_needed > demand.least_bytes {
+                    (piece, room_needed) = (demand.least_bytes, demand.least_bytes);
+                } else if resident_bound {
+                    resident_bound = false;
+                } else {
+                    cells.c_fail.fetch_add(1, Relaxed);
+                    return Err(StoreFull);
+                }
+            }
+        }
+    }
+
+    fn try_allocate(
+        &self,
+        piece_bytes: u64,
+        room_needed: u64,
+        wanted_bytes: u64,
+        resident_bound: bool,
+        head: Head,
+    ) -> Result<Block, Fault> {
+        let mut heap = self.heap.lock();
+        let is_transient = ObjectFlags(head.object_flags()).has(ObjectFlags::TRANSIENT);
+        let transient_short = room_needed.max(piece_bytes).saturating_sub(self.transient_space());
+        if is_transient && transient_short > 0 {
+            return Err(Fault::TransientLimit(transient_short));
+        }
+        let private = self.private_bytes();
+        let room = self.limit_bytes.saturating_sub(private).saturating_sub(heap.used_bytes());
+        let piece = self.geometry.units(piece_bytes);
+        let short = room_needed.max(self.geometry.byte(piece)).saturating_sub(room);
+        if short > 0 {
+            return Err(Fault::Limit(short));
+        }
+        let most = if is_transient { room.min(self.transient_space()) } else { room };
+        let wanted = self.geometry.units(wanted_bytes.min(most));
+        let (block, untouched) = heap.offer(&self.memory, piece, wanted).ok_or(Fault::Fragmented)?;
+        if untouched > 0 {
+            let bound = self.limit_bytes + self.limit_bytes / RESIDENT_SLACK;
+            let over = (heap.resident_bytes() + private + untouched).saturating_sub(bound);
+            if over > 0 && heap.reclaim(&self.memory, over, block) < over && resident_bound {
+                return Err(Fault::Fragmented);
+            }
+        }
+        Ok(heap.take(&self.memory, block, head))
+    }
+
+    /// Makes room for memory outside the arena, evicting as needed, and counts it.
+    pub(crate) fn reserve(&self, bytes: u64, is_transient: bool) -> Result<(), StoreFull> {
+        let cells = if is_transient { &self.transient } else { &self.usage };
+        cells.c_req.fetch_add(1, Relaxed);
+        loop {
+            let fault = {
+                // Under the lock, so that nothing else takes the room between check and count.
+                let heap = self.heap.lock();
+                let transient_short = if is_transient { bytes.saturating_sub(self.transient_space()) } else { 0 };
+                let room = self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes());
+                if transient_short > 0 {
+                    Fault::TransientLimit(transient_short)
+                } else if bytes > room {
+                    Fault::Limit(bytes - room)
+                } else {
+                    self.charge(i64::try_from(bytes).unwrap_or(i64::MAX));
+                    cells.allocated(bytes);
+                    return Ok(());
+                }
+            };
+            if bytes > self.limit_bytes || !self.evict(bytes, fault) {
+                cells.c_fail.fetch_add(1, Relaxed);
+                return Err(StoreFull);
+            }
+        }
+    }
+
+    /// Has the missing bytes evicted; with fragmentation that number is unknown, so about as many as are wanted.
+    fn evict(&self, wanted_bytes: u64, fault: Fault) -> bool {
+        let (bytes, evictable) = match fault {
+            Fault::Limit(short) => (short, Evictable::Any),
+            Fault::TransientLimit(short) => (short, Evictable::Transient),
+            Fault::Fragmented => (wanted_bytes, Evictable::Any),
+        };
+        let evictor = self.evictor.read().clone();
+        evictor.is_some_and(|evictor| evictor(bytes, evictable))
+    }
+
+    fn unsized_share_bytes(&self) -> u64 {
+        let percent = self.unsized_bodies.share_percent.load(Relaxed).min(100);
+        (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64
+    }
+
+    /// How much any body of unknown length may have, in bytes.
+    pub(crate) fn unsized_floor_bytes(&self) -> u64 {
+        self.unsized_share_bytes() / UNSIZED_FLOOR
+    }
+
+    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; if several bodies
+    /// together already have the share, up to a fair part of it; and if they have twice that, only up to the floor.
+    pub(crate) fn growth_room(&self, held_bytes: u64) -> u64 {
+        let share = self.unsized_share_bytes();
+        let (count, total) = (self.unsized_bodies.count.load(Relaxed), self.unsized_bodies.bytes.load(Relaxed));
+        let fair = if total < 2 * share { share / count.max(1) } else { 0 };
+        let fair = fair.max(self.unsized_floor_bytes()).saturating_sub(held_bytes);
+        share.saturating_sub(held_bytes).min(share.saturating_sub(total).max(fair))
+    }
+
+    /// Counts a body of unknown length that begins with a block of `bytes`.
+    pub(crate) fn begin_unsized(&self, bytes: u64) {
+        self.unsized_bodies.count.fetch_add(1, Relaxed);
+        self.grow_unsized(bytes);
+    }
+
+    pub(crate) fn grow_unsized(&self, bytes: u64) {
+        self.unsized_bodies.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// A body of unknown length has given `bytes` back.
+    pub(crate) fn shrink_unsized(&self, bytes: u64) {
+        self.unsized_bodies.bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// A body of unknown length has ended or is dropped, with `bytes` still counted.
+    pub(crate) fn end_unsized(&self, bytes: u64) {
+        self.shrink_unsized(bytes);
+        self.unsized_bodies.count.fetch_sub(1, Relaxed);
+    }
+
+    /// What is left of the limit of Transient.
+    pub(crate) fn transient_space(&self) -> u64 {
+        let held = self.transient.c_bytes.load(Relaxed).saturating_sub(self.transient.c_freed.load(Relaxed));
+        self.transient_limit_bytes.load(Relaxed).saturating_sub(held)
+    }
+
+    /// Frees a block.
+    pub(crate) fn free(&self, at: u32, flags: Head) {
+        let units = self.heap.lock().free(&self.memory, at);
+        self.cells(flags).freed(self.geometry.byte(units));
+    }
+
+    /// Shortens a block.
+    pub(crate) fn trim(&self, at: u32, bytes: u64, flags: Head) {
+        let units = self.heap.lock().trim(&self.memory, at, self.geometry.units(bytes));
+        self.cells(flags).c_freed.fetch_add(self.geometry.byte(units), Relaxed);
+    }
+}
+
+/// Private memory that a storage is not charged for: the allocator's own state and the beginnings of an index belong to
+/// the process, like its code, so that a storage of N bytes can hold an object of nearly N bytes.
+pub(crate) const PRIVATE_FREE_BYTES: u64 = 4096;
+
+/// The kernel may hold one part in this many of the limit more than is in use: whole pages that are partly free.
+pub(crate) const RESIDENT_SLACK: u64 = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    /// The limit is reached; this many bytes are missing.
+    Limit(u64),
+    /// The limit of Transient is reached; this many bytes are missing.
+    TransientLimit(u64),
+    /// There is room, but not in one piece, or only in pages that the kernel would have to add.
+    Fragmented,
+}
