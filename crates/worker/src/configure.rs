@@ -32,13 +32,10 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use store::{Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug, feature};
 use vmods::SharedState;
-
-/// How long a stop waits for requests in flight when a test script controls the worker.
-const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 
 /// A configured worker; everything here belongs to the main thread.
 pub struct Worker {
@@ -257,51 +254,5 @@ impl Worker {
             one.send(LoopCommand::Accept(listening));
         }
         Reply::ok("")
-    }
-
-    /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
-    /// cut off; empty if nothing was.
-    ///
-    /// SIGTERM, which otherwise kills the worker, tells it during a stop that its time is up; `step` is told when the
-    /// signal is understood in this way.
-    pub async fn stop(&self, step: &dyn Fn(Step)) -> String {
-        let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
-        let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
-        let limit = if under_test { drain.min(DRAIN_UNDER_TEST) } else { drain };
-        let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-        step(Step::Draining);
-        tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
-        self.engine.draining.store(true, Ordering::Release);
-        for one in &self.loops {
-            one.send(LoopCommand::Stop);
-        }
-        let drained = async {
-            while self.loops.iter().any(|one| one.in_flight.load(Ordering::Acquire) != 0) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        let hurried = async {
-            match &mut hurry {
-                Some(hurry) => hurry.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let began = tokio::time::Instant::now();
-        tokio::select! {
-            () = drained => {}
-            () = tokio::time::sleep(limit) => {}
-            _ = hurried => {}
-        }
-        // A loop that has not reported a number is too busy to do so.
-        let counts =
-            self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
-        let cut = counts.sum::<usize>();
-        crate::vcl_control::end_all(self);
-        self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
-        if cut == 0 {
-            return String::new();
-        }
-        let seconds = began.elapsed().as_secs_f64();
-        format!("cuts {cut} requests and fetches that are in flight after {seconds:.1} s (parameter drain_timeout)")
     }
 }

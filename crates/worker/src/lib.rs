@@ -22,6 +22,7 @@ mod housekeeping;
 mod lifeline;
 mod panic_text;
 mod statistics;
+mod stopping;
 mod trimming;
 mod vcl_control;
 

@@ -37,7 +37,7 @@ const READERS: &[(&str, &str)] = &[
     ("default_grace", "engine/src/fetch/response.rs"),
     ("default_keep", "engine/src/fetch/response.rs"),
     ("default_ttl", "engine/src/fetch/response.rs"),
-    ("drain_timeout", "worker/src/configure.rs"),
+    ("drain_timeout", "worker/src/stopping.rs"),
     ("event_loops", "manager/src/life.rs"),
     ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
