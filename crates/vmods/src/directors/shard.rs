@@ -3,7 +3,7 @@
 //! Changes of members are kept in the task until `.reconfigure()`, or until the task ends. `.backend()` chooses at once, or
 //! with `resolve=LAZY` leaves its arguments in the task for the time when the director is used.
 
-use super::shard_param::{Given, set_of_blob, settled};
+use super::shard_param::{Given, failure, is_backend_side, set_of_blob, settled};
 use super::{director_of, log_notes, name_of};
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -13,19 +13,9 @@ use backend::director::choice::hash_text;
 use backend::director::kind::shard::{Change, Shard};
 use backend::{Directors, Notes};
 use surface::tag::Tag;
-use surface::vcl::{Method, at};
+use surface::vcl::Method;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{DirectorId, Scratch, Value};
-
-/// A failure, with the words of Varnish.
-pub(super) fn failure(name: &str, text: impl std::fmt::Display) -> Failure {
-    Failure(format!("vmod_directors: shard {name}: {text}"))
-}
-
-/// Whether the task is one of the backend side; vcl_pipe counts as such.
-pub(super) fn is_backend_side(method: Method) -> bool {
-    method.row().bit & (at::BACKEND | at::PIPE) != 0
-}
 
 fn is_housekeeping(method: Method) -> bool {
     matches!(method, Method::Init | Method::Fini)

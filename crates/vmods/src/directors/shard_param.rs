@@ -2,7 +2,6 @@
 //!
 //! In vcl_init a set changes for good; in a backend task for that task. Elsewhere it cannot be changed.
 
-use super::shard::{failure, is_backend_side};
 use super::{log_notes, name_of};
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -12,13 +11,23 @@ use backend::Notes;
 use backend::director::choice::shard_parameters::{By, ParameterSet, Parameters, Wanted, blob_key};
 use std::sync::Arc;
 use surface::tag::Tag;
-use surface::vcl::Method;
+use surface::vcl::{Method, at};
 use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
 /// What the blob of a set begins with; the object's number follows.
 const MARK: &[u8; 16] = b"copal shard set\0";
+
+/// A failure, with the words of Varnish.
+pub(super) fn failure(name: &str, text: impl std::fmt::Display) -> Failure {
+    Failure(format!("vmod_directors: shard {name}: {text}"))
+}
+
+/// Whether the task is one of the backend side; vcl_pipe counts as such.
+pub(super) fn is_backend_side(method: Method) -> bool {
+    method.row().bit & (at::BACKEND | at::PIPE) != 0
+}
 
 fn set_of(instances: &Instances, instance: Option<u32>) -> Option<Arc<ParameterSet>> {
     instances.object::<Arc<ParameterSet>>(instance).map(Arc::clone)
