@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::runner::{Ended, Verdict};
+use crate::runner::job::{Ended, Verdict};
 
 /// Log lines shown for somebody who failed.
 const LINES_OF_FAILED: usize = 25;

@@ -7,7 +7,7 @@
 //! *Invariant:* when the runner ends, by itself or by a signal, nothing that it started is alive, and only requested
 //! folders are left. Next: `runner/job.rs` for one test, `report.rs` for what is printed.
 
-mod job;
+pub(crate) mod job;
 mod orphans;
 mod surroundings;
 
