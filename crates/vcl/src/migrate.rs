@@ -18,6 +18,7 @@ mod expression;
 mod failover;
 mod frame;
 mod kinds;
+mod name_of;
 mod statement;
 mod tables;
 mod writer;
@@ -31,7 +32,7 @@ use crate::tree::{At, Backend, Block, Declaration, ExpressionKind, FieldValue, S
 use crate::{CompileError, CompileOptions, SourceText, compile};
 use edit::{Edits, Row};
 use frame::Surroundings;
-use kinds::NameOf;
+use name_of::NameOf;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use surface::diagnostic::Code;
 use surface::vcl::{Generation, METHODS, Method};

@@ -1,7 +1,7 @@
 //! Declarations: backends, probes, access lists, directors, imports.
 
 use super::failover::{DIRECTORS_DEEP_MAX, fallback_rest, fallback_rests};
-use super::kinds::NameOf;
+use super::name_of::NameOf;
 use super::tables::DURATION_FIELDS;
 use super::writer::Writer;
 use crate::dialect::DirectorPolicy;

@@ -1,6 +1,6 @@
 //! Expressions: names, consecutive strings, numbers without a unit, old patterns.
 
-use super::kinds::NameOf;
+use super::name_of::NameOf;
 use super::tables::{Fate, Use};
 use super::writer::{Context, Found, NewName, Writer};
 use crate::source::{Kind, Sign};

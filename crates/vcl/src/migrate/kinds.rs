@@ -1,29 +1,11 @@
 //! Names of declarations: VCL 4.1 has a single namespace for all of them, and more reserved words.
 
 use super::edit::Row;
+use super::name_of::NameOf;
 use super::writer::Writer;
 use crate::dialect::VCL_4;
 use crate::tree::Declaration;
 use std::collections::{BTreeSet, HashMap};
-
-/// The kind of declaration that a name belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum NameOf {
-    Acl,
-    /// A backend or director.
-    Backend,
-    Probe,
-}
-
-impl NameOf {
-    fn word(self) -> &'static str {
-        match self {
-            NameOf::Acl => "acl",
-            NameOf::Backend => "backend",
-            NameOf::Probe => "probe",
-        }
-    }
-}
 
 /// The declarations, in lower case, that need another name. Subroutines keep their names.
 pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(NameOf, String), String> {

@@ -4,7 +4,7 @@
 //! `vcl_deliver` also run at the end of `vcl_synth`, because error pages used to be delivered like all others.
 
 use super::edit::{Edits, Row};
-use super::kinds::NameOf;
+use super::name_of::NameOf;
 use super::tables::{BACKEND_SIDE, FATES, FateRow, Use};
 use super::{Note, tables};
 use crate::dialect::{Dialect, DirectorPolicy};

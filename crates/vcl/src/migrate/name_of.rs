@@ -1,0 +1,21 @@
+//! What a name is the name of.
+
+/// The kind of declaration that a name belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum NameOf {
+    Acl,
+    /// A backend or director.
+    Backend,
+    Probe,
+}
+
+impl NameOf {
+    /// What is appended to a name that another declaration has.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            NameOf::Acl => "acl",
+            NameOf::Backend => "backend",
+            NameOf::Probe => "probe",
+        }
+    }
+}
