@@ -19,7 +19,7 @@ mod statement;
 mod unreachable;
 mod variable;
 
-pub(crate) use variable::{HEADER_NAME_BYTES_MAX, variable_rows};
+pub(crate) use variable::HEADER_NAME_BYTES_MAX;
 
 use crate::CompileOptions;
 use crate::diagnostic::{Diagnostics, Draft};

@@ -22,6 +22,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod variable_names;
 mod version;
 
 pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};

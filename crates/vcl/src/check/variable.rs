@@ -4,9 +4,8 @@ use super::{Checked, Checker, Reported, UseKind, nearest};
 use crate::diagnostic::Draft;
 use crate::source::Kind;
 use crate::tree::{At, Path};
-use hashbrown::HashMap;
+use crate::variable_names::names;
 use std::borrow::Cow;
-use std::sync::OnceLock;
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
 use surface::vcl::{HttpObject, Type, VARIABLES, Var, VariableRow};
@@ -38,18 +37,6 @@ pub(super) enum Lookup {
     None,
 }
 
-/// The rows of all variables whose names are complete.
-fn names() -> &'static HashMap<&'static str, Vec<&'static VariableRow>> {
-    static NAMES: OnceLock<HashMap<&'static str, Vec<&'static VariableRow>>> = OnceLock::new();
-    NAMES.get_or_init(|| {
-        let mut names: HashMap<&'static str, Vec<&'static VariableRow>> = HashMap::new();
-        for row in VARIABLES {
-            names.entry(row.name).or_default().push(row);
-        }
-        names
-    })
-}
-
 /// A word in lower case; most are already written that way.
 fn lower(word: &str) -> Cow<'_, str> {
     if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -57,11 +44,6 @@ fn lower(word: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(word)
     }
-}
-
-/// The rows of a VCL 4 variable, by its lower-case name.
-pub(crate) fn variable_rows(name: &str) -> &'static [&'static VariableRow] {
-    names().get(name).map_or(&[], Vec::as_slice)
 }
 
 /// The message whose headers that family of variables contains.

@@ -5,8 +5,8 @@
 //! wins; in a tie the newest, because later compilers accepted most of what earlier ones did.
 
 use super::Dialect;
-use crate::check::variable_rows;
 use crate::source::{Kind, Sign, Sources, Token};
+use crate::variable_names::variable_rows;
 use surface::vcl::legacy::Language;
 use surface::vcl::{Generation, METHODS};
 
