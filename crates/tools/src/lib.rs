@@ -32,6 +32,7 @@ mod ranking;
 mod screen;
 mod signals;
 mod statistics;
+mod terminal_modes;
 mod transactions;
 mod vcl_tool;
 mod why;

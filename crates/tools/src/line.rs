@@ -7,6 +7,7 @@ mod facts;
 mod format;
 mod object;
 mod print;
+mod safety;
 mod strftime;
 
 use std::ffi::{OsStr, OsString};

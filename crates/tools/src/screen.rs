@@ -34,6 +34,7 @@ use keys::Decoder;
 pub(crate) use keys::Key;
 
 use crate::signals::Signals;
+use crate::terminal_modes;
 
 /// Longest single wait for keys, so that signals are noticed.
 const SLICE: Duration = Duration::from_millis(50);
@@ -235,10 +236,5 @@ fn restore() {
     let mut output = io::stdout();
     let _ = output.execute(Show);
     let _ = output.execute(LeaveAlternateScreen);
-    restore_modes();
-}
-
-/// The part of restoring that never waits for the terminal to accept output.
-pub(crate) fn restore_modes() {
-    let _ = terminal::disable_raw_mode();
+    terminal_modes::restore();
 }

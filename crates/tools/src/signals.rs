@@ -41,7 +41,7 @@ impl Signals {
                     Signal::SIGWINCH => heard.resized.store(true, Ordering::Relaxed),
                     _ => {
                         if heard.stop.swap(true, Ordering::Relaxed) {
-                            crate::screen::restore_modes();
+                            crate::terminal_modes::restore();
                             std::process::exit(1);
                         }
                     }

@@ -10,6 +10,7 @@ mod account;
 mod address;
 mod cookies;
 mod handling;
+mod near_miss;
 mod neighbours;
 mod object;
 mod tell;

@@ -7,6 +7,7 @@ use shm::read::transaction::{Kind, Transaction};
 use surface::tag::Tag;
 
 use super::format::Format;
+use super::safety::{Safety, is_unsafe};
 
 /// The facts, borrowed from the transaction. `None` means that the log doesn't say.
 #[derive(Debug, Default)]
@@ -33,15 +34,6 @@ pub(super) struct Facts<'a> {
     pub response_headers: Vec<Option<&'a [u8]>>,
     pub log_values: Vec<Option<&'a [u8]>>,
     pub records: Vec<Option<&'a [u8]>>,
-}
-
-/// What a line may contain.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Safety {
-    /// Records with arbitrary bytes are skipped.
-    Text,
-    /// Such bytes are escaped; something that is not a request gets no line.
-    Json,
 }
 
 impl<'a> Facts<'a> {
@@ -160,11 +152,6 @@ impl<'a> Facts<'a> {
         };
         (self.hit_miss, self.handling) = said.unzip();
     }
-}
-
-/// Tags whose payload is whatever a peer has sent.
-pub(super) fn is_unsafe(tag: Tag) -> bool {
-    tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
 }
 
 fn record_text<'a>(tag: Tag, record: &Record<'a>) -> &'a [u8] {

@@ -3,7 +3,7 @@
 use shm::read::tags::{TagListError, TagSet};
 use surface::tag::Tag;
 
-use super::facts::{Safety, is_unsafe};
+use super::safety::{Safety, is_unsafe};
 
 /// A format, and the records that it needs.
 #[derive(Debug, Default)]

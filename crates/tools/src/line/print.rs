@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use surface::legible;
 
-use super::facts::{Facts, Safety};
+use super::facts::Facts;
 use super::format::{Format, Part, Unit};
+use super::safety::Safety;
 use super::strftime;
 
 /// How text from peers is made harmless.

@@ -1,6 +1,6 @@
 //! What the log says about one request, with its restarts and fetches: the material for an explanation.
 
-use super::neighbours::{Difference, Stored};
+use super::near_miss::{Difference, Stored};
 use shm::read::transaction::{Kind, Reason as Begun, Transaction};
 use surface::legible;
 use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};

@@ -9,38 +9,7 @@ use surface::limits::{WHY_NEIGHBOURS_MAX, WHY_PATHS_MAX};
 use surface::reason::Reason;
 
 use super::account::Account;
-
-/// How an address differs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Difference {
-    /// Another host, the same URL.
-    Host,
-    /// Another query string.
-    Query,
-    /// The same parameters in another order.
-    Order,
-}
-
-impl Difference {
-    /// The word in JSON.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Difference::Host => "host",
-            Difference::Query => "query",
-            Difference::Order => "order",
-        }
-    }
-}
-
-/// An address whose response was in the cache.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Stored {
-    pub host: String,
-    pub url: String,
-    pub xid: u32,
-    /// When that request began, seconds since 1970.
-    pub start: f64,
-}
+use super::near_miss::{Difference, Stored};
 
 /// What was in the cache, by path.
 #[derive(Default)]

@@ -243,7 +243,7 @@ fn whole(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::account::Hit;
-    use super::super::neighbours::{Difference, Stored};
+    use super::super::near_miss::{Difference, Stored};
     use super::*;
     use surface::reason::{DETAILS, REASONS};
 

@@ -3,7 +3,7 @@
 use super::account::{Account, Decision, Step};
 use super::cookies;
 use super::handling::{Handling, is_made_here};
-use super::neighbours::Difference;
+use super::near_miss::Difference;
 use crate::clock;
 use shm::read::transaction::Reason as Begun;
 use std::fmt::Write as _;
