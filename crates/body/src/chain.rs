@@ -232,12 +232,18 @@ impl Stage {
                 (to - from, Made::Held)
             }
         };
+        let is_idle = progress.taken == 0 && count == 0 && !progress.has_ended;
+        if is_idle && given.is_some() && (all > 0 || progress.is_pending) {
+            // It would be called with the same again, for ever.
+            return Err(FilterError::new("A filter makes no progress"));
+        }
         self.passed.pieces_in += u64::from(all > 0 && !self.is_mid_piece);
         self.passed.bytes_in += progress.taken as u64;
         self.passed.bytes_out += count as u64;
         self.is_mid_piece = progress.taken < all;
         self.is_pending = progress.is_pending;
-        self.has_ended = progress.has_ended;
+        // One that makes nothing of the end is at its own, whether it says so or not.
+        self.has_ended = progress.has_ended || (is_idle && given.is_none());
         Ok((progress.taken, made))
     }
 }

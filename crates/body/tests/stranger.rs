@@ -37,6 +37,26 @@ impl Machine for Stammer {
     }
 }
 
+/// Never says that it has ended, or never takes anything.
+struct Careless {
+    takes: bool,
+}
+
+impl Machine for Careless {
+    fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
+        let taken = if self.takes { out.copy_from(input.unwrap_or_default()) } else { 0 };
+        Ok(Progress { taken, ..Progress::default() })
+    }
+}
+
+#[test]
+fn a_careless_filter_ends_or_fails_but_does_not_go_on_for_ever() {
+    let machine = |takes| -> Vec<Box<dyn Machine>> { vec![Box::new(Careless { takes })] };
+    assert_eq!(pulled(b"some text", 4, machine(true)), Ok(b"some text".to_vec()));
+    let stuck = pulled(b"some text", 4, machine(false));
+    assert_eq!(stuck.map_err(FilterError::text), Err("A filter makes no progress"));
+}
+
 /// Pulls a body that comes in pieces, and checks the bound of every step.
 fn pulled(body: &[u8], piece: usize, machines: Vec<Box<dyn Machine>>) -> Result<Vec<u8>, FilterError> {
     let mut chain = Chain::default();
