@@ -10,6 +10,7 @@ mod confinement;
 mod counters;
 mod daemon;
 mod dependencies;
+mod file_layers;
 mod large_bodies;
 mod layers;
 mod log_followers;
