@@ -1,12 +1,13 @@
-//! One request and its response, as a transport hands them to the request machine: [`Exchange`].
+//! One request and its response, as a transport passes them to the request machine: [`Exchange`].
 //!
-//! The machine knows no wire. What it gets of one is the head, a body to read, and something to write a response to; how bytes
-//! are framed, what `Connection` and `Expect` mean, how the next request follows on the same connection, are the transport's.
-//! HTTP/1 is one (`transport/http1.rs`); a stream of another protocol, or a page that includes a fragment, are others.
+//! The machine knows nothing of the wire. It gets the head, a body to read, and something to write a response to. How bytes are
+//! framed, what `Connection` and `Expect` mean, and how the next request follows on the same connection is up to the transport.
+//! HTTP/1 is one transport (`transport/http1.rs`); a stream of another protocol, or a page that includes a fragment, would be
+//! others.
 //!
-//! What waits is polled, so that a transport is used behind `dyn` without a box, and the machine is compiled once. Several
-//! exchanges of one connection may run at once: each has its own [`Exchange`], `SessionView` and `Request`. Who takes one
-//! through its life is `request::run`. Next file: `request.rs`.
+//! Methods that wait are poll functions, so that a transport can be used as `dyn` without boxed futures and the machine is
+//! compiled only once. Several exchanges of one connection may run at the same time: each has its own [`Exchange`],
+//! `SessionView` and `Request`. `request::run` runs an exchange from start to end. Next file: `request.rs`.
 
 use message::Message;
 use shm::log::LogBuffer;
@@ -17,20 +18,20 @@ use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// What a head announces of its body.
+/// What a head announces about its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BodyAnnounced {
-    /// There is none.
+    /// There is no body.
     #[default]
     None,
-    /// So many bytes.
+    /// A body of this many bytes.
     Length(u64),
-    /// It ends when it ends.
+    /// A body of unknown length.
     Unknown,
 }
 
 impl BodyAnnounced {
-    /// How many bytes, when that is said.
+    /// The announced length in bytes, if there is one.
     #[must_use]
     pub fn length(self) -> Option<u64> {
         match self {
@@ -39,58 +40,58 @@ impl BodyAnnounced {
         }
     }
 
-    /// Whether nothing will come.
+    /// Whether no body bytes will come.
     #[must_use]
     pub fn is_empty(self) -> bool {
         matches!(self, BodyAnnounced::None | BodyAnnounced::Length(0))
     }
 }
 
-/// What came is no request.
+/// What was received is not a valid request.
 #[derive(Clone, Debug, Default)]
 pub struct Malformed {
-    /// The payload of a `BogoHeader` record; `None` for none.
+    /// The payload of a `BogoHeader` record; `None` for no record.
     pub bogo_header: Option<String>,
-    /// The limit that it broke, as a detail of the reason: `limit=<parameter> max=<value>`.
+    /// The limit that was exceeded, as a detail of the reason: `limit=<parameter> max=<value>`.
     pub limit: Option<String>,
 }
 
-/// A request is answered by the transport's own rules, before VCL sees it.
+/// The transport's own rules answer a request, before VCL sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
-    /// Of the answer, which has no body.
+    /// Status of the answer, which has no body.
     pub status: u16,
-    /// Counts it.
+    /// The counter for such requests.
     pub counter: Main,
-    /// Why, for the log.
+    /// The reason, for the log.
     pub reason: Reason,
-    /// Why the session ends with it.
+    /// Why the session ends after the answer.
     pub close: CloseReason,
 }
 
-/// The body of a request broke off: the payload of a `FetchError` record.
+/// The body of a request ended early: the payload of a `FetchError` record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyBroken(pub &'static str);
 
-/// Not everything was sent: the peer is gone, or takes too long.
+/// The response was not sent completely: the peer is gone or takes too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendError;
 
 /// How long sending a response may take.
 #[derive(Clone, Copy, Debug)]
 pub struct SendLimits {
-    /// For each write to make some progress, in seconds. That it made none is logged; sending goes on, as in Varnish.
+    /// For each write to make some progress, in seconds. A timeout is logged, but sending goes on, as in Varnish.
     pub idle: f64,
-    /// For everything from `since` on, in seconds, however long the origin takes for it.
+    /// For everything from `since` on, in seconds, including the time spent waiting for the origin.
     pub total: f64,
     /// When the delivery began.
     pub since: Instant,
 }
 
-/// What has gone out of a response.
+/// How much of a response was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
-    /// Bytes of heads; of a full head all, whatever became of it.
+    /// Bytes of heads. A full head counts completely, even if sending it failed.
     pub head_bytes: u64,
     /// Bytes of body, without their framing.
     pub body_bytes: u64,
@@ -98,77 +99,77 @@ pub struct Sent {
     pub pieces: u64,
 }
 
-/// A byte stream in both directions.
+/// A byte stream that can be read and written.
 pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
 
-/// A connection given away to a pipe.
+/// A connection handed over to a pipe.
 pub struct Wire<'a> {
     /// The connection.
     pub stream: &'a mut dyn Duplex,
-    /// What was received behind the request's head.
+    /// What was received after the request's head.
     pub ahead: Vec<u8>,
 }
 
-/// One request and its response on some transport. The machine calls the methods of each group in their order.
+/// One request and its response on some transport. The machine calls the methods of each group in the order given here.
 pub trait Exchange {
     /// The protocol, as `req.transport` shows it: `HTTP/1`.
     fn protocol(&self) -> &'static str;
 
-    /// Makes of the head what the machine is to see, and says what body follows.
+    /// Turns the head into what the machine should see, and returns what body follows.
     ///
     /// # Errors
-    /// The head is malformed, or nobody can say where its body ends.
+    /// The head is malformed, or the end of its body cannot be determined.
     fn open(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed>;
 
-    /// What was received of a request that turned out malformed, for the log.
+    /// What was received of a malformed request, for the log.
     fn garbage(&self) -> &[u8];
 
-    /// What the protocol demands of a request. Gives why the session ends after it, if it does.
+    /// Checks what the protocol demands of a request. Returns why the session ends after it, if it does.
     ///
     /// # Errors
-    /// The answer that the protocol has for it.
+    /// The answer that the protocol prescribes.
     fn admit(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<Option<CloseReason>, Refusal>;
 
-    /// Whether the client waits for `100 Continue`.
+    /// Whether the client still waits for `100 Continue`.
     fn owes_continue(&self) -> bool;
 
-    /// The same, once.
+    /// As [`Exchange::owes_continue`]; afterwards no `100 Continue` is owed any more.
     fn take_continue(&mut self) -> bool;
 
-    /// Waits for bytes of the request's body: so many lie in [`Exchange::body`] then, for the caller to consume; 0 at its end. A wait
-    /// that is given up loses nothing.
+    /// Waits for bytes of the request's body. Returns how many are in [`Exchange::body`], for the caller to consume; 0 at the
+    /// end of the body. A wait that is given up loses nothing.
     fn poll_body(&mut self, context: &mut Context<'_>, idle_seconds: f64) -> Poll<Result<usize, BodyBroken>>;
 
-    /// Received bytes of the body.
+    /// The bytes of the body that were received and not consumed.
     fn body(&self) -> &[u8];
 
-    /// So many of them were used.
+    /// Marks `count` of these bytes as used.
     fn consume_body(&mut self, count: usize);
 
-    /// Whether anything of the body was taken off the wire: what is left is no body that anybody could be sent.
+    /// Whether any of the body was read from the wire. If so, the rest is no longer a complete body that could be forwarded.
     fn is_body_begun(&self) -> bool;
 
-    /// Whether what nobody took of the body has to be read, for something to follow on the same connection.
+    /// Whether the unread rest of the body must be read before the connection can carry another request.
     fn must_drain(&self, response: &Message) -> bool;
 
-    /// How the body comes, for its `VfpAcct` record.
+    /// How the body is received, for its `VfpAcct` record.
     fn body_source(&self) -> &'static str;
 
-    /// The headers of an error made here, before VCL sees it.
+    /// Adds the headers of an error response that is made here, before VCL sees it.
     fn describe_synthetic(&self, response: &mut Message, log: &mut LogBuffer);
 
-    /// The headers that say how the response is framed, when VCL has had its say. `close` is why the session ends after it.
+    /// Adds the headers that describe the framing of the response, after VCL has run. `close` is why the session ends after it.
     fn frame(&mut self, response: &mut Message, log: &mut LogBuffer, has_body: bool, close: &mut Option<CloseReason>);
 
-    /// Takes a response head; it goes out with the next [`Exchange::poll_send`].
+    /// Accepts a response head; it is sent with the next [`Exchange::poll_send`].
     fn begin(&mut self, response: &Message, limits: SendLimits);
 
-    /// The same for a status without headers or body, interim (1xx) or final.
+    /// As [`Exchange::begin`], for a status without headers or body, interim (1xx) or final.
     fn begin_bare(&mut self, status: u16, limits: SendLimits);
 
-    /// Sends what is left of the head, a piece of body (perhaps empty), and with the last one the end of the response. Call it with the
+    /// Sends the rest of the head, a piece of body (perhaps empty) and, if `is_last`, the end of the response. Call it with the
     /// same piece until it is ready.
     fn poll_send(
         &mut self,
@@ -178,19 +179,19 @@ pub trait Exchange {
         log: &mut LogBuffer,
     ) -> Poll<Result<(), SendError>>;
 
-    /// What has gone out.
+    /// How much was sent.
     fn sent(&self) -> Sent;
 
-    /// How the body goes out, for its `VdpAcct` record.
+    /// How the body is sent, for its `VdpAcct` record.
     fn body_sink(&self) -> &'static str;
 
-    /// Ready with false when the connection breaks, with true when something comes. Compat: a client that only ends its side may still
-    /// want its answer, so that is not noticed.
+    /// Ready with false when the connection breaks, with true when the client sends something. Compat: a client that only
+    /// closes its sending side may still want its answer, so that is ignored.
     fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool>;
 
-    /// Whether there is a connection to give away: the right to pipe.
+    /// Whether there is a connection to hand over, which a pipe needs.
     fn has_wire(&self) -> bool;
 
-    /// The connection; `None` where it is shared with others.
+    /// The connection; `None` if it is shared with other exchanges.
     fn wire(&mut self) -> Option<Wire<'_>>;
 }

@@ -1,6 +1,6 @@
-//! One client's session: what all exchanges of a connection share, and what the log says of it.
+//! One client's session: what all exchanges of a connection share, and the session's own log records.
 //!
-//! A transport opens it, runs exchanges (each with a [`SessionView`] of its own), and closes it. *Invariant:* the log of a
+//! A transport opens a session, runs exchanges (each with its own [`SessionView`]), and closes it. *Invariant:* the log of a
 //! session is written record by record, that of a request in batches. Next file: `exchange.rs`.
 
 use crate::context::Loop;
@@ -13,17 +13,17 @@ use surface::counter::Main;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// What never changes while a session lasts.
+/// The facts that never change during a session.
 #[derive(Debug)]
 pub struct SessionFacts {
     /// Transaction id.
     pub vxid: u32,
     /// The two ends.
     pub peer: Peer,
-    /// `address port listener`, the payload of ReqStart; made once.
+    /// `address port listener`, the payload of ReqStart; formatted once.
     start_record: Box<str>,
     address_len: u8,
-    /// When it began, seconds since 1970.
+    /// When the session began, seconds since 1970.
     opened_at: f64,
 }
 
@@ -44,13 +44,13 @@ impl SessionFacts {
         &self.start_record.as_bytes()[..usize::from(self.address_len)]
     }
 
-    /// Writes a record of the session's own.
+    /// Writes a record to the session's own transaction.
     pub(crate) fn log(&self, context: &Loop, tag: Tag, arguments: std::fmt::Arguments<'_>) {
         context.engine.ring.write_fmt(tag, LogId::client(self.vxid), arguments);
     }
 }
 
-/// How long a session's things may take, when VCL said so; seconds.
+/// Timeouts that VCL has set for a session, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionTimeouts {
     /// `sess.timeout_idle`.
@@ -63,15 +63,15 @@ pub(crate) struct SessionTimeouts {
     pub(crate) send: Option<f64>,
 }
 
-/// The session as one exchange sees it: facts that all share, and what VCL may change for its own sake. Where exchanges follow
-/// one another (HTTP/1) the view goes from one to the next, and so does what VCL has set; where they run side by side each has a
-/// copy.
+/// The session as one exchange sees it: facts that all exchanges share, and a copy of what VCL may change. Where exchanges
+/// follow one another (HTTP/1), the view passes from one to the next with everything VCL has set; where they run side by side,
+/// each has its own copy.
 #[derive(Clone, Debug)]
 pub struct SessionView {
     facts: Rc<SessionFacts>,
-    /// Limits that VCL has set.
+    /// Timeouts that VCL has set.
     pub(crate) timeouts: SessionTimeouts,
-    /// When [`SessionView::now`] was asked last: while a session waits for a request, the end of the last response.
+    /// When [`SessionView::now`] was last called: while a session waits for a request, this is the end of the last response.
     pub(crate) clock_read_at: Instant,
 }
 
@@ -94,9 +94,9 @@ impl SessionView {
 /// How a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionEnd {
-    /// Why.
+    /// The reason.
     pub reason: CloseReason,
-    /// A request asked for it, rather than the wait for one.
+    /// Whether a request asked for it. False if the session ended while waiting for one.
     pub is_by_request: bool,
 }
 
@@ -112,7 +112,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens it, in the log as well; `kind` is how the connection begins: `HTTP/1`, `PROXY`.
+    /// Opens the session and logs that. `kind` is how the connection begins: `HTTP/1`, `PROXY`.
     #[must_use]
     pub fn open(context: &Loop, peer: Peer, kind: &str) -> Session {
         let clock_read_at = Instant::now();
@@ -137,19 +137,19 @@ impl Session {
         Session { view: SessionView { facts, timeouts: SessionTimeouts::default(), clock_read_at } }
     }
 
-    /// What an exchange may see of it.
+    /// The view of the session for an exchange.
     #[must_use]
     pub fn view(&self) -> SessionView {
         self.view.clone()
     }
 
-    /// It turns out that it is another's: the facts are made anew.
+    /// Replaces the facts when the client turns out to be another one (PROXY).
     pub(crate) fn set_peer(&mut self, peer: Peer) {
         let facts = &self.view.facts;
         self.view.facts = SessionFacts::new(facts.vxid, peer, facts.opened_at);
     }
 
-    /// Ends it: SessClose and End, and the counters.
+    /// Ends the session: writes SessClose and End, and counts.
     pub fn close(self, context: &Loop, end: SessionEnd) {
         let facts = &self.view.facts;
         let lasted = context.clock.now() - facts.opened_at;

@@ -1,14 +1,14 @@
-//! HTTP/1: one request after the other on a connection, until somebody closes.
+//! HTTP/1: one request after the other on a connection, until one side closes it.
 //!
 //! ```text
 //! Idle ─bytes→ Head ─complete→ Exchange ─keep-alive→ Idle
 //!   └ nothing for timeout_idle, closed ┴ malformed, closed ┴ must close ─→ over
 //! ```
 //!
-//! A session that waits for its next request holds no buffers: the slot that has them, and the request, is taken from the loop's
-//! pool when bytes arrive and goes back when the request is over. What a client sends ahead waits in the slot that it came in.
-//! Generic over the stream, which is all that is compiled per kind of socket. Source: RFC 9112. Next files:
-//! `http1/exchange.rs`, `http1/connection.rs`.
+//! A session that waits for its next request holds no buffers. The slot with the buffers and the request is taken from the
+//! loop's pool when bytes arrive, and goes back when the request is over. What a client sends ahead stays in the slot in which
+//! it was received. Only the code here is generic over the stream, so only it is compiled once per kind of socket. Source: RFC
+//! 9112. Next files: `http1/exchange.rs`, `http1/connection.rs`.
 
 mod connection;
 mod exchange;
@@ -33,13 +33,13 @@ use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Serves a connection to its end. `preread` are bytes already read from it.
+/// Serves a connection until it ends. `preread` are bytes already read from it.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, stream: S, peer: Peer, preread: Vec<u8>) {
     let session = Session::open(&context, peer, NAME);
     serve_session(context, session, stream, preread).await;
 }
 
-/// The same for a session that is open already.
+/// As [`serve`], for a session that is already open.
 pub(super) async fn serve_session<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
     mut session: Session,
@@ -91,7 +91,7 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Waits for a request head. `held` has bytes that were sent ahead.
+/// Waits for a request head. `held` contains bytes that were sent ahead.
 async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
     session: &mut SessionView,
@@ -106,7 +106,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             timeouts.linger.unwrap_or(parameters.timeout_linger),
         )
     };
-    // The clock was read a moment ago: at the end of the last response, or when the session began.
+    // The clock was read a moment ago, at the end of the last response or when the session began.
     let waits_since = session.clock_read_at;
     let due = waits_since + timeout;
     let now;
@@ -144,7 +144,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     let limits = head_limits(&request.task.settings);
     let mut seen = 0;
     loop {
-        // After an incomplete head only the end of a head makes another look worth while.
+        // After an incomplete head, parsing again is only worthwhile once its end may be there.
         if seen == 0 || may_end_head(&buffers.received, seen) {
             if buffers.received.starts_with(HTTP_2_PREFACE) {
                 return Err(give_up(context, slot, CloseReason::ReqHttp20));
@@ -163,7 +163,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         if buffers.received.len() >= limits.total_bytes {
             return Err(overflow(context, session, slot));
         }
-        // A head that comes bit by bit is counted before it is a request.
+        // A head that arrives in small pieces counts before it has become a request.
         request.task.life.held.set_at_least(&context.memory, buffers.received.capacity());
         if context.memory.is_full() {
             context.count(Main::ReqRefused);
@@ -187,27 +187,27 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// How a client begins that takes us for a server of HTTP/2.
+/// How a client begins that expects an HTTP/2 server.
 const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
-/// Most bytes read at once while a head is incomplete.
+/// Most bytes read at a time while a head is incomplete.
 const READ_BYTES: usize = 4 << 10;
 
-/// Whether the bytes from `seen` on may hold the empty line that ends a head, or its refusal is due anyway.
+/// Whether the bytes from `seen` on may contain the empty line that ends a head, or the head is due to be refused anyway.
 fn may_end_head(received: &[u8], seen: usize) -> bool {
     let from = seen.saturating_sub(3);
     let fresh = &received[from..];
     fresh.windows(2).any(|pair| pair == b"\n\n") || fresh.windows(3).any(|three| three == b"\n\r\n")
 }
 
-/// Bytes that became no request still count as received.
+/// Bytes that never became a request still count as received.
 fn give_up(context: &Loop, slot: Box<RequestSlot>, reason: CloseReason) -> CloseReason {
     context.counters.add(Main::SReqHdrbytes, slot.buffers.received.len() as u64);
     context.requests.put(slot);
     reason
 }
 
-/// What came is too large to be a request. The session notes why it ends, since there is no request to note it in.
+/// The head is too large. The session logs why it ends, since there is no request to log it.
 fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> CloseReason {
     let settings = &slot.request.task.settings;
     if settings.reasons {

@@ -1,7 +1,7 @@
-//! A session whose connection begins with a PROXY header. It is open from the moment the connection is there: what it waits for
-//! counts from then on, and the log says when it began, whether or not a header ever comes.
+//! A session whose connection begins with a PROXY header. It opens as soon as the connection is accepted: timeouts count from
+//! then on, and the log shows its start even if no header ever arrives.
 //!
-//! The header itself is read and taken apart (`proxy_protocol`) by whoever has the socket.
+//! The owner of the socket reads and parses the header itself (`proxy_protocol`).
 
 use super::http1;
 use crate::context::Loop;
@@ -15,38 +15,38 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// An open session that has not got its header yet.
+/// An open session that has not received its header yet.
 pub struct ProxiedSession {
     session: Session,
 }
 
-/// What a header says.
+/// The content of a PROXY header.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyFacts {
     /// Version of the protocol, 1 or 2.
     pub version: u8,
-    /// Client and server; `None` when the sender speaks for itself, or names nothing that we can use.
+    /// Client and server; `None` when the sender speaks for itself or names no addresses we can use.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// The type-length-value elements of version 2, when there are any.
+    /// The type-length-value elements of version 2, if there are any.
     pub elements: Option<Rc<[u8]>>,
-    /// Why addresses were passed over: the payload of a `ProxyGarbage` record in the place of the `Proxy` record.
+    /// Why addresses were ignored: the payload of a `ProxyGarbage` record that replaces the `Proxy` record.
     pub ignored: Option<String>,
 }
 
 impl ProxiedSession {
-    /// Opens the session, in the log as well.
+    /// Opens the session and logs that.
     #[must_use]
     pub fn open(context: &Loop, peer: Peer) -> ProxiedSession {
         ProxiedSession { session: Session::open(context, peer, "PROXY") }
     }
 
-    /// When the header must be there, and the first bytes of a request after it.
+    /// The time by which the header and the first bytes of a request must have arrived.
     #[must_use]
     pub fn header_due(&self, context: &Loop) -> Instant {
         self.session.view.clock_read_at + duration(context.engine.parameters.load().timeout_idle)
     }
 
-    /// Ends a session without a usable header. `garbage` is the payload of its `ProxyGarbage` record; empty for none.
+    /// Ends a session without a usable header. `garbage` is the payload of its `ProxyGarbage` record; empty for no record.
     pub fn refuse(self, context: &Loop, reason: CloseReason, garbage: &str) {
         if !garbage.is_empty() {
             self.session.view.log(context, Tag::ProxyGarbage, format_args!("{garbage}"));
@@ -54,7 +54,7 @@ impl ProxiedSession {
         self.session.close(context, SessionEnd::waiting(reason));
     }
 
-    /// Serves the session to its end, for the client that the header names. `preread` is what came behind it.
+    /// Serves the session until it ends, for the client that the header names. `preread` is what was received after the header.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         self,
         context: Rc<Loop>,

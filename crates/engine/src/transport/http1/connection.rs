@@ -1,7 +1,7 @@
-//! The client's connection: bytes in, bytes out, and the time each may take. It knows nothing of HTTP.
+//! The client's connection: receives and sends bytes within time limits. It knows nothing of HTTP.
 //!
-//! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and memory. Nothing is buffered
-//! here: what is received lies in the slot of the request, what is sent is written from where it lies.
+//! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and memory. Nothing is buffered here:
+//! received bytes go to the slot of the request, and sent bytes are written from where they are.
 
 use crate::deadline::{Deadline, duration};
 use crate::exchange::{SendError, SendLimits};
@@ -15,7 +15,7 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
-/// Slices of one vectored write: head with chunk line, bytes, end of chunk.
+/// Slices of one vectored write: head with chunk line, data, end of chunk.
 pub(super) const PARTS: usize = 3;
 
 /// Why nothing was received.
@@ -23,30 +23,30 @@ pub(super) const PARTS: usize = 3;
 pub(super) enum ReceiveError {
     /// The client closed, or the connection broke.
     Closed,
-    /// The time is up.
+    /// The time limit has passed.
     TimedOut,
 }
 
-/// The shortest time that a write without progress is waited for, so that waiting cannot become spinning.
+/// The shortest time to wait for a write without progress, so that waiting cannot turn into spinning.
 const IDLE_MIN: Duration = Duration::from_millis(1);
 
 /// A client's connection.
 pub(super) struct Connection<S> {
     stream: S,
     deadline: Deadline,
-    /// Neither is the clock read nor a duration made of them for a response that goes out in one write.
+    /// Seconds as VCL and parameters give them: a response that goes out in one write needs neither the clock nor durations.
     limits: SendLimits,
     /// Something was sent since the limits began to count.
     has_sent: bool,
-    /// What is being sent; `None` between two sends.
+    /// The send in progress; `None` between two sends.
     sending: Option<Sending>,
 }
 
-/// How far one send has come.
+/// How far one send has got.
 #[derive(Clone, Copy, Default)]
 struct Sending {
     bytes: usize,
-    /// Since when nothing went out.
+    /// When writing stopped making progress.
     stalled_at: Option<Instant>,
 }
 
@@ -56,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sending: None }
     }
 
-    /// Begins to send a response: the limits count anew.
+    /// Begins to send a response: the limits count from zero.
     pub(super) fn begin_sending(&mut self, limits: SendLimits) {
         self.limits = limits;
         self.has_sent = false;
@@ -68,8 +68,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         &mut self.stream
     }
 
-    /// Reads once into the buffer that `take_buffer` yields, which is asked for anew with every attempt and given back when
-    /// there is nothing to read: so a connection that waits holds no buffer.
+    /// Reads once into the buffer that `take_buffer` returns. Each attempt asks for a buffer and returns it when there is
+    /// nothing to read, so that a waiting connection holds none.
     pub(super) async fn receive_first<B: AsMut<Vec<u8>>>(
         &mut self,
         due: Instant,
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         .await
     }
 
-    /// Adds at most `room` bytes to the buffer, at least one.
+    /// Reserves `room` bytes in the buffer and reads once; appends at least one byte.
     pub(super) async fn receive(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         poll_fn(|context| self.poll_receive(context, buffer, due)).await
     }
 
-    /// The same, polled.
+    /// Reads once into the spare room of the buffer.
     pub(super) fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -122,14 +122,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Ready with false when the connection breaks while nobody reads from it, with true when something comes or the client ends its
-    /// side. What comes is added to the buffer.
+    /// Ready with false when the connection breaks while nobody reads from it; with true when bytes arrive or the client closes
+    /// its sending side. Bytes are appended to the buffer.
     pub(super) fn poll_hear(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<bool> {
         pin!(self.stream.read_buf(buffer)).poll(context).map(|read| read.is_ok())
     }
 
-    /// Sends all parts, one after the other, in as few writes as the peer allows, and flushes them. Gives how many bytes went out, and
-    /// whether that was all. To be polled with the same parts until it is ready.
+    /// Sends all parts in order, in as few writes as the peer allows, and flushes them. Returns how many bytes were sent, and
+    /// whether that was everything. Poll it with the same parts until it is ready.
     pub(super) fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -139,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut sending = match self.sending.take() {
             Some(sending) => sending,
-            // Compat: looked at before every write but the first. What the origin took counts, too.
+            // Compat: checked before every write but the first. Time the origin took counts as well.
             None if std::mem::replace(&mut self.has_sent, true) && self.total_due() <= Instant::now() => {
                 log.record_fmt(Tag::Debug, format_args!("Hit total send timeout, wrote = 0/{total}; not retrying"));
                 return Poll::Ready((0, Err(SendError)));
@@ -199,7 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.limits.since + duration(self.limits.total)
     }
 
-    /// Sets the limit for a write that has made no progress since then; returns whether it is the one for everything.
+    /// Sets the limit for a write that has made no progress since then. Returns whether the limit is the one for the whole
+    /// response.
     fn limit_from(&mut self, stalled_at: Instant) -> bool {
         let idle = stalled_at + duration(self.limits.idle).max(IDLE_MIN);
         let total = self.total_due();
@@ -207,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         total <= idle
     }
 
-    /// Says that no more will be sent, without waiting for anything.
+    /// Closes the sending side, without waiting.
     pub(super) async fn shut_down(&mut self) {
         poll_fn(|context| {
             let _ = Pin::new(&mut self.stream).poll_shutdown(context);

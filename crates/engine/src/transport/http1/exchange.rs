@@ -1,7 +1,7 @@
 //! One request of a connection and its response: framing, `Connection`, `Expect`.
 //!
-//! A hit of usual size is one vectored write of head and body, from where they lie. *Invariant:* what a client sends behind a
-//! body is never taken for a part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
+//! A hit of usual size is one vectored write of head and body, without copying. *Invariant:* what a client sends after a body
+//! is never taken for part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
 
 use super::connection::{Connection, ReceiveError};
 use super::head::{Parsed, broken_limit, head_limits};
@@ -22,35 +22,35 @@ use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// How sessions and `req.transport` name it.
+/// The protocol's name for sessions and `req.transport`.
 pub(super) const NAME: &str = "HTTP/1";
 
-/// Most bytes of a body read at once.
+/// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// How the end of a response's body is told.
+/// How the end of a response's body is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Framing {
-    /// By its length, or by closing.
+    /// By its length, or by closing the connection.
     Plain,
     /// By an empty chunk.
     Chunked,
 }
 
-/// The body of the request, as it comes.
+/// The body of the request as it is received.
 struct Incoming {
     decoder: BodyDecoder,
     is_chunked: bool,
     is_begun: bool,
-    /// When the wait for more ends; `None` when nobody waits.
+    /// The time limit of the current wait for more; `None` when nothing waits.
     due: Option<Instant>,
 }
 
-/// A request that was received, and the connection it came on.
+/// A received request, and the connection it arrived on.
 pub(super) struct Http1Exchange<'a, S> {
     connection: &'a mut Connection<S>,
     buffers: &'a mut Buffers,
-    /// What is wrong with the head, if anything, and which limit it broke.
+    /// What is wrong with the head, if anything, and which limit it exceeded.
     head_error: Option<(HeadError, Option<String>)>,
     incoming: Option<Incoming>,
     is_http11: bool,
@@ -58,7 +58,7 @@ pub(super) struct Http1Exchange<'a, S> {
     framing: Framing,
     /// A piece is being sent.
     is_sending: bool,
-    /// The head that is being sent is a bare one, of which counts what went out.
+    /// The head being sent is a bare one: only the bytes that really go out count.
     is_bare: bool,
     sent: Sent,
 }
@@ -89,7 +89,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
     }
 }
 
-/// `GET http://host/path` means the host of the target and its path, whatever `Host` says.
+/// `GET http://host/path` means the host and path of the target, whatever `Host` says.
 fn apply_absolute_form(head: &mut Message, log: &mut LogBuffer) {
     if head.target().first() == Some(&b'/') {
         return;
@@ -148,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
                     close: CloseReason::RxJunk,
                 });
             }
-            // A client that has sent on without waiting needs no answer.
+            // A client that has gone on sending without waiting needs no answer.
             self.owes_continue = self.buffers.unread().is_empty() && self.is_http11;
             logged::unset(log, REQ, head, "Expect");
         }
@@ -235,7 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
 
     fn describe_synthetic(&self, response: &mut Message, log: &mut LogBuffer) {
         if self.owes_continue {
-            // Neither is the client told to go on nor is its body read; VCL may decide otherwise by removing this header.
+            // The client is not told to continue, and its body is not read. VCL may decide otherwise by removing this header.
             logged::append(log, RESP, response, "Connection", &[b"close"]);
         }
     }
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
             logged::append(log, RESP, response, "Transfer-Encoding", &[b"chunked"]);
             self.framing = Framing::Chunked;
         } else {
-            // It weighs more than that an old client would have closed anyway.
+            // This reason takes precedence over the one that an old client already gave for closing.
             *close = Some(CloseReason::TxEof);
         }
     }

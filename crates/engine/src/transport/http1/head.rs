@@ -1,4 +1,4 @@
-//! What a request's head may be, and what became of one.
+//! The limits of a request head, and the result of parsing one.
 
 use crate::request::task::Settings;
 use ::http1::{HeadError, HeadLimits};
@@ -6,7 +6,7 @@ use ::http1::{HeadError, HeadLimits};
 /// Where a head ends, or what is wrong with it.
 pub(super) type Parsed = Result<usize, HeadError>;
 
-/// How large it may be.
+/// How large a head may be.
 pub(super) fn head_limits(settings: &Settings) -> HeadLimits {
     HeadLimits {
         total_bytes: settings.http_req_size,
@@ -15,7 +15,7 @@ pub(super) fn head_limits(settings: &Settings) -> HeadLimits {
     }
 }
 
-/// The parameter that a head broke, as a detail of the reason.
+/// The parameter whose limit a head exceeded, as a detail of the reason.
 pub(super) fn broken_limit(error: &HeadError, limits: &HeadLimits) -> Option<String> {
     let (name, max) = match error {
         HeadError::Overflow => ("http_req_size", limits.total_bytes),
