@@ -1,4 +1,4 @@
-//! The request machine: its steps in the order of life, the table of legal transitions, and the loop.
+//! The request machine: its steps in the order in which they run, the table of legal transitions, and the loop.
 //!
 //! ```text
 //! Accept → Receive → Hash ┬→ Lookup ┬→ Hit ──────────┬→ Deliver → Transmit → Finish
@@ -10,11 +10,11 @@
 //!    any VCL may say: synth (→ Synth), restart (→ Restart → Receive), fail (→ VclFailed)
 //! ```
 //!
-//! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, vcl_deliver runs for errors too
-//! (`legacy.rs`). One step, one file, below in this order. A step does its work, logs it, and names the next one; what it leaves for the next
-//! one lies in [`Task`]. *Invariants:* only transitions of the table in `step.rs` happen; every step ends; a [`Request`] belongs to one
-//! exchange at a time and goes back to the loop's pool after it; a panic costs one exchange: what it had is thrown away, and its
-//! client gets a 500 unless it has had anything.
+//! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, and vcl_deliver also runs for
+//! errors (`legacy.rs`). Each step has its own file, listed below in this order. A step does its work, logs it, and names the
+//! next one; what it leaves for the next one is in [`Task`]. *Invariants:* only transitions of the table in `step.rs` happen;
+//! every step ends; a [`Request`] belongs to one exchange at a time and goes back to the loop's pool afterwards; a panic costs
+//! one exchange: its state is thrown away, and its client gets a 500 unless an answer was already begun.
 
 mod accept;
 mod await_object;
@@ -68,17 +68,16 @@ use surface::parameter::debug;
 use surface::reason::Reason;
 use surface::tag::Tag;
 
-/// What an exchange came to.
+/// The result of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Why the session is to end after it; `None` when it may go on.
+    /// Why the session must end after the exchange; `None` if it may go on.
     pub close: Option<CloseReason>,
-    /// The request panicked: throw it away.
+    /// The request panicked: discard it.
     pub is_ruined: bool,
 }
 
-/// Takes an exchange through its life. The head lies in the request ([`Request::head`]), which has arrived
-/// ([`Request::arrive`]).
+/// Runs an exchange from start to end. Its head is in the request ([`Request::head`]), and [`Request::arrive`] has been called.
 pub async fn run(
     context: &Rc<Loop>,
     session: &mut SessionView,
@@ -96,7 +95,7 @@ pub async fn run(
             request.task.life.is_answered
         }
     };
-    // Nothing of it can be trusted.
+    // None of the old state can be trusted.
     request.task = Task::default();
     request.task.settings = (&**context.engine.parameters.load()).into();
     let mut run = Run { context, session, exchange, request };
@@ -122,7 +121,7 @@ async fn live(context: &Rc<Loop>, session: &mut SessionView, exchange: &mut dyn 
     }
 }
 
-/// Gives the request its transaction.
+/// Starts the request's transaction.
 fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
     let vxid = context.engine.vxids.next();
     let mut number = itoa::Buffer::new();
@@ -149,7 +148,7 @@ fn joined<'a>(room: &'a mut [u8; 32], parts: &[&[u8]]) -> &'a [u8] {
     &room[..len]
 }
 
-/// Answers what is not HTTP with a bare 400 and has the session close.
+/// Answers malformed input with a bare 400 and makes the session close.
 async fn refuse(
     context: &Rc<Loop>,
     session: &mut SessionView,
@@ -176,18 +175,18 @@ async fn refuse(
 
 /// A request being run: what its steps work with.
 pub(crate) struct Run<'a> {
-    /// The event loop's things.
+    /// The state of the event loop.
     pub(crate) context: &'a Rc<Loop>,
-    /// What it sees of its session.
+    /// The request's view of its session.
     pub(crate) session: &'a mut SessionView,
-    /// Where it came from, and where its response goes.
+    /// Where the request came from and its response goes.
     pub(crate) exchange: &'a mut dyn Exchange,
     /// The request and its buffers.
     pub(crate) request: &'a mut Request,
 }
 
 impl Run<'_> {
-    /// Runs a request whose head has been parsed to its end. Why the session must close after it is in `Life::close`.
+    /// Runs a request whose head has been parsed to its end. `Life::close` then tells why the session must close, if it must.
     pub(crate) async fn run(&mut self) {
         let mut step = Step::Accept;
         while step != Step::Finish {
@@ -218,7 +217,7 @@ impl Run<'_> {
         self.finish();
     }
 
-    /// The record that the debug bit `req_state` asks for.
+    /// Writes the record that the debug bit `req_state` asks for.
     #[cold]
     fn log_step(&mut self, step: Step) {
         let task = &self.request.task;
@@ -228,7 +227,7 @@ impl Run<'_> {
         self.request.log.record_fmt(Tag::Debug, record);
     }
 
-    /// Has the session close after this request. The first reason counts, except that a fault weighs more than a wish.
+    /// Makes the session close after this request. The first reason counts, except that a fault takes precedence over a wish.
     fn close(&mut self, reason: CloseReason) {
         let close = &mut self.request.task.life.close;
         let is_wish = matches!(
@@ -242,7 +241,7 @@ impl Run<'_> {
         }
     }
 
-    /// Has the request go on to a synthetic response; an empty reason means the standard phrase.
+    /// Continues with a synthetic response; an empty reason means the standard phrase.
     fn synthesise(&mut self, status: u16, reason: &[u8]) -> Step {
         self.request.task.life.error_status = status;
         self.request.task.error_reason.clear();

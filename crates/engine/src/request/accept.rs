@@ -1,4 +1,4 @@
-//! What the transport demands of a request before VCL sees it, and whether there is room for it at all.
+//! What the transport demands of a request before VCL sees it, and whether there is memory for the request at all.
 //!
 //! Comes from: the exchange, with the head parsed and the beginning logged. Goes to: Receive, or Finish after a bare answer.
 
@@ -40,8 +40,8 @@ impl Run<'_> {
         Step::Receive
     }
 
-    /// Whether the request may hold more than its base. If not that is recorded; `is_answer` says that it is answered with a
-    /// 503 then, rather than doing without.
+    /// Whether the request may hold more memory than its base; if not, that is logged. `is_answer` says that the request is
+    /// then answered with a 503; otherwise it goes on without the extra memory.
     pub(super) fn may_hold_more(&mut self, is_answer: bool) -> bool {
         let is_short = self.context.memory.is_short();
         if is_short {
@@ -59,7 +59,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a status and nothing else. The final ones end the session.
+    /// Sends only a status. A final status ends the session.
     pub(crate) async fn send_bare(&mut self, status: u16) {
         let phrase = semantics::reason::phrase(status);
         let log = self.log();

@@ -1,6 +1,6 @@
-//! A fetch is ordered, and its object is waited for; meanwhile the client's body is handed to it.
+//! Orders a fetch and waits for its object, handing the client's body to the fetch meanwhile.
 //!
-//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth when there is none. In the
+//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth if there is none. In the
 //! old dialects vcl_fetch may restart the request.
 
 use super::{Run, Step};
@@ -12,9 +12,9 @@ use surface::counter::Main;
 use surface::tag::Tag;
 
 impl Run<'_> {
-    /// Orders the fetch: for a miss and a background fetch with the promise in the task. The ticket is kept for
-    /// [`Run::await_object`], except of a background fetch, which nobody waits for. Where requests hold too much already
-    /// there is none, and the answer is false: the promise is withdrawn, so that others don't wait for it.
+    /// Orders the fetch; for a miss and a background fetch with the promise in the task. The ticket is kept for
+    /// [`Run::await_object`], except for a background fetch, which nobody waits for. If requests already hold too much memory,
+    /// no fetch is ordered and the result is false; the promise is withdrawn, so that others don't wait for it.
     pub(super) fn order_fetch(&mut self, mode: FetchMode) -> bool {
         if !self.may_hold_more(mode != FetchMode::Background) {
             self.request.task.found.busy = None;
@@ -98,7 +98,7 @@ impl Run<'_> {
             self.take_request_back(*client);
         }
         match report.answer {
-            // It broke before anything of it went out: the client gets a clean error.
+            // The fetch failed before any of the response was sent: the client gets a clean error.
             FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
             FetchAnswer::Object(object) => {
                 self.request.task.found.take_up(*object);

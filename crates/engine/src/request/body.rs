@@ -1,4 +1,4 @@
-//! The client's request body: where it is, and reading it.
+//! The client's request body: where it is, and how it is read.
 
 use super::Run;
 use super::client_body::ClientBody;
@@ -15,7 +15,7 @@ use surface::close_reason::CloseReason;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 use surface::tag::Tag;
 
-/// Most bytes of a body that a transport gives at once.
+/// Most bytes of a body that a transport returns at a time.
 const READ_BYTES: usize = 16 << 10;
 
 /// Why a body could not be read.
@@ -38,13 +38,13 @@ impl From<Failure> for ReadFailure {
     fn from(failure: Failure) -> ReadFailure {
         match failure {
             Failure::Filter(error) => ReadFailure::Filter(error),
-            // Nothing that is handed over breaks off there: a filter has promised more than came.
+            // Pieces handed over never break off at this point, so a filter must have promised more than came.
             Failure::Supply | Failure::Short => ReadFailure::Broken(BodyBroken("short body")),
         }
     }
 }
 
-/// How far a body has come on its way through its filters.
+/// How far a body has got through its filters.
 #[derive(Default)]
 struct ReadSoFar {
     handed: Handed,
@@ -52,7 +52,7 @@ struct ReadSoFar {
 }
 
 impl Run<'_> {
-    /// The body as a fetch takes it. One that is still in the connection is fed to it by [`Run::feed_fetch`].
+    /// The body in the form a fetch takes. A body that is still in the connection is fed to the fetch by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
         let task = &mut self.request.task;
         match &task.life.body {
@@ -71,8 +71,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the request still says that it has a body: VCL may have taken that away, to ask for something else after a
-    /// restart. Filters take the length away themselves.
+    /// Whether the request still claims to have a body: VCL may have removed the headers, to ask for something else after a
+    /// restart. Filters remove the length themselves.
     pub(super) fn announces_body(&self) -> bool {
         let task = &self.request.task;
         task.choices.is_body_filtered
@@ -80,22 +80,22 @@ impl Run<'_> {
             || task.request.get("Content-Length").is_some_and(|value| value != b"0")
     }
 
-    /// The filters of `req.filters`, set up when the body is first wanted: that changes the headers that describe it. `None`
-    /// when bytes pass as they come.
+    /// The filters of `req.filters`, set up when the body is first needed; this changes the headers that describe the body.
+    /// `None` when the body passes unchanged.
     fn open_filters(&mut self) -> Option<&mut Filters> {
         let request = &mut *self.request;
         let task = &mut request.task;
-        // Once: the headers have been changed then, and a second look at them would find nothing to do.
+        // Only once: the headers have changed by then, so a second call would find nothing to do.
         if !task.choices.is_body_filtered
             && let Some(list) = task.choices.body_filters.take()
         {
             let length = if let ClientBody::Unread { length, .. } = &task.life.body { *length } else { None };
             let mut subject = Subject::new(Side::Req, &mut task.request, &mut request.log, length);
             let parameters = self.context.engine.parameters.load();
-            // The names were checked when they were set.
+            // The names were checked when VCL set them.
             task.choices.body_stages = Filters::open(&list, &mut subject, &parameters, &self.context.counters).ok();
             task.choices.is_body_filtered = task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty());
-            // A rollback takes back what VCL did to the request, not what became of its body.
+            // A rollback undoes what VCL did to the request, not what happened to its body.
             match task.request.get("Content-Encoding") {
                 Some(coding) => task.original.set("Content-Encoding", coding),
                 None => _ = task.original.unset("Content-Encoding"),
@@ -105,7 +105,7 @@ impl Run<'_> {
         task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty())
     }
 
-    /// Counts what the filters of the body hold, and the pieces on their way through them.
+    /// Counts the memory of the body's filters and of the pieces on their way through them.
     pub(super) fn hold_body_filters(&mut self) {
         let task = &mut self.request.task;
         if let Some(stages) = task.choices.body_stages.as_ref().filter(|stages| !stages.is_empty()) {
@@ -113,7 +113,7 @@ impl Run<'_> {
         }
     }
 
-    /// The next piece of the body as its filters make it; `None` at its end. `read` is where it has come to.
+    /// The next piece of the body after its filters; `None` at its end. `read` is the position so far.
     async fn next_piece(&mut self, read: &mut ReadSoFar) -> Result<Option<Vec<u8>>, ReadFailure> {
         let mut turns = Turns::default();
         loop {
@@ -129,7 +129,7 @@ impl Run<'_> {
         }
     }
 
-    /// Feeds the fetch with the client's body for as long as it wants it. Returns when it has all or wants no more.
+    /// Feeds the client's body to the fetch. Returns when the fetch has all of it or wants no more.
     pub(super) async fn feed_fetch(&mut self) {
         let Some(feed) = self.request.task.found.feed.take() else { return };
         let mut read = ReadSoFar::default();
@@ -154,7 +154,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what nobody took of the body, so that the next request can follow. Not when the session closes anyway.
+    /// Reads the rest of the body that nobody used, so that the next request can follow. Not done when the session closes
+    /// anyway.
     pub(super) async fn drain_body(&mut self) {
         let task = &self.request.task;
         if !matches!(task.life.body, ClientBody::Unread { .. }) || task.life.close.is_some() {
@@ -177,8 +178,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the body and keeps it, in the name of `req.storage` or of Transient: `std.cache_req_body`. False when it is
-    /// longer than `limit`, there is no room for it, or it breaks off.
+    /// Reads and keeps the body, in `req.storage` or else Transient: `std.cache_req_body`. False when the body is longer than
+    /// `limit`, there is no room for it, or it ends early.
     pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
         match &self.request.task.life.body {
             ClientBody::None | ClientBody::Cached(_) => return true,
@@ -209,7 +210,7 @@ impl Run<'_> {
                     held.extend_from_slice(&piece);
                 }
                 Ok(None) => {
-                    // The room that is counted is the room that is taken.
+                    // The vector must not take more memory than is counted.
                     held.shrink_to_fit();
                     self.announce_held(held.len());
                     self.body_is_read(ClientBody::Cached(HeldBody::new(held, room)));
@@ -223,7 +224,7 @@ impl Run<'_> {
         }
     }
 
-    /// A body that is held has a length, however it came: the request says so from now on, after a rollback too.
+    /// A kept body has a known length, however it was received. From now on the request says so, even after a rollback.
     fn announce_held(&mut self, bytes: usize) {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -237,7 +238,7 @@ impl Run<'_> {
         task.original.set("Content-Length", length);
     }
 
-    /// A body that is not kept is not read either: what is left of it cannot be told from the next request.
+    /// A body that cannot be kept is not read to its end either; its rest could be mistaken for the next request.
     fn cannot_cache(&mut self, why: &str) -> bool {
         self.request.task.life.body = ClientBody::Failed;
         self.log().record(Tag::FetchError, why.as_bytes());
@@ -245,15 +246,15 @@ impl Run<'_> {
         false
     }
 
-    /// The client is told to go on, if it waits for that.
+    /// Sends `100 Continue` if the client waits for it.
     pub(super) async fn send_pending_continue(&mut self) {
         if self.exchange.take_continue() {
             self.send_bare(100).await;
         }
     }
 
-    /// The body is wanted now. Compat: the Storage record stands where Varnish takes room for it, and `req.storage` is
-    /// spent by that.
+    /// Called when the body is needed. Compat: the Storage record comes where Varnish allocates storage, and that uses up
+    /// `req.storage`.
     async fn begin_body(&mut self) {
         if matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
             let storage = self.request.task.choices.storage.take();
@@ -262,7 +263,7 @@ impl Run<'_> {
         }
     }
 
-    /// Logs that something is held outside the cache.
+    /// Logs that something is kept outside the cache.
     pub(super) fn log_storage(&mut self, storage: u32) {
         if let Some(storage) = self.context.engine.storages.name(storage) {
             self.request.log.record_parts(Tag::Storage, &[storage.kind.as_bytes(), b" ", storage.name.as_bytes()]);
@@ -276,7 +277,7 @@ impl Run<'_> {
         self.timestamp("ReqBody");
     }
 
-    /// How the body came, before it is forgotten.
+    /// Logs how the body was received, before that is forgotten.
     fn log_received_body(&mut self) {
         if !matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
             return;
@@ -303,8 +304,8 @@ impl Run<'_> {
         Ok(Some(piece))
     }
 
-    /// Waits for the next bytes of the body: so many lie with the exchange, for the caller to consume. `None` at the end of
-    /// the body. Cancel-safe.
+    /// Waits for the next bytes of the body. Returns how many are in [`Exchange::body`](crate::exchange::Exchange::body), for
+    /// the caller to consume; `None` at the end of the body. Cancel-safe.
     async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
         let idle = self.session.timeouts.idle.unwrap_or(self.request.task.settings.timeout_idle);
         let life = &mut self.request.task.life;

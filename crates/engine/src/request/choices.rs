@@ -1,13 +1,13 @@
-//! What VCL chose for a request: its own task's, or lent to the fetch of an old dialect.
+//! What VCL chose for a request: kept in its own task, or lent to the fetch of an old dialect.
 
 use crate::bodies::filters::Filters;
 use crate::world::decision::Noted;
 use vcl_run::value::DirectorId;
 
-/// What VCL chose for the request; it stays over restarts.
+/// What VCL chose for the request; kept across restarts.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// `req.backend_hint`, at first the VCL's default; `None` = none, and a fetch fails.
+    /// `req.backend_hint`, initially the VCL's default; `None` = no backend, so a fetch fails.
     pub(crate) director: Option<DirectorId>,
     /// `client.identity` when VCL set it.
     pub(crate) client_identity: Option<Vec<u8>>,
@@ -19,7 +19,7 @@ pub(crate) struct Choices {
     pub(crate) grace_cap: Option<f64>,
     /// `req.hash_always_miss`.
     pub(crate) always_miss: bool,
-    /// Where VCL said so.
+    /// Where VCL set that.
     pub(crate) always_miss_by: Option<Noted>,
     /// `req.hash_ignore_busy`.
     pub(crate) ignore_busy: bool,
@@ -31,8 +31,8 @@ pub(crate) struct Choices {
     pub(crate) trace: Option<bool>,
     /// `req.filters` when VCL set it.
     pub(crate) body_filters: Option<Vec<u8>>,
-    /// The filters of the body, once it is wanted.
+    /// The filters of the body, once it is needed.
     pub(crate) body_stages: Option<Filters>,
-    /// Filters change the body, or have: the headers that describe it have been changed for that, once.
+    /// Filters change the body, or have changed it; the headers that describe it were adapted once.
     pub(crate) is_body_filtered: bool,
 }

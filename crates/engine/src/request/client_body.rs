@@ -6,17 +6,17 @@ use crate::exchange::BodyAnnounced;
 /// Where the request body is.
 #[derive(Debug, Default)]
 pub(crate) enum ClientBody {
-    /// There is none.
+    /// There is no body.
     #[default]
     None,
-    /// Still with the transport, as a whole or in part.
+    /// Still with the transport, completely or in part.
     Unread {
-        /// Content-Length; `None` = it ends when it ends.
+        /// Content-Length; `None` = unknown length.
         length: Option<u64>,
-        /// Some of it has been read: what is left is no body that anybody could be sent.
+        /// Some of it has been read, so the rest is no longer a complete body that could be forwarded.
         is_begun: bool,
     },
-    /// Held whole.
+    /// Kept completely.
     Cached(HeldBody),
     /// Was read and is gone.
     Taken,

@@ -1,7 +1,7 @@
 //! vcl_deliver: the response is made from the object.
 //!
-//! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. Conditions of the client (RFC 9110 §13) are judged after
-//! VCL, so that VCL can change what they are compared with.
+//! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. The client's conditions
+//! (RFC 9110 §13) are checked after VCL, so that VCL can change what they are compared with.
 
 use super::task::ObjectHead;
 use super::{Run, Step, filters};
@@ -27,7 +27,7 @@ impl Run<'_> {
         let ruling = self.call_vcl().await;
         self.timestamp("Process");
         let step = match ruling {
-            // Asked before anything is sent; an error is plain.
+            // Checked before anything is sent. Errors are plain responses and need no check.
             Ok(DeliverRuling::Deliver) if self.context.memory.is_short() && !is_error && self.is_too_much() => {
                 self.synthesise(503, b"")
             }
@@ -37,7 +37,7 @@ impl Run<'_> {
             }
             Ok(DeliverRuling::Restart) if self.must_deliver() => return Step::Transmit,
             Ok(DeliverRuling::Restart) => Step::Restart,
-            // An error of an error would have no end.
+            // Answering an error with another error would never end.
             Ok(DeliverRuling::Synth(_)) if is_error => return Step::Transmit,
             Ok(DeliverRuling::Synth(line)) => self.synth_ruling(line),
             Err(Failed) if is_error => return self.give_up_error().await,
@@ -48,7 +48,7 @@ impl Run<'_> {
         step
     }
 
-    /// Fills `resp`. False when the object's head cannot be read.
+    /// Fills `resp`. False if the object's head cannot be decoded.
     fn make_response(&mut self) -> bool {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -79,7 +79,8 @@ impl Run<'_> {
         } else {
             logged::append(log, RESP, response, "X-Varnish", &[own]);
         }
-        // The time is that of the last timestamp, which may lie before the object's: whole seconds are shown, and never less than 0.
+        // The time is that of the last timestamp, which may be earlier than the object's. Age is in whole seconds and never
+        // negative.
         let age = (task.life.previous - object.origin()).max(0.0) as u64;
         logged::append(log, RESP, response, "Age", &[itoa::Buffer::new().format(age).as_bytes()]);
         logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
@@ -99,7 +100,7 @@ impl Run<'_> {
         true
     }
 
-    /// Whether the response needs more than there is room for.
+    /// Whether the response needs more memory than there is.
     #[cold]
     fn is_too_much(&mut self) -> bool {
         filters::are_heavy(&self.request.task) && !self.may_hold_more(true)

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use store::{BodyReader, Object};
 
-/// An object that this request delivers, all of it. Letting go of one that only passes by tells its fetch that nobody reads
+/// An object that this request delivers completely. Dropping one whose body only passes by tells its fetch that nobody reads it
 /// any more.
 #[derive(Debug)]
 pub struct Delivered {
     object: Arc<Object>,
-    /// Of a body that is still being written: keeps what has not been read, should it turn out too large to be kept.
+    /// For a body that is still being written: keeps the unread part in case the body turns out too large for the cache.
     reader: Option<Box<BodyReader>>,
 }
 
 impl Delivered {
-    /// `None` when the beginning of its body may be gone: it has left the index, too.
+    /// `None` when the beginning of the body may already be gone; the object has then left the index, too.
     pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
         let reader = if object.is_whole() || object.is_passing() { None } else { Some(Box::new(object.reader()?)) };
         Some(Delivered { object, reader })
@@ -23,7 +23,7 @@ impl Delivered {
         &self.object
     }
 
-    /// Where reading begins, the first time, where that is not simply the arena.
+    /// The reader to begin with, if reading does not simply start in the arena. Returned only once.
     pub(crate) fn take_reader(&mut self) -> Option<BodyReader> {
         self.reader.take().map(|reader| *reader)
     }

@@ -1,4 +1,4 @@
-//! Which filters a response goes through when VCL names none: it follows from object and request.
+//! Which filters a response goes through when VCL names none; this follows from the object and the request.
 //!
 //! What filters do is in `bodies/filters.rs`.
 
@@ -8,7 +8,7 @@ use body::filter::{find, names};
 use semantics::encoding;
 use store::ObjectFlags;
 
-/// The list that applies when VCL has set none. Each name is preceded by a blank.
+/// The list that applies when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     let mut list = Vec::new();
     let is_gzipped = task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::GZIPPED));
@@ -22,7 +22,7 @@ pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     list
 }
 
-/// Whether the response will go through a filter that takes much memory.
+/// Whether the response will go through a filter that needs much memory.
 pub(crate) fn are_heavy(task: &Task) -> bool {
     let is_heavy = |list: &[u8]| names(list).any(|name| find(name, Side::Resp).is_some_and(|row| row.is_heavy));
     match &task.answer.filters {

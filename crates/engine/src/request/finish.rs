@@ -1,4 +1,4 @@
-//! The end of a request: what it moved is counted, and its log is complete.
+//! The end of a request: its traffic is counted, and its log is completed.
 
 use super::Run;
 use crate::world::log_notes;
@@ -17,7 +17,7 @@ impl Run<'_> {
         self.request.log.end();
     }
 
-    /// VMODs settle what they have put off while this VCL ran.
+    /// Lets VMODs finish what they have put off while this VCL ran.
     pub(super) fn leave_vcl(&mut self) {
         let request = &mut *self.request;
         if let Some(vcl) = &request.vcl {

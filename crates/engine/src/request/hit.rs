@@ -1,4 +1,4 @@
-//! vcl_hit: there is an object. One in grace is delivered while one request's fetch refreshes it.
+//! vcl_hit: there is an object. An object in grace is delivered while the fetch of one request refreshes it.
 //!
 //! Comes from: Lookup. Goes to: Deliver, or where VCL says.
 
@@ -23,7 +23,7 @@ impl Run<'_> {
                 self.count_hit();
                 self.why_vcl(Reason::PassByVcl);
                 self.request.task.forget_lookup();
-                // What is sent is not the object that was hit, and yet X-Varnish names one. Compat: c00010.
+                // The object that was hit is not what is sent, but X-Varnish names one all the same. Compat: c00010.
                 self.request.task.found.is_hit = true;
                 return Step::Pass;
             }
@@ -35,8 +35,9 @@ impl Run<'_> {
         step
     }
 
-    /// Orders the refresh; false when there is no memory for it. It asks what this request asks, body and all: one that is still in the connection is handed to
-    /// it before the answer, as in Varnish, since the next request comes behind it.
+    /// Orders the refresh; false when there is no memory for it. It sends what this request asks, including the body. A body
+    /// that is still in the connection is handed over before the answer is sent, as in Varnish, since the next request comes
+    /// after it.
     async fn refresh(&mut self) -> bool {
         if !self.order_fetch(FetchMode::Background) {
             return false;

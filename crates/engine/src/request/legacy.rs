@@ -1,14 +1,14 @@
-//! The old dialects (1.x to 3.0) on the client's side: what their VCL relies on where Varnish 4 did otherwise.
+//! The old dialects (1.x to 3.0) on the client's side: what their VCL relies on and Varnish 4 changed.
 //!
-//! - Every vcl_recv begins with the first backend; restarts are counted after it, and end in vcl_error.
+//! - Every vcl_recv begins with the first backend. Restarts are counted after vcl_recv, and too many end in vcl_error.
 //! - The request to the origin is made before vcl_miss and vcl_pass, which may change it.
-//! - vcl_fetch works on the client's request: lent to the fetch, taken back with its answer (`fetch/legacy.rs`).
-//! - Nothing is refreshed in the background: a stale object is a miss, unless somebody fetches already or the backend is
-//!   sick for it (saint mode counts).
+//! - vcl_fetch works on the client's request, which is lent to the fetch and taken back with its answer (`fetch/legacy.rs`).
+//! - Nothing is refreshed in the background: a stale object is a miss, unless somebody else fetches already or the backend is
+//!   sick for it (including saint mode).
 //! - vcl_deliver runs for what vcl_error made.
 //! - vcl_hit may change how long an object lives.
 //!
-//! Each call stands behind a look at the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+//! Every call first checks the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
 use super::choices::Choices;
 use super::delivered::Delivered;
@@ -38,13 +38,13 @@ impl Run<'_> {
         self.generation().is_legacy()
     }
 
-    /// Before every vcl_recv: what it chose in an earlier round is forgotten, `req.ttl` and `req.grace` excepted.
+    /// Runs before every vcl_recv: forgets what VCL chose in an earlier round, except `req.ttl` and `req.grace`.
     pub(super) fn begin_legacy_request(&mut self) {
         let generation = self.generation();
         let request = &mut *self.request;
         let task = &mut request.task;
         if generation < Generation::V3 {
-            // They knew nothing of gzip: what to ask for and how to vary is VCL's business.
+            // These dialects knew nothing of gzip: Accept-Encoding and Vary are left to VCL.
             task.settings.gzip_support = false;
         }
         let (ttl_cap, grace_cap) = (task.choices.ttl_cap, task.choices.grace_cap);
@@ -55,12 +55,12 @@ impl Run<'_> {
         task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
     }
 
-    /// Whether this round is one too many: vcl_recv has run, and is the last to be heard.
+    /// Whether this round is one too many: its vcl_recv has run, and nothing else will.
     pub(super) fn is_restarted_too_often(&self) -> bool {
         self.is_legacy() && self.request.task.life.restarts > 0 && self.has_no_restart_left()
     }
 
-    /// Whether another restart would be in vain.
+    /// Whether another restart would be refused.
     pub(super) fn has_no_restart_left(&self) -> bool {
         let task = &self.request.task;
         if self.is_legacy() {
@@ -70,12 +70,12 @@ impl Run<'_> {
         }
     }
 
-    /// Whether vcl_deliver's restart is passed over, and the response sent.
+    /// Whether a restart in vcl_deliver is ignored and the response is sent.
     pub(super) fn must_deliver(&self) -> bool {
         self.is_legacy() && self.has_no_restart_left()
     }
 
-    /// The status of an error that VCL gave none: the one set before, the origin's too.
+    /// The status of an error to which VCL gave none: the one set before (perhaps the origin's), else 503.
     pub(super) fn legacy_error_status(&self) -> u16 {
         match self.request.task.life.error_status {
             0 => 503,
@@ -89,7 +89,7 @@ impl Run<'_> {
         grace_granted(self.request.task.choices.grace_cap, self.generation(), default)
     }
 
-    /// Whether the backend of this request cannot be asked for its object.
+    /// Whether the backend of this request cannot be asked for the object.
     fn is_backend_sick(&self) -> bool {
         let task = &self.request.task;
         let Some((vcl, director)) = self.request.vcl.as_ref().zip(task.choices.director) else { return true };
@@ -108,7 +108,7 @@ impl Run<'_> {
         !vcl.directors.is_healthy_for(director, &context)
     }
 
-    /// Lends what vcl_fetch may touch of the request. It stays here as it is until it comes back.
+    /// Lends the fetch what vcl_fetch may use of the request. The request itself stays unchanged until that comes back.
     pub(super) fn lend_request(&mut self) -> Box<ClientRequest> {
         let task = &mut self.request.task;
         let mut client = Box::new(ClientRequest {
@@ -132,7 +132,7 @@ impl Run<'_> {
         client
     }
 
-    /// Takes it back as vcl_fetch left it.
+    /// Takes back what was lent, as vcl_fetch left it.
     pub(super) fn take_request_back(&mut self, client: ClientRequest) {
         let task = &mut self.request.task;
         task.request = client.message;
@@ -162,8 +162,8 @@ impl Run<'_> {
         task.found.prepared = Some(Box::new(prepared));
     }
 
-    /// A stale object within grace. `fetch` is there when nobody fetches a new one yet: then this request does, and waits for
-    /// it, unless its backend is sick.
+    /// A stale object within grace. `fetch` is set if nobody else fetches a new one yet: then this request does so and waits,
+    /// unless its backend is sick.
     pub(super) fn found_in_grace(&mut self, object: Delivered, fetch: Option<Busy>) -> Step {
         match fetch {
             Some(busy) if !self.is_backend_sick() => {
@@ -176,7 +176,7 @@ impl Run<'_> {
         }
     }
 
-    /// vcl_recv was the last to be heard: its own error counts, else one is made.
+    /// One restart too many: an error from vcl_recv stands, else one is made.
     pub(super) fn refuse_restart(&mut self, ruling: RecvRuling) -> Step {
         if let RecvRuling::Synth(line) = ruling {
             return self.synth_ruling(line);
@@ -186,7 +186,7 @@ impl Run<'_> {
         self.synthesise(status, b"")
     }
 
-    /// After vcl_error: what every response has, then vcl_deliver (which 1.x did not ask about errors).
+    /// After vcl_error: adds the headers that every response has, then vcl_deliver (which 1.x did not run for errors).
     pub(super) fn finish_legacy_error(&mut self) -> Step {
         let generation = self.generation();
         let request = &mut *self.request;
@@ -200,7 +200,7 @@ impl Run<'_> {
         if generation == Generation::V1 { Step::Transmit } else { Step::Deliver }
     }
 
-    /// vcl_deliver failed on an error: there is nothing left to show.
+    /// vcl_deliver failed for an error response: nothing is left to send.
     pub(super) async fn give_up_error(&mut self) -> Step {
         self.request.task.life.close = Some(CloseReason::VclFailure);
         self.send_bare(500).await;

@@ -1,8 +1,8 @@
-//! The index is asked: hit, miss, pass, or wait for somebody else's fetch and ask again.
+//! Asks the index: hit, miss, pass, or wait for somebody else's fetch and ask again.
 //!
 //! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits. A waiting
-//! request holds its place on the list until it has looked again. What is found may at that moment turn out too large to be kept:
-//! then it has left the index, and the question is asked again.
+//! request keeps its place on the list until it has looked again. The object found may at that moment turn out too large to be
+//! kept; then it has left the index, and the lookup is repeated.
 
 use super::delivered::Delivered;
 use super::{Run, Step};
@@ -86,7 +86,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for the turn of this request; `false` when its client has gone for good meanwhile.
+    /// Waits for this request's turn; `false` when its client has gone meanwhile.
     async fn wait(&mut self, waiter: &Waiter) -> bool {
         let mut turn = pin!(waiter.wait());
         let mut has_heard = false;
@@ -97,7 +97,7 @@ impl Run<'_> {
             if !has_heard {
                 match self.exchange.poll_hear(context) {
                     Poll::Ready(false) => return Poll::Ready(false),
-                    // It sends ahead: from now on only its turn matters.
+                    // The client sends ahead: from now on only the turn matters.
                     Poll::Ready(true) => has_heard = true,
                     Poll::Pending => {}
                 }
@@ -142,7 +142,7 @@ impl Run<'_> {
         Step::Hit
     }
 
-    /// `vxid ttl grace keep`, and how far the fetch has come if it is not over.
+    /// Logs `vxid ttl grace keep`, and how far the fetch has got if it is still running.
     fn log_hit(&mut self, object: &Object) {
         if self.request.log.is_masked(Tag::Hit) {
             return;
@@ -190,7 +190,7 @@ impl Run<'_> {
     }
 }
 
-/// What lookup counts once VCL has agreed to a hit.
+/// The counters of a hit, used once VCL has agreed to it.
 impl Run<'_> {
     pub(super) fn count_hit(&self) {
         self.context.count(Main::CacheHit);

@@ -1,6 +1,6 @@
 //! vcl_miss: there is no object, and this request has promised to fetch one; others may be waiting for it.
 //!
-//! Comes from: Lookup. Goes to: Await, or where VCL says; then the promise is withdrawn, which wakes the others.
+//! Comes from: Lookup. Goes to: Await, or where VCL says; in that case the promise is withdrawn, which wakes the others.
 
 use super::{Run, Step};
 use crate::fetch::FetchMode;

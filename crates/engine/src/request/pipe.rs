@@ -1,10 +1,11 @@
-//! vcl_pipe, and the pipe: the request goes to an origin as it is, then bytes go both ways untouched until both ends are
-//! closed or nothing moves for `pipe_timeout`. WebSockets and other upgrades live here.
+//! vcl_pipe, and the pipe: the request goes to an origin as it is, then bytes go both ways untouched until both ends are closed
+//! or nothing moves for `pipe_timeout`. This is how WebSockets and other upgrades work.
 //!
-//! A body that `std.cache_req_body` keeps goes first. *Invariant:* the head says what body follows it, whatever VCL did to
-//! the headers: an origin must not take what the client sends next for a part of it, nor the body for a request.
+//! A body kept by `std.cache_req_body` is sent first. *Invariant:* the head says what body follows it, whatever VCL did to the
+//! headers: an origin must neither take what the client sends next for part of the body, nor the body for a request.
 //!
-//! Comes from: Receive (over Hash). Goes to: Finish; the session ends with it. Its origin side has a transaction of its own.
+//! Comes from: Receive (over Hash). Goes to: Finish; the session ends with the pipe. The origin's side has a transaction of its
+//! own.
 
 use super::task::{PipeAccount, PipeRequest};
 use super::{ClientBody, Run, Step};
@@ -34,10 +35,10 @@ use surface::vcl::Generation;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
-/// The longest wait that "no limit" stands for.
+/// How long to wait at most when there is no limit.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Bytes under way in each direction.
+/// Buffer size of each direction.
 const PIPE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Run<'_> {
@@ -79,7 +80,7 @@ impl Run<'_> {
         let task = &mut self.request.task;
         let mut bereq = Message::new();
         bereq.copy_from(&task.request);
-        // What the client meant for this hop stays here, Upgrade too: VCL says when it is the origin's business.
+        // Headers meant for this hop are removed, Upgrade too; VCL may pass it on to the origin.
         bereq.retain(|header| !header.is_hop());
         logged::log_request(&mut log, BEREQ, &bereq);
         logged::set(&mut log, BEREQ, &mut bereq, "X-Varnish", parent.to_string().as_bytes());
@@ -109,7 +110,7 @@ impl Run<'_> {
         }
     }
 
-    /// A place among the pipes; `None` when there are `pipe_sess_max` already.
+    /// A place among the pipes; `None` when there are already `pipe_sess_max`.
     fn enter_pipe(&self) -> Option<PipePlace> {
         let engine = Arc::clone(&self.context.engine);
         let before = engine.pipes.fetch_add(1, Relaxed);
@@ -129,7 +130,7 @@ impl Run<'_> {
         };
         match opened {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
-            // The client had asked for the origin itself, so there is no answer of ours. Compat: r01730.
+            // The client wanted to talk to the origin itself, so we send no answer of our own. Compat: r01730.
             Err((reason, text)) => {
                 pipe.log.record(Tag::FetchError, text.as_bytes());
                 if self.request.task.settings.reasons {
@@ -143,10 +144,10 @@ impl Run<'_> {
         self.request.task.found.pipe = Some(pipe);
     }
 
-    /// Makes the headers say what body comes behind them.
+    /// Makes the headers describe the body that follows them.
     ///
     /// # Errors
-    /// When they announce one that an earlier fetch took, or that broke off.
+    /// When they announce a body that an earlier fetch took, or that broke off.
     fn frame_piped_body(&self, pipe: &mut PipeRequest) -> Result<(), (Reason, String)> {
         const LENGTH: &str = "Content-Length";
         const CODING: &str = "Transfer-Encoding";
@@ -217,7 +218,7 @@ impl Run<'_> {
                 false => vcl.directors.resolve(pipe.director, &resolve),
             };
             log_notes(engine, &mut pipe.log, &notes);
-            // Who has no other to offer fails with the one it had.
+            // When no other backend is left, the error of the last one counts.
             let backend: Arc<Backend> =
                 resolved.map_err(|none| failed.take().unwrap_or_else(|| (Reason::NoBackend, none.text())))?;
             let wish = OpenRequest {
@@ -246,7 +247,7 @@ impl Run<'_> {
         Ok(origin)
     }
 
-    /// Sends the head and whatever the client has sent behind it, then copies both ways.
+    /// Sends the head and what the client has already sent after it, then copies both ways.
     async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: BackendConnection) {
         self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
@@ -258,7 +259,7 @@ impl Run<'_> {
             from_client: unread.len() as u64,
             to_client: 0,
         };
-        // What was kept of the request goes before what came behind it. Compat: it is not among the bytes that are counted.
+        // The kept body goes before what was received after it. Compat: it is not included in the byte counts.
         let kept = match std::mem::replace(&mut self.request.task.life.body, ClientBody::Taken) {
             ClientBody::Cached(body) => Some(body),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
@@ -273,7 +274,7 @@ impl Run<'_> {
         let timeout = duration(self.request.task.settings.pipe_timeout);
         let limit = if timeout.is_zero() { UNLIMITED } else { timeout };
         let deadline = pipe.task_deadline.unwrap_or(self.request.task.settings.pipe_task_deadline);
-        // VCL's 0 means at once, the parameter's means never.
+        // VCL's 0 means at once, the parameter's 0 means never.
         let is_unlimited = pipe.task_deadline.is_none() && deadline <= 0.0;
         let end = Instant::now() + if is_unlimited { UNLIMITED } else { duration(deadline) };
         let due = end.min(Instant::now() + limit);
@@ -299,7 +300,7 @@ impl Run<'_> {
     }
 }
 
-/// A place among the pipes of the process, given back when dropped.
+/// A place among the pipes of the process, freed when dropped.
 struct PipePlace {
     context: std::rc::Rc<crate::context::Loop>,
 }
@@ -311,18 +312,18 @@ impl Drop for PipePlace {
     }
 }
 
-/// What goes to the origin before anything that is yet to come from the client.
+/// What goes to the origin before anything newly received from the client.
 struct Ahead {
     /// The body that was kept.
     body: HeldBody,
-    /// What the client has sent behind it.
+    /// What the client has already sent after it.
     unread: Vec<u8>,
-    /// How much of both has gone.
+    /// How many bytes of both have been sent.
     written: usize,
 }
 
 impl Ahead {
-    /// What is left of the one that is being sent.
+    /// The unsent part: of the body, or, once that has been sent, of the rest.
     fn rest(&self) -> &[u8] {
         let body = self.body.bytes();
         match self.written.checked_sub(body.len()) {
@@ -345,12 +346,12 @@ struct Direction {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DirectionState {
     Copying,
-    /// The source has ended; what is buffered goes out yet, then the target is told.
+    /// The source has ended; the buffered bytes are still sent, then the target's sending side is closed.
     Ending,
     Ended,
 }
 
-/// What a direction came to when polled.
+/// Whether polling a direction made progress.
 enum Moved {
     Some,
     Nothing,
@@ -368,7 +369,7 @@ impl Direction {
         }
     }
 
-    /// What cannot be moved any more is over; the other direction may still have something to say.
+    /// Nothing more can be moved in this direction, so it has ended; the other may still have data.
     fn broken(&mut self) -> Moved {
         self.ahead = None;
         self.filled = 0;
@@ -445,8 +446,8 @@ impl Direction {
     }
 }
 
-/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or it is `end`. `ahead` goes to the
-/// origin first, and is not counted. Returns the bytes from the client to the origin, and back.
+/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or `end` is reached. `ahead` goes to
+/// the origin first, and is not counted. Returns the bytes from the client to the origin, and back.
 async fn copy_both_ways<A, B>(
     client: &mut A,
     origin: &mut B,

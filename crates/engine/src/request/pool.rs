@@ -1,8 +1,8 @@
-//! Requests that are over, kept for the next ones on the same event loop: an idle connection holds none.
+//! Finished requests, kept for reuse on the same event loop. Idle connections hold none.
 //!
-//! How many are kept, and for how long, says the parameter `pool_req`: at least that many are there before anybody asks,
-//! surplus ones and those that were not needed for a while are given back by [`RequestPool::sweep`], and the room of those
-//! that stay shrinks. Counted as section MEMPOOL; the counters are shared with whoever publishes them.
+//! The parameter `pool_req` says how many are kept, and for how long. At least its minimum is allocated in advance;
+//! [`RequestPool::sweep`] frees surplus requests and those not needed for a while, and shrinks the buffers of the rest. Counted
+//! as section MEMPOOL; the counters are shared with whoever publishes them.
 
 use super::slot::{FIRST_READ_BYTES, RequestSlot};
 use crate::mempool_counts::PoolCounters;
@@ -12,19 +12,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use surface::counter::Mempool;
 
-/// Most room of one buffer of a request that nobody needed for a while, in bytes.
+/// Largest buffer that a request keeps when it was not needed for a while, in bytes.
 const IDLE_BUFFER_BYTES_MAX: usize = FIRST_READ_BYTES;
-/// Most requests made at once to have as many as wanted.
+/// Most requests allocated at a time to reach the minimum.
 const MADE_AT_ONCE_MAX: usize = 1000;
 
-/// What a parameter such as `pool_req` says.
+/// The value of a parameter such as `pool_req`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PoolLimits {
-    /// Kept even when nobody needs them.
+    /// How many are kept even when nobody needs them.
     pub least: usize,
-    /// Kept at most.
+    /// How many are kept at most.
     pub most: usize,
-    /// Seconds that one more than `least` is kept.
+    /// How long, in seconds, requests beyond `least` are kept.
     pub age_seconds: f64,
 }
 
@@ -35,7 +35,7 @@ impl Default for PoolLimits {
 }
 
 impl PoolLimits {
-    /// Reads `least,most,age`; the default for anything else.
+    /// Parses `least,most,age`; anything else yields the default.
     #[must_use]
     pub fn parse(text: &str) -> PoolLimits {
         let mut numbers = text.split(',').map(|number| number.trim().parse::<f64>().ok());
@@ -48,7 +48,7 @@ impl PoolLimits {
     }
 }
 
-/// The requests kept by one event loop, the one used longest ago first, each with the time it came back.
+/// The requests kept by one event loop, the least recently used first, each with the time it came back.
 #[derive(Default)]
 pub struct RequestPool {
     kept: RefCell<VecDeque<(f64, Box<RequestSlot>)>>,
@@ -59,7 +59,7 @@ pub struct RequestPool {
 }
 
 impl RequestPool {
-    /// A pool that counts here.
+    /// A pool with these counters.
     #[must_use]
     pub fn counting(counters: Arc<PoolCounters>) -> RequestPool {
         counters.set(Mempool::SzWanted as usize, size_of::<RequestSlot>() as u64);
@@ -67,7 +67,7 @@ impl RequestPool {
         RequestPool { counters, ..RequestPool::default() }
     }
 
-    /// The loop is the only one that writes its counters.
+    /// Only this loop writes its counters.
     fn count(&self, counter: Mempool) {
         self.counters.change_alone(counter as usize, 1);
     }
@@ -76,7 +76,7 @@ impl RequestPool {
         self.counters.change_alone(counter as usize, -1);
     }
 
-    /// A request with clean, empty buffers and room for a first read.
+    /// Returns a request with clean, empty buffers and room for a first read.
     pub fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
         self.count(Mempool::Live);
         self.count(Mempool::Allocs);
@@ -93,7 +93,7 @@ impl RequestPool {
         }
     }
 
-    /// Takes back a request that nobody used since it was taken.
+    /// Takes back a request that was not used since it was taken.
     pub(crate) fn put_unused(&self, request: Box<RequestSlot>) {
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
@@ -105,8 +105,8 @@ impl RequestPool {
         self.kept.borrow_mut().push_back((self.now.get(), request));
     }
 
-    /// Has as many requests as the limits say, and gives back those that nobody needed for a while. Call it now and then;
-    /// `now` is seconds since 1970.
+    /// Allocates as many requests as the limits require, and frees those not needed for a while. Call it now and then; `now` is
+    /// seconds since 1970.
     pub fn sweep(&self, limits: PoolLimits, ring: &LogRing, now: f64) {
         self.limits.set(limits);
         self.now.set(now);
@@ -134,7 +134,7 @@ impl RequestPool {
         }
     }
 
-    /// Takes back a request that is over.
+    /// Takes back a finished request.
     pub fn put(&self, mut slot: Box<RequestSlot>) {
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
@@ -146,13 +146,13 @@ impl RequestPool {
         self.keep(slot);
     }
 
-    /// How many are kept.
+    /// How many requests are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept.borrow().len()
     }
 
-    /// Whether none is kept.
+    /// Whether no request is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! vcl_purge: everything under the digest is gone; VCL says what the client hears.
+//! vcl_purge: everything under the digest has been purged; VCL decides what to answer.
 //!
 //! Comes from: Receive (over Hash). Goes to: Synth or Restart.
 

@@ -1,6 +1,6 @@
-//! vcl_recv: the request is made presentable, and VCL decides what becomes of it.
+//! vcl_recv: the request is normalised, and VCL decides what to do with it.
 //!
-//! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided is done after it.
+//! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided happens after it.
 
 use super::{Run, Step};
 use crate::logged::{self, REQ};
@@ -52,7 +52,7 @@ impl Run<'_> {
             RecvRuling::Pass => Some(Reason::PassByVcl),
             RecvRuling::Pipe => Some(Reason::PipeByVcl),
             RecvRuling::Purge => Some(Reason::PurgeByVcl),
-            // vcl_hash runs before the restart: what it says is not why.
+            // vcl_hash runs before the restart, but is not its reason.
             RecvRuling::Restart => Some(Reason::RestartByVcl),
             RecvRuling::Hash | RecvRuling::Synth(_) | RecvRuling::Vcl(_) => None,
         };
@@ -78,7 +78,7 @@ impl Run<'_> {
         Step::Hash
     }
 
-    /// A connection that is shared with others cannot be given away. Compat: the words of Varnish 7.1.
+    /// A connection that is shared with others cannot be handed over. Compat: the text of Varnish 7.1.
     fn pass_instead_of_pipe(&mut self) -> RecvRuling {
         let protocol = self.exchange.protocol();
         let text = format_args!("vcl_recv{{}} returns pipe for {protocol} request.  Doing pass.");
@@ -102,7 +102,7 @@ impl Run<'_> {
         logged::set(&mut request.log, REQ, message, NAME, &joined);
     }
 
-    /// What can be cached is fetched gzipped or plain, whatever else the client might like.
+    /// Cacheable responses are fetched gzipped or plain, whatever other codings the client accepts.
     fn normalise_accept_encoding(&mut self, ruling: RecvRuling) {
         const NAME: &str = "Accept-Encoding";
         let request = &mut *self.request;
@@ -116,7 +116,7 @@ impl Run<'_> {
         }
     }
 
-    /// `return(vcl(label))`: the request begins anew under the VCL behind the label.
+    /// `return(vcl(label))`: the request starts again with the VCL behind the label.
     fn switch_vcl(&mut self, label: Label) -> Step {
         let refusal = if self.request.task.life.restarts > 0 {
             "Illegal return(vcl): Not after restarts"

@@ -15,7 +15,7 @@ impl Run<'_> {
         self.request.task.forget_lookup();
         self.request.task.life.restarts += 1;
         let is_legacy = self.is_legacy();
-        // There vcl_recv runs once more before it is refused.
+        // In the old dialects vcl_recv runs once more before the restart is refused.
         if !is_legacy && self.request.task.life.restarts > self.request.task.settings.max_restarts {
             self.why(Reason::TooManyRestarts, b"");
             self.log().record(Tag::VCLError, b"Too many restarts");

@@ -1,5 +1,5 @@
-//! What the loop's pool hands out: a request, and buffers for the transport that carries it. They lie side by side, because the
-//! transport has the buffers for itself while the machine works on the request.
+//! What the loop's pool hands out: a request, and buffers for the transport that carries it. They are separate fields because
+//! the transport uses the buffers while the machine works on the request.
 
 use super::task::{Request, clear_buffer};
 use shm::log::LogRing;
@@ -11,16 +11,16 @@ pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
 /// Bytes on their way between a connection and a request.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// Bytes received of this request and what follows it.
+    /// Bytes received of this request and of what follows it.
     pub(crate) received: Vec<u8>,
     /// How many of them have been used.
     pub(crate) consumed: usize,
-    /// What goes out before the next piece of body.
+    /// What is sent before the next piece of body.
     pub(crate) head: Vec<u8>,
 }
 
 impl Buffers {
-    /// Received bytes that nobody has used yet.
+    /// Received bytes that have not been used yet.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.received[self.consumed..]
     }
@@ -30,7 +30,7 @@ impl Buffers {
         self.consumed = (self.consumed + count).min(self.received.len());
     }
 
-    /// Makes room at the end by moving what is unread to the front.
+    /// Makes room at the end by moving the unread bytes to the front.
     pub(crate) fn compact(&mut self) {
         if self.consumed == self.received.len() {
             self.received.clear();
@@ -62,18 +62,18 @@ impl RequestSlot {
         })
     }
 
-    /// Forgets all of the request that is over but what was received and not used: what follows it on the connection. Room
-    /// beyond [`KEPT_BUFFER_BYTES_MAX`] is given back.
+    /// Clears everything of the finished request except received bytes that were not used, since they belong to what follows on
+    /// the connection. Buffer space beyond [`KEPT_BUFFER_BYTES_MAX`] is freed.
     pub(crate) fn clear(&mut self) {
         self.clear_to(KEPT_BUFFER_BYTES_MAX);
     }
 
-    /// As [`RequestSlot::clear`], with what was received.
+    /// As [`RequestSlot::clear`], and also discards the received bytes.
     pub(crate) fn retire(&mut self) {
         self.retire_to(KEPT_BUFFER_BYTES_MAX);
     }
 
-    /// As [`RequestSlot::retire`], giving back what is beyond so many bytes a buffer.
+    /// As [`RequestSlot::retire`], but each buffer keeps at most `bytes`.
     pub(crate) fn retire_to(&mut self, bytes: usize) {
         self.buffers.consumed = self.buffers.received.len();
         self.clear_to(bytes);

@@ -1,16 +1,16 @@
-//! Where a request is in its life, and the table of legal transitions. They are drawn in `request.rs`.
+//! The steps of a request, and the table of legal transitions. `request.rs` has a diagram.
 
-/// Where a request is in its life.
+/// The step that a request is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Step {
-    /// The head is parsed: what HTTP itself demands (Expect, Connection).
+    /// The head is parsed; HTTP's own demands are checked (Expect, Connection).
     #[default]
     Accept,
     /// vcl_recv.
     Receive,
-    /// vcl_hash; what vcl_recv decided comes after it.
+    /// vcl_hash; afterwards what vcl_recv decided is done.
     Hash,
-    /// The index is asked.
+    /// The index is asked for the object.
     Lookup,
     /// vcl_hit.
     Hit,
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Miss,
     /// vcl_pass.
     Pass,
-    /// A fetch is under way; its object is waited for.
+    /// A fetch is running; its object is awaited.
     Await,
     /// vcl_pipe, and the pipe itself.
     Pipe,
@@ -30,16 +30,16 @@ pub(crate) enum Step {
     Deliver,
     /// The response is sent.
     Transmit,
-    /// The request begins anew.
+    /// The request starts again.
     Restart,
     /// A VCL method failed.
     VclFailed,
-    /// Accounts and the end of the log.
+    /// Accounting, and the end of the log.
     Finish,
 }
 
 impl Step {
-    /// How Debug records call it. Compat: Varnish's names, where it has the step.
+    /// The step's name in Debug records. Compat: Varnish's name, where Varnish has the step.
     pub(super) fn debug_name(self) -> &'static str {
         match self {
             Step::Accept => "transport",

@@ -1,6 +1,7 @@
 //! vcl_synth: a response made here.
 //!
-//! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare 500 when even this VCL fails.
+//! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare
+//! 500 when this VCL fails as well.
 
 use super::{Run, Step};
 use crate::logged::{self, RESP};
@@ -17,7 +18,7 @@ impl Run<'_> {
         self.timestamp("Process");
         match ruling {
             Ok(SynthRuling::Deliver) => {}
-            // Without a restart left, what there is must do.
+            // No restart is left, so the response is sent as it is.
             Ok(SynthRuling::Restart) if self.has_no_restart_left() => {}
             Ok(SynthRuling::Restart) => {
                 self.request.task.forget_response();
@@ -63,7 +64,7 @@ impl Run<'_> {
                 let mut vxid = itoa::Buffer::new();
                 logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.life.vxid).as_bytes()]);
             }
-            // What every response has comes after vcl_error, see `legacy.rs`.
+            // The headers of every response are added after vcl_error, see `legacy.rs`.
             Generation::V1 | Generation::V3 => {}
             Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
         }

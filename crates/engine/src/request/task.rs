@@ -1,4 +1,4 @@
-//! What a request is made of: its buffers, and everything its steps and its VCL work on.
+//! What a request consists of: its buffers, and everything its steps and its VCL work on.
 
 use super::choices::Choices;
 use super::client_body::ClientBody;
@@ -22,17 +22,17 @@ use surface::reason::Reason;
 use vcl_run::eval::Machine;
 use vcl_run::value::{DirectorId, Scratch};
 
-/// A request with all that its steps need: reused from request to request, never allocated on the path of a hit.
+/// A request with everything its steps need. It is reused, so that a hit allocates none.
 pub struct Request {
     /// The log of the transaction.
     pub(crate) log: LogBuffer,
-    /// The evaluator.
+    /// The VCL evaluator.
     pub(crate) machine: Machine,
     /// Strings of the running VCL.
     pub(crate) scratch: Scratch,
     /// The VCL that runs now.
     pub(crate) vcl: Option<Arc<LoadedVcl>>,
-    /// All the rest.
+    /// Everything else.
     pub(crate) task: Task,
 }
 
@@ -47,29 +47,29 @@ impl Request {
         }
     }
 
-    /// Its first bytes came, at that time (seconds since 1970): it lives under the parameters of this moment.
+    /// Call this when the first bytes arrive, at `now` (seconds since 1970). The current parameters apply to the whole request.
     pub fn arrive(&mut self, parameters: &Parameters, now: f64) {
         self.task.life.started = now;
         self.task.life.received_at = now;
         self.task.settings = Settings::from(parameters);
     }
 
-    /// The head came whole, with what it had received of it: so many bytes, at that time (seconds since 1970).
+    /// Call this when the head is complete: it took `head_bytes`, at `now` (seconds since 1970).
     pub fn complete(&mut self, head_bytes: u64, now: f64) {
         self.task.life.received_at = now;
         self.task.life.account.request_head = head_bytes;
     }
 
-    /// The head, for the transport to fill.
+    /// The head, for the transport to fill in.
     pub fn head(&mut self) -> &mut Message {
         &mut self.task.request
     }
 
-    /// Forgets the request; buffers keep room up to so many bytes each. Every field is named here: one that is new does not
-    /// compile until it is reset too.
+    /// Clears the request; each buffer keeps at most `bytes` of room. Every field is named here, so that a new one does not
+    /// compile until it is cleared, too.
     pub(crate) fn clear(&mut self, bytes: usize) {
         let Request { log, machine, scratch, vcl, task } = self;
-        // The log of a request that is over is complete: it has nothing in it.
+        // The log of a finished request is complete, so it holds nothing any more.
         log.flush();
         machine.clear(bytes);
         scratch.clear(usize::MAX);
@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// Empties a buffer, and gives its room back if it is more than so many bytes.
+/// Empties a buffer, and frees it if it has room for more than `bytes`.
 pub(super) fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
     buffer.clear();
     if buffer.capacity() > bytes {
@@ -86,7 +86,7 @@ pub(super) fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
     }
 }
 
-/// The parameters that the client's side reads, taken once a request so that a change in the middle confuses nothing.
+/// The parameters that the client's side reads, copied once per request so that a change midway cannot cause inconsistencies.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub(crate) struct Settings {
@@ -138,7 +138,7 @@ impl From<&Parameters> for Settings {
     }
 }
 
-/// Bytes moved for a request, for `ReqAcct` and the counters.
+/// Bytes transferred for a request, for `ReqAcct` and the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     /// Request head received.
@@ -147,7 +147,7 @@ pub(crate) struct Account {
     pub(crate) request_body: u64,
 }
 
-/// Bytes moved through a pipe, for `PipeAcct` and the counters.
+/// Bytes transferred through a pipe, for `PipeAcct` and the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PipeAccount {
     /// Head received from the client.
@@ -160,7 +160,7 @@ pub(crate) struct PipeAccount {
     pub(crate) to_client: u64,
 }
 
-/// The request to an origin that vcl_pipe sees.
+/// The request to an origin as vcl_pipe sees it.
 pub(crate) struct PipeRequest {
     pub(crate) vxid: u32,
     pub(crate) log: LogBuffer,
@@ -172,9 +172,8 @@ pub(crate) struct PipeRequest {
     pub(crate) started: f64,
 }
 
-/// The state of one request. What one request, or a part of its life, leaves behind lies in structures of its own that are
-/// reset as a whole, so that a field that is added is reset too; only buffers whose room is used again are cleared by name,
-/// all of them in [`Task::clear`].
+/// The state of one request. What belongs to one request, or a part of its life, is in structures that are reset as a whole, so
+/// that a new field is reset, too. Only buffers that are reused are cleared by name, all of them in [`Task::clear`].
 #[derive(Default)]
 pub(crate) struct Task {
     /// Parameters.
@@ -183,9 +182,9 @@ pub(crate) struct Task {
     pub(crate) life: Life,
     /// What VCL chose, from the first vcl_recv on.
     pub(crate) choices: Choices,
-    /// What lookup and fetch gave, from one vcl_recv to the next.
+    /// The results of lookup and fetch, from one vcl_recv to the next.
     pub(crate) found: Found,
-    /// How the response that is being made is sent.
+    /// How the current response is sent.
     pub(crate) answer: Answer,
 
     /// `req`.
@@ -194,15 +193,15 @@ pub(crate) struct Task {
     pub(crate) original: Message,
     /// `resp`.
     pub(crate) response: Message,
-    /// `obj`, decoded when somebody looks.
+    /// `obj`, decoded when it is first needed.
     pub(crate) object_head: Message,
     /// Reason for vcl_synth; empty = the standard phrase.
     pub(crate) error_reason: Vec<u8>,
     /// `resp.body` of vcl_synth.
     pub(crate) synthetic: Vec<u8>,
-    /// The digest being made.
+    /// The digest being computed.
     pub(crate) hasher: Sha256,
-    /// What VMODs keep for the duration of the request.
+    /// What VMODs keep during the request.
     pub(crate) vmod_state: vmods::TaskState,
 }
 
@@ -214,16 +213,16 @@ pub(crate) struct Life {
     /// `req.transport`.
     pub(crate) protocol: &'static str,
 
-    /// When the first byte came, seconds since 1970.
+    /// When the first byte arrived, seconds since 1970.
     pub(crate) started: f64,
     /// `req.time`: when the head was complete.
     pub(crate) received_at: f64,
-    /// The timestamp logged last.
+    /// Time of the last timestamp record.
     pub(crate) previous: f64,
-    /// `resp.time`; only set for a VCL that reads it.
+    /// `resp.time`; set only for a VCL that reads it.
     pub(crate) responded_at: f64,
 
-    /// `return(vcl(label))` has been taken.
+    /// `return(vcl(label))` was executed.
     pub(crate) is_under_label: bool,
     /// `std.late_100_continue`.
     pub(crate) late_continue: bool,
@@ -236,47 +235,47 @@ pub(crate) struct Life {
     pub(crate) restarts: u64,
     /// `req.hash`.
     pub(crate) digest: [u8; 32],
-    /// What comes after vcl_hash.
+    /// The step after vcl_hash.
     pub(crate) after_hash: Step,
-    /// The last decision's reason; none for a plain hit.
+    /// The reason of the last decision; none for a plain hit.
     pub(crate) reason: Option<Reason>,
-    /// Pieces of the client's body, for `VfpAcct`.
+    /// Pieces received of the client's body, for `VfpAcct`.
     pub(crate) received_pieces: u64,
 
     /// Status for vcl_synth; 0 = none yet.
     pub(crate) error_status: u16,
     /// Why the session must close after this request.
     pub(crate) close: Option<CloseReason>,
-    /// Anything of a final response was sent.
+    /// Part of a final response was sent.
     pub(crate) is_answered: bool,
-    /// Memory beyond the base.
+    /// Memory held beyond the base.
     pub(crate) held: Held,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub(crate) account: Account,
-    /// Bytes moved by a pipe; `Some` once it began.
+    /// Bytes transferred by a pipe; `Some` once it has begun.
     pub(crate) pipe_account: Option<PipeAccount>,
-    /// What a VMOD waits for.
+    /// What a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
 }
 
-/// What lookup and fetch gave.
+/// The results of lookup and fetch.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// For how many seconds the object found was not used before; only for a VCL that reads that.
+    /// How many seconds the object had not been used when it was found; set only for a VCL that reads it.
     pub(crate) unused_seconds: f64,
     /// Lookup found an object that is delivered.
     pub(crate) is_hit: bool,
-    /// … that was stale.
+    /// … and that object was stale.
     pub(crate) is_grace_hit: bool,
     /// `req.is_hitmiss`.
     pub(crate) is_hitmiss: bool,
     /// `req.is_hitpass`.
     pub(crate) is_hitpass: bool,
-    /// The response is for this client alone: nothing was looked up, or what was found said so.
+    /// The response is for this client alone: there was no lookup, or its result said so.
     pub(crate) is_passed: bool,
-    /// What is delivered; [`Found::take_up`] sets it.
+    /// The object to deliver, set by [`Found::take_up`].
     pub(crate) object: Option<Delivered>,
-    /// What `object_head` has of it.
+    /// Whether `object_head` is decoded.
     pub(crate) object_head: ObjectHead,
     /// The promise to fetch.
     pub(crate) busy: Option<Busy>,
@@ -293,28 +292,28 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// From now on this is `obj`.
+    /// Makes this object `obj`.
     pub(crate) fn take_up(&mut self, object: Delivered) {
         self.object = Some(object);
         self.object_head = ObjectHead::Unread;
     }
 
-    /// There is no `obj` any more.
+    /// Drops `obj`.
     pub(crate) fn let_go(&mut self) {
         self.object = None;
         self.object_head = ObjectHead::Unread;
     }
 }
 
-/// Whether [`Task::object_head`] is that of the object found.
+/// Whether [`Task::object_head`] is the head of the object found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ObjectHead {
-    /// Nobody has looked at it.
+    /// Not decoded yet.
     #[default]
     Unread,
     /// It is.
     Decoded,
-    /// It was, until VCL changed it, as only the old dialects could.
+    /// It was decoded, and then changed by VCL, which only the old dialects allow.
     Changed,
 }
 
@@ -330,8 +329,8 @@ pub(crate) struct Answer {
 }
 
 impl Task {
-    /// Forgets the request; buffers keep room up to so many bytes each. Each part is named here: one that is new does not
-    /// compile until it is reset too.
+    /// Clears the request; each buffer keeps at most `bytes` of room. Every part is named here, so that a new one does not
+    /// compile until it is reset, too.
     pub(crate) fn clear(&mut self, bytes: usize) {
         let Task {
             settings,
@@ -363,12 +362,12 @@ impl Task {
         vmod_state.clear();
     }
 
-    /// Forgets what VCL chose: before the first vcl_recv.
+    /// Forgets what VCL chose; called before the first vcl_recv.
     pub(crate) fn forget_choices(&mut self) {
         self.choices = Choices::default();
     }
 
-    /// Forgets what lookup and fetch gave: before every vcl_recv.
+    /// Forgets the results of lookup and fetch; called before every vcl_recv.
     pub(crate) fn forget_lookup(&mut self) {
         self.found = Found::default();
     }
@@ -380,12 +379,12 @@ impl Task {
         self.synthetic.clear();
     }
 
-    /// Bytes that strings of VCL and messages may take together: request_memory_max, less what a VMOD has taken.
+    /// Bytes that VCL strings and messages may take together: request_memory_max minus what a VMOD has taken.
     pub(crate) fn memory_limit(&self) -> usize {
         self.settings.request_memory_max.saturating_sub(self.vmod_state.taken_bytes())
     }
 
-    /// Bytes of memory that grow with what the client sends and VCL does.
+    /// Memory, in bytes, that grows with what the client sends and VCL does.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.request.memory_bytes()
             + self.original.memory_bytes()

@@ -1,7 +1,7 @@
-//! The response is sent: its length settled, its bytes handed to the exchange from where they are.
+//! Sends the response: determines its length, and hands its bytes to the exchange without copying them.
 //!
-//! Comes from: Deliver or Synth. Goes to: Finish, always; what goes wrong from here on closes the session.
-//! A hit of usual size is handed over as one piece, head and end with it.
+//! Comes from: Deliver or Synth. Goes to: Finish, always; an error from here on closes the session. A hit of usual size is
+//! handed over as one piece, together with the head and the end.
 
 use super::filters::default_list;
 use super::{Request, Run, Step};
@@ -20,16 +20,16 @@ use surface::limits::REQUEST_BASE_BYTES;
 use surface::parameter::debug;
 use surface::tag::Tag;
 
-/// Why the body did not get out whole.
+/// Why the body was not sent completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TransmitError {
     /// The client is gone or takes too long.
     Client,
-    /// The fetch failed on the way.
+    /// The fetch failed while the body was sent.
     Fetch,
     /// A filter failed.
     Filter,
-    /// The body ended before the range did.
+    /// The body ended before the end of the range.
     RangeShort,
 }
 
@@ -57,7 +57,7 @@ impl Run<'_> {
         Step::Finish
     }
 
-    /// Counts what the delivery holds, and gives back what VCL needed.
+    /// Counts what the delivery holds, and frees what VCL needed.
     fn hold_delivery(&mut self, filters: &Filters) {
         let Request { task, scratch, .. } = &mut *self.request;
         if task.life.held.bytes() > 0 {
@@ -70,7 +70,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the body went through on its way out.
+    /// Logs what the filters and the exchange did with the body.
     fn log_totals(&mut self, filters: &Filters, sends_body: bool) {
         let request = &mut *self.request;
         filters.log_totals(&mut request.log);
@@ -83,16 +83,16 @@ impl Run<'_> {
     fn transmission_failed(&mut self, error: TransmitError) {
         let reason = match error {
             TransmitError::Client => CloseReason::TxError,
-            // Compat: what is cut short here is recorded like what the client cut short.
+            // Compat: a body cut short on our side is recorded as if the client had gone.
             TransmitError::Fetch | TransmitError::Filter => CloseReason::RemClose,
             TransmitError::RangeShort => CloseReason::RangeShort,
         };
-        // It weighs more than that the session would have closed anyway.
+        // This takes precedence over any other reason for closing the session.
         self.request.task.life.close = Some(reason);
     }
 
-    /// Sets up the filters and settles `Content-Length`. Gives the filters and whether a body follows; `None` when a filter
-    /// cannot be set up.
+    /// Sets up the filters and determines `Content-Length`. Returns the filters and whether a body follows; `None` when a
+    /// filter cannot be set up.
     fn settle_head(&mut self) -> Option<(Filters, bool)> {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -120,7 +120,7 @@ impl Run<'_> {
         if status < 200 || status == 204 || status == 304 {
             logged::unset(log, RESP, &mut task.response, "Content-Length");
         } else if (claimed.is_some() && claimed == length) || (is_private_head && claimed.is_some()) {
-            // It says the truth, or what the origin would have sent.
+            // The header is correct, or is what the origin would have sent.
         } else {
             logged::unset(log, RESP, &mut task.response, "Content-Length");
             if let Some(length) = length {
@@ -132,8 +132,8 @@ impl Run<'_> {
         Some((filters, !has_no_body && length != Some(0)))
     }
 
-    /// Sets up the filters of a list; `length` is that of the body as far as it is known and becomes that of what is sent.
-    /// `None` when one cannot be set up.
+    /// Sets up the filters of a list. `length` is the body's length if known, and becomes the length after the filters. `None`
+    /// when a filter cannot be set up.
     #[cold]
     fn open_filters_of(&mut self, list: &[u8], length: &mut Option<u64>) -> Option<Filters> {
         let request = &mut *self.request;
@@ -149,7 +149,7 @@ impl Run<'_> {
         opened.map_err(|text| request.log.record(Tag::Error, text.as_bytes())).ok()
     }
 
-    /// How long sending may take, as parameters and VCL have it.
+    /// How long sending may take, according to parameters and VCL.
     pub(super) fn send_limits(&self) -> SendLimits {
         let settings = &self.request.task.settings;
         let timeouts = &self.session.timeouts;
@@ -193,7 +193,7 @@ impl Run<'_> {
                 Next::Ended => (self.send_end().await, true),
                 Next::Nothing => (Ok(()), false),
                 Next::Waits => {
-                    // The head does not wait for what is not there yet.
+                    // The head is sent without waiting for body bytes that are not there yet.
                     if let Err(error) = self.send_head().await {
                         break Err(error);
                     }
@@ -210,13 +210,13 @@ impl Run<'_> {
             }
         };
         if let Source::Synthetic { body, .. } = source {
-            // Its room is used again.
+            // The buffer is reused.
             self.request.task.synthetic = body;
         }
         result
     }
 
-    /// The rest of the body will not come: what there is goes out, and that is all.
+    /// The rest of the body will not come: sends what there is and stops.
     async fn break_off(&mut self, failure: Failure) -> Result<(), TransmitError> {
         if let Failure::Filter(error) = failure {
             log_delivery_failure(error, &mut self.request.log);
@@ -229,7 +229,7 @@ impl Run<'_> {
         })
     }
 
-    /// Sends a piece of body; the head goes along when it is still here, the end of the body with the last piece.
+    /// Sends a piece of body, with the head if that was not sent yet, and with the end of the body after the last piece.
     async fn send_piece(&mut self, piece: &[u8], is_last: bool) -> Result<(), TransmitError> {
         self.send(piece, is_last).await.map_err(|SendError| TransmitError::Client)
     }
@@ -238,23 +238,23 @@ impl Run<'_> {
         self.send_piece(b"", true).await
     }
 
-    /// Sends the head now if it has not gone out with a piece of body.
+    /// Sends the head now if it was not sent with a piece of body.
     async fn send_head(&mut self) -> Result<(), TransmitError> {
         self.send_piece(b"", false).await
     }
 
-    /// Hands a piece to the exchange, and waits until it has gone out.
+    /// Hands a piece to the exchange and waits until it is sent.
     pub(super) async fn send(&mut self, piece: &[u8], is_last: bool) -> Result<(), SendError> {
         let log = &mut self.request.log;
         poll_fn(|context| self.exchange.poll_send(context, piece, is_last, log)).await
     }
 }
 
-/// The `Content-Length` of a response, when there is exactly one and it is a number.
+/// The `Content-Length` of a response, if there is exactly one and it is a number.
 fn content_length(message: &message::Message) -> Option<u64> {
     let mut values = message.get_all("Content-Length");
     let value = values.next()?;
-    // So many digits fit into 64 bits.
+    // Up to 19 digits fit into 64 bits.
     if values.next().is_some() || !(1..=19).contains(&value.len()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Running a VCL method for a request, waiting where a VMOD waits.
+//! Runs a VCL method for a request, waiting where a VMOD waits.
 
 use super::{Request, Run, Step};
 use crate::ruling::{Failed, Ruling, StatusLine};
@@ -15,7 +15,7 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::value::{Scratch, Value};
 
 impl Run<'_> {
-    /// Runs the method whose rulings are wanted.
+    /// Runs the method that the ruling type `R` belongs to.
     pub(super) async fn call_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
         let mut outcome = self.start_vcl(R::METHOD);
         while outcome == Outcome::Wait {
@@ -27,7 +27,7 @@ impl Run<'_> {
         R::of(action, arguments).ok_or(Failed)
     }
 
-    /// What a run came to in the end.
+    /// The final result of a run.
     fn decided(&mut self, outcome: Outcome) -> Result<(Action, ActionArguments), Failed> {
         match outcome {
             Outcome::Return(action, arguments) if !self.has_overflowed() => return Ok((action, arguments)),
@@ -45,7 +45,7 @@ impl Run<'_> {
         self.in_world(method, |machine, program, world, scratch| machine.run(program, method, world, scratch))
     }
 
-    /// Has the evaluator do something with what the method can touch.
+    /// Runs the evaluator with what the method may access.
     #[inline]
     fn in_world(
         &mut self,
@@ -61,7 +61,7 @@ impl Run<'_> {
         run(machine, &vcl.program, &mut world, scratch)
     }
 
-    /// Waits for what the VMOD waits for.
+    /// Waits until the VMOD's wait is over.
     async fn wait_for_vmod(&mut self) {
         let done = match self.request.task.life.vmod_wait.take() {
             Some(VmodWait::CacheBody(limit)) => VmodWait::Value(Value::Bool(self.cache_body(limit).await)),
@@ -92,7 +92,7 @@ impl Run<'_> {
         &mut self.request.log
     }
 
-    /// Logs a timestamp of now and remembers it.
+    /// Logs a timestamp with the current time and remembers it.
     pub(super) fn timestamp(&mut self, label: &str) -> f64 {
         let now = self.session.now(self.context);
         self.request.log.timestamp(label, now);
@@ -100,7 +100,7 @@ impl Run<'_> {
         now
     }
 
-    /// What `return(synth(status, reason))` asks for.
+    /// Carries out `return(synth(status, reason))`.
     pub(super) fn synth_ruling(&mut self, line: StatusLine) -> Step {
         let unnamed = if self.is_legacy() { self.legacy_error_status() } else { 0 };
         self.why_vcl(Reason::SynthByVcl);

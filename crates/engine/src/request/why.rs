@@ -1,7 +1,7 @@
 //! Why: the reasons of the client's side, recorded where the decision is taken.
 //!
-//! A plain hit leaves no record of its own: `Hit` says it. What each reason means stands in `surface::reason`; the fetch's
-//! side has the same in `fetch/why.rs`. Off under debug bit `vtc_mode`, whose scripts count records.
+//! A plain hit has no reason record; `Hit` says enough. What each reason means is in `surface::reason`; the fetch's side has
+//! its counterpart in `fetch/why.rs`. Off under debug bit `vtc_mode`, whose scripts count records.
 
 use super::Run;
 use crate::world::Decision;
@@ -13,7 +13,7 @@ use surface::limits::{WHY_COOKIES_MAX, WHY_TEXT_BYTES_MAX};
 use surface::reason::{MORE, NEVER, RECORD, Reason, TAG};
 
 impl Run<'_> {
-    /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
+    /// Records a reason with its details: `name=value …`, or nothing.
     pub(crate) fn why(&mut self, reason: Reason, details: &[u8]) {
         let task = &mut self.request.task;
         task.life.reason = Some(reason);
@@ -23,7 +23,7 @@ impl Run<'_> {
         }
     }
 
-    /// Notes what the method that ran last decided, and where it stands.
+    /// Records the decision of the method that ran last, and its place in the VCL.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
         let details = match &self.request.vcl {
             Some(vcl) if self.request.task.settings.reasons => {
@@ -37,14 +37,14 @@ impl Run<'_> {
         }
     }
 
-    /// Notes more of the reason recorded last. A text that is cut to the longest record takes nothing else with it.
+    /// Adds details to the last recorded reason, in a record of their own: if they must be truncated, nothing else is lost.
     fn why_more(&mut self, details: &[u8]) {
         if self.request.task.settings.reasons {
             self.request.log.record_parts(TAG, &[RECORD.as_bytes(), MORE.as_bytes(), b" ", details]);
         }
     }
 
-    /// Names the cookies of a request that is passed, never their values, and the dialect in which they could be stripped.
+    /// Records the names of a passed request's cookies, never their values, and the dialect of the VCL that could strip them.
     fn why_cookies(&mut self) {
         if !self.request.task.settings.reasons || !self.request.task.request.has("Cookie") {
             return;
@@ -58,7 +58,7 @@ impl Run<'_> {
         }
     }
 
-    /// Notes why lookup found nothing usable.
+    /// Records why lookup found nothing usable.
     pub(super) fn why_miss(&mut self, cause: &MissCause) {
         let is_told = self.request.task.settings.reasons;
         let (reason, details) = match cause {
@@ -92,7 +92,7 @@ impl Run<'_> {
         self.why(reason, details.as_bytes());
     }
 
-    /// Notes that nothing is stored, and what became of the last object.
+    /// Records that nothing is stored, and what happened to the last object.
     fn why_absent(&mut self, absence: &Absence) {
         let since = |time: f64| (self.request.task.life.received_at - time).max(0.0);
         let Some(gone) = &absence.gone else {
@@ -109,13 +109,13 @@ impl Run<'_> {
         }
     }
 
-    /// Notes that a stale object is served.
+    /// Records that a stale object is served.
     pub(super) fn why_grace(&mut self, object: &Object) {
         let late = self.request.task.life.received_at - object.origin() - object.ttl();
         self.why(Reason::HitGrace, format!("seconds={late:.3}").as_bytes());
     }
 
-    /// `Cache-Status` of the response, when the operator wants it. Source: RFC 9211.
+    /// Adds `Cache-Status` to the response if the operator wants it. Source: RFC 9211.
     pub(super) fn add_cache_status(&mut self) {
         if !self.request.task.settings.cache_status {
             return;
@@ -152,8 +152,8 @@ impl Run<'_> {
     }
 }
 
-/// Names of cookies, in the pieces that a record has room for, each with `; ` between its names. What is beyond
-/// [`WHY_COOKIES_MAX`] is told by `...`.
+/// Names of cookies, split into pieces that fit into a record, with `; ` between names. Names beyond [`WHY_COOKIES_MAX`] are
+/// replaced by `...`.
 fn cookie_names<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let names = headers.flat_map(|header| header.split(|byte| *byte == b';')).map(|cookie| {
         let end = cookie.iter().position(|byte| *byte == b'=').unwrap_or(cookie.len());

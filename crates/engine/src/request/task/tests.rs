@@ -1,5 +1,5 @@
-//! A request that goes back to the pool leaves nothing behind. Each structure is filled and looked at without `..`: a field
-//! that is new does not compile until somebody has said here what it is afterwards.
+//! A request that goes back to the pool leaves nothing behind. Each structure is filled and checked without `..`, so that a new
+//! field does not compile until somebody has stated here what becomes of it.
 
 use super::*;
 use crate::bodies::filters::Filters;
@@ -20,7 +20,7 @@ fn message(text: &[u8]) -> Message {
     message
 }
 
-/// What a lookup under that key gives, and an object that hangs nowhere.
+/// The result of a lookup with that key, and an object that is not in the index.
 fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
     let question = LookupRequest {
         key: &[7; 32],
