@@ -1,8 +1,8 @@
-//! Bodies under way between client, store and origin: each is pulled out of where it comes from, through filters, by whoever
-//! gets rid of it.
+//! Bodies on their way between client, store and origin. Each is pulled from its source, through filters, by whoever sends or
+//! stores it.
 //!
-//! The filters themselves are machines of the crate `body`; here is what requests and fetches need around them. Reading order:
-//! `pull`, `source`, `filters`, `request`.
+//! The filters themselves are state machines of the crate `body`; here is what requests and fetches need around them. Reading
+//! order: `pull`, `source`, `filters`, `request`.
 
 pub(crate) mod filters;
 pub(crate) mod pull;

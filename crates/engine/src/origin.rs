@@ -1,14 +1,14 @@
-//! One exchange with an origin: a request goes out, a response comes in. This is all that a fetch knows of the wire.
+//! One exchange with an origin: a request goes out, a response comes in. A fetch knows nothing else of the wire.
 //!
 //! ```text
 //! describe_body → put_head → send … → end → receive_head … → begin_body → more_body, consume_body … → release
 //!      at any moment: close, with the reason that operators read
 //! ```
 //!
-//! How a message is written, where a body ends and whether the connection serves once more are the affair of a transport.
-//! There is one, HTTP/1.1 (`origin/http1.rs`); a second is a second variant of [`OriginExchange`]. Interim responses, retries and
-//! what a response means are the fetch's affair. *Invariant:* `fetch` names no codec, this no step and no VCL.
-//! Next files: `origin/terms.rs`, `origin/http1.rs`.
+//! How a message is written, where a body ends and whether the connection can be used again is up to the transport. There is
+//! one, HTTP/1.1 (`origin/http1.rs`); another one would become a second variant of [`OriginExchange`]. Interim responses,
+//! retries and the meaning of a response are up to the fetch. *Invariant:* `fetch` names no codec; this module names no step
+//! and no VCL. Next files: `origin/terms.rs`, `origin/http1.rs`.
 
 mod http1;
 mod terms;
@@ -24,42 +24,42 @@ use message::Message;
 use shm::log::LogBuffer;
 use std::time::Duration;
 
-/// Appends the head of a request that opens a pipe: what follows it is not ours, so there is no exchange. Pipes speak HTTP/1.1.
+/// Appends the head of a request that opens a pipe. What follows is not ours, so there is no exchange. Pipes use HTTP/1.1.
 pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
     ::http1::write_request_head(bereq, out);
 }
 
-/// An exchange in the hands of one fetch.
+/// An exchange, used by one fetch.
 pub(crate) enum OriginExchange {
     /// Over HTTP/1.1.
     Http1(http1::Http1Exchange),
 }
 
 impl OriginExchange {
-    /// Bytes of buffers that receiving a long body takes.
+    /// Bytes of buffers needed to receive a long body.
     pub(crate) const BODY_BUFFER_BYTES: usize = http1::BUFFER_BYTES_LONG;
 
-    /// The first or next exchange on a connection.
+    /// Starts the first or the next exchange on a connection.
     pub(crate) fn new(connection: BackendConnection) -> OriginExchange {
         OriginExchange::Http1(http1::Http1Exchange::new(connection))
     }
 
-    /// Makes the headers of a request say what the transport wants them to say of its body.
+    /// Makes the headers of a request describe its body as the transport needs it.
     pub(crate) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.describe_body(body, bereq, log),
         }
     }
 
-    /// Writes the request's head down, to be sent with what is sent next; gives its size in bytes.
+    /// Prepares the request's head, to be sent together with what is sent next. Returns its size in bytes.
     pub(crate) fn put_head(&mut self, bereq: &Message) -> u64 {
         match self {
             OriginExchange::Http1(exchange) => exchange.put_head(bereq),
         }
     }
 
-    /// Sends the head, if it has not gone, and some of the body, or none. Gives how many bytes that made of the body. No
-    /// progress for as long as `stall` counts as broken, with ETIMEDOUT. An answer that comes meanwhile is taken in.
+    /// Sends the head if it has not been sent, and a piece of the body (perhaps empty). Returns how many body bytes were sent.
+    /// If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT. An early answer is received meanwhile.
     ///
     /// # Errors
     /// The error number.
@@ -69,7 +69,7 @@ impl OriginExchange {
         }
     }
 
-    /// As [`OriginExchange::send`], of what says that the body is complete.
+    /// As [`OriginExchange::send`], for the mark at the end of the body.
     ///
     /// # Errors
     /// The error number.
@@ -79,7 +79,7 @@ impl OriginExchange {
         }
     }
 
-    /// Receives the next head, which may be interim; gives its size in bytes.
+    /// Receives the next head, which may be interim. Returns its size in bytes.
     ///
     /// # Errors
     /// [`HeadFailure`].
@@ -93,15 +93,15 @@ impl OriginExchange {
         }
     }
 
-    /// The head received last is final: what comes after it? `None` when that is not certain. From now on it is settled what
-    /// the two messages say about the connection, whatever VCL makes of them.
+    /// Call this when the last head received is final. Returns what follows it; `None` when that is not certain. What both
+    /// messages say about the connection is decided here, whatever VCL changes later.
     pub(crate) fn begin_body(&mut self, bereq: &Message, beresp: &Message) -> Option<ResponseBody> {
         match self {
             OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp),
         }
     }
 
-    /// Waits for bytes of the body, when those that came before are consumed; gives how many have come, 0 at the end.
+    /// Waits for bytes of the body once the earlier ones are consumed. Returns how many there are, 0 at the end.
     ///
     /// # Errors
     /// [`CutShort`].
@@ -111,43 +111,43 @@ impl OriginExchange {
         }
     }
 
-    /// Received bytes of the body.
+    /// The bytes of the body that were received and not consumed.
     pub(crate) fn body(&self) -> &[u8] {
         match self {
             OriginExchange::Http1(exchange) => exchange.body(),
         }
     }
 
-    /// So many of them were used.
+    /// Marks `count` of these bytes as used.
     pub(crate) fn consume_body(&mut self, count: usize) {
         match self {
             OriginExchange::Http1(exchange) => exchange.consume_body(count),
         }
     }
 
-    /// How far it has come.
+    /// How far the exchange has got.
     pub(crate) fn standing(&self) -> Standing {
         match self {
             OriginExchange::Http1(exchange) => exchange.standing(),
         }
     }
 
-    /// The connection must not serve again; the first reason counts.
+    /// The connection must not be used again; the first reason counts.
     pub(crate) fn must_close(&mut self, why: &'static str) {
         match self {
             OriginExchange::Http1(exchange) => exchange.must_close(why),
         }
     }
 
-    /// Gives it up.
+    /// Closes the connection.
     pub(crate) fn close(self, why: &'static str, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.close(why, log),
         }
     }
 
-    /// Both messages are whole: the connection goes back to the pool, or is closed when it must not serve again. What VCL made
-    /// of the response's head counts as if the origin had said it.
+    /// Call this when both messages are complete: the connection goes back to the pool, or is closed if it must not be used
+    /// again. The response's head counts as VCL left it.
     pub(crate) fn release(self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.release(beresp, context, log),

@@ -1,8 +1,8 @@
-//! The filters that a body goes through, on whichever side: opened by their names, pulled at, and accounted for in the log.
+//! The filters that a body goes through on any side: opened by name, pulled from, and accounted for in the log.
 //!
-//! The first named one is next to where the body comes from. Opening a filter changes the headers that describe the body, with
-//! records; one that has nothing to do leaves no trace. Without a filter bytes are never touched, and nothing is held.
-//! What filters there are is `body::FILTERS`; nothing here knows one by its name. Compat: records of Varnish 7.1.1.
+//! The first filter named is the one next to the body's source. Opening a filter changes the headers that describe the body,
+//! and logs that; a filter with nothing to do leaves no trace. Without filters the bytes are never touched, and no memory is
+//! held. `body::FILTERS` lists the filters; nothing here knows one by name. Compat: records of Varnish 7.1.1.
 
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
 use body::filter::{find, names};
@@ -16,15 +16,15 @@ use surface::limits::FILTERS_MAX;
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
 
-/// Whether there are filters of all these names for that side.
+/// Checks that filters with all these names exist for that side.
 ///
 /// # Errors
-/// The text for the log, with the first name that is not known.
+/// The text for the log, with the first unknown name.
 pub(crate) fn check_names(list: &[u8], side: Side) -> Result<(), String> {
     names(list).find(|name| find(name, side).is_none()).map_or(Ok(()), |name| Err(unknown(name)))
 }
 
-/// Whether a list has known filters only, and not too many.
+/// Checks that a list has only known filters, and not too many.
 ///
 /// # Errors
 /// The text for the log.
@@ -47,33 +47,33 @@ fn too_many() -> String {
 #[derive(Default)]
 pub(crate) struct Filters(Option<Box<Opened>>);
 
-/// Those that have something to do.
+/// The filters that have something to do.
 struct Opened {
     side: Side,
     chain: Chain,
-    /// Of each in the chain: its name, and what it is known to put out.
+    /// For each filter in the chain: its name, and what is known about its output.
     rows: Vec<(&'static str, Coding)>,
     changes_length: bool,
 }
 
 /// The body that filters are opened for, and what describes it.
 pub(crate) struct Subject<'a> {
-    /// On whose way it is.
+    /// The side that the body is on.
     pub(crate) side: Side,
-    /// The message that it belongs to.
+    /// The message that the body belongs to.
     pub(crate) message: &'a mut Message,
-    /// Where changes to that are told.
+    /// The log for changes to that message.
     pub(crate) log: &'a mut LogBuffer,
-    /// The request that a response to a client answers.
+    /// The client's request, if the message is the response to it.
     pub(crate) request: Option<&'a Message>,
-    /// Where it lies, if it comes from the cache.
+    /// The object that the body belongs to, if it comes from the cache.
     pub(crate) object: Option<&'a Object>,
-    /// Its length as far as it is known; becomes that of what comes out.
+    /// The length of the body if known; becomes the length after the filters.
     pub(crate) length: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
-    /// The body of a message, `length` bytes as far as that is known, that comes from neither cache nor a response to a client.
+    /// The body of a message, `length` bytes long if known. It comes from no cached object and is not a response to a client.
     pub(crate) fn new(
         side: Side,
         message: &'a mut Message,
@@ -85,10 +85,10 @@ impl<'a> Subject<'a> {
 }
 
 impl Filters {
-    /// Opens the filters of a list of names separated by blanks.
+    /// Opens the filters of a list of names separated by spaces.
     ///
     /// # Errors
-    /// The text for the log: a name is not known, or there are too many.
+    /// The text for the log: a name is unknown, or there are too many.
     pub(crate) fn open(
         list: &[u8],
         subject: &mut Subject<'_>,
@@ -100,7 +100,7 @@ impl Filters {
         if !is_delivery {
             check(list, side)?;
             if subject.message.status() == 206 {
-                // A part of a gzip stream can be neither tested nor unpacked, and a part of a page not be packed.
+                // Part of a gzip stream can be neither tested nor unpacked, and part of a page must not be compressed.
                 return Ok(Filters::default());
             }
         }
@@ -117,7 +117,7 @@ impl Filters {
                 counted.extend(opened.effect.counter);
                 changes_length |= length.is_none() || opened.effect.length != length;
                 subject.length = opened.effect.length;
-                // What comes to the next one is not what lies in the cache.
+                // The next filter does not get what is in the cache.
                 subject.object = None;
             }
             if is_delivery && parameters.debug & debug::PROCESSORS != 0 {
@@ -133,22 +133,22 @@ impl Filters {
         Ok(Filters(Some(Box::new(Opened { side, chain, rows, changes_length }))))
     }
 
-    /// Whether bodies pass through untouched and unlooked at.
+    /// Whether bodies pass unchanged and unexamined.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether the body may come out longer or shorter than it went in.
+    /// Whether filtering may change the length of the body.
     pub(crate) fn change_length(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.changes_length)
     }
 
-    /// Whether what came as gzip comes out as something else.
+    /// Whether a gzipped body is unpacked.
     pub(crate) fn unpack(&self) -> bool {
         self.codings().any(|coding| coding == Coding::Unpacked)
     }
 
-    /// What the object is because of them.
+    /// The object flags that follow from the filters.
     pub(crate) fn object_flags(&self) -> ObjectFlags {
         self.codings().fold(ObjectFlags::NONE, |flags, coding| match coding {
             Coding::Untold => flags,
@@ -162,25 +162,25 @@ impl Filters {
         self.0.iter().flat_map(|opened| &opened.rows).map(|(_, coding)| *coding)
     }
 
-    /// Bytes of memory that they take at most.
+    /// The most memory that the filters take, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |opened| opened.chain.memory_bytes())
     }
 
-    /// Whether nothing more will come out.
+    /// Whether no more output will come.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.chain.has_ended())
     }
 
-    /// Bytes of a range that did not come.
+    /// Bytes missing from a range.
     pub(crate) fn missing_bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |opened| opened.chain.missing_bytes())
     }
 
-    /// One step on some of the body, or, with `None`, behind its end. What comes out has to be got rid of before the next one.
+    /// One step: filters some of the body or, with `None`, what remains after its end. Use the output before the next step.
     ///
     /// # Errors
-    /// When a filter refuses what it gets, or misses something.
+    /// When a filter rejects its input, or some of it is missing.
     pub(crate) fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
         match &mut self.0 {
             Some(opened) => opened.chain.step(input),
@@ -188,9 +188,9 @@ impl Filters {
         }
     }
 
-    /// Writes what each filter has done, whether or not the body got out whole. Compat: on its way into the store the filter
-    /// next to that comes first, on its way to a client the one next to the store; `VfpAcct` counts what came out, `VdpAcct`
-    /// what went in.
+    /// Logs what each filter has done, even if the body was cut short. Compat: on the way into the store the filter next to the
+    /// store comes first, on the way to a client also the one next to the store; `VfpAcct` counts what came out, `VdpAcct` what
+    /// went in.
     pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
         let Some(opened) = &self.0 else { return };
         if opened.side == Side::Resp {
@@ -204,7 +204,7 @@ impl Filters {
 impl Opened {
     fn log_delivery(&self, index: usize, log: &mut LogBuffer) {
         let (passed, totals) = self.chain.passed(index);
-        // A range that lets nothing pass has cut nothing.
+        // A range filter that lets nothing pass has cut nothing.
         if passed.pieces_in > 0 || totals.is_some() {
             let name = self.rows[index].0;
             log.record_fmt(Tag::VdpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_in));
@@ -228,7 +228,7 @@ fn log_gzip(totals: Option<GzipTotals>, way: char, log: &mut LogBuffer) {
     );
 }
 
-/// The record of a body that turned out on its way to a client not to be what it was taken for.
+/// The record for a body that turns out during delivery not to be in its declared format.
 pub(crate) fn log_delivery_failure(error: FilterError, log: &mut LogBuffer) {
     match error.delivery_detail() {
         Some(detail) => log.record(Tag::Gzip, detail.as_bytes()),

@@ -1,77 +1,78 @@
-//! One body, pulled: out of where it comes from, through its filters, by whoever gets rid of the bytes.
+//! Pulls one body from its source, through its filters, for whoever sends or stores the bytes.
 //!
 //! ```text
 //! Supply ─▶ Filters (perhaps none) ─▶ Next::Bytes ─▶ a client, an origin, a store
 //! ```
 //!
-//! Every step yields a bounded number of bytes, and the one after it comes when those are gone: so nothing piles up, and a
-//! slow client costs no more than a fast one. Without filters bytes stay where they lie. Nothing waits here: who pulls is told
-//! that there is nothing yet, and knows what to do until there is. Next files: `source.rs`, `filters.rs`.
+//! Every step yields a bounded number of bytes, and the next step comes when those have been used. So nothing piles up, and a
+//! slow client costs no more memory than a fast one. Without filters the bytes are not copied. Nothing waits here: the caller
+//! learns that there is nothing yet, and decides how to wait. Next files: `source.rs`, `filters.rs`.
 
 use super::filters::Filters;
 use body::{FilterError, Flow};
 
-/// Most bytes that are handed on at once without filters: what one client takes at a time before others have their turn.
+/// Most bytes passed on at a time without filters: what one client gets before others have their turn.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 
-/// Where a body comes from. It shows what it has and is told how much of that was used.
+/// Where a body comes from. A supply shows what it has and is told how much of that was used.
 pub(crate) trait Supply {
-    /// What comes next, at most so many bytes.
+    /// Returns what comes next, at most `bytes_max`.
     fn pull(&mut self, bytes_max: usize) -> Pulled<'_>;
 
-    /// So many bytes of the last piece were used.
+    /// Marks `count` bytes of the last piece as used.
     fn consume(&mut self, count: usize);
 }
 
-/// What a supply has.
+/// What a supply currently has.
 pub(crate) enum Pulled<'a> {
-    /// Bytes, at least one; the last ones say so where that is known in time.
+    /// Bytes, at least one. `is_last` is set if it is known in time that they are the last.
     Piece { bytes: &'a [u8], is_last: bool },
-    /// There is nothing yet.
+    /// Nothing yet.
     Waits,
-    /// There will be nothing more.
+    /// Nothing more will come.
     Ended,
-    /// What should have come will not.
+    /// The rest of the body will not come.
     Failed,
 }
 
-/// What a step of a body came to.
+/// The result of one step.
 pub(crate) enum Next<'a> {
-    /// Bytes to get rid of before the next step, at least one. Behind the last ones nothing comes; that they are the last is not
-    /// always known in time.
+    /// Bytes to use before the next step, at least one. Nothing comes after the last ones, but `is_last` is only set if that is
+    /// known in time.
     Bytes { bytes: &'a [u8], is_last: bool },
-    /// Filters have worked, and yielded nothing: go on.
+    /// The filters have worked without output: go on.
     Nothing,
     /// Go on when the supply has more.
     Waits,
-    /// That was the whole body.
+    /// The body is complete.
     Ended,
-    /// The rest will not come.
+    /// The rest of the body will not come.
     Failed(Failure),
 }
 
-/// Why a body did not come whole.
+/// Why a body is incomplete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// It broke off where it comes from.
+    /// The source broke off.
     Supply,
-    /// A filter refused it.
+    /// A filter rejected the body.
     Filter(FilterError),
-    /// It ended, or broke off, before all was there that a filter had promised.
+    /// The body ended, or broke off, before everything came that a filter had promised.
     Short,
 }
 
-/// How far a body has been pulled. The supply and the filters are the caller's, and the same in every step.
+/// How far a body has been pulled. The supply and the filters belong to the caller and must be the same in every step.
 #[derive(Default)]
 pub(crate) struct Pull {
-    /// Bytes of the last piece that were used: they may be what was yielded, so they go when that has gone.
+    /// Bytes of the last piece that were used. The yielded bytes may be among them, so the supply is told only in the next
+    /// step.
     used: usize,
-    /// The filters may have more without taking anything in.
+    /// The filters may have more output without further input.
     is_pending: bool,
 }
 
 impl Pull {
-    /// The next step.
+    /// Runs the next step.
     pub(crate) fn next<'a>(&mut self, supply: &'a mut impl Supply, filters: &'a mut Filters) -> Next<'a> {
         supply.consume(std::mem::take(&mut self.used));
         if !filters.is_empty() {
@@ -124,7 +125,7 @@ mod tests {
     use surface::limits::FILTER_STEP_BYTES_MAX;
     use surface::parameter::Parameters;
 
-    /// The filters of a list for a response to a client that wants a range, `length` bytes long.
+    /// The filters of a list for a response of `length` bytes to a client that asks for a range.
     fn opened(list: &str, range: &str, length: u64) -> Filters {
         let mut log = LogBuffer::new(&LogRing::in_memory(1 << 16));
         let (mut request, mut response) = (Message::new(), Message::new());
@@ -136,7 +137,7 @@ mod tests {
             .unwrap_or_else(|text| panic!("{text}"))
     }
 
-    /// Pulls until there is nothing more, or nothing yet. Gives what came and how that ended.
+    /// Pulls until there is nothing more, or nothing yet. Returns what came and how that ended.
     fn drained(pull: &mut Pull, handed: &mut Handed, filters: &mut Filters) -> (Vec<u8>, &'static str) {
         let mut all = Vec::new();
         loop {

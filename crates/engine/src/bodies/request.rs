@@ -1,10 +1,10 @@
-//! A client's request body on its way to an origin: nothing, held whole, or handed over piece by piece.
+//! A client's request body on its way to an origin: none, kept completely, or handed over piece by piece.
 //!
-//! The session reads the client and hands over ([`Feed`]); the fetch takes ([`RequestBody::next`]). The client is read only
-//! when the fetch has asked, so nothing piles up and a late `100 Continue` is sent when the body is really wanted. A body
-//! held whole (`std.cache_req_body`) can be sent again on a retry or restart, a streamed one only once.
+//! The session reads the body from the client and hands it over ([`Feed`]); the fetch takes it ([`RequestBody::next`]). The
+//! client is read only when the fetch has asked, so nothing piles up, and a late `100 Continue` is sent only when the body is
+//! really needed. A kept body (`std.cache_req_body`) can be sent again on a retry or restart, a streamed one only once.
 //!
-//! *Invariant:* both ends live on one event loop; at most one piece is between them.
+//! *Invariant:* both ends are on one event loop; at most one piece is between them.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use store::Reservation;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyReadError(pub String);
 
-/// A body held whole, counted against a storage for as long as anybody holds it.
+/// A body kept completely. It counts against a storage as long as anybody holds it.
 #[derive(Clone, Debug)]
 pub struct HeldBody {
     bytes: Rc<Vec<u8>>,
@@ -24,7 +24,7 @@ pub struct HeldBody {
 }
 
 impl HeldBody {
-    /// These bytes, in that room.
+    /// Keeps these bytes; `room` accounts for them.
     #[must_use]
     pub fn new(bytes: Vec<u8>, room: Reservation) -> HeldBody {
         HeldBody { bytes: Rc::new(bytes), _room: Rc::new(room) }
@@ -39,28 +39,28 @@ impl HeldBody {
 
 /// The body of a client request.
 pub enum RequestBody {
-    /// There is none.
+    /// There is no body.
     None,
-    /// Held whole.
+    /// Kept completely.
     Cached(HeldBody),
     /// Being received. `None` for the length means chunked.
     Stream {
         /// Content-Length.
         length: Option<u64>,
-        /// The end to take pieces from.
+        /// The end from which pieces are taken.
         pieces: Pieces,
     },
-    /// Streamed once and gone: a fetch that needs it fails.
+    /// Was streamed before and is gone: a fetch that needs it fails.
     Taken,
 }
 
-/// What lies between the two ends.
+/// What is between the two ends.
 #[derive(Default)]
 struct Slot {
     piece: Option<Result<Vec<u8>, BodyReadError>>,
-    /// The fetch waits for a piece.
+    /// The fetch is waiting for a piece.
     is_wanted: bool,
-    /// No more will come.
+    /// No more pieces will come.
     is_finished: bool,
     /// The fetch is gone.
     is_unread: bool,
@@ -74,7 +74,7 @@ pub struct Feed(Rc<RefCell<Slot>>);
 /// The fetch's end of a streamed body.
 pub struct Pieces(Rc<RefCell<Slot>>);
 
-/// Makes a streamed body and the end to push pieces into.
+/// Creates a streamed body, and the end into which pieces are pushed.
 #[must_use]
 pub fn feed(length: Option<u64>) -> (Feed, RequestBody) {
     let slot = Rc::new(RefCell::new(Slot::default()));
@@ -82,7 +82,7 @@ pub fn feed(length: Option<u64>) -> (Feed, RequestBody) {
 }
 
 impl Feed {
-    /// Waits until the fetch asks for a piece. False when it does not want any more.
+    /// Waits until the fetch asks for a piece. False if it wants no more.
     pub async fn wanted(&self) -> bool {
         poll_fn(|context| {
             let mut slot = self.0.borrow_mut();
@@ -98,19 +98,19 @@ impl Feed {
         .await
     }
 
-    /// Hands over a piece; call it only when one is wanted.
+    /// Hands over a piece; call it only after the fetch has asked for one.
     pub fn push(&self, piece: Vec<u8>) {
         self.put(Ok(piece));
     }
 
-    /// The body is complete.
+    /// Ends the body: it is complete.
     pub fn finish(self) {
         let mut slot = self.0.borrow_mut();
         slot.is_finished = true;
         wake(&mut slot.fetch);
     }
 
-    /// Says that the client broke off.
+    /// Ends the body: the client broke off.
     pub fn fail(self, error: BodyReadError) {
         self.put(Err(error));
         self.0.borrow_mut().is_finished = true;
@@ -125,7 +125,7 @@ impl Feed {
 }
 
 impl Drop for Feed {
-    /// A feed that goes away before it is finished has failed: a fetch must not take what it has for the whole body.
+    /// A feed dropped before it is finished has failed: the fetch must not take what it has for the whole body.
     fn drop(&mut self) {
         let mut slot = self.0.borrow_mut();
         if !slot.is_finished {
@@ -177,19 +177,19 @@ fn wake(place: &mut Option<Waker>) {
 }
 
 impl RequestBody {
-    /// Whether there is a body to send (even one of length 0 that was announced).
+    /// Whether there is a body to send (even one with an announced length of 0).
     #[must_use]
     pub fn is_present(&self) -> bool {
         !matches!(self, RequestBody::None)
     }
 
-    /// Whether it can be sent (again).
+    /// Whether the body can be sent (again).
     #[must_use]
     pub fn is_sendable(&self) -> bool {
         !matches!(self, RequestBody::Taken)
     }
 
-    /// Length for `Content-Length`; `None` when it must be sent chunked or there is none.
+    /// The length for `Content-Length`; `None` when the body must be sent chunked, or there is none.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match self {

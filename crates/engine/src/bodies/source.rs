@@ -1,7 +1,7 @@
-//! Where the bytes of a response come from: a stored body, one that passes by, or one made here; and where those of a body come
-//! from that is handed over in pieces.
+//! Where the bytes of a body come from: a stored body, one that passes by, or one made here; and bodies that are handed over in
+//! pieces.
 //!
-//! A source copies nothing. A piece of a passing body is held until it is used up, and counts as under way as long.
+//! A source copies nothing. A piece of a passing body is held until it is used up, and counts as in flight until then.
 
 use super::pull::{Pulled, Supply};
 use crate::request::delivered::Delivered;
@@ -12,25 +12,25 @@ use store::{BodyReader, BodyState};
 pub(crate) enum Source {
     /// Stored, perhaps still growing.
     Stored {
-        /// What is delivered; it goes when the source goes.
+        /// The object; it is released together with the source.
         object: Delivered,
-        /// Where in it. Most bodies lie in one piece: it is for those that don't, and for those that are not whole yet.
+        /// Reads bodies that are not in one piece or not yet complete. Most bodies need no reader.
         reader: Option<BodyReader>,
         /// Bytes used.
         offset: u64,
     },
     /// Passing by.
     Passing {
-        /// What is delivered.
+        /// The object.
         object: Delivered,
-        /// The piece that is being used, and how much of it was.
+        /// The current piece, and how many of its bytes were used.
         piece: (Vec<u8>, usize),
-        /// Bytes taken out.
+        /// Bytes taken out of the object.
         taken: u64,
     },
     /// Made here.
     Synthetic {
-        /// All of it.
+        /// The whole body.
         body: Vec<u8>,
         /// Bytes used.
         used: usize,
@@ -38,7 +38,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Of an object.
+    /// A source for the body of an object.
     pub(crate) fn of_object(mut object: Delivered) -> Source {
         if object.is_passing() {
             return Source::Passing { object, piece: (Vec::new(), 0), taken: 0 };
@@ -46,7 +46,7 @@ impl Source {
         Source::Stored { reader: object.take_reader(), object, offset: 0 }
     }
 
-    /// Of a body made here.
+    /// A source for a body made here.
     pub(crate) fn of_synthetic(body: Vec<u8>) -> Source {
         Source::Synthetic { body, used: 0 }
     }
@@ -65,7 +65,7 @@ impl Supply for Source {
     fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
         match self {
             Source::Stored { object, reader, offset } => {
-                // The state is read first: what is complete has all its bytes.
+                // The state must be read first: once it is complete, all bytes are there.
                 let state = object.state();
                 if reader.is_none() && *offset > 0 {
                     *reader = object.reader();
@@ -89,7 +89,7 @@ impl Supply for Source {
                 let is_all = bytes.len() == rest.len();
                 pulled(Some(bytes), state, || is_all && *taken == object.available_bytes())
             }
-            // All of it: it has been made as one.
+            // A synthetic body is one piece.
             Source::Synthetic { body, used } => pulled(Some(&body[*used..]), BodyState::Complete, || true),
         }
     }
@@ -103,7 +103,7 @@ impl Supply for Source {
     }
 }
 
-/// What there is of an object that was in that state before its bytes were looked at.
+/// What an object has to offer. `state` must have been read before `bytes`.
 fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool) -> Pulled<'_> {
     match (bytes, state) {
         (Some(bytes), _) if !bytes.is_empty() => {
@@ -115,7 +115,7 @@ fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool)
     }
 }
 
-/// A body that somebody hands over piece by piece, or holds whole.
+/// A body that somebody hands over piece by piece, or that is there completely.
 #[derive(Default)]
 pub(crate) struct Handed {
     piece: Rc<Vec<u8>>,
@@ -124,12 +124,12 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// All of it.
+    /// A complete body.
     pub(crate) fn whole(body: Rc<Vec<u8>>) -> Handed {
         Handed { piece: body, used: 0, is_over: true }
     }
 
-    /// The next piece; what is left of the last one is dropped. `None` at the end of the body.
+    /// Adds the next piece and drops the rest of the last one. `None` ends the body.
     pub(crate) fn give(&mut self, piece: Option<Vec<u8>>) {
         self.is_over = piece.is_none();
         (self.piece, self.used) = (Rc::new(piece.unwrap_or_default()), 0);

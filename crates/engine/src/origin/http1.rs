@@ -1,8 +1,8 @@
 //! HTTP/1.1 to origins: the framing of both messages, and whether the connection stays.
 //!
-//! The framing of the request's body is ours whatever VCL did to the headers: exactly the announced length, or chunked. A
-//! response whose body ends with the connection, or that says `close` (or whose request did), costs the connection; so do
-//! bytes behind its end. Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
+//! We choose the framing of the request's body, whatever VCL did to the headers: exactly the announced length, or chunked. The
+//! connection is closed if the response's body ends only with it, if the request or response says `close`, or if bytes follow
+//! the end of the response. Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
 
 mod wire;
 
@@ -22,27 +22,27 @@ use tokio::time::Instant;
 pub(super) use wire::BUFFER_BYTES_LONG;
 use wire::{OriginWire, ReceiveError};
 
-/// A body up to this size is sent in one piece with the head, in bytes.
+/// Largest body that is sent in one piece with the head, in bytes.
 const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
 
-/// Whose text operators know as that of a stalled origin.
+/// Operators know its text as that of a stalled origin.
 const EAGAIN: i32 = 11;
 
-/// How bodies come, in Varnish's words.
+/// The kinds of body transfer, in Varnish's words.
 const CHUNKED: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "V1F_CHUNKED" };
 const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "V1F_STRAIGHT" };
 const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4 eof", account: "V1F_EOF" };
 
-/// One request and its response on a connection that has nothing else to do meanwhile.
+/// One request and its response on a connection that does nothing else meanwhile.
 pub(crate) struct Http1Exchange {
     wire: OriginWire,
-    /// The request's head until it is sent, then chunks.
+    /// The request's head until it is sent, later chunks.
     out: Vec<u8>,
     /// The request's body is sent in chunks.
     is_chunked: bool,
     /// Where the response's body ends.
     decoder: BodyDecoder,
-    /// Bytes of it that lie in front of what was received, unframed.
+    /// How many unframed bytes of the body are at the front of the received bytes.
     piece_bytes: usize,
     /// Why the connection must not be used again.
     must_close: Option<&'static str>,
@@ -166,7 +166,7 @@ impl Http1Exchange {
             Ok(options) if options.close => self.must_close(close_reason::REQUESTED),
             Ok(_) => {}
         }
-        // Now, for VCL may take the header away and yet not keep the origin from closing.
+        // Decided now: VCL may remove the header, but that does not keep the origin from closing.
         if length == BodyLength::UntilClose || http1::lists_close(beresp) {
             self.must_close(close_reason::REQUESTED);
         }
@@ -214,7 +214,7 @@ impl Http1Exchange {
         self.piece_bytes -= count;
     }
 
-    /// What a connection that broke, or fell silent, means for the body: some wait for its end to know theirs.
+    /// The error for a body whose connection broke or fell silent. Some bodies end only with the connection.
     fn broken_off(&mut self, error: ReceiveError) -> CutShort {
         let (errno, reason) = match error {
             ReceiveError::Timeout => (EAGAIN, Reason::BetweenBytesTimeout),
@@ -257,7 +257,7 @@ impl Http1Exchange {
     }
 }
 
-/// A body whose framing is wrong, or that ends before its end.
+/// The error for a body that is framed wrongly or ends too early.
 fn broken(errno: Option<i32>, error: BodyError) -> CutShort {
     let reason = match error {
         BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::OriginClosed,

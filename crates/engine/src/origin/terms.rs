@@ -1,4 +1,4 @@
-//! The terms in which a fetch and a transport speak of an exchange with an origin: limits, how a body comes, what goes wrong.
+//! The terms that a fetch and a transport share about an exchange with an origin: limits, kinds of body transfer, errors.
 
 use crate::exchange::BodyAnnounced;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use surface::counter::Main;
 use surface::reason::Reason;
 use tokio::time::Instant;
 
-/// Why a connection is closed rather than kept: the words of the `BackendClose` record.
+/// Why a connection is closed rather than kept: the texts of the `BackendClose` record.
 pub(crate) mod close_reason {
     /// The origin or VCL asked for it.
     pub(crate) const REQUESTED: &str = "Backend/VCL requested close";
     /// The request asked for it.
     pub(crate) const REQUEST: &str = "Client requested close";
-    /// The response makes no sense.
+    /// The response is invalid.
     pub(crate) const BAD: &str = "Received bad req/resp";
-    /// What came is not HTTP.
+    /// What was received is not HTTP.
     pub(crate) const JUNK: &str = "Received junk data";
     /// The head is too large.
     pub(crate) const OVERFLOW: &str = "Received buffer overflow";
     /// It took too long.
     pub(crate) const TIMEOUT: &str = "Receive timeout";
-    /// The body did not come whole.
+    /// The body is incomplete.
     pub(crate) const BODY: &str = "Failure receiving req.body";
     /// The request could not be sent.
     pub(crate) const SEND: &str = "Error transaction";
@@ -28,10 +28,10 @@ pub(crate) mod close_reason {
     pub(crate) const EXHAUSTED: &str = "Out of some resource";
 }
 
-/// A way in which a transport carries bodies, in the words of records and counters.
+/// A way in which a transport transfers bodies, in the words of records and counters.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Carriage {
-    /// Counts the responses whose body comes so.
+    /// Counts the responses whose body is transferred this way.
     pub(crate) counter: Main,
     /// In `FetchBody`: number and name.
     pub(crate) fetch_body: &'static str,
@@ -44,18 +44,18 @@ pub(crate) struct Carriage {
 pub(crate) struct ResponseBody {
     /// Its length.
     pub(crate) size: BodyAnnounced,
-    /// How it comes; `None` when there is none.
+    /// How it is transferred; `None` when there is no body.
     pub(crate) carriage: Option<&'static Carriage>,
 }
 
-/// How long an origin may take to answer, and how much it may say.
+/// How long an origin may take to answer, and how much it may send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
-    /// By then the first byte of a head must have come.
+    /// When the first byte of a head must have arrived.
     pub(crate) first_byte_by: Instant,
-    /// The longest silence from then on.
+    /// The longest silence after that.
     pub(crate) between_bytes: Duration,
-    /// Most bytes to read at once; 0 = no limit.
+    /// Most bytes to read at a time; 0 = no limit.
     pub(crate) at_once_bytes: usize,
     /// Largest head, in bytes.
     pub(crate) head_bytes_max: usize,
@@ -70,47 +70,47 @@ pub(crate) struct ReceiveLimits {
 pub(crate) enum HeadFailure {
     /// The connection ended.
     Ended,
-    /// Nothing at all came in time.
+    /// Nothing at all arrived in time.
     FirstByteTimeout,
-    /// It stopped in the middle.
+    /// The head stopped in the middle.
     Timeout,
-    /// It is larger than allowed.
+    /// The head is larger than allowed.
     TooLarge,
-    /// It makes no sense.
+    /// The head is invalid.
     Garbage {
-        /// The payload of the `BogoHeader` record, if it is a header that makes none.
+        /// The payload of the `BogoHeader` record, if a header is the cause.
         header: Option<String>,
-        /// The first line of what came.
+        /// The first line that was received.
         line: Vec<u8>,
     },
 }
 
-/// Why a response body did not come whole.
+/// Why a response body is incomplete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CutShort {
-    /// The error of the connection, when it was that.
+    /// The connection's error number, if there was one.
     pub(crate) errno: Option<i32>,
-    /// Whose fault it is.
+    /// The reason, which tells whose fault it is.
     pub(crate) reason: Reason,
     /// The payload of the `FetchError` record.
     pub(crate) text: &'static str,
 }
 
 impl CutShort {
-    /// Nobody is there to send it.
+    /// There is no connection to receive it from.
     pub(crate) const GONE: CutShort =
         CutShort { errno: None, reason: Reason::OriginClosed, text: "straight insufficient bytes" };
 }
 
-/// How far an exchange has come, for those who think of sending the request again.
+/// How far an exchange has got; decides whether the request may be sent again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// The connection served a request before.
+    /// The connection served an earlier request.
     pub(crate) is_reused: bool,
-    /// The origin may have seen some of the request.
+    /// The origin may have seen part of the request.
     pub(crate) has_sent: bool,
-    /// Some of an answer has come, be it an interim one.
+    /// Part of an answer has arrived, perhaps an interim one.
     pub(crate) has_answered: bool,
-    /// Bytes that have come and belong to nothing yet.
+    /// Bytes that were received and belong to nothing yet.
     pub(crate) unused_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What an exchange over HTTP/1.1 promises: told with an origin that writes down what it gets, each write for itself.
+//! What an exchange over HTTP/1.1 promises, tested with an origin that records every write it gets.
 
 use super::*;
 use crate::fetch::task::tests::{event_loop, order};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What an origin was sent, and what it says: all of it at once, and then the end.
+/// What was sent to the origin, and its answer, which comes all at once and is followed by the end of the stream.
 #[derive(Default)]
 struct Script {
     writes: RefCell<Vec<Vec<u8>>>,
@@ -60,7 +60,7 @@ impl Dial for DialScript {
     }
 }
 
-/// An exchange, and all around it.
+/// An exchange and everything around it.
 struct Scene {
     context: Rc<Loop>,
     script: Rc<Script>,
@@ -73,7 +73,7 @@ struct Scene {
 const STALL: Duration = Duration::from_secs(1);
 
 impl Scene {
-    /// With an origin that will say that.
+    /// A scene with an origin that gives this answer.
     async fn new(answer: &str) -> Scene {
         let context = event_loop();
         let order = order(&context);
@@ -128,7 +128,7 @@ impl Scene {
         self.exchange.begin_body(&self.bereq, &self.beresp).unwrap()
     }
 
-    /// The body, piece by piece, till it ends.
+    /// The pieces of the body until its end.
     async fn body(&mut self) -> Result<Vec<String>, CutShort> {
         let mut pieces = Vec::new();
         while self.exchange.more_body(&limits()).await? > 0 {
@@ -139,7 +139,7 @@ impl Scene {
         Ok(pieces)
     }
 
-    /// What the log says of the connection when it has been released.
+    /// Releases the connection and returns what the log says about that.
     fn released(mut self) -> String {
         self.exchange.release(&self.beresp, &self.context, &mut self.log);
         self.log.end();

@@ -1,8 +1,8 @@
-//! A connection to an origin in the hands of one exchange: bytes out, bytes in, both with time limits.
+//! A connection to an origin, used by one exchange: sends and receives bytes within time limits.
 //!
-//! While a request is being sent, what the origin says already is taken in, so that an origin that answers before it has
-//! read all neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; bytes between them have been received
-//! and not been used.
+//! While a request is being sent, whatever the origin already sends is received, so that an origin that answers before it has
+//! read everything neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; the bytes between them were
+//! received and have not been used.
 
 use backend::BackendConnection;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
-/// Room for what is received, at first and once a body turns out to be long, in bytes.
+/// Size of the receive buffer, at first and for bodies that turn out to be long, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
 
@@ -26,15 +26,15 @@ pub(super) enum ReceiveError {
     Broken(i32),
 }
 
-/// A connection being used.
+/// A connection in use.
 pub(super) struct OriginWire {
     connection: BackendConnection,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes of the request that it has taken.
+    /// Bytes of the request that the connection has accepted.
     sent_bytes: u64,
-    /// Some of an answer has come, be it an interim one.
+    /// Part of an answer has arrived, perhaps an interim one.
     has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
@@ -58,22 +58,22 @@ impl OriginWire {
         &self.connection
     }
 
-    /// Whether the origin may have seen anything of the request.
+    /// Whether the origin may have seen any of the request.
     pub(super) fn has_sent(&self) -> bool {
         self.sent_bytes > 0
     }
 
-    /// Whether a byte of an answer has come since the connection was taken.
+    /// Whether a byte of an answer has arrived since the connection was taken.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered
     }
 
-    /// Gives the connection itself back.
+    /// Returns the connection.
     pub(super) fn into_connection(self) -> BackendConnection {
         self.connection
     }
 
-    /// What was received and not used.
+    /// The bytes that were received and not used.
     pub(super) fn received(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -87,7 +87,7 @@ impl OriginWire {
         }
     }
 
-    /// Sends all of `bytes`. No progress for as long as `stall` counts as broken, with ETIMEDOUT.
+    /// Sends all of `bytes`. If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT.
     ///
     /// # Errors
     /// The error number.
@@ -112,7 +112,7 @@ impl OriginWire {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             Poll::Ready(result) => Poll::Ready(result),
             Poll::Pending => {
-                // An origin that waits for us to read would never take the rest.
+                // An origin that waits for us to read would never accept the rest.
                 while !self.is_ended && self.end < BUFFER_BYTES {
                     match self.poll_receive(context, BUFFER_BYTES) {
                         Poll::Ready(Ok(1..)) => {}
@@ -143,7 +143,7 @@ impl OriginWire {
         }
     }
 
-    /// Makes room behind what was received: at least one byte, `wanted` if it does not take more than a move.
+    /// Makes room for at least one byte after the received ones; the buffer becomes at least `wanted` bytes long.
     fn make_room(&mut self, wanted: usize) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -154,7 +154,7 @@ impl OriginWire {
         self.buffer.resize(needed.max(wanted).max(BUFFER_BYTES), 0);
     }
 
-    /// Receives some more bytes, at most `most` (0 = no limit), until `deadline`. 0 is the end of the stream.
+    /// Receives more bytes, at most `most` (0 = no limit), until `deadline`. 0 means the end of the stream.
     ///
     /// # Errors
     /// [`ReceiveError`].
@@ -162,7 +162,7 @@ impl OriginWire {
         if self.is_ended {
             return Ok(0);
         }
-        // A read that filled the room says that there is more to come.
+        // If a read filled the buffer, more is likely to come.
         let was_filled = self.end == self.buffer.len() && self.end > 0 || self.buffer.len() > BUFFER_BYTES;
         self.make_room(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES });
         let most = if most == 0 { usize::MAX } else { most };
