@@ -1,4 +1,4 @@
-//! The origin's side of a request: its steps in the order of life, the table of legal transitions, and the loop.
+//! The origin's side of a request: its steps in the order in which they run, the table of legal transitions, and the loop.
 //!
 //! ```text
 //! Prepare → Send → Response ┬→ Body ───────┬→ Commit → Done
@@ -8,10 +8,10 @@
 //!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
 //! ```
 //!
-//! The old dialects have `vcl_fetch` alone, which decides for the client: `legacy.rs`.
-//! A fetch is a task of its own on the loop of the request that ordered it; the client's side waits on the [`FetchTicket`].
-//! *Invariants:* only transitions of [`LEGAL`] happen; the ticket is answered exactly once; the busy mark is released however
-//! the fetch ends, by panic too; an object is marked complete only when its whole body is in it.
+//! The old dialects have only `vcl_fetch`, which decides for the client: `legacy.rs`. A fetch is a task of its own on the loop
+//! of the request that ordered it; the client's side waits on the [`FetchTicket`]. *Invariants:* only transitions of [`LEGAL`]
+//! happen; the ticket is answered exactly once; the busy mark is released however the fetch ends, even by a panic; an object is
+//! marked complete only when its whole body is in it.
 
 mod body;
 mod commit;
@@ -56,28 +56,28 @@ use tokio::sync::oneshot;
 use vcl_run::eval::Machine;
 use vcl_run::value::Scratch;
 
-/// Where a fetch is in its life.
+/// The step that a fetch is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// The request is made from the client's; vcl_backend_fetch.
     Prepare,
-    /// A connection is got, the request sent.
+    /// A connection is opened and the request sent.
     Send,
-    /// The response head is read; vcl_backend_response.
+    /// The response head is received; vcl_backend_response.
     Response,
-    /// A 304: the stale object's body becomes the new one's.
+    /// A 304: the stale object's body becomes that of the new object.
     Revalidate,
-    /// The body is read, filtered, stored.
+    /// The body is received, filtered and stored.
     Body,
     /// The object is complete.
     Commit,
-    /// The fetch begins anew.
+    /// The fetch starts again.
     Retry,
-    /// No usable response: vcl_backend_error makes one.
+    /// There is no usable response: vcl_backend_error makes one.
     Error,
     /// There will be no object.
     Fail,
-    /// Over.
+    /// The fetch is over.
     Done,
 }
 
@@ -95,7 +95,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Done, &[]),
 ];
 
-/// Whether a step may follow another.
+/// Whether `to` may follow `from`.
 fn is_legal(from: Step, to: Step) -> bool {
     LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
 }
@@ -141,7 +141,7 @@ impl Fetch {
         fetch
     }
 
-    /// Opens the transaction. The client's side counts the fetch.
+    /// Begins the transaction. The client's side counts the fetch.
     fn begin(&mut self) {
         self.log.start(LogId::backend(self.task.life.vxid), self.task.life.started);
         self.log.record_fmt(
@@ -175,7 +175,7 @@ impl Fetch {
         self.end();
     }
 
-    /// Accounts, and the end of the transaction.
+    /// Writes the accounting records and ends the transaction.
     fn end(&mut self) {
         let notes = Notes::new();
         self.task.vmod_state.leave(&self.task.order.vcl.directors, &notes);
@@ -196,7 +196,7 @@ impl Fetch {
         self.log.end();
     }
 
-    /// Leaves everything as if the fetch had failed: no half-made object, nobody waiting.
+    /// Leaves everything as if the fetch had failed: no unfinished object, and nobody left waiting.
     fn after_panic(&mut self, text: &str) {
         self.context.engine.panics.tell(text);
         self.log.record_parts(Tag::FetchError, &[b"Internal error: ", text.as_bytes()]);
@@ -211,7 +211,7 @@ impl Fetch {
         self.context.clock.now()
     }
 
-    /// What decides where directors lead now. What they have to say goes to `notes`.
+    /// What directors need to choose a backend now. Their messages go to `notes`.
     fn resolving<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
         self.task.resolving(&self.context.engine.random, self.now(), notes)
     }
@@ -221,15 +221,15 @@ impl Fetch {
         self.log.timestamp(label, now);
     }
 
-    /// Tells the client's side that the object can be delivered. A client that is gone abandons what is only for it, as the
-    /// answer is dropped.
+    /// Tells the client's side that the object can be delivered. If the client is gone, the answer is dropped, and that
+    /// abandons an object meant only for this client.
     fn deliver(&mut self, object: &Arc<Object>) {
         if let Some(delivered) = Delivered::new(Arc::clone(object)) {
             let _ = self.report(FetchAnswer::Object(Box::new(delivered)));
         }
     }
 
-    /// Answers the ticket, unless that has happened. False when nobody has it any more.
+    /// Answers the ticket, unless that was done already. False when nobody holds it any more.
     fn report(&mut self, answer: FetchAnswer) -> bool {
         let Some(ready) = self.task.life.ready.take() else { return true };
         let mut client = self.task.life.client.take();

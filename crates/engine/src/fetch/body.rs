@@ -1,7 +1,8 @@
-//! Body: the response body is read, filtered and stored as it arrives.
+//! Body: the response body is received, filtered and stored.
 //!
-//! With streaming the object is handed to clients as soon as its head is there, and they follow its growth; without, at the
-//! end, so that a body that breaks still becomes a clean error response. Next files: `fill.rs`, `revalidate.rs`.
+//! With streaming the object is handed to clients as soon as its head is there, and they follow its growth. Without streaming
+//! that happens at the end, so that a body that breaks off can still become a clean error response. Next files: `fill.rs`,
+//! `revalidate.rs`.
 
 use super::fill::{BodyFailure, Source};
 use super::filters::default_list;
@@ -73,7 +74,7 @@ impl Fetch {
         }
     }
 
-    /// What the body went through on its way in.
+    /// Logs what the filters did with the body.
     fn log_totals(&mut self, filters: &Filters, is_empty: bool) {
         filters.log_totals(&mut self.log);
         if is_empty || self.log.is_masked(Tag::VfpAcct) {
@@ -116,10 +117,10 @@ impl Fetch {
         filled
     }
 
-    /// Counts what is needed to receive the body.
+    /// Counts the memory needed to receive the body.
     ///
     /// # Errors
-    /// There is no room for its filters; nothing of it has been used yet.
+    /// There is no memory for its filters; none of the body has been used yet.
     fn hold_filters(&mut self, filters: &Filters, is_empty: bool) -> Result<(), &'static str> {
         if is_empty {
             return Ok(());
@@ -134,8 +135,8 @@ impl Fetch {
         Ok(())
     }
 
-    /// What comes after a body that did not come whole: an error response as long as nobody has seen anything, else the
-    /// end. Nothing of it stays in the cache. A client that went away is no failure of the fetch.
+    /// The step after an incomplete body: an error response as long as no client has seen any of it, else the end. Nothing of
+    /// the body stays in the cache. If the client went away, the fetch has not failed.
     pub(super) fn body_failed(&mut self, failure: &BodyFailure, is_streamed: bool) -> Step {
         if let BodyFailure::Abandoned = failure {
             if let Some(object) = &self.task.attempt.kept.object {
@@ -171,7 +172,7 @@ impl Fetch {
         }
     }
 
-    /// What an object is beyond what filters did to it.
+    /// Flags of an object that do not come from filters.
     pub(super) fn response_flags(&self) -> ObjectFlags {
         if self.task.attempt.beresp.status() == 200 && semantics::revalidate::is_possible(&self.task.attempt.beresp) {
             ObjectFlags::CAN_REVALIDATE

@@ -1,4 +1,4 @@
-//! Commit: the object is whole; whoever has not heard of it does now, and what it replaces goes.
+//! Commit: the object is complete. It is published if that has not happened yet, and the object that it replaces is removed.
 
 use super::task::Attempt;
 use super::{Fetch, Step};

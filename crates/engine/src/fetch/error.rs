@@ -1,7 +1,7 @@
 //! Error: there is no usable response; vcl_backend_error makes one.
 //!
-//! If others wait for the object the error is kept for a second, so that they don't all go to an origin in trouble one
-//! after the other; else it is for the one client only. VCL may give it a longer life.
+//! If others wait for the object, the error is kept for a second, so that they don't all go to a troubled origin one after the
+//! other; otherwise it is for one client only. VCL may give it a longer life.
 
 use super::fill::BodyFailure;
 use super::task::Verdict;
@@ -58,7 +58,7 @@ impl Fetch {
             return Step::Fail;
         };
         if object.is_passing() {
-            // Its room is bounded: the client must read while we write.
+            // Its buffer is limited: the client must be able to read while we write.
             self.publish();
         }
         match self.store(&object, &body).await {

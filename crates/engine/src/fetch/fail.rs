@@ -1,4 +1,4 @@
-//! Fail: there is no object, or half of one; everybody who waits for it is told.
+//! Fail: there is no object, or an incomplete one; everybody who waits for it is told.
 
 use super::task::Kept;
 use super::{Fetch, FetchAnswer, Step};
@@ -15,7 +15,7 @@ impl Fetch {
         self.task.attempt.kept = Kept::default();
         self.task.life.busy = None;
         let answer = std::mem::replace(&mut self.task.life.answer, FetchAnswer::Failed);
-        // The client's side may be gone, too.
+        // The client's side may be gone as well.
         let _ = self.report(answer);
         Step::Done
     }

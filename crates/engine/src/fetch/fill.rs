@@ -1,8 +1,8 @@
-//! Fill: a body gets from where it comes into an object: pulled piece by piece, through filters, into the store.
+//! Fill: moves a body from its source into an object, piece by piece, through filters, into the store.
 //!
-//! The origin's transport shows the pieces where they lie in its buffers; a stale object that is good again shows its own.
-//! Nothing is pulled before what came of the last piece is stored, and storing waits: for eviction, or for the readers of what
-//! is not kept (`overflow.rs`). Next file: `commit.rs`.
+//! The origin's transport shows the pieces in its own buffers; a stale object that is valid again shows its stored body. The
+//! next piece is pulled only once the output of the last one is stored. Storing may wait: for eviction, or for the readers of a
+//! body that is not kept (`overflow.rs`). Next file: `commit.rs`.
 
 use super::Fetch;
 use crate::bodies::filters::Filters;
@@ -15,41 +15,41 @@ use store::{AppendError, BodyReader, Object};
 use surface::counter::Vbe;
 use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
 
-/// Bytes of a stored body copied between two looks at what else there is to do on this event loop.
+/// Bytes of a stored body to copy before other tasks of this event loop get a turn.
 const SLICE_BYTES: usize = 256 << 10;
 
-/// Where a body comes from: it shows a piece until that is used up, and waits for the next.
+/// Where a body comes from. It shows a piece until that is used up, then waits for the next.
 pub(super) struct Source {
     supplier: Supplier,
-    /// There will be no more.
+    /// The body has ended.
     is_over: bool,
 }
 
-/// Who has it.
+/// What supplies the body.
 enum Supplier {
-    /// What an origin sends, and how long it may take.
+    /// An origin, and how long it may take.
     Exchange(OriginExchange, ReceiveLimits),
-    /// What lies in an object that is whole.
+    /// A complete object.
     Object {
         reader: BodyReader,
         /// Bytes used.
         offset: u64,
-        /// Bytes from there on that are shown.
+        /// How many bytes from there on are shown.
         slice_bytes: usize,
     },
 }
 
-/// Why a body did not come whole.
+/// Why a body is incomplete.
 pub(super) enum BodyFailure {
-    /// The connection ended or stalled, or what came is no body.
+    /// The connection ended or stalled, or what was received is not a valid body.
     Origin(CutShort),
-    /// The stale object that it was to be copied from is not whole.
+    /// The stale object to copy from is not complete.
     Template,
-    /// A filter refused it.
+    /// A filter rejected the body.
     Filter(FilterError),
-    /// It could not be stored.
+    /// The body could not be stored.
     Store,
-    /// Those who wanted it went away.
+    /// Nobody wants the body any more.
     Abandoned,
 }
 
@@ -63,17 +63,17 @@ impl From<AppendError> for BodyFailure {
 }
 
 impl Source {
-    /// A response's body, which has been announced.
+    /// A response's body; the exchange's `begin_body` must have been called.
     pub(super) fn of_exchange(exchange: OriginExchange, limits: ReceiveLimits) -> Source {
         Source { supplier: Supplier::Exchange(exchange, limits), is_over: false }
     }
 
-    /// The body of an object that is whole.
+    /// The body of a complete object.
     pub(super) fn of_object(reader: BodyReader) -> Source {
         Source { supplier: Supplier::Object { reader, offset: 0, slice_bytes: 0 }, is_over: false }
     }
 
-    /// Gives the origin back.
+    /// Returns the origin's exchange.
     pub(super) fn into_exchange(self) -> Option<OriginExchange> {
         match self.supplier {
             Supplier::Exchange(exchange, _) => Some(exchange),
@@ -81,7 +81,7 @@ impl Source {
         }
     }
 
-    /// Waits for the next piece; gives its size, 0 at the end. What is left of the last one is dropped.
+    /// Waits for the next piece and returns its size, 0 at the end. What is left of the last piece is dropped.
     async fn more(&mut self) -> Result<usize, BodyFailure> {
         let count = match &mut self.supplier {
             Supplier::Exchange(exchange, limits) => {
@@ -134,10 +134,10 @@ impl Supply for Source {
 }
 
 impl Fetch {
-    /// Brings a whole body from its source through filters into the object.
+    /// Moves a whole body from its source through filters into the object.
     ///
     /// # Errors
-    /// [`BodyFailure`]; what has come of it till then is in the object.
+    /// [`BodyFailure`]; the part that has come by then is in the object.
     pub(super) async fn fill(
         &mut self,
         object: &Arc<Object>,
@@ -155,19 +155,19 @@ impl Fetch {
                 }
                 Next::Ended => break,
                 Next::Failed(Failure::Filter(error)) => return Err(BodyFailure::Filter(error)),
-                // A source says so when it is waited for, and no filter of this side promises anything.
+                // Sources fail only while they are waited for, and no filter of this side promises a length.
                 Next::Failed(Failure::Supply | Failure::Short) => return Err(BodyFailure::Origin(CutShort::GONE)),
             }
             turns.take().await;
         }
-        // What the filters have no use for has to come all the same.
+        // The rest of the body must be received even if the filters don't use it.
         while !source.is_over {
             self.receive(source).await?;
         }
         Ok(())
     }
 
-    /// Waits for the next piece, and counts it.
+    /// Waits for the next piece and counts it.
     async fn receive(&mut self, source: &mut Source) -> Result<(), BodyFailure> {
         let bytes = source.more().await?;
         if let Supplier::Exchange(..) = source.supplier {
@@ -178,7 +178,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Adds body bytes to the object, waiting for room. A body that cannot be kept is passed on from here on.
+    /// Appends body bytes to the object, waiting for room. If the body cannot be kept, from here on it only passes by.
     ///
     /// # Errors
     /// [`AppendError`].
@@ -205,7 +205,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Counts what a body that passes by has under way, which is little while requests hold too much.
+    /// Counts the bytes in flight of a body that passes by. Few are allowed while memory for requests is short.
     fn hold_passing(&mut self, object: &Object, more: usize) {
         let memory = &self.context.memory;
         let most = self.in_flight_bytes();

@@ -1,11 +1,12 @@
-//! Which filters a response goes through into the store when VCL names none: it follows from its head and VCL's `do_` words.
+//! Which filters a response goes through into the store when VCL names none; this follows from its head and VCL's `do_`
+//! variables.
 //!
 //! What filters do is in `bodies/filters.rs`.
 
 use super::task::FetchTask;
 use surface::vcl::Generation;
 
-/// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a blank.
+/// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
     let encoding = task.attempt.beresp.get("Content-Encoding");
     let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));

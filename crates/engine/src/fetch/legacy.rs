@@ -1,12 +1,10 @@
-//! The old dialects (1.x to 3.0) on the origin's side: `vcl_fetch` works on the client's request, and decides for it.
+//! The old dialects (1.x to 3.0) on the origin's side: `vcl_fetch` works on the client's request, and decides for the client.
 //!
 //! The client's side makes the request to the origin before vcl_miss and vcl_pass and hands it over (`PreparedRequest`),
-//! with what VCL may read and change of the client's request (`ClientRequest`; both in
-//! `legacy_order.rs`): both run on one event loop, the client
-//! waits meanwhile, and gets it back with the answer. A client that went away leaves both to the fetch.
-//! What a dialect takes for cacheable is decided here too: [`Fetch::legacy_lifetime`] before vcl_fetch, then
-//! [`Fetch::legacy_deliver`] and [`Fetch::legacy_pass`].
-//! Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+//! together with what VCL may read and change of the client's request (`ClientRequest`; both are in `legacy_order.rs`). Both
+//! sides run on one event loop; the client waits meanwhile, and gets its request back with the answer. If the client goes away,
+//! the fetch keeps both. What a dialect considers cacheable is decided here too: [`Fetch::legacy_lifetime`] before vcl_fetch,
+//! then [`Fetch::legacy_deliver`] and [`Fetch::legacy_pass`]. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::logged::{self, BEREQ};
@@ -17,7 +15,7 @@ use surface::counter::{Main, Vbe};
 use surface::vcl::Generation;
 
 impl Fetch {
-    /// Prepare, for a request that VCL has seen already.
+    /// The Prepare step, for a request that VCL has already seen.
     pub(super) fn legacy_prepare(&mut self) -> Step {
         self.log.timestamp("Start", self.task.life.started);
         logged::log_request(&mut self.log, BEREQ, &self.task.bereq);
@@ -25,7 +23,7 @@ impl Fetch {
         Step::Send
     }
 
-    /// Which rules of lifetimes the dialect relies on; `None` = those that the operator chose.
+    /// The lifetime rules that the dialect relies on; `None` = those that the operator chose.
     pub(super) fn legacy_policy(&self) -> Option<HttpPolicy> {
         match self.task.order.vcl.generation {
             Generation::V1 | Generation::V20 | Generation::V21 => Some(HttpPolicy::Varnish2),
@@ -34,8 +32,8 @@ impl Fetch {
         }
     }
 
-    /// What the dialect makes of a response before vcl_fetch: it comes whole unless VCL wants it streamed, and its status
-    /// says whether it is cacheable.
+    /// How the dialect treats a response before vcl_fetch: it is received completely unless VCL wants it streamed, and its
+    /// status decides whether it is cacheable.
     pub(super) fn legacy_lifetime(&mut self) {
         let status = self.task.attempt.beresp.status();
         self.task.attempt.verdict.do_stream = false;
@@ -50,8 +48,8 @@ impl Fetch {
         }
     }
 
-    /// vcl_fetch said deliver. Only 2.1 minds what it calls cacheable; before, `deliver` and `insert` meant the cache. What has
-    /// no ttl has no grace either.
+    /// vcl_fetch said deliver. Only 2.1 then looks at whether the response is cacheable; before, `deliver` and `insert` meant
+    /// the cache. A response without ttl has no grace either.
     pub(super) fn legacy_deliver(&mut self) {
         if self.task.attempt.verdict.origin + self.task.attempt.verdict.ttl <= self.now() {
             self.task.attempt.verdict.ttl = 0.0;
@@ -81,7 +79,7 @@ impl Fetch {
             self.task.order.vcl.generation == Generation::V21 && !self.task.attempt.verdict.is_cacheable;
     }
 
-    /// vcl_fetch said restart or error: it is the client's request that obeys, and there is no object.
+    /// vcl_fetch said restart or error: the client's request carries that out, and there is no object.
     pub(super) fn order_client(&mut self, answer: FetchAnswer) -> Step {
         self.task.give_up_response(&self.context, &mut self.log);
         if self.task.order.vcl.is_legacy() {
@@ -90,13 +88,13 @@ impl Fetch {
         Step::Fail
     }
 
-    /// What `error` in vcl_fetch asks for; without a status it is the origin's.
+    /// The answer for `error` in vcl_fetch; without a status the origin's is used.
     pub(super) fn synth_answer(&self, line: StatusLine) -> FetchAnswer {
         let status = line.status.unwrap_or_else(|| self.task.attempt.beresp.status());
         FetchAnswer::Synth { status, reason: self.scratch.get(line.reason).to_vec() }
     }
 
-    /// There is no usable response: the client hears of it through vcl_error.
+    /// There is no usable response: the client gets vcl_error.
     pub(super) fn legacy_error(&mut self) -> Step {
         if self.task.attempt.error_status == 0 {
             self.context.count(Main::FetchFailed);
@@ -111,8 +109,8 @@ impl Fetch {
         Step::Fail
     }
 
-    /// The error of a fetch whose backend is in trouble over this request. Directors have left it out; this is for one that
-    /// was named itself.
+    /// The error of a fetch whose backend is in saint mode for this request. Directors skip such a backend; this is for a
+    /// backend that VCL chose directly.
     pub(super) fn refused_by_saint_mode(&self) -> Option<String> {
         let backend = self
             .task

@@ -1,5 +1,5 @@
-//! What an order of the old dialects (1.x to 3.0) carries besides: the request to the origin, which VCL has seen already, and the
-//! client's own, on loan until the answer.
+//! What an order of the old dialects (1.x to 3.0) carries in addition: the request to the origin, which VCL has already seen,
+//! and the client's own request, on loan until the answer.
 
 use super::mode::{FetchMode, copy_request};
 use crate::legacy_rules::forwards_address;
@@ -8,13 +8,13 @@ use message::Message;
 use surface::vcl::Generation;
 use vmods::TaskState;
 
-/// What VCL may read and change of a client's request while it is fetched for.
+/// What VCL may read and change of a client's request during its fetch.
 pub struct ClientRequest {
     /// `req`.
     pub message: Message,
     /// The request as it was received, for rollbacks.
     pub original: Message,
-    /// What VCL chose for it, as far as vcl_fetch can tell.
+    /// What VCL chose for the request, as far as vcl_fetch can see it.
     pub(crate) choices: Choices,
     /// `req.restarts`.
     pub restarts: u64,
@@ -22,14 +22,14 @@ pub struct ClientRequest {
     pub vxid: u32,
     /// What VMODs keep for the request.
     pub vmod_state: TaskState,
-    /// The origin's status: what `return (error)` shows when VCL names none. 0 = there was no response.
+    /// The origin's status, which `return (error)` uses when VCL names none. 0 = there was no response.
     pub response_status: u16,
 }
 
-/// A request to an origin that VCL has seen before it is sent.
+/// A request to an origin that VCL sees before it is sent.
 #[derive(Debug)]
 pub struct PreparedRequest {
-    /// vxid of the fetch, drawn already.
+    /// vxid of the fetch, already assigned.
     pub vxid: u32,
     /// `bereq`.
     pub bereq: Message,
@@ -42,7 +42,7 @@ pub struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// Makes the request to an origin out of the client's. `gzip_support`: ask for gzip, whatever the client likes; `client` is
+    /// Makes the request to an origin from the client's. `gzip_support`: ask for gzip, whatever the client accepts; `client` is
     /// the client's address as text.
     #[must_use]
     pub fn new(

@@ -1,9 +1,9 @@
-//! What kind of fetch it is, and what of the client's request crosses to the origin for that.
+//! The kinds of fetch, and what each passes to the origin of the client's request.
 
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 
-/// What kind of fetch.
+/// The kind of fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FetchMode {
     /// A miss: the object goes into the cache.
@@ -26,7 +26,7 @@ impl FetchMode {
     }
 }
 
-/// Takes from `req` what an origin may see.
+/// Copies from the client's request what an origin may see.
 pub(crate) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
     let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
     bereq.set_method(request.method());

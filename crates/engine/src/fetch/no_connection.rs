@@ -3,7 +3,7 @@
 use backend::OpenError;
 use surface::reason::Reason;
 
-/// What an operator should know of a backend that gave no connection.
+/// The reason for operators when a backend gave no connection.
 pub(crate) fn reason_of(error: &OpenError) -> Reason {
     match error {
         OpenError::None => Reason::NoBackend,

@@ -1,4 +1,4 @@
-//! What passes between a request and the fetch that it orders: the order, and the ticket on which the answer comes.
+//! What a request and its fetch exchange: the order, and the ticket that the answer comes on.
 
 use super::legacy_order::{ClientRequest, PreparedRequest};
 use super::mode::FetchMode;
@@ -15,17 +15,17 @@ use vcl_run::value::DirectorId;
 
 /// Everything a fetch needs to know from the request that orders it.
 pub struct FetchOrder {
-    /// Kind.
+    /// The kind of fetch.
     pub mode: FetchMode,
     /// The client's request head as VCL left it.
     pub request: Message,
-    /// In an old dialect: the request to the origin, which VCL has seen.
+    /// In an old dialect: the request to the origin, as VCL left it.
     pub prepared: Option<Box<PreparedRequest>>,
     /// In an old dialect: what vcl_fetch may touch of the client's request.
     pub client: Option<Box<ClientRequest>>,
     /// vxid of the ordering request, for Begin.
     pub parent_vxid: u32,
-    /// vxid already drawn for this fetch (the request logged `Link bereq <vxid> …` with it).
+    /// vxid already assigned to this fetch (the request logged `Link bereq <vxid> …` with it).
     pub vxid: u32,
     /// `req.hash`.
     pub digest: [u8; 32],
@@ -33,15 +33,15 @@ pub struct FetchOrder {
     pub busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub stale: Option<Arc<Object>>,
-    /// Lookup gave hit-for-miss.
+    /// Lookup found a hit-for-miss marker.
     pub is_hit_for_miss: bool,
-    /// Lookup gave hit-for-pass.
+    /// Lookup found a hit-for-pass marker.
     pub is_hit_for_pass: bool,
     /// The VCL of the request.
     pub vcl: Arc<LoadedVcl>,
     /// `req.backend_hint`; `None` = none, and the fetch fails.
     pub director: Option<DirectorId>,
-    /// The client's body (passes, and misses whose VCL keeps it).
+    /// The client's body (for passes, and for misses whose VCL keeps it).
     pub body: RequestBody,
     /// Addresses, for `client.ip` and the like.
     pub peer: Peer,
@@ -53,16 +53,16 @@ pub struct FetchOrder {
     pub trace: Option<bool>,
 }
 
-/// What the client's side is to do.
+/// What the client's side should do.
 #[derive(Debug)]
 pub enum FetchAnswer {
-    /// Deliver this, which may still be growing.
+    /// Deliver this object, which may still be growing.
     Object(Box<Delivered>),
     /// Answer 503: there is no object.
     Failed,
-    /// Begin anew: `restart` in vcl_fetch.
+    /// Start again: `restart` in vcl_fetch.
     Restart,
-    /// Make an answer of its own: `error` in vcl_fetch, or an old dialect's fetch that failed.
+    /// Make an error response: `error` in vcl_fetch, or a failed fetch of an old dialect.
     Synth {
         /// Status.
         status: u16,
@@ -71,10 +71,10 @@ pub enum FetchAnswer {
     },
 }
 
-/// What a fetch came to.
+/// The result of a fetch.
 #[derive(Debug)]
 pub struct FetchReport {
-    /// What is to be done.
+    /// What the client's side should do.
     pub answer: FetchAnswer,
     /// The client's request as vcl_fetch left it, in an old dialect.
     pub client: Option<Box<ClientRequest>>,
@@ -82,6 +82,6 @@ pub struct FetchReport {
 
 /// The client's side of a running fetch.
 pub struct FetchTicket {
-    /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there is none.
+    /// Resolves when the object can be delivered (streaming or complete), or when it is certain that there will be none.
     pub ready: oneshot::Receiver<FetchReport>,
 }

@@ -1,11 +1,11 @@
-//! Overflow: the body turns out, while it comes, to be more than can be kept, and the fetch becomes a pass in mid-stream.
+//! Overflow: a body turns out, while it is received, to be more than can be kept, and the fetch becomes a pass midway.
 //!
-//! Of a body of unknown length nobody can say beforehand whether there is room. What it may take of its storage is bounded
-//! (parameter `unsized_body_share`), so that it evicts no more than that in vain. Beyond, the object leaves the index; those
-//! who read it, and the client that ordered it, get the rest at the pace of the slowest, and nobody can join them; a marker
-//! of hit-for-miss keeps the next request from trying the same again. A body that should have come whole first
-//! (`beresp.do_stream`) is streamed from there on: the alternative is an error. With no reader there is nothing to go on for: the
-//! fetch ends, and what a background fetch was to replace stays. Next file: `commit.rs`.
+//! For a body of unknown length nobody can tell in advance whether there is room. How much of its storage it may take is
+//! limited (parameter `unsized_body_share`), so that it evicts no more than that in vain. Beyond that, the object leaves the
+//! index. Its readers, and the client that ordered it, get the rest at the pace of the slowest, and nobody can join them; a
+//! hit-for-miss marker keeps the next request from trying the same again. A body that was to be received completely first
+//! (`beresp.do_stream`) is streamed from then on, since the alternative is an error. Without readers the fetch ends, and the
+//! object that a background fetch was to replace stays. Next file: `commit.rs`.
 
 use super::{Fetch, FetchMode};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
-    /// Whether the index remembers that the body of this response, of unknown length then, was too large to be kept.
+    /// Whether the index remembers that this response had a body of unknown length that was too large to be kept.
     pub(super) fn is_marked_too_large(&self) -> bool {
         self.task.life.stale.as_ref().is_some_and(|marker| marker.flags().has(ObjectFlags::TOO_LARGE))
     }
 
-    /// Has an object that cannot be kept passed on to those who read it. `error` says why it cannot.
+    /// Turns an object that cannot be kept into one that is only passed on to its readers. `error` says why it cannot be kept.
     ///
     /// # Errors
-    /// `Abandoned` when there are none, `error` itself when the body is longer than was promised.
+    /// `Abandoned` when there are no readers, `error` itself when the body is longer than promised.
     pub(super) fn overflow(&mut self, object: &Arc<Object>, error: AppendError) -> Result<(), AppendError> {
         if object.promised_bytes().is_some_and(|promised| object.available_bytes() >= promised) {
             return Err(error);
         }
         let was_stored = std::mem::replace(&mut self.task.attempt.kept.is_stored, false);
-        // Whoever ordered it is a reader from now on, if it is not one already.
+        // The client that ordered the object becomes a reader now, if it is not one yet.
         if was_stored && self.task.life.ready.is_some() {
             self.deliver(object);
         } else {
@@ -51,7 +51,7 @@ impl Fetch {
         if readers == 0 { Err(AppendError::Abandoned) } else { Ok(()) }
     }
 
-    /// Remembers, as long as the built-in VCL remembers such things, that it is of no use to try to store this.
+    /// Makes the marker that says that storing this is futile. It lasts as long as the built-in VCL's markers do.
     fn too_large_marker(&self, object: &Object) -> Option<Arc<Object>> {
         let flags = ObjectFlags::HIT_FOR_MISS | ObjectFlags::TOO_LARGE;
         let mut attributes = self.attributes(flags, object.vary().to_vec());

@@ -1,8 +1,8 @@
-//! Prepare: the request to the origin is made from the client's, and vcl_backend_fetch has its say.
+//! Prepare: makes the request to the origin from the client's, and runs vcl_backend_fetch.
 //!
-//! Which headers cross is a matter of class (`semantics::filter`). A request for the cache asks with GET, for gzip, and with
-//! the conditions of a stale object that may be revalidated; a pass asks as the client did. A retry comes here again with
-//! the request as VCL left it. Next file: `send.rs`.
+//! The class of the fetch decides which headers are passed on (`semantics::filter`). A request for the cache asks with GET, for
+//! gzip, and with the conditions of a stale object that may be revalidated; a pass asks as the client did. A retry runs this
+//! step again with the request as VCL left it. Next file: `send.rs`.
 
 use super::{Fetch, FetchMode, Step};
 use crate::logged::{self, BEREQ};
@@ -14,7 +14,7 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
-    /// Makes the request one for the cache rather than for the client.
+    /// Changes the request into one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
         if self.task.bereq.method() != b"GET" {
             self.task.bereq.set_method(b"GET");
@@ -25,7 +25,7 @@ impl Fetch {
         }
     }
 
-    /// Origins are spoken to in HTTP/1.1, whatever the client speaks.
+    /// Requests to origins use HTTP/1.1, whatever the client uses.
     fn ask_in_our_protocol(&mut self) {
         if self.task.bereq.protocol() != b"HTTP/1.1" {
             self.task.bereq.set_protocol(b"HTTP/1.1");
@@ -92,21 +92,21 @@ impl Fetch {
         }
     }
 
-    /// The stale object, when it can still stand in for a 304.
+    /// The stale object, if a 304 can still revive it.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
-        // The old dialects never asked an origin about what they had.
+        // The old dialects never made conditional requests for stale objects.
         let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale))?;
         (!self.task.order.vcl.is_legacy()).then(|| Arc::clone(stale))
     }
 
-    /// Writes a `FetchError` record, and notes which kind of failure it is.
+    /// Writes a `FetchError` record, and records the reason.
     pub(super) fn log_fetch_error(&mut self, reason: Reason, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
         self.why(reason, &format!("text={text}"));
     }
 }
 
-/// Whether an expired object may be asked about: it has a validator, is no marker, and its body is (or may yet be) whole.
+/// Whether an expired object can be revalidated: it has a validator, is no marker, and its body is complete (or may yet be).
 fn is_revalidatable(stale: &Object) -> bool {
     let flags = stale.flags();
     flags.has(ObjectFlags::CAN_REVALIDATE)

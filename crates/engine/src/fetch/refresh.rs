@@ -1,9 +1,9 @@
-//! Refresh: the origin says that the stale object is still good (304), and vcl_backend_refresh has its say.
+//! Refresh: the origin says that the stale object is still valid (304), and vcl_backend_refresh runs.
 //!
-//! It chooses which headers the object has from now on; the body stays the stale one's (`revalidate.rs`). Only a VCL that has
-//! something of its own there is asked ([`vcl_run::program::Program::refreshes`]); for the others the headers are merged at
-//! once. Whatever is chosen, how the body is coded and how long it is, and what it can be asked about by, is the stale
-//! object's affair. Source: VCL of Varnish 8.0. Next file: `revalidate.rs`.
+//! It chooses the headers that the object gets; the body remains that of the stale object (`revalidate.rs`). It runs only for a
+//! VCL that defines it itself ([`vcl_run::program::Program::refreshes`]); for others the headers are merged right away.
+//! Whatever it chooses, the body's coding, its length and its validators are those of the stale object. Source: VCL of Varnish
+//! 8.0. Next file: `revalidate.rs`.
 
 use super::{Fetch, Step};
 use crate::logged::{self, BERESP};
@@ -15,14 +15,14 @@ use store::Object;
 use surface::reason::Reason;
 use surface::tag::Tag;
 
-/// What describes the stale body, which the new object keeps.
+/// The headers that describe the stale body, which the new object keeps.
 const OF_BODY: [&str; 4] = ["Content-Length", "Content-Encoding", "ETag", "Last-Modified"];
 
 impl Fetch {
-    /// Makes a 304 the response that it stands for.
+    /// Turns a 304 into the response that it stands for.
     ///
     /// # Errors
-    /// The step that comes next instead, when it stands for nothing or VCL will not have it.
+    /// The next step instead, when the 304 refers to no object or VCL rejects it.
     pub(super) async fn refresh(&mut self) -> Result<(), Step> {
         if !self.task.order.vcl.program.program().refreshes {
             return if self.merge_not_modified() { Ok(()) } else { Err(self.not_conditional()) };
@@ -47,7 +47,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// A 304 that nobody has asked for.
+    /// A 304 to a request without conditions.
     fn not_conditional(&mut self) -> Step {
         self.log.record(Tag::Error, b"304 response but not conditional fetch");
         self.why(Reason::ResponseNotConditional, "");
@@ -55,14 +55,14 @@ impl Fetch {
         Step::Error
     }
 
-    /// The headers of the 304, over those of the stale object.
+    /// Applies the headers of the 304 to those of the stale object.
     fn merge(&mut self, stale: &Arc<Object>) {
         let stored = std::mem::replace(&mut self.task.attempt.stale_head, Message::new());
         self.merge_stored(stale, &stored);
         self.task.attempt.stale_head = stored;
     }
 
-    /// The headers of the response as VCL left them, but for what describes the body.
+    /// Keeps the response's headers as VCL left them, except those that describe the body.
     fn keep_new_head(&mut self) {
         let (log, beresp, stored) = (&mut self.log, &mut self.task.attempt.beresp, &self.task.attempt.stale_head);
         let status = stored.status();

@@ -1,7 +1,7 @@
-//! Response: the head is read, its lifetime worked out, and vcl_backend_response has its say.
+//! Response: receives the head, calculates its lifetime, and runs vcl_backend_response.
 //!
-//! Interim responses (1xx) are passed over. A head that cannot be understood, or whose body has no certain end, costs the
-//! connection and goes to vcl_backend_error. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
+//! Interim responses (1xx) are skipped. If the head is invalid, or the end of its body is uncertain, the connection is closed
+//! and vcl_backend_error runs. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
 use super::task::{Attempt, Verdict};
@@ -18,14 +18,14 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// Interim responses passed over before the origin is taken for broken.
+/// Interim responses to skip before the origin is considered broken.
 const INTERIM_MAX: usize = 16;
 
 /// Why there is no response head.
 enum NoHead {
-    /// None came that could be read.
+    /// No valid head arrived.
     Failed(HeadFailure),
-    /// Interim responses without end.
+    /// Too many interim responses.
     Interim,
 }
 
@@ -75,7 +75,7 @@ impl Fetch {
         Err(NoHead::Interim)
     }
 
-    /// How long the origin may take from now on, and how much it may say.
+    /// How long the origin may take from now on, and how much it may send.
     pub(super) fn receive_limits(&self) -> ReceiveLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let parameters = &self.task.order.parameters;
@@ -89,7 +89,7 @@ impl Fetch {
         }
     }
 
-    /// Logs why there is no head, and says what comes next.
+    /// Logs why there is no head, and returns the next step.
     fn no_head(&mut self, failure: NoHead) -> Step {
         let standing = self.task.attempt.exchange.as_ref().map(OriginExchange::standing);
         self.count_response_head(standing.map_or(0, |standing| standing.unused_bytes));
@@ -139,7 +139,7 @@ impl Fetch {
         self.log_fetch_error(Reason::ResponseGarbled, "http format error");
     }
 
-    /// Finds out what comes after the head; false when a body would have no certain end.
+    /// Determines what follows the head; false when the end of the body is uncertain.
     fn begin_body(&mut self) -> bool {
         let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
         let Some(body) = exchange.begin_body(&self.task.bereq, beresp) else { return false };
@@ -155,7 +155,7 @@ impl Fetch {
         true
     }
 
-    /// Adds what a response must have, and joins what is a list.
+    /// Adds headers that a response must have, and joins headers that form a list.
     fn complete_head(&mut self) {
         let Attempt { beresp, responded, .. } = &mut self.task.attempt;
         if !beresp.has("Date") {
@@ -201,7 +201,7 @@ impl Fetch {
         }
     }
 
-    /// Does what vcl_backend_response said.
+    /// Carries out what vcl_backend_response decided.
     fn respond(&mut self, ruling: ResponseRuling) -> Step {
         match ruling {
             ResponseRuling::Deliver => {
@@ -229,21 +229,21 @@ impl Fetch {
         }
     }
 
-    /// `return (retry)` about a response.
+    /// Carries out `return (retry)` for a response.
     pub(super) fn retry_ruling(&mut self) -> Step {
         self.task.give_up_response(&self.context, &mut self.log);
         self.why_vcl(Reason::RetryByVcl);
         if self.task.life.retries < self.task.order.parameters.max_retries {
             return Step::Retry;
         }
-        // Compat: vcl_backend_error finds the refused one counted.
+        // Compat: in vcl_backend_error the refused retry is included in `bereq.retries`.
         self.task.life.retries += 1;
         self.log.record(Tag::VCLError, b"Too many retries, delivering 503");
         self.why(Reason::TooManyRetries, "");
         Step::Error
     }
 
-    /// `return (error(…))` about a response.
+    /// Carries out `return (error(…))` for a response.
     pub(super) fn error_ruling(&mut self, line: StatusLine) -> Step {
         self.close_connection(close_reason::REQUESTED);
         self.why_vcl(Reason::ErrorByVcl);
@@ -251,14 +251,14 @@ impl Fetch {
         Step::Error
     }
 
-    /// `return (abandon)` about a response.
+    /// Carries out `return (abandon)` for a response.
     pub(super) fn abandon_ruling(&mut self) -> Step {
         self.why_vcl(Reason::ErrorByVcl);
         self.close_connection(close_reason::REQUESTED);
         Step::Fail
     }
 
-    /// What was to judge a response failed.
+    /// The VCL method that should have decided about a response failed.
     pub(super) fn response_vcl_failed(&mut self) -> Step {
         self.why_vcl(Reason::VclFailed);
         self.close_connection(close_reason::REQUESTED);
@@ -271,7 +271,7 @@ impl Fetch {
             return Step::Revalidate;
         }
         if self.task.attempt.exchange.is_none() {
-            // VCL has taken the request back, and then wants what came of it.
+            // VCL has rolled the request back, and yet wants its response.
             self.timestamp("Process");
             self.log.record(Tag::FetchError, b"No backend connection (rollback?)");
             self.why_vcl(Reason::ErrorByVcl);

@@ -1,6 +1,6 @@
-//! Retry: the fetch begins anew under a vxid of its own, with the request as VCL left it.
+//! Retry: the fetch starts again under a new vxid, with the request as VCL left it.
 //!
-//! All that the last attempt came to is forgotten; a client's body that is gone cannot be sent again.
+//! All results of the last attempt are dropped. A client's body that is gone cannot be sent again.
 
 use super::task::Attempt;
 use super::{Fetch, Step};

@@ -1,8 +1,8 @@
-//! Revalidate: a 304 made the stale object good again; its body becomes that of the new object.
+//! Revalidate: a 304 made the stale object valid again; its body becomes that of the new object.
 //!
-//! The new head is the 304's with what it does not mention taken from the stored one; the body is copied,
-//! once it is whole. What a filter did to the stale body holds for the new object too.
-//! Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
+//! The new head is that of the 304, with headers it does not mention taken from the stored one. The body is copied once it is
+//! complete. What a filter did to the stale body applies to the new object too. Source: RFC 9111 §4.3.4. Next file:
+//! `commit.rs`.
 
 use super::fill::{BodyFailure, Source};
 use super::{Fetch, Step};
@@ -13,11 +13,11 @@ use body::filter::weaken_etag;
 use message::Message;
 use store::{BodyState, Object, ObjectFlags};
 
-/// What a 304 cannot change about an object.
+/// Flags of an object that a 304 does not change.
 const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
 
 impl Fetch {
-    /// Makes a 304 the response that it stands for; false when it stands for nothing.
+    /// Turns a 304 into the response that it stands for; false when it refers to no object.
     pub(super) fn merge_not_modified(&mut self) -> bool {
         let Some(stale) = self.revalidatable_stale() else { return false };
         let was_conditional = self.task.bereq.has("If-None-Match") || self.task.bereq.has("If-Modified-Since");
@@ -30,11 +30,11 @@ impl Fetch {
         true
     }
 
-    /// Puts the headers of the 304 over those that are stored.
+    /// Merges the headers of the 304 into the stored ones.
     pub(super) fn merge_stored(&mut self, stale: &Object, stored: &Message) {
         let (log, beresp) = (&mut self.log, &mut self.task.attempt.beresp);
         if stale.flags().has(ObjectFlags::CHANGED_GZIP) {
-            // The stored body is no longer byte for byte the one that the origin's tag names.
+            // The stored body is no longer byte for byte the one that the origin's ETag names.
             weaken_etag(&mut Subject::new(Side::Beresp, beresp, log, None));
         }
         logged::unset(log, BERESP, beresp, "Content-Encoding");
@@ -53,7 +53,7 @@ impl Fetch {
             self.log_body_failure(&BodyFailure::Template);
             return Step::Error;
         };
-        // Only when it is whole can it stand in: what breaks now can still become an error response.
+        // Only a complete body can be used; if it breaks off now, there can still be an error response.
         stale.changed(u64::MAX).await;
         let reader = stale.reader().filter(|_| stale.state() == BodyState::Complete);
         let Some(reader) = reader else {

@@ -1,7 +1,7 @@
-//! Send: a connection is got, from the pool or new, and the request goes out.
+//! Send: takes a connection from the pool or opens one, and sends the request.
 //!
-//! A reused connection may turn out to be dead; then the request is sent once more on a new one (`wants_fresh`), if nothing
-//! of the client's body is lost by that, and nobody can take it for a second order: it is idempotent, or the connection took
+//! A reused connection may turn out to be dead. Then the request is sent once more on a new one (`wants_fresh`), if that loses
+//! nothing of the client's body and the origin cannot carry the request out twice: it is idempotent, or the connection accepted
 //! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
 use super::no_connection::reason_of;
@@ -19,13 +19,13 @@ use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
-/// The longest wait that "no limit" stands for.
+/// How long to wait at most when there is no limit.
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 
 impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
-        // Without the body that was taken before a restart the request would be another one, whose answer must neither be
-        // sent nor cached. VCL may say that there is none (`unset bereq.body`).
+        // Without its body, which was used up before a restart, this would be a different request, whose response must neither
+        // be sent nor cached. VCL may declare that there is no body (`unset bereq.body`).
         if let RequestBody::Taken = self.task.life.body {
             self.log.record(Tag::VCLError, b"Uncached req.body can only be consumed once");
             self.log_fetch_error(Reason::ClientBodyLost, "req.body read error: it was sent before and not kept");
@@ -44,7 +44,7 @@ impl Fetch {
         }
         while let Err((reason, text)) = self.connect().await {
             if self.task.order.vcl.is_legacy() && self.resolve().is_ok() {
-                // The director has another.
+                // The director has another backend.
                 self.log.record(Tag::FetchError, text.as_bytes());
                 continue;
             }
@@ -71,7 +71,7 @@ impl Fetch {
         }
     }
 
-    /// Waits until the names that the director leads to have been looked up once.
+    /// Waits until the names that the director may use have been looked up once.
     async fn await_first_lookups(&self) {
         let Some(director) = self.task.choices.director else { return };
         let names = {
@@ -83,7 +83,7 @@ impl Fetch {
         }
     }
 
-    /// Follows directors to a backend; in the old dialects to the next, when one gave no connection.
+    /// Follows directors to a backend; in the old dialects to the next one when a backend gave no connection.
     fn resolve(&mut self) -> Result<(), (Reason, String)> {
         let notes = Notes::new();
         let mut trail = std::mem::take(&mut self.task.route.trail);
@@ -140,7 +140,7 @@ impl Fetch {
                 if let Some(exchange) = &mut self.task.attempt.exchange
                     && exchange.standing().unused_bytes > 0
                 {
-                    // It did not want the rest; what it says comes first.
+                    // The origin did not want the rest; its answer comes first.
                     exchange.must_close(close_reason::SEND);
                     self.timestamp("Bereq");
                     return Step::Response;
@@ -161,8 +161,8 @@ impl Fetch {
         Step::Error
     }
 
-    /// Whether what went wrong may be the fault of a reused connection, and the request can be sent again without the risk
-    /// that the origin obeys twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1.
+    /// Whether the failure may be due to a reused connection, and sending the request again cannot make the origin carry it out
+    /// twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1.
     pub(super) fn may_try_again(&self) -> bool {
         let Some(exchange) = &self.task.attempt.exchange else { return false };
         let standing = exchange.standing();
@@ -171,7 +171,7 @@ impl Fetch {
         may_be_dead && is_harmless && !self.task.attempt.wants_fresh && self.can_send_again()
     }
 
-    /// Whether nothing of the client's body is lost.
+    /// Whether the client's body is still complete.
     pub(super) fn can_send_again(&self) -> bool {
         match &self.task.life.body {
             RequestBody::None | RequestBody::Cached(_) => true,
@@ -180,7 +180,7 @@ impl Fetch {
         }
     }
 
-    /// Gives a dead reused connection up and sends again on a new one.
+    /// Closes a dead reused connection and sends again on a new one.
     pub(super) fn try_again(&mut self, why: &'static str) -> Step {
         self.close_connection(why);
         self.task.attempt.wants_fresh = true;
@@ -193,18 +193,18 @@ impl Fetch {
         self.task.close_connection(&mut self.log, why);
     }
 
-    /// Gives the connection back to the pool, or closes it: after a whole response.
+    /// After a complete response: returns the connection to the pool, or closes it.
     pub(super) fn release_connection(&mut self) {
         self.task.release_connection(&self.context, &mut self.log);
     }
 
-    /// `first_byte_timeout` as it applies: VCL's, the backend's, the parameter's.
+    /// The `first_byte_timeout` that applies: VCL's, the backend's, or the parameter's.
     pub(super) fn first_byte_limit(&self) -> Duration {
         let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().first_byte_timeout);
         applies(self.task.choices.first_byte_timeout, of_backend, self.task.order.parameters.first_byte_timeout)
     }
 
-    /// `between_bytes_timeout` as it applies.
+    /// The `between_bytes_timeout` that applies.
     pub(super) fn between_bytes_limit(&self) -> Duration {
         let of_backend =
             self.task.route.backend.as_ref().and_then(|backend| backend.definition().between_bytes_timeout);
@@ -219,7 +219,7 @@ impl Fetch {
     }
 }
 
-/// The first of the three that says something; 0 says nothing, and in the end that there is no limit.
+/// The first of the three that is set. 0 means not set, and no limit if none is.
 fn applies(of_vcl: f64, of_backend: Option<f64>, of_parameter: f64) -> Duration {
     let seconds =
         if of_vcl > 0.0 { of_vcl } else { of_backend.filter(|seconds| *seconds > 0.0).unwrap_or(of_parameter) };

@@ -1,10 +1,10 @@
-//! Where the response goes: into the index, or past it to the one client that asked.
+//! Where the response goes: into the index, or to the one client that asked.
 //!
-//! Stored objects and the markers of hit-for-miss and hit-for-pass go to the arena. What is private, or would be dead on
-//! arrival, passes by (`Object::passing`); if it must be whole before it is delivered it is held in the arena without being
-//! indexed. A full storage never costs the client the response: it passes by, uncached; one that proves too small while a body
-//! comes doesn't either (`overflow.rs`). Only where VCL says that there is
-//! to be no storage the fetch fails. *Invariant:* a private response, its head included, is never in the index.
+//! Stored objects and the markers for hit-for-miss and hit-for-pass go to the arena. A response that is private, or would be
+//! dead on arrival, only passes by (`Object::passing`); if it must be complete before delivery, it is held in the arena without
+//! being indexed. A full storage never costs the client the response: it passes by, uncached; the same goes for a storage that
+//! proves too small during the body (`overflow.rs`). The fetch fails only if VCL wants no storage at all. *Invariant:* a
+//! private response, its head included, is never in the index.
 
 use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
@@ -21,15 +21,15 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
-    /// Chooses the storage for a response, until VCL does: the next in turn, every time that an origin is asked.
+    /// Picks the default storage for a response, which VCL may change: the next in turn each time an origin is asked.
     pub(super) fn draw_storage(&mut self) {
         let storages = &self.context.engine.storages;
         self.task.attempt.storage =
             Some(if self.task.life.uncacheable { storages.transient() } else { storages.next() });
     }
 
-    /// Makes the object that the response becomes. `length` is that of the stored body, `is_streamed` says that clients
-    /// will read it while it grows. `None` when VCL wants no storage for it.
+    /// Makes the object for the response. `length` is that of the stored body; `is_streamed` says that clients will read it
+    /// while it grows. `None` when VCL wants no storage for it.
     pub(super) fn allocate(
         &mut self,
         length: Option<u64>,
@@ -41,7 +41,7 @@ impl Fetch {
         attributes.body_bytes = length;
         let Some(storage) = self.storage_of_response() else {
             self.log_fetch_error(Reason::StorageRefused, "Could not get storage");
-            // The error that is made instead goes somewhere.
+            // The error response that is made instead needs a storage.
             self.draw_storage();
             return None;
         };
@@ -76,7 +76,7 @@ impl Fetch {
         Some(object)
     }
 
-    /// How far the response of a pass may run ahead of its client.
+    /// How far the response of a pass may run ahead of its client, in bytes.
     pub(super) fn in_flight_bytes(&self) -> usize {
         match usize::try_from(self.task.transit_buffer()) {
             Ok(0) | Err(_) => PASS_IN_FLIGHT_BYTES_MAX,
@@ -84,7 +84,7 @@ impl Fetch {
         }
     }
 
-    /// The variant key. A Vary that cannot be used makes the response private.
+    /// The variant key. An unusable Vary makes the response private.
     fn vary_key(&mut self) -> Vec<u8> {
         match vary::encode(&self.task.attempt.beresp, &self.task.bereq, self.task.order.gzip_support) {
             Ok(key) => key.unwrap_or_default(),
@@ -116,8 +116,8 @@ impl Fetch {
         }
     }
 
-    /// Where the object goes: what is private or short-lived to Transient, whatever VCL chose for it. `None` when VCL
-    /// wants no storage.
+    /// The storage of the object: Transient for what is private or short-lived, whatever VCL chose. `None` when VCL wants no
+    /// storage.
     fn storage_of_response(&self) -> Option<u32> {
         let lifetime = self.task.attempt.verdict.lifetime();
         if self.task.life.uncacheable || lifetime < self.task.order.parameters.shortlived {
@@ -126,7 +126,7 @@ impl Fetch {
         self.task.attempt.storage
     }
 
-    /// The `Storage` record and its counters.
+    /// Writes the `Storage` record and counts.
     fn log_storage(&mut self, storage: u32) {
         let engine = &self.context.engine;
         let lifetime = self.task.attempt.verdict.lifetime();
@@ -140,7 +140,7 @@ impl Fetch {
         }
     }
 
-    /// The encoded head of the object. Whatever VCL wrote there, `Content-Length` says how long the body is, or nothing.
+    /// The encoded head of the object. Whatever VCL wrote, `Content-Length` is the length of the body, or absent.
     fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
         let class = if self.task.life.uncacheable { Class::StorePass } else { Class::InsertStored };
         let beresp = &self.task.attempt.beresp;
@@ -166,9 +166,9 @@ impl Fetch {
         head
     }
 
-    /// Makes the response known: to the index, what may be shared; to the waiting client, all of it. Of a response that may
-    /// not be shared the index gets a marker, so that requests for it don't queue up. Happens once; the busy mark is kept
-    /// to the end of the fetch where the index needs to know how that goes.
+    /// Publishes the response: to the index if it may be shared, and to the waiting client in any case. For a response that may
+    /// not be shared the index gets a marker, so that requests for it don't queue up. Happens once; the busy mark is kept until
+    /// the end of the fetch where the index needs to know the outcome.
     pub(super) fn publish(&mut self) {
         let Some(object) = self.task.attempt.kept.object.clone() else { return };
         if self.task.life.ready.is_none() {
@@ -187,7 +187,7 @@ impl Fetch {
         self.deliver(&object);
     }
 
-    /// The object that remembers that a response is not to be shared; `None` when that need not be remembered.
+    /// The marker that a response must not be shared; `None` when that need not be remembered.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
         let Attempt { verdict, is_synthetic, .. } = &self.task.attempt;
         let is_remembered =
@@ -199,14 +199,14 @@ impl Fetch {
         self.make_marker(self.attributes(flag, object.vary().to_vec()))
     }
 
-    /// Makes a marker of what its attributes say.
+    /// Makes a marker with these attributes.
     pub(super) fn make_marker(&self, mut attributes: ObjectAttributes) -> Option<Arc<Object>> {
         attributes.body_bytes = Some(0);
         attributes.transient = true;
         let mut stored = Message::new();
         stored.set_protocol(b"HTTP/1.1");
         stored.set_status(self.task.attempt.beresp.status());
-        // A purge by tag forgets that the response was not to be shared, too.
+        // A purge by tag should remove the marker, too.
         for header in self.task.attempt.beresp.headers().filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
         {
             stored.append(header.name(), header.value());
@@ -219,7 +219,7 @@ impl Fetch {
         Some(marker)
     }
 
-    /// Gives the response a status line and the headers of an answer made here.
+    /// Gives the response a status line and the headers of a response made here.
     pub(super) fn make_response(&mut self, status: u16, reason: &[u8]) {
         self.task.attempt.beresp.clear();
         logged::set_status_line(&mut self.log, BERESP, &mut self.task.attempt.beresp, b"HTTP/1.1", status, reason);

@@ -1,8 +1,8 @@
-//! What a fetch is made of: everything that its steps and its VCL work on.
+//! What a fetch consists of: everything that its steps and its VCL work on.
 //!
-//! Sorted by how long it lasts: what was ordered never changes; a life lasts over retries, as do VCL's choices for the request
-//! and the way to the origin; an attempt is over with its response. What ends is forgotten by putting a new one in its place,
-//! so that a field that is added is forgotten too. Next file: `retry.rs`.
+//! Sorted by how long it lasts: the order never changes; a life lasts across retries, as do VCL's choices for the request and
+//! the way to the origin; an attempt ends with its response. Each part is forgotten by replacing it as a whole, so that a new
+//! field is forgotten too. Next file: `retry.rs`.
 
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_request};
@@ -33,13 +33,13 @@ use vmods::TaskState;
 
 /// The state of one fetch.
 pub(crate) struct FetchTask {
-    /// What the client's side wants.
+    /// What the client's side ordered.
     pub(crate) order: Ordered,
-    /// What one try to get a response has come to.
+    /// The state of one attempt to get a response.
     pub(crate) attempt: Attempt,
-    /// The way to the origin; a try that repeats the last goes the same way.
+    /// The way to the origin; a repeated attempt goes the same way.
     pub(crate) route: Route,
-    /// What VCL chose for the request; it stays over retries.
+    /// What VCL chose for the request; kept across retries.
     pub(crate) choices: Choices,
     /// From the order to the answer.
     pub(crate) life: Life,
@@ -48,19 +48,19 @@ pub(crate) struct FetchTask {
     pub(crate) bereq: Message,
     /// `bereq` before VCL, for rollbacks.
     pub(crate) bereq_original: Message,
-    /// What VMODs keep for the duration of the fetch.
+    /// What VMODs keep during the fetch.
     pub(crate) vmod_state: TaskState,
-    /// What a VMOD waits for.
+    /// What a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
 }
 
-/// What was ordered, and under which parameters. It never changes.
+/// What was ordered, and the parameters for it. It never changes.
 pub(crate) struct Ordered {
-    /// Taken once, so that a change in the middle confuses nothing.
+    /// Copied once, so that a change midway cannot cause inconsistencies.
     pub(crate) parameters: Arc<Parameters>,
-    /// `http_gzip_support`, which the dialects before 3.0 do not know.
+    /// `http_gzip_support`; always false for the dialects before 3.0.
     pub(crate) gzip_support: bool,
-    /// What kind of fetch.
+    /// The kind of fetch.
     pub(crate) mode: FetchMode,
     /// vxid of the ordering request.
     pub(crate) parent_vxid: u32,
@@ -90,38 +90,38 @@ pub(crate) struct Life {
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
-    /// Whom to tell when the object can be delivered; `None` once that has happened.
+    /// Where to report that the object can be delivered; `None` once that was done.
     pub(crate) ready: Option<oneshot::Sender<FetchReport>>,
-    /// What the ticket says if there is no object.
+    /// The answer for the ticket if there is no object.
     pub(crate) answer: FetchAnswer,
     /// `req` of the old dialects, until the ticket is answered.
     pub(crate) client: Option<Box<ClientRequest>>,
     /// The client's body.
     pub(crate) body: RequestBody,
-    /// Some of a streamed body was taken: it cannot be sent again.
+    /// Part of a streamed body was taken, so it cannot be sent again.
     pub(crate) is_body_begun: bool,
-    /// `bereq.uncacheable`, `beresp.uncacheable`: a latch.
+    /// `bereq.uncacheable`, `beresp.uncacheable`: once set, it stays set.
     pub(crate) uncacheable: bool,
     /// Where VCL made the response uncacheable.
     pub(crate) uncacheable_by: Option<Noted>,
-    /// The Vary of a response cannot be used.
+    /// The Vary of a response is unusable.
     pub(crate) is_vary_unusable: bool,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub(crate) account: Account,
-    /// Memory beyond the base.
+    /// Memory held beyond the base.
     pub(crate) held: Held,
-    /// How much of it is not the body's.
+    /// How much of that is not for the body.
     pub(crate) held_aside_bytes: usize,
 }
 
-/// What VCL chose for the request; it stays over retries.
+/// What VCL chose for the request; kept across retries.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// `bereq.backend`; `None` = none, and the fetch fails.
+    /// `bereq.backend`; `None` = no backend, so the fetch fails.
     pub(crate) director: Option<DirectorId>,
     /// `client.identity` when VCL set it.
     pub(crate) client_identity: Option<Vec<u8>>,
-    /// `bereq.trace` when VCL set it, at first `req.trace`.
+    /// `bereq.trace` when VCL set it, initially `req.trace`.
     pub(crate) trace: Option<bool>,
     /// `bereq.connect_timeout`, seconds; 0 = unset.
     pub(crate) connect_timeout: f64,
@@ -138,33 +138,33 @@ pub(crate) struct Choices {
 pub(crate) struct Route {
     /// `beresp.backend`, once resolved.
     pub(crate) backend: Option<Arc<Backend>>,
-    /// Of an old dialect: the way through directors to it, which goes on when it gives no connection.
+    /// In an old dialect: the path through directors to the backend, continued when the backend gives no connection.
     pub(crate) trail: Trail,
-    /// `Host` is that of the backend's definition.
+    /// `Host` comes from the backend's definition.
     pub(crate) has_backend_host: bool,
     /// `beresp.backend.ip`.
     pub(crate) address: Option<SocketAddr>,
 }
 
-/// What one try to get a response has come to.
+/// The state of one attempt to get a response.
 #[derive(Default)]
 pub(crate) struct Attempt {
-    /// The origin, while the response is not whole.
+    /// The exchange with the origin, while the response is incomplete.
     pub(crate) exchange: Option<OriginExchange>,
-    /// The next connection must not be a reused one.
+    /// The next connection must be a new one.
     pub(crate) wants_fresh: bool,
     /// The filters of `bereq.filters`, once the headers have been changed for them.
     pub(crate) body_stages: Option<Filters>,
-    /// They have changed the headers.
+    /// The filters unpack the body, and the headers have been changed for that.
     pub(crate) is_unpacked: bool,
 
     /// `beresp`.
     pub(crate) beresp: Message,
     /// `beresp.time`, seconds since 1970.
     pub(crate) responded: f64,
-    /// What its head says about its body.
+    /// What the head says about the body.
     pub(crate) body: ResponseBody,
-    /// What VCL and the headers say about it.
+    /// What VCL and the headers decide about the response.
     pub(crate) verdict: Verdict,
     /// `beresp.storage`; `None` = VCL wants none.
     pub(crate) storage: Option<u32>,
@@ -172,7 +172,7 @@ pub(crate) struct Attempt {
     pub(crate) stale_head: Message,
     /// Pieces of body received, for `VfpAcct`.
     pub(crate) received_pieces: u64,
-    /// What becomes of it.
+    /// What the response becomes.
     pub(crate) kept: Kept,
 
     /// The response was made by vcl_backend_error.
@@ -185,14 +185,14 @@ pub(crate) struct Attempt {
     pub(crate) synthetic: Vec<u8>,
 }
 
-/// What becomes of a response. An object that is let go of before it is whole has failed: nobody who reads it may wait for more.
+/// What a response becomes. An object dropped before it is complete has failed, so that its readers don't wait for more.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// The object made of it.
+    /// The object made from it.
     pub(crate) object: Option<Arc<Object>>,
-    /// Whether it goes into the index, rather than to one client only.
+    /// Whether the object goes into the index, rather than to one client only.
     pub(crate) is_stored: bool,
-    /// The index remembers that the response is not to be shared.
+    /// The index remembers that the response must not be shared.
     pub(crate) is_marked: bool,
     /// Body bytes of the object, after filters.
     pub(crate) body_bytes: u64,
@@ -206,7 +206,7 @@ impl Drop for Kept {
     }
 }
 
-/// Bytes moved for a fetch, retries together, for `BereqAcct` and the counters.
+/// Bytes transferred for a fetch, all retries together, for `BereqAcct` and the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) request_head: u64,
@@ -215,7 +215,7 @@ pub(crate) struct Account {
     pub(crate) response_body: u64,
 }
 
-/// What VCL and the headers say about the response; made anew for each response.
+/// What VCL and the headers decide about the response; new for each response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     /// `beresp.do_esi`.
@@ -230,7 +230,7 @@ pub(crate) struct Verdict {
     pub(crate) filters: Option<Vec<u8>>,
     /// `beresp.storage_hint` when VCL set it.
     pub(crate) storage_hint: Option<u32>,
-    /// When the response was made, seconds since 1970.
+    /// When the response was generated, seconds since 1970.
     pub(crate) origin: f64,
     /// Seconds from `origin`.
     pub(crate) ttl: f64,
@@ -244,7 +244,7 @@ pub(crate) struct Verdict {
     pub(crate) is_hit_for_pass: bool,
     /// `beresp.cacheable` of the old dialects.
     pub(crate) is_cacheable: bool,
-    /// That the response is private is not to be remembered.
+    /// Do not remember that the response is private.
     pub(crate) is_unremembered: bool,
     /// `beresp.transit_buffer` when VCL set it, bytes.
     pub(crate) transit_buffer: Option<u64>,
@@ -253,19 +253,19 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// How long the object is of use, seconds.
+    /// How long the object is usable, in seconds.
     pub(crate) fn lifetime(&self) -> f64 {
         self.ttl + self.grace + self.keep
     }
 
-    /// Whether the object is of use to anybody at that time, seconds since 1970.
+    /// Whether the object is still usable at `now`, seconds since 1970.
     pub(crate) fn lives_at(&self, now: f64) -> bool {
         self.origin + self.ttl + self.grace + self.keep > now
     }
 }
 
 impl FetchTask {
-    /// What an order begins with.
+    /// The initial state for an order.
     pub(crate) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
         let FetchOrder {
             mode,
@@ -343,7 +343,7 @@ impl FetchTask {
         }
     }
 
-    /// Bytes of its messages that VCL can make grow.
+    /// Bytes of the messages that VCL can make grow.
     pub(crate) fn message_bytes(&self) -> usize {
         self.bereq.memory_bytes() + self.attempt.beresp.memory_bytes()
     }
@@ -353,8 +353,8 @@ impl FetchTask {
         self.order.vcl.directors.id_of(self.route.backend.as_ref()?)
     }
 
-    /// Puts `bereq` back to what it was before VCL. The request that the response is the answer to is no more. Compat: so is
-    /// the connection.
+    /// Restores `bereq` as it was before VCL. The response no longer answers that request, so it is given up. Compat: the
+    /// connection is given up with it.
     pub(crate) fn roll_back(&mut self, context: &Loop, log: &mut LogBuffer) {
         self.give_up_response(context, log);
         self.attempt.verdict.filters = None;
@@ -369,14 +369,14 @@ impl FetchTask {
         }
     }
 
-    /// Gives the connection back to the pool, or closes it: after a whole response.
+    /// After a complete response: returns the connection to the pool, or closes it.
     pub(super) fn release_connection(&mut self, context: &Loop, log: &mut LogBuffer) {
         if let Some(exchange) = self.attempt.exchange.take() {
             exchange.release(&self.attempt.beresp, context, log);
         }
     }
 
-    /// Lets go of a response that nobody wants any more: the connection is of use yet if there was no body to come.
+    /// Gives up a response that is no longer wanted. The connection can be reused if there was no body to come.
     pub(super) fn give_up_response(&mut self, context: &Loop, log: &mut LogBuffer) {
         if self.attempt.body.size.is_empty() {
             self.release_connection(context, log);
@@ -392,7 +392,7 @@ impl FetchTask {
         logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
     }
 
-    /// What decides where directors lead, at that time (seconds since 1970).
+    /// What directors need to choose a backend at `now` (seconds since 1970).
     pub(crate) fn resolving<'b>(
         &'b self,
         random: &'b TestableRandom,
@@ -415,7 +415,7 @@ impl FetchTask {
         }
     }
 
-    /// `beresp.transit_buffer`, bytes; 0 = the daemon's own limit.
+    /// `beresp.transit_buffer` in bytes, else the parameter; 0 = only the built-in limit.
     pub(crate) fn transit_buffer(&self) -> u64 {
         self.attempt.verdict.transit_buffer.unwrap_or(self.order.parameters.transit_buffer)
     }

@@ -1,9 +1,9 @@
-//! Transmit: the request goes out, its body through the filters of `bereq.filters`.
+//! Transmit: sends the request, with its body going through the filters of `bereq.filters`.
 //!
-//! Opening those filters changes the headers that describe the body; a retry finds them as they were. What is unpacked is sent
-//! without a length, even if it is held whole, since nobody knows how long it will be (VCL of Varnish 7.7).
-//! A body that is held goes out with the head, one that is being received piece by piece: the client is asked for the next when
-//! the last has gone. How it is framed is the transport's affair (`origin.rs`). Next file: `response.rs`.
+//! Opening those filters changes the headers that describe the body; a retry restores them. An unpacked body is sent without a
+//! length, even if it is kept completely, since nobody knows how long it will be (VCL of Varnish 7.7). A kept body is sent
+//! together with the head, one that is still being received goes out piece by piece: the client is asked for the next piece
+//! when the last one has been sent. The framing is up to the transport (`origin.rs`). Next file: `response.rs`.
 
 use super::Fetch;
 use crate::bodies::filters::{Filters, Subject};
@@ -18,19 +18,19 @@ use std::rc::Rc;
 use surface::counter::Vbe;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// Why a request was not sent whole.
+/// Why a request was not sent completely.
 pub(super) enum SendError {
-    /// The origin does not take it: error number.
+    /// The origin does not accept it: error number.
     Origin(i32),
-    /// The client does not give it.
+    /// The client does not deliver its body.
     Client(String),
 }
 
 impl Fetch {
-    /// Sets the filters up, unless that has happened and nothing has gone through them yet.
+    /// Sets up the filters, unless they are set up already and still unused.
     ///
     /// # Errors
-    /// The text for the log: a name is not known.
+    /// The text for the log: a name is unknown.
     pub(super) fn open_request_filters(&mut self) -> Result<(), String> {
         if self.task.attempt.body_stages.is_some() || !self.task.life.body.is_present() {
             return Ok(());
@@ -46,7 +46,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// The headers say again what the body is before it goes through the filters: it is about to be sent once more.
+    /// Restores the headers that describe the unfiltered body, since it is about to be sent again.
     pub(super) fn restore_body_headers(&mut self) {
         if std::mem::take(&mut self.task.attempt.is_unpacked) {
             logged::set(&mut self.log, BEREQ, &mut self.task.bereq, "Content-Encoding", b"gzip");
@@ -60,12 +60,13 @@ impl Fetch {
         self.task.life.body.length().filter(|_| !changes)
     }
 
-    /// Takes the filters for a body that goes out now; `None` when it goes as it is. The next time they are set up anew.
+    /// Takes the filters for a body that is sent now; `None` when it is sent unchanged. For the next attempt they are set up
+    /// again.
     pub(super) fn take_stages(&mut self) -> Option<Filters> {
         self.task.attempt.body_stages.take_if(|stages| !stages.is_empty())
     }
 
-    /// What is known of the length of the body that will be sent.
+    /// What is known about the length of the body that will be sent.
     pub(super) fn announced_body(&self) -> BodyAnnounced {
         match &self.task.life.body {
             RequestBody::None | RequestBody::Taken => BodyAnnounced::None,
@@ -75,7 +76,7 @@ impl Fetch {
         }
     }
 
-    /// Sends the head, and the body behind it.
+    /// Sends the head and then the body.
     pub(super) async fn transmit(&mut self) -> Result<(), SendError> {
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
         let head_bytes = exchange.put_head(&self.task.bereq);
@@ -94,7 +95,7 @@ impl Fetch {
             }
             RequestBody::Stream { length, .. } => {
                 let length = *length;
-                // The client is asked for its body once the head has gone.
+                // The client is asked for its body once the head has been sent.
                 self.send_some(b"").await?;
                 self.task.life.is_body_begun = true;
                 let stages = self.take_stages().unwrap_or_default();
@@ -104,8 +105,8 @@ impl Fetch {
         self.send_end().await
     }
 
-    /// Sends what filters make of the client's body. Exactly the announced length goes in, or the fetch fails: so many bytes are
-    /// still to be handed over.
+    /// Sends the client's body after filtering it. The fetch fails unless the client sends exactly the announced length;
+    /// `missing_bytes` is what it still has to send.
     async fn send_body(
         &mut self,
         mut handed: Handed,
@@ -123,14 +124,14 @@ impl Fetch {
                 }
                 Next::Ended => break,
                 Next::Failed(Failure::Filter(error)) => return Err(SendError::Client(error.text().to_owned())),
-                // What breaks off says so when it is waited for, and no filter of this side promises anything.
+                // The client's side fails only while it is waited for, and no filter of this side promises a length.
                 Next::Failed(Failure::Supply | Failure::Short) => {
                     return Err(SendError::Client("short body".to_owned()));
                 }
             }
             turns.take().await;
         }
-        // What the filters have no use for is taken from the client all the same.
+        // The rest is taken from the client even if the filters don't use it.
         while !handed.is_over() {
             handed.give(self.next_piece(&mut missing_bytes).await?);
         }
@@ -151,7 +152,7 @@ impl Fetch {
         Ok(Some(piece))
     }
 
-    /// Sends some of the body, and the head before it if that has not gone.
+    /// Sends some of the body, and before it the head if that has not been sent yet.
     async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
         let stall = self.first_byte_limit();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };

@@ -1,4 +1,4 @@
-//! Running a method of the VCL on a fetch.
+//! Runs a method of the VCL for a fetch.
 
 use super::Fetch;
 use crate::ruling::{Failed, Ruling, StatusLine};
@@ -14,7 +14,7 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
 impl Fetch {
-    /// Runs the method whose rulings are wanted to its end, waiting where a VMOD has to wait. A failure is counted.
+    /// Runs the method that the ruling type `R` belongs to, waiting where a VMOD waits. A failure is counted.
     pub(super) async fn run_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
         match self.run_method(R::METHOD).await {
             Outcome::Return(action, arguments) => R::of(action, arguments).ok_or(Failed),
@@ -51,7 +51,7 @@ impl Fetch {
         outcome
     }
 
-    /// Has the evaluator do something with what the method can touch.
+    /// Runs the evaluator with what the method may access.
     fn in_world(
         &mut self,
         method: Method,
@@ -64,7 +64,7 @@ impl Fetch {
         run(&mut self.machine, &vcl.program, &mut world, &mut self.scratch)
     }
 
-    /// What VCL has made of headers, strings and a body; 0 when the base is enough for it.
+    /// Bytes that VCL uses for headers, strings and a body; 0 when the base covers them.
     pub(super) fn bytes_of_vcl(&self) -> usize {
         let heads = self.task.bereq.memory_bytes()
             + self.task.bereq_original.memory_bytes()
@@ -73,7 +73,7 @@ impl Fetch {
         if bytes > REQUEST_BASE_BYTES { bytes } else { 0 }
     }
 
-    /// Takes over what `return (error(status, reason))` said. Call it before another method runs.
+    /// Keeps what `return (error(status, reason))` said. Call it before another method runs.
     pub(super) fn note_error(&mut self, line: StatusLine) {
         self.task.attempt.error_status = line.status.unwrap_or(503);
         self.task.attempt.error_reason.clear();

@@ -1,13 +1,13 @@
 //! Why: the reasons of the origin's side, recorded where the decision is taken.
 //!
-//! Next file: `surface::reason`, where each has its words.
+//! Next file: `surface::reason`, which has the words for each reason.
 
 use super::Fetch;
 use crate::world::Decision;
 use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 
 impl Fetch {
-    /// Notes a reason, with what belongs to it: `name=value …`, or nothing.
+    /// Records a reason with its details: `name=value …`, or nothing.
     pub(super) fn why(&mut self, reason: Reason, details: &str) {
         if self.task.order.parameters.tells_reasons() {
             let blank = if details.is_empty() { "" } else { " " };
@@ -15,7 +15,7 @@ impl Fetch {
         }
     }
 
-    /// Notes what the method that ran last decided, and where it stands.
+    /// Records the decision of the method that ran last, and its place in the VCL.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
         if self.task.order.parameters.tells_reasons() {
             let details = Decision::of(&self.machine, &self.task.order.vcl.program).to_string();
@@ -23,8 +23,8 @@ impl Fetch {
         }
     }
 
-    /// VCL made the response uncacheable: told where it was set, or where the action stands that did it. Of a response that
-    /// the built-in VCL took for dead, who gave it its ttl is told besides.
+    /// VCL made the response uncacheable: records where that was set, or the place of the action that did it. If the built-in
+    /// VCL considered the response dead, the place that set its ttl is recorded as well.
     fn why_uncacheable(&mut self) {
         let Some(noted) = self.task.life.uncacheable_by.as_ref().filter(|_| self.task.order.parameters.tells_reasons())
         else {
@@ -41,14 +41,14 @@ impl Fetch {
         self.why(Reason::NotStoredByVcl, &details);
     }
 
-    /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time or the one before. The piece of the built-in VCL that
-    /// marks what is uncacheable sets it, too.
+    /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time (0) or the time before (1). The time before matters
+    /// because the built-in VCL also sets the ttl when it marks a response uncacheable.
     fn set_ttl(&self, before: usize) -> Option<String> {
         let noted = self.task.attempt.verdict.ttl_by[before].as_ref()?;
         Some(format!("ttl-at={}", Decision::noted(noted, &self.task.order.vcl.program).place()?))
     }
 
-    /// Why the response is kept or not: told once it has been decided.
+    /// Records why the response is kept or not. Call it once that is decided.
     pub(super) fn why_stored(&mut self, is_full: bool) {
         let lives = self.task.attempt.verdict.lives_at(self.now());
         let is_pass = self.task.order.mode == super::FetchMode::Pass;

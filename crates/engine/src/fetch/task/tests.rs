@@ -1,5 +1,5 @@
-//! A retry finds nothing of the last attempt, and all the rest. Each structure is filled and looked at without `..`: a field that
-//! is new does not compile until somebody has said here what it is afterwards.
+//! A retry keeps nothing of the last attempt, but everything else. Each structure is filled and checked without `..`, so that a
+//! new field does not compile until somebody has stated here what becomes of it.
 
 use super::*;
 use crate::clock::Clock;
@@ -30,7 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const FOREIGN: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "foreign", account: "foreign" };
 
-/// An origin that takes everything and says nothing.
+/// An origin that accepts everything and answers nothing.
 struct Silent;
 
 impl Stream for Silent {
@@ -233,7 +233,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     assert!(error_reason.is_empty() && synthetic.is_empty());
 }
 
-/// What VCL sees of the rest, before a retry and after it.
+/// What VCL sees of everything else, before and after a retry.
 fn assert_rest_stays(task: &FetchTask) {
     let Choices {
         director,
