@@ -1,12 +1,13 @@
-//! What VCL can touch: one [`World`], whichever side runs the method.
+//! What VCL can access: one [`World`], whichever side runs the method.
 //!
-//! The evaluator asks it through [`vcl_run::host::Host`] (`world/host.rs`), VMODs besides through [`vmods::VmodContext`] (`world/vmod_context.rs`). Variables lie in
-//! one file for each object of the language, with what each side answers that has the object; headers and start lines follow
-//! once, from the messages (`world/messages.rs`). Which object a variable belongs to says its row in `surface::vcl`.
+//! The evaluator uses it through [`vcl_run::host::Host`] (`world/host.rs`), VMODs also through [`vmods::VmodContext`]
+//! (`world/vmod_context.rs`). Each object of the language has a file with its variables, as every side that has the object
+//! provides them. Headers and start lines are in one place, next to the messages (`world/messages.rs`). The rows in
+//! `surface::vcl` say which object a variable belongs to.
 //!
-//! A world is a handful of references and lives for one run of a method, until it ends or waits. *Invariants:* what changes a
-//! message leaves its log records; what the compiler lets a method touch has an arm, everything else is out of reach
-//! (`world/tests.rs` goes through all rows).
+//! A world is a handful of references and lives for one run of a method, until that ends or waits. *Invariants:* every change
+//! to a message is logged; for everything that the compiler allows in a method there is a match arm, all else is out of reach
+//! (`world/tests.rs` tests all rows).
 
 mod bereq;
 mod beresp;
@@ -43,7 +44,7 @@ use surface::vcl::Method;
 use vcl_run::host::Failure;
 use vmods::TaskState;
 
-/// The world of one method.
+/// The world of one run of a method.
 pub(crate) struct World<'a> {
     engine: &'a Engine,
     vcl: &'a LoadedVcl,
@@ -52,22 +53,22 @@ pub(crate) struct World<'a> {
     now: f64,
     /// The log of the task.
     log: &'a mut LogBuffer,
-    /// Where VCL is about to set something, if somebody will be told.
+    /// The place in VCL that is about to set something, if reasons are recorded.
     noted: Option<Noted>,
     side: Side<'a>,
 }
 
-/// Who runs the method.
+/// What runs the method.
 pub(crate) enum Side<'a> {
     /// A client's request.
     Client(ClientSide<'a>),
     /// A fetch.
     Fetch(FetchSide<'a>),
-    /// vcl_init or vcl_fini: VCL without a request. There is nothing to wait for, and the records go to no transaction.
+    /// vcl_init or vcl_fini: VCL without a request. Nothing can wait, and the records belong to no transaction.
     Housekeeping(&'a mut TaskState),
 }
 
-/// A client's request and what it knows of its session.
+/// A client's request, with its view of the session.
 pub(crate) struct ClientSide<'a> {
     pub(crate) context: &'a Rc<Loop>,
     pub(crate) session: &'a mut SessionView,
@@ -80,7 +81,7 @@ pub(crate) struct FetchSide<'a> {
     pub(crate) task: &'a mut FetchTask,
 }
 
-/// The compiler has refused to touch this here, so the program is damaged.
+/// The compiler rejects this access, so the program must be damaged.
 fn out_of_reach() -> Failure {
     Failure("VCL program is damaged".to_owned())
 }
@@ -90,7 +91,7 @@ fn no_request() -> Failure {
 }
 
 impl<'a> World<'a> {
-    /// The world of a method, at that time (seconds since 1970).
+    /// The world of a method at `now` (seconds since 1970).
     pub(crate) fn new(
         (engine, vcl): (&'a Engine, &'a LoadedVcl),
         (method, now): (Method, f64),
@@ -100,7 +101,7 @@ impl<'a> World<'a> {
         World { engine, vcl, method, now, log, noted: None, side }
     }
 
-    /// Whether somebody will be told where VCL decided something.
+    /// Whether it is recorded where VCL decided something.
     fn tells_reasons(&self) -> bool {
         match &self.side {
             Side::Client(client) => client.task.settings.reasons,
@@ -109,12 +110,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether the points of the program that a task passes are recorded: as VCL said, else as the log's mask says.
+    /// Whether the program points that a task passes are logged: `said` is VCL's choice, otherwise the log's mask decides.
     fn traces(&self, said: Option<bool>) -> bool {
         said.unwrap_or_else(|| !self.log.is_masked(Tag::VCLTrace))
     }
 
-    /// The loop of the task.
+    /// The event loop of the task.
     fn context(&self) -> Option<&'a Rc<Loop>> {
         match &self.side {
             Side::Client(client) => Some(client.context),
@@ -123,7 +124,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What decides where directors lead. What they have to say goes to `notes`.
+    /// What directors need to choose a backend. Their messages go to `notes`.
     fn resolving<'b>(&'b self, notes: &'b Notes) -> ResolveContext<'b> {
         let random = &self.engine.random;
         match &self.side {
@@ -143,11 +144,11 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Writes what directors had to say.
+    /// Logs the messages of directors.
     pub(crate) fn log_notes(&mut self, notes: &Notes) {
         match &self.side {
             Side::Client(_) | Side::Fetch(_) => log_notes(self.engine, self.log, notes),
-            // All records are of no transaction here, and in their order.
+            // All records belong to no transaction here; this keeps their order.
             Side::Housekeeping(_) => {
                 for note in notes.take() {
                     self.log.record(note.tag, note.text.as_bytes());
@@ -157,7 +158,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Writes what directors had to say: to the task's log, or as records of no transaction.
+/// Logs the messages of directors, in the task's transaction or in none.
 pub(crate) fn log_notes(engine: &Engine, log: &mut LogBuffer, notes: &Notes) {
     for note in notes.take() {
         match note.of_task {
@@ -192,7 +193,7 @@ impl ClientSide<'_> {
     }
 }
 
-/// Whether vcl_hash has run before it, on the client's side.
+/// Whether vcl_hash runs before this method, on the client's side.
 fn knows_digest(method: Method) -> bool {
     !matches!(method, Method::Recv | Method::Hash)
 }

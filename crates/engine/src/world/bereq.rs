@@ -1,4 +1,4 @@
-//! `bereq`: the request to the origin: the fetch's, that of a pipe, or what vcl_miss and vcl_pass of the old dialects see of it.
+//! `bereq`: the request to the origin: of a fetch, of a pipe, or what vcl_miss and vcl_pass of the old dialects see of it.
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, digits, int, limit_of, text};
@@ -157,7 +157,7 @@ pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
                 _ => return Err(out_of_reach()),
             }
         }
-        // Without one of its own, a fetch has the timeout of the backend or the parameter.
+        // If it has no timeout of its own, a fetch uses that of the backend or the parameter.
         Side::Fetch(fetch) => match var {
             Var::BereqBetweenBytesTimeout => fetch.task.choices.between_bytes_timeout = 0.0,
             Var::BereqBody => fetch.task.drop_request_body(world.log),

@@ -1,6 +1,6 @@
 //! `beresp`: the origin's response, or the one that vcl_backend_error makes.
 //!
-//! Lifetimes are kept as seconds from the response's origin and shown as seconds from now.
+//! Lifetimes are stored as seconds from the response's origin and shown as seconds from now.
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, formatted, seconds_of, size, text};
@@ -40,7 +40,8 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::BerespReason => text(beresp.reason(), scratch),
         Var::BerespStatus => Value::Int(i64::from(beresp.status())),
         Var::BerespStorage => Value::Stevedore(task.attempt.storage),
-        // Of old it said what VCL had asked for, later what the response gets, in VCL's own words.
+        // In the old dialects this was the storage that VCL had asked for; later it is the one the response gets, in VCL
+        // syntax.
         Var::BerespStorageHint if world.vcl.is_legacy() => {
             text(storage::name(world, verdict.storage_hint).as_bytes(), scratch)
         }
@@ -51,7 +52,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::BerespTime => Value::Time(task.attempt.responded),
         Var::BerespTransitBuffer => size(task.transit_buffer()),
         Var::BerespTtl => {
-            // What its status makes uncacheable has a ttl of -1, which reads as none at all. Compat: Varnish 7.1.
+            // A status that makes the response uncacheable gives it a ttl of -1, which reads as 0. Compat: Varnish 7.1.
             let ttl = if world.vcl.is_legacy() { verdict.ttl } else { verdict.ttl.max(0.0) };
             let left = ttl - age;
             Value::Duration(if task.order.mode == FetchMode::Pass { left.max(0.0) } else { left })
@@ -73,7 +74,7 @@ pub(super) fn write(
         Var::BerespProto => {
             return world.set_start_line((HttpObject::Beresp, StartLine::Protocol), "beresp.proto", value, scratch);
         }
-        // The old dialects took what they were given.
+        // The old dialects accepted any value.
         Var::BerespReason if world.vcl.is_legacy() => {
             let reason = bytes_of(value, scratch);
             return world.set_start_line_to((HttpObject::Beresp, StartLine::Reason), "beresp.reason", reason);
@@ -124,10 +125,10 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The flag behind `beresp.do_gzip` and the like.
+/// The flag for `beresp.do_gzip` and similar variables.
 ///
 /// # Errors
-/// When the list of filters is fixed already.
+/// When the list of filters is already fixed.
 fn filter_flag<'a>(
     verdict: &'a mut Verdict,
     name: &str,
@@ -177,7 +178,7 @@ fn log_lifetime(world: &mut World<'_>) {
     world.log.record_fmt(Tag::TTL, format_args!("VCL {ttl:.0} {grace:.0} {keep:.0} {origin:.0} {word}"));
 }
 
-/// `return (pass(duration))`: the response is to be passed for that long.
+/// `return (pass(duration))`: the response is passed for that long.
 pub(super) fn pass_for(world: &mut World<'_>, seconds: f64) {
     let Side::Fetch(FetchSide { task, .. }) = &mut world.side else { return };
     task.life.uncacheable = true;
@@ -189,7 +190,7 @@ pub(super) fn pass_for(world: &mut World<'_>, seconds: f64) {
     world.log.record_fmt(Tag::TTL, format_args!("HFP {ttl:.0} {grace:.0} {keep:.0} {origin:.0} uncacheable"));
 }
 
-/// `set beresp.saintmode`: the backend counts as sick for this request for so many seconds.
+/// `set beresp.saintmode`: the backend counts as sick for this request for that many seconds.
 fn set_saint_mode(world: &mut World<'_>, seconds: f64) -> Result<(), Failure> {
     let Side::Fetch(FetchSide { task, .. }) = &world.side else { return Err(out_of_reach()) };
     if task.order.mode != FetchMode::Pass

@@ -1,20 +1,20 @@
-//! Where VCL decided something that somebody may ask about.
+//! The places where VCL decided something, for the log's reasons.
 
 use surface::vcl::Method;
 use vcl_run::eval::{Machine, Place};
 use vcl_run::link::LinkedProgram;
 
-/// Where VCL set something that somebody may ask about.
+/// A place where VCL set something that a reason may refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     method: Option<Method>,
     instruction: u32,
-    /// The subroutines called to get there.
+    /// The subroutines called on the way to that place.
     subs: Vec<u32>,
 }
 
 impl Noted {
-    /// Takes over a place; the room is used again.
+    /// Stores a place, reusing the memory.
     pub(crate) fn set(&mut self, method: Method, place: Place<'_>) {
         self.method = Some(method);
         self.instruction = place.instruction();
@@ -23,7 +23,7 @@ impl Noted {
     }
 }
 
-/// Where a method's decision stands in the VCL: `at=<source>:<line> in=<method>›<subroutine>…`.
+/// The place of a method's decision in the VCL: `at=<source>:<line> in=<method>›<subroutine>…`.
 pub(crate) struct Decision<'a> {
     source: &'a str,
     line: u32,
@@ -31,13 +31,13 @@ pub(crate) struct Decision<'a> {
 }
 
 impl<'a> Decision<'a> {
-    /// The decision of the run that ended last. Without a place (the program is damaged, or VCL failed) it reads empty.
+    /// The decision of the last run. Without a place (the program is damaged, or VCL failed) it formats as empty text.
     pub(crate) fn of(machine: &Machine, program: &'a LinkedProgram) -> Decision<'a> {
         let place = machine.decision();
         Decision::at(program, machine.method(), place.instruction(), place.subs())
     }
 
-    /// What was noted when it was set.
+    /// The place that was noted when something was set.
     pub(crate) fn noted(noted: &Noted, program: &'a LinkedProgram) -> Decision<'a> {
         Decision::at(program, noted.method, noted.instruction, noted.subs.iter().copied())
     }
@@ -56,7 +56,7 @@ impl<'a> Decision<'a> {
         Decision { source, line, subs: method.into_iter().chain(called).collect() }
     }
 
-    /// Whether a subroutine of that name had been called.
+    /// Whether a subroutine of that name was on the call stack.
     pub(crate) fn is_under(&self, sub: &str) -> bool {
         self.subs.contains(&sub)
     }

@@ -1,4 +1,4 @@
-//! The world as the evaluator asks it: each variable goes to the file of its object.
+//! The world as the evaluator uses it: each variable is handled in the file of its object.
 
 use super::vmod_wait::VmodWait;
 use super::{
@@ -24,7 +24,7 @@ impl Host for World<'_> {
         self.now
     }
 
-    /// Nothing waits in vcl_init and vcl_fini: it is when they began.
+    /// Nothing waits in vcl_init and vcl_fini, so the clock shows when they began.
     fn clock(&self) -> f64 {
         self.context().map_or(self.now, |context| context.clock.now())
     }
@@ -43,7 +43,7 @@ impl Host for World<'_> {
             VclObject::Now => Ok(Value::Time(self.now)),
             VclObject::Sess => sess::read(self, var, scratch),
             VclObject::Param => param::read(self, var),
-            // Always of one storage: `Host::storage_property`.
+            // Always read through `Host::storage_property`, which knows the storage.
             VclObject::Storage => Err(out_of_reach()),
         }
     }
@@ -129,7 +129,7 @@ impl Host for World<'_> {
         resolved
     }
 
-    /// The client's side makes the hash.
+    /// Only the client's side computes the hash.
     fn hash_data(&mut self, piece: Option<&[u8]>) {
         let Side::Client(client) = &mut self.side else { return };
         client.task.hasher.update(piece.unwrap_or(b"\0"));
@@ -154,8 +154,8 @@ impl Host for World<'_> {
         self.log.record(tag, payload);
     }
 
-    /// Without a transaction only what VCL itself says is logged, not that its methods run. Why vcl_init failed is for the
-    /// operator who loads it; vcl_fini has nobody but the log to tell. Compat: Varnish 7.1, both records.
+    /// Without a transaction only VCL's own log records are written, not that its methods run. Why vcl_init failed is reported
+    /// to the operator who loads the VCL; for vcl_fini there is only the log. Compat: Varnish 7.1, both records.
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {
         match (&self.side, tag) {
             (Side::Client(_) | Side::Fetch(_), _) => self.log.record(tag, payload),

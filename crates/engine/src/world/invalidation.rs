@@ -1,4 +1,4 @@
-//! What VCL and VMODs can take out of the cache: bans, and purges by tag.
+//! What VCL and VMODs can remove from the cache: bans, and purges by tag.
 
 use cache::{BanSpecification, Cache, Purge, TagPurge};
 use surface::limits::VCL_BAN_BYTES_MAX;
@@ -7,7 +7,7 @@ use vmods::{Finish, Pending, PurgeKind};
 
 use super::value::int;
 
-/// How many objects a purge by tag looks at before others have their turn on the event loop.
+/// How many objects a purge by tag examines before other tasks of the event loop get a turn.
 const TAG_PURGE_OBJECTS: usize = 1000;
 
 /// Adds a ban.
@@ -22,7 +22,7 @@ pub(super) fn add_ban(cache: &Cache, expression: &[u8], now: f64) -> Result<(), 
     cache.ban(BanSpecification::parse_text(text)?, now)
 }
 
-/// Purges by tag: the value of the call, or what to wait for when there are too many objects to do it in one go.
+/// Purges by tag: returns the value of the call, or what to wait for when there are too many objects for one go.
 pub(super) fn purge_tags(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) -> Result<Value, Pending> {
     let mut purge = cache.purge_tags(list, purge_of(kind), now);
     if purge.step(TAG_PURGE_OBJECTS) {
@@ -37,7 +37,7 @@ pub(super) fn purge_tags(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) 
     }))
 }
 
-/// The same where nothing can wait.
+/// As [`purge_tags`], where nothing can wait.
 pub(super) fn purge_tags_at_once(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) -> Value {
     let mut purge = cache.purge_tags(list, purge_of(kind), now);
     purge.step(usize::MAX);
@@ -48,7 +48,7 @@ fn count(purge: &TagPurge) -> Value {
     int(purge.count() as u64)
 }
 
-/// The cache's word for what a VMOD asks for.
+/// The cache's term for what a VMOD asks for.
 pub(super) fn purge_of(kind: PurgeKind) -> Purge {
     match kind {
         PurgeKind::Hard => Purge::Hard,

@@ -1,6 +1,6 @@
 //! The messages that VCL names, their headers and start lines, whichever side has them.
 //!
-//! *Invariant:* what is changed here leaves its log records.
+//! *Invariant:* every change made here is logged.
 
 use super::value::{bytes_of, status_of};
 use super::{ClientSide, FetchSide, Side, World, no_request, out_of_reach};
@@ -24,11 +24,11 @@ pub(super) enum StartLine {
     Reason,
 }
 
-/// A message that VCL may change, with the log that its changes go to and the tags they have there.
+/// A message that VCL may change, the log for its changes, and the tags to use there.
 type Logged<'a> = (&'a mut LogBuffer, MessageTags, &'a mut Message);
 
 impl ClientSide<'_> {
-    /// The headers that VCL names so; the request's where there are none.
+    /// The message that VCL calls by this name. On this side `req_top` means `req`, and `beresp` means `resp`.
     #[inline]
     fn message(&mut self, http: HttpObject) -> &Message {
         match http {
@@ -66,7 +66,7 @@ impl ClientSide<'_> {
         }
     }
 
-    /// `obj`'s head, decoded when it is first looked at.
+    /// The head of `obj`, decoded when it is first used.
     pub(super) fn object_head(&mut self) -> &Message {
         let task = &mut *self.task;
         if task.found.object_head == ObjectHead::Unread {
@@ -86,7 +86,7 @@ impl FetchSide<'_> {
             HttpObject::Bereq => Some(&self.task.bereq),
             HttpObject::Beresp if method != Method::BackendFetch => Some(&self.task.attempt.beresp),
             HttpObject::Req | HttpObject::ReqTop => self.task.life.client.as_ref().map(|client| &client.message),
-            // The stale object, which nothing but vcl_backend_refresh can name.
+            // The stale object; only vcl_backend_refresh can name it.
             HttpObject::Obj if method == Method::BackendRefresh => Some(&self.task.attempt.stale_head),
             HttpObject::Beresp | HttpObject::Obj | HttpObject::Resp => None,
         }
@@ -103,7 +103,7 @@ impl FetchSide<'_> {
 }
 
 impl World<'_> {
-    /// The message that VCL names so, as it is at this moment; `None` where this side has none.
+    /// The current state of the message that VCL calls by this name; `None` if this side has none.
     #[inline]
     pub(super) fn message_of(&mut self, http: HttpObject) -> Option<&Message> {
         match &mut self.side {
@@ -113,7 +113,7 @@ impl World<'_> {
         }
     }
 
-    /// The message that VCL may change by that name.
+    /// The message of this name, for changes by VCL.
     pub(super) fn logged(&mut self, http: HttpObject) -> Option<Logged<'_>> {
         let changes_objects = self.changes_objects();
         match &mut self.side {
@@ -123,12 +123,12 @@ impl World<'_> {
         }
     }
 
-    /// Whether VCL can set what belongs to `obj` here: vcl_hit of the old dialects.
+    /// Whether VCL can change `obj` here: in vcl_hit of the old dialects.
     pub(super) fn changes_objects(&self) -> bool {
         self.method == Method::Hit && self.vcl.is_legacy()
     }
 
-    /// Replaces all headers of that name, unless this takes more memory than the task may have.
+    /// Replaces all headers of that name, unless that takes more memory than the task may have.
     pub(super) fn set_header_of(
         &mut self,
         http: HttpObject,
@@ -184,11 +184,11 @@ impl World<'_> {
         }
     }
 
-    /// The same, for what may be empty.
+    /// As [`World::set_start_line`], but the value may be empty.
     ///
     /// # Errors
-    /// `Bad <what>: …` for what would not stay one line, or one word where a blank ends it. A blank in a URL stays: VCL goes
-    /// on working with it, and what is sent to an origin has it as `%20`.
+    /// `Bad <what>: …` for a value that would not remain one line, or one word where a space ends it. A space in a URL is kept:
+    /// VCL continues to work with it, and the request to an origin has it as `%20`.
     pub(super) fn set_start_line_to(
         &mut self,
         (http, part): (HttpObject, StartLine),
@@ -222,9 +222,9 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Sets `resp.status` or `beresp.status`, and the reason that belongs to it.
+    /// Sets `resp.status` or `beresp.status` together with the matching reason.
     pub(super) fn set_status(&mut self, http: HttpObject, what: &str, value: Value) -> Result<(), Failure> {
-        // The old dialects left the reason as it was.
+        // The old dialects did not change the reason.
         let has_reason = !self.vcl.is_legacy();
         let Some((log, tags, message)) = self.logged(http) else { return Err(out_of_reach()) };
         let status = status_of(what, value)?;

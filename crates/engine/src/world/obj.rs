@@ -1,4 +1,4 @@
-//! `obj`: the object found. vcl_hit of the old dialects may change it; in their vcl_fetch it is what is being made.
+//! `obj`: the object found. vcl_hit of the old dialects may change it; in their vcl_fetch it is the object being made.
 
 use super::messages::StartLine;
 use super::value::{bool_of, hexadecimal, seconds_of, text};
@@ -31,11 +31,11 @@ pub(super) fn read(world: &mut World<'_>, var: Var, scratch: &mut Scratch) -> Re
         Var::ObjCanEsi => Value::Bool(object.is_some_and(|object| object.flags().has(ObjectFlags::ESI))),
         Var::ObjGrace => seconds(Object::grace),
         Var::ObjHash => hexadecimal(&client.task.life.digest, scratch),
-        // What was not found by this request's lookup has no hits yet, though others may have found it meanwhile.
+        // If this request's lookup did not find the object, hits are 0, even if others have found it meanwhile.
         Var::ObjHits if !found.is_hit => Value::Int(0),
         Var::ObjHits => Value::Int(object.map_or(0, |object| i64::from(object.hits()))),
         Var::ObjKeep => seconds(Object::keep),
-        // What is delivered is used at that moment. Compat: vcl_deliver of 3.0.
+        // Delivering an object uses it now. Compat: vcl_deliver of 3.0.
         Var::ObjLastuse if world.method == Method::Hit => Value::Duration(found.unused_seconds),
         Var::ObjLastuse => Value::Duration(0.0),
         Var::ObjStorage => {
@@ -74,7 +74,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
             world.set_start_line((HttpObject::Obj, StartLine::Protocol), "obj.proto", value, scratch)?;
         }
         (Side::Client(_), Var::ObjTtl | Var::ObjGrace | Var::ObjKeep) => set_lifetime(world, var, seconds_of(value)),
-        // What is not cacheable is not found again.
+        // An object that is not cacheable must not be found again.
         (Side::Client(_), Var::Cacheable) => {
             if !bool_of(value) {
                 set_lifetime(world, Var::ObjTtl, 0.0);
@@ -91,7 +91,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
     Ok(())
 }
 
-/// Sets how long the object lives (see `legacy_rules.rs`), where VCL may.
+/// Sets how long the object lives (see `legacy_rules.rs`), where VCL may do so.
 fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) {
     let changes_objects = world.changes_objects();
     let Side::Client(ClientSide { task, .. }) = &world.side else { return };

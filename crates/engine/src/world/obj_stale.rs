@@ -1,4 +1,4 @@
-//! `obj_stale`: the stale object that a 304 is about, in vcl_backend_refresh.
+//! `obj_stale`: the stale object that a 304 refers to, in vcl_backend_refresh.
 
 use super::value::text;
 use super::{Side, World, out_of_reach};
@@ -25,7 +25,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::ObjStaleStorage => Value::Stevedore(Some(world.engine.storages.of_object(stale))),
         Var::ObjStaleTime => Value::Time(stale.origin()),
         Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - world.now),
-        // A marker of what is not to be cached has nothing that an origin could be asked about.
+        // A marker for uncacheable responses has nothing to revalidate, so it is never the stale object.
         Var::ObjStaleUncacheable => Value::Bool(false),
         _ => return Err(out_of_reach()),
     })

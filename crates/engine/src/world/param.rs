@@ -1,4 +1,4 @@
-//! `param`: run-time parameters as they are now.
+//! `param`: the current values of parameters.
 
 use super::value::{int, size};
 use super::{World, out_of_reach};

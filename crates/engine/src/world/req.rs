@@ -1,4 +1,4 @@
-//! `req` and `req_top`: the client's request. vcl_fetch of the old dialects has it, too: lent, until the fetch is decided.
+//! `req` and `req_top`: the client's request. vcl_fetch of the old dialects has it too, on loan until it has decided.
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, digits, int, seconds_of, text};
@@ -36,7 +36,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
     })
 }
 
-/// What vcl_fetch does not see of it.
+/// Variables that vcl_fetch does not have.
 fn read_own(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
     let Side::Client(ClientSide { task, .. }) = &world.side else { return Err(out_of_reach()) };
     Ok(match var {
@@ -113,7 +113,7 @@ pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
 }
 
 impl World<'_> {
-    /// The parameter `default_grace`: a fetch goes by what it was when it began.
+    /// The parameter `default_grace`; a fetch uses its value from when the fetch began.
     fn default_grace(&self) -> f64 {
         match &self.side {
             Side::Fetch(fetch) => fetch.task.order.parameters.default_grace,
@@ -123,7 +123,7 @@ impl World<'_> {
 }
 
 impl ClientSide<'_> {
-    /// `req.filters`: while nothing of the body has been read.
+    /// Sets `req.filters`, which is possible until the body has been read.
     fn set_body_filters(&mut self, list: &[u8]) -> Result<(), Failure> {
         let is_read = matches!(self.task.life.body, ClientBody::Cached(_) | ClientBody::Taken | ClientBody::Failed);
         if is_read || self.task.choices.is_body_filtered {

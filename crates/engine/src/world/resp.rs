@@ -69,7 +69,7 @@ pub(super) fn write(
 }
 
 impl Answer {
-    /// What decides about filters can be read and set until VCL names them.
+    /// Variables that influence the filters can be read and set until VCL has named the filters.
     fn check_open(&self, name: &str) -> Result<(), Failure> {
         match self.filters {
             Some(_) => Err(Failure(format!("resp.filters are already fixed, {name} is undefined"))),

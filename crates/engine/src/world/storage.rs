@@ -5,7 +5,7 @@ use super::value::size;
 use surface::vcl::Var;
 use vcl_run::value::Value;
 
-/// A property of a storage; of none, it is full and not happy.
+/// A property of a storage. A storage that does not exist reads as full and not happy.
 pub(super) fn read(world: &World<'_>, storage: Option<u32>, var: Var) -> Value {
     let storages = &world.engine.storages;
     let usage = storage.and_then(|index| Some((index, storages.usage(index)?)));
@@ -17,7 +17,7 @@ pub(super) fn read(world: &World<'_>, storage: Option<u32>, var: Var) -> Value {
     }
 }
 
-/// The bare name of a storage; empty for none.
+/// The name of a storage without prefix; empty for none.
 pub(super) fn name<'a>(world: &'a World<'_>, storage: Option<u32>) -> &'a str {
     storage.and_then(|index| world.engine.storages.name(index)).map_or("", |storage| storage.name.as_str())
 }

@@ -1,5 +1,5 @@
-//! Whatever the compiler lets a method touch, its world has: every row of `surface`'s tables is read, set and unset in every
-//! method that its row names, in every generation of the language. A variable that is new and has no arm fails here.
+//! Whatever the compiler lets a method access exists in its world: every row of `surface`'s tables is read, set and unset in
+//! every method that the row names, in every generation of the language. A new variable without a match arm fails here.
 
 use super::*;
 use crate::fetch::legacy_order::{ClientRequest, PreparedRequest};
@@ -17,7 +17,7 @@ use surface::vcl::{Generation, HttpObject, METHODS, Type, VARIABLES, Var, VclObj
 use vcl_run::host::Host;
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Something of every side, with everything that VCL may see of it.
+/// Both sides and housekeeping, with everything that VCL may see of them.
 struct Stage {
     context: Rc<Loop>,
     vcl: Arc<LoadedVcl>,
@@ -206,7 +206,7 @@ fn some_value(kind: Type, scratch: &mut Scratch) -> Value {
     }
 }
 
-/// Tries something with every variable in every method where it may be done.
+/// Runs `attempt` for every variable in every method where that is allowed.
 fn try_all(methods: impl Fn(&Access) -> u16, attempt: impl Fn(&Access, &mut World<'_>, &mut Scratch, &str)) {
     for &generation in Generation::ALL {
         let mut stage = Stage::new(generation);

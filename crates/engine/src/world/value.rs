@@ -1,19 +1,19 @@
-//! Values of the language on their way to and from what they are kept as, and what VCL may not set.
+//! Conversion between values of the language and what they are stored as, and checks for what VCL may set.
 
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
 
-/// Bytes as a string of VCL.
+/// Bytes as a VCL string.
 pub(super) fn text(bytes: &[u8], scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(bytes))
 }
 
-/// A number as a string of VCL: a transaction's.
+/// A number as a VCL string, for transaction ids.
 pub(super) fn digits(number: u32, scratch: &mut Scratch) -> Value {
     text(itoa::Buffer::new().format(number).as_bytes(), scratch)
 }
 
-/// Formatted text as a string of VCL.
+/// Formatted text as a VCL string.
 pub(super) fn formatted(text: std::fmt::Arguments<'_>, scratch: &mut Scratch) -> Value {
     let start = scratch.begin();
     scratch.extend_fmt(text);
@@ -47,7 +47,7 @@ pub(super) fn bytes_of(value: Value, scratch: &Scratch) -> &[u8] {
     }
 }
 
-/// Whether it is true.
+/// The value of a BOOL.
 pub(super) fn bool_of(value: Value) -> bool {
     value == Value::Bool(true)
 }
@@ -65,10 +65,10 @@ pub(super) fn limit_of(value: Value) -> f64 {
     seconds_of(value).max(0.0)
 }
 
-/// Checks a number that VCL gives as a status; `what` is the variable, e.g. `beresp.status`.
+/// Checks a status number from VCL; `what` is the variable, e.g. `beresp.status`.
 ///
 /// # Errors
-/// When it is negative, larger than 65535, or its last three digits are below 100.
+/// When the number is negative, larger than 65535, or its last three digits are below 100.
 pub(super) fn status_of(what: &str, value: Value) -> Result<u16, Failure> {
     let Value::Int(status) = value else { return Err(Failure(format!("{what} is not a number"))) };
     if status < 0 {

@@ -1,4 +1,4 @@
-//! What VMODs can do to a task, beyond what VCL's own words can.
+//! What VMODs can do with a task, beyond what VCL itself can.
 
 use super::invalidation::{purge_of, purge_tags, purge_tags_at_once};
 use super::vmod_wait::VmodWait;
@@ -20,7 +20,7 @@ use vmods::{
 };
 
 impl World<'_> {
-    /// What the task waits for; `None` where it cannot.
+    /// The place for what the task waits for; `None` where nothing can wait.
     pub(super) fn vmod_wait(&mut self) -> Option<&mut Option<VmodWait>> {
         match &mut self.side {
             Side::Client(client) => Some(&mut client.task.life.vmod_wait),
@@ -29,7 +29,7 @@ impl World<'_> {
         }
     }
 
-    /// When what VCL takes out of the cache is gone, seconds since 1970.
+    /// The time at which objects that VCL removes from the cache count as gone, seconds since 1970.
     pub(super) fn invalidated_at(&self) -> f64 {
         match &self.side {
             Side::Client(_) | Side::Housekeeping(_) => self.now,
@@ -100,7 +100,7 @@ impl VmodContext for World<'_> {
 
     fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
         let id = match (transaction, &self.side) {
-            // So that it keeps its place among the others of no transaction.
+            // Goes through the task's log, so that it stays in order with the others that belong to no transaction.
             (Transaction::None, Side::Housekeeping(_)) => return self.log.record(tag, payload),
             (Transaction::None, _) => LogId::NONE,
             (Transaction::Client(vxid), _) => LogId::client(vxid),

@@ -1,15 +1,15 @@
-//! What a method of VCL waits for.
+//! What a VCL method is waiting for.
 
 use vcl_run::value::Value;
 use vmods::{Finish, Pending};
 
-/// What a method waits for, and then what came of it.
+/// What a method is waiting for, and then the result.
 pub(crate) enum VmodWait {
-    /// The client's body shall be read and kept, if it has at most that many bytes.
+    /// Read and keep the client's body if it has at most this many bytes.
     CacheBody(u64),
     /// A VMOD's own wait.
     Pending(Pending),
-    /// Its end.
+    /// The wait is over; calling this yields the result.
     Finish(Finish),
     /// The value of the call.
     Value(Value),
