@@ -1,4 +1,4 @@
-//! A panic costs the request in which it happened, not the worker.
+//! Makes a panic cost only the request in which it happened, not the whole worker.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Runs a future to its end, or to its panic; then the text of it.
+/// Runs a future to its end. If it panics, the error is the panic's text.
 ///
-/// What the future had borrowed may be in any state after a panic: whoever calls this throws it away.
+/// After a panic, whatever the future had borrowed may be in any state: the caller must discard it.
 pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {

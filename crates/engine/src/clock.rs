@@ -1,4 +1,4 @@
-//! The time of day, as machines know it: wall-clock time that follows tokio's clock, so that it stands still when that does.
+//! The time of day for the engine: wall-clock time that follows tokio's clock and stops when that is paused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Clock {
     base: Instant,
-    /// Seconds since 1970 at `base`, as bits of an `f64`; shared, so that a resync reaches every loop.
+    /// Seconds since 1970 at `base`, as the bits of an `f64`; shared, so that a resync reaches every loop.
     wall_at_base: Arc<AtomicU64>,
 }
 
@@ -25,14 +25,14 @@ impl Clock {
         self.at(Instant::now())
     }
 
-    /// What it shows at that moment, seconds since 1970.
+    /// The time at that instant, in seconds since 1970.
     #[must_use]
     pub fn at(&self, moment: Instant) -> f64 {
         let since_base = moment.saturating_duration_since(self.base);
         f64::from_bits(self.wall_at_base.load(Ordering::Relaxed)) + since_base.as_secs_f64()
     }
 
-    /// Corrects the clock to show `wall` now; the worker does so every second, since the machine's clock may be adjusted.
+    /// Corrects the clock to show `wall` now. The worker does so every second, since the machine's clock may be adjusted.
     pub fn resync(&self, wall: f64) {
         let at_base = wall - self.base.elapsed().as_secs_f64();
         self.wall_at_base.store(at_base.to_bits(), Ordering::Relaxed);

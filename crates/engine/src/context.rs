@@ -1,8 +1,8 @@
-//! What a request machine works with: [`Engine`], shared by all event loops, and [`Loop`], private to one.
+//! What the request and fetch machines work with: [`Engine`], shared by all event loops, and [`Loop`], private to one.
 //!
-//! Owners: the worker makes one `Engine` (in an `Arc`) and one `Loop` (in an `Rc`) per event loop thread; sessions and
-//! fetches hold clones. Nothing here is locked on the path of a hit: parameters and the VCL table are swapped whole.
-//! Next file: `session.rs`.
+//! Ownership: the worker makes one `Engine` (in an `Arc`), and one `Loop` (in an `Rc`) per event loop thread; sessions and
+//! fetches hold clones. A hit locks nothing here: parameters and the VCL table are replaced as a whole. Next file:
+//! `session.rs`.
 
 use arc_swap::ArcSwap;
 use backend::{Dial, Pool, TestableRandom};
@@ -32,31 +32,31 @@ pub struct Engine {
     pub parameters: ArcSwap<Parameters>,
     /// The cache.
     pub cache: Cache,
-    /// What it stores in.
+    /// The storages of the cache.
     pub storages: Storages,
     /// The shared-memory log.
     pub ring: LogRing,
-    /// Loaded VCLs, labels and which one is active.
+    /// The loaded VCLs, the labels, and the active VCL.
     pub vcl: ArcSwap<VclTable>,
-    /// Transaction ids.
+    /// Source of transaction ids.
     pub vxids: VxidSource,
     /// `server.identity`.
     pub identity: String,
     /// `server.hostname`.
     pub hostname: String,
-    /// Concurrent pipes (gauge `n_pipe`, limit `pipe_sess_max`).
+    /// The current number of pipes (gauge `n_pipe`, limit `pipe_sess_max`).
     pub pipes: AtomicU32,
-    /// Set when the worker stops: sessions close after the request in flight.
+    /// Set when the worker stops: sessions then close after the current request.
     pub draining: AtomicBool,
-    /// `debug.fragfetch`: most bytes a fetch reads at once; 0 = no limit.
+    /// `debug.fragfetch`: most bytes a fetch reads at a time; 0 = no limit.
     pub fragment_fetch_bytes: AtomicU64,
-    /// The generator of directors and of `std.random`, which `debug.srandom` seeds.
+    /// The random generator for directors and `std.random`; `debug.srandom` seeds it.
     pub random: TestableRandom,
     /// What VMODs keep across VCLs and requests.
     pub vmod_state: vmods::SharedState,
-    /// Told about every panic that cost a request.
+    /// Is told about every panic that cost a request.
     pub panics: PanicHook,
-    /// What all requests hold.
+    /// The memory held by all requests.
     pub memory: RequestMemory,
 }
 
@@ -70,7 +70,7 @@ impl Bound for Engine {
     }
 }
 
-/// What one event loop has for itself.
+/// What each event loop has for itself.
 pub struct Loop {
     /// The shared part.
     pub engine: Arc<Engine>,
@@ -82,20 +82,20 @@ pub struct Loop {
     pub pool: Pool,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// Buffers of requests that are over, for the next ones.
+    /// Finished requests with their buffers, for reuse.
     pub requests: RequestPool,
-    /// Counters of its sessions and fetches.
+    /// Counters of this loop's sessions and fetches.
     pub(crate) sessions: Arc<PoolCounters>,
     pub(crate) fetches: Arc<PoolCounters>,
-    /// What its requests and fetches hold.
+    /// The memory held by this loop's requests and fetches.
     pub(crate) memory: Rc<Ledger>,
-    /// Requests and fetches being worked on: what a stop waits for. See [`Loop::work`].
+    /// The number of requests and fetches in progress, for which a stop waits. See [`Loop::work`].
     in_flight: Cell<usize>,
 }
 
-/// Counters of the sections MEMPOOL, for what one loop has of each.
+/// The MEMPOOL counters of one loop.
 #[derive(Clone, Default)]
 pub struct LoopPools {
     /// `req`: requests.
@@ -107,7 +107,7 @@ pub struct LoopPools {
 }
 
 impl Loop {
-    /// A loop's own part. `counters` are summed up by whoever publishes them.
+    /// A loop. Whoever publishes `counters` adds up those of all loops.
     #[must_use]
     pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
         Loop {
@@ -125,14 +125,13 @@ impl Loop {
         }
     }
 
-    /// The same with somebody who knows the options of client sockets.
+    /// Sets the access to options of client sockets.
     #[must_use]
     pub fn with_sockets(self, sockets: Rc<dyn SocketOptions>) -> Loop {
         Loop { sockets, ..self }
     }
 
-    /// The same with requests, sessions and fetches counted where somebody publishes it. How large the last two are says
-    /// `mempool_sizes.rs`, which knows them.
+    /// Sets the published counters for requests, sessions and fetches. `mempool_sizes.rs` supplies the sizes of the latter two.
     #[must_use]
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
@@ -145,19 +144,19 @@ impl Loop {
         Counted::new(&self.sessions)
     }
 
-    /// Sessions that are counted at present.
+    /// The number of sessions currently counted.
     #[must_use]
     pub fn open_sessions(&self) -> u64 {
         self.sessions.get(Mempool::Live as usize)
     }
 
-    /// Requests and fetches being worked on.
+    /// The number of requests and fetches in progress.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.get()
     }
 
-    /// Marks a request or fetch as being worked on for as long as the result lives. Idle connections hold none.
+    /// Marks a request or fetch as in progress for as long as the result lives. Idle connections hold none.
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
         self.in_flight.set(self.in_flight.get() + 1);
@@ -171,7 +170,7 @@ impl Loop {
     }
 }
 
-/// A request or fetch being worked on, see [`Loop::work`].
+/// A request or fetch in progress, see [`Loop::work`].
 pub struct Work(Rc<Loop>);
 
 impl Drop for Work {

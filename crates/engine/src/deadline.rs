@@ -1,7 +1,7 @@
-//! A time limit that costs nothing while it is not reached.
+//! A time limit that costs nothing as long as it is not reached.
 //!
-//! Arming a timer for each read and write of each request would be most of the path of a hit, so the timer of a connection
-//! is only ever moved when it fires too early. *Invariant:* the timer is armed for `due` or earlier.
+//! Arming a timer for every read and write would be most of the cost of a hit. So the timer of a connection is moved only when
+//! it fires too early. *Invariant:* the timer is armed for `due` or earlier.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,22 +9,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The longest limit that means anything: what is longer is no limit.
+/// The longest meaningful limit; anything longer counts as no limit.
 const FOREVER: Duration = Duration::from_secs(20 * 365 * 86_400);
 
-/// A parameter in seconds as a duration: negative is 0, and nothing is too long.
+/// A parameter in seconds as a duration: negative values become 0, values too large become `FOREVER`.
 pub(crate) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(FOREVER).min(FOREVER)
 }
 
-/// A limit that is set often and seldom reached.
+/// A limit that is often set and rarely reached.
 pub(crate) struct Deadline {
     due: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// A limit, still without a timer.
+    /// A limit without a timer.
     pub(crate) fn new() -> Deadline {
         Deadline { due: Instant::now() + FOREVER, timer: None }
     }
@@ -34,7 +34,7 @@ impl Deadline {
         self.due = due;
     }
 
-    /// Ready once the limit is reached; else the task is woken when it is (or earlier, and then polls again).
+    /// Ready once the limit is reached. Otherwise the task is woken at that time, or earlier, in which case it must poll again.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let due = self.due;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));

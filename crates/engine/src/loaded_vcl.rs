@@ -1,14 +1,14 @@
-//! Loaded VCLs: a linked program with its backends, directors and VMOD objects; labels; which one is active.
+//! Loaded VCLs: a linked program with its backends, directors and VMOD objects; also labels, and which VCL is active.
 //!
 //! ```text
 //! load ─vcl_init─→ warm ⇄ cooling/busy → cold          discard ─last reference gone─→ vcl_fini
 //! ```
 //!
-//! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL that shall be cold but
-//! still serves requests is cooling (`auto`) or busy (`cold`). The worker owns probes and counters and asks
-//! [`LoadedVcl::temperature`]; requests and fetches hold an `Arc<LoadedVcl>` and so keep it from going.
-//! The [`VclTable`] is replaced whole when something changes. Here is what a loaded VCL is; how one comes and goes, with vcl_init
-//! and vcl_fini, is in `vcl_life.rs`.
+//! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL that should be cold but still
+//! serves requests is cooling (`auto`) or busy (`cold`). The worker runs probes and publishes counters, guided by
+//! [`LoadedVcl::temperature`]. Requests and fetches hold an `Arc<LoadedVcl>` and so keep it alive. The [`VclTable`] is replaced
+//! as a whole when something changes. This file defines a loaded VCL; loading and discarding, with vcl_init and vcl_fini, are
+//! in `vcl_life.rs`.
 
 use backend::{Backend, Directors};
 use shm::locks::ClassMutex;
@@ -24,7 +24,7 @@ use vcl_run::regex::RegexLimits;
 use vcl_run::value::DirectorId;
 use vmods::Instances;
 
-/// State that an operator gives a VCL.
+/// The state that an operator gives a VCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VclState {
     /// Warm while used.
@@ -58,7 +58,7 @@ pub enum Temperature {
     Warm,
     /// Told to be cold, but requests still run on it.
     Busy,
-    /// Unused since a while, but requests still run on it.
+    /// Unused for a while, but requests still run on it.
     Cooling,
 }
 
@@ -76,29 +76,29 @@ impl Temperature {
     }
 }
 
-/// What changes in the life of a loaded VCL.
+/// The changing state of a loaded VCL.
 #[derive(Debug)]
 struct Life {
     state: VclState,
-    /// Probes run, counters are shown.
+    /// Whether probes run and counters are shown.
     is_warm: bool,
     /// When it was last active, labelled or in use, seconds since 1970.
     last_used: f64,
 }
 
-/// One loaded VCL. Requests and fetches hold an `Arc`; when the last goes after a discard, vcl_fini runs and it is gone.
+/// A loaded VCL. Requests and fetches hold an `Arc`; after a discard, vcl_fini runs when the last of them is dropped.
 pub struct LoadedVcl {
     /// Name.
     pub name: String,
     /// The program, ready to run.
     pub program: Arc<LinkedProgram>,
-    /// The generation of the language it was written in.
+    /// The generation of the language it is written in.
     pub(crate) generation: Generation,
     /// Its backends and directors.
     pub directors: Directors,
-    /// Whether it reads `resp.time`: for one that does not the clock is not read.
+    /// Whether it reads `resp.time`; if not, the clock need not be read.
     pub(crate) reads_response_time: bool,
-    /// Whether it reads `obj.lastuse`, as the old dialects could: for one that does not uses are noted now and then.
+    /// Whether it reads `obj.lastuse`, as the old dialects could; if not, the time of use is updated only now and then.
     pub(crate) reads_last_use: bool,
     /// Objects that VMODs keep for it.
     pub instances: Instances,
@@ -107,7 +107,7 @@ pub struct LoadedVcl {
 }
 
 impl LoadedVcl {
-    /// Links a program and makes its backends; vcl_init has not run. `now` is seconds since 1970.
+    /// Links a program and makes its backends; vcl_init has not run yet. `now` is seconds since 1970.
     ///
     /// # Errors
     /// The text for the CLI: the program is damaged.
@@ -139,12 +139,12 @@ impl LoadedVcl {
         }))
     }
 
-    /// Whether vcl_fini has yet to run. True once: whoever is told so runs it.
+    /// Whether vcl_fini still has to run. True only once: the caller must then run it.
     pub(crate) fn take_finish(&self) -> bool {
         !self.is_finished.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether it is written in an old dialect, whose semantics it keeps.
+    /// Whether it is written in an old dialect; it then keeps that dialect's semantics.
     pub(crate) fn is_legacy(&self) -> bool {
         self.generation.is_legacy()
     }
@@ -161,13 +161,14 @@ impl LoadedVcl {
         self.life.lock().state
     }
 
-    /// Requests, fetches and sessions that hold it, given how many references its holder (the table, the worker) has.
+    /// The number of requests, fetches and sessions that hold it. `held` is how many references others have (the table, the
+    /// worker).
     #[must_use]
     pub fn busy(self: &Arc<Self>, held: usize) -> usize {
         Arc::strong_count(self).saturating_sub(held)
     }
 
-    /// Whether probes run and counters show.
+    /// Whether probes run and counters are shown.
     #[must_use]
     pub fn is_warm(&self) -> bool {
         self.life.lock().is_warm
@@ -185,7 +186,7 @@ impl LoadedVcl {
         }
     }
 
-    /// Sets the operator's state. Returns whether warmth changed, so that probes and counters must follow.
+    /// Sets the operator's state. Returns whether the VCL became warm or cold, so that probes and counters must follow.
     pub fn set_state(&self, state: VclState, now: f64) -> bool {
         let mut life = self.life.lock();
         life.state = state;
@@ -193,13 +194,13 @@ impl LoadedVcl {
         match state {
             VclState::Warm => life.is_warm = true,
             VclState::Cold => life.is_warm = false,
-            // It stays as it is until it cools down or is used.
+            // Stays as it is until it cools down or is used.
             VclState::Auto => life.last_used = now,
         }
         life.is_warm != was_warm
     }
 
-    /// Makes it warm for use (active, or a label points to it). Returns whether it was cold before.
+    /// Makes it warm because it becomes active or a label points to it. Returns whether it was cold before.
     ///
     /// # Errors
     /// When the operator keeps it cold.
@@ -212,8 +213,8 @@ impl LoadedVcl {
         Ok(!std::mem::replace(&mut life.is_warm, true))
     }
 
-    /// Lets an unused `auto` VCL go cold after `cooldown` seconds. `is_used`: it is active, labelled or has requests.
-    /// Returns whether it went cold now.
+    /// Lets an unused `auto` VCL go cold after `cooldown` seconds. `is_used`: it is active, labelled or has requests. Returns
+    /// whether it went cold just now.
     pub fn cool_down(&self, is_used: bool, cooldown: f64, now: f64) -> bool {
         let mut life = self.life.lock();
         if is_used {
@@ -226,21 +227,21 @@ impl LoadedVcl {
         goes
     }
 
-    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm. Names that are
-    /// looked up see to the probes of theirs ([`backend::dns_names::run`]).
+    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm. Backends of names
+    /// that are looked up have their probes run by [`backend::dns_names::run`].
     #[must_use]
     pub fn probed_backends(&self) -> Vec<Arc<Backend>> {
         self.own_backends().filter(|backend| backend.probe().is_some()).collect()
     }
 
-    /// `backend x none` is none.
+    /// Excludes `backend x none`, which is no backend.
     fn own_backends(&self) -> impl Iterator<Item = Arc<Backend>> {
         let is_some = |backend: &&Arc<Backend>| backend.definition().endpoint != Endpoint::None;
         let backends = self.directors.backends().iter().filter(is_some).map(Arc::clone);
         backends.chain(self.directors.run_time_backends())
     }
 
-    /// Its backends, those made at run time and those of names that are looked up included.
+    /// Its backends, including those made at run time and those of names that are looked up.
     #[must_use]
     pub fn all_backends(&self) -> Vec<Arc<Backend>> {
         self.own_backends().chain(self.directors.dns_names().backends()).collect()
@@ -253,34 +254,34 @@ impl std::fmt::Debug for LoadedVcl {
     }
 }
 
-/// All loaded VCLs: replaced whole when something changes.
+/// All loaded VCLs; replaced as a whole when something changes.
 #[derive(Default, Clone, Debug)]
 pub struct VclTable {
-    /// By name.
+    /// The VCLs by name.
     pub loaded: BTreeMap<String, Arc<LoadedVcl>>,
     /// Label → VCL name.
     pub labels: BTreeMap<String, String>,
-    /// The active one.
+    /// The active VCL.
     pub active: Option<Arc<LoadedVcl>>,
-    /// The label by which the active one was chosen; `None` when it was named itself.
+    /// The label by which the active VCL was chosen; `None` when it was named directly.
     pub active_label: Option<String>,
 }
 
 impl VclTable {
-    /// The VCL of that name, or the one that a label of that name points to.
+    /// The VCL of that name, or the one that the label of that name points to.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<LoadedVcl>> {
         self.loaded.get(self.labels.get(name).map_or(name, String::as_str))
     }
 
-    /// Whether it is active or a label points to it.
+    /// Whether the VCL is active or a label points to it.
     #[must_use]
     pub fn is_in_use(&self, vcl: &LoadedVcl) -> bool {
         self.active.as_ref().is_some_and(|active| active.name == vcl.name)
             || self.labels.values().any(|target| *target == vcl.name)
     }
 
-    /// How many references this table itself holds to a VCL.
+    /// How many references to a VCL this table itself holds.
     #[must_use]
     pub fn held(&self, vcl: &Arc<LoadedVcl>) -> usize {
         let in_list = self.loaded.values().filter(|other| Arc::ptr_eq(other, vcl)).count();

@@ -1,6 +1,6 @@
-//! Messages whose changes are logged: every header set or removed leaves a record, as operators of Varnish read them.
+//! Logged changes to messages: every header set or removed leaves a record, in the form that operators of Varnish know.
 //!
-//! One set of tags for each message of the two machines; the functions here change a [`Message`] and write the record.
+//! Each kind of message has its set of tags; the functions here change a [`Message`] and write the record.
 
 use message::{HeaderLine, Message};
 use shm::log::LogBuffer;
@@ -91,7 +91,7 @@ pub fn log_response(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log_headers(log, tags, message);
 }
 
-/// Logs a response as it is stored. These records are off unless an operator asks for them, and then cost nothing.
+/// Logs a response as it is stored. These records are off unless an operator enables them, and then cost nothing.
 pub fn log_object(log: &mut LogBuffer, stored: &Message) {
     if !log.is_masked(Tag::ObjProtocol)
         || !log.is_masked(Tag::ObjStatus)
@@ -102,7 +102,7 @@ pub fn log_object(log: &mut LogBuffer, stored: &Message) {
     }
 }
 
-/// Logs protocol, status (as it shows on the wire) and reason of a response.
+/// Logs protocol, status (as sent on the wire) and reason of a response.
 pub fn log_status_line(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log.record(tags.protocol, message.protocol());
     log.record(tags.status, itoa::Buffer::new().format(message.status() % 1000).as_bytes());
@@ -136,7 +136,7 @@ pub fn append(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, nam
     log_last(log, tags, message);
 }
 
-/// Logs the header added last.
+/// Logs the last header.
 pub fn log_last(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     if let Some(header) = message.headers().next_back() {
         log.record(tags.header, header.line());
@@ -157,13 +157,13 @@ pub fn unset(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name
     });
 }
 
-/// Replaces all headers of that name by one at the end.
+/// Replaces all headers of that name by a single one at the end.
 pub fn set(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[u8]) {
     unset(log, tags, message, name);
     append(log, tags, message, name, &[value]);
 }
 
-/// As [`set`], but nothing happens when there is just this header with this value already.
+/// As [`set`], but does nothing if the first header of that name already has this value.
 pub fn force(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[u8]) {
     if message.get(name) != Some(value) {
         set(log, tags, message, name, value);

@@ -1,14 +1,14 @@
-//! What requests and fetches hold of memory, and the bound on all of it together: parameter `requests_memory_max`.
+//! The memory that requests and fetches hold, and the limit for all of it: parameter `requests_memory_max`.
 //!
-//! Each event loop has a [`Ledger`] that it alone writes. It takes room from the sum of all loops ([`RequestMemory`]) in grants,
-//! ahead of need, so that a plain hit changes two numbers of its own loop and nothing that is shared. What is counted: a base
-//! for everything being worked on ([`REQUEST_BASE_BYTES`]), and beyond it what a request says that it holds ([`Held`]):
-//! filters, bodies on their way past the cache, long heads, large values of VCL. Bodies kept by `std.cache_req_body` are
-//! counted by their storage.
+//! Each event loop has a [`Ledger`] that only it writes. The ledger takes memory from the sum of all loops ([`RequestMemory`])
+//! in grants, ahead of need, so that a plain hit changes two numbers of its own loop and nothing shared. Counted are a base for
+//! every request or fetch in progress ([`REQUEST_BASE_BYTES`]) and what it reports to hold beyond that ([`Held`]): filters,
+//! bodies that bypass the cache, long heads, large VCL values. Bodies kept by `std.cache_req_body` are counted by their
+//! storage.
 //!
-//! *Invariant:* a response of which anything was sent is never given up for want of room: it is counted whatever the limit,
-//! and does with less where it can (a body that passes comes piece by piece). What is refused is what begins. The last [`BASE_SHARE`]th of the limit is kept for requests that
-//! need no more than their base.
+//! *Invariant:* once any of a response was sent, it is never given up for lack of memory. It is counted even beyond the limit,
+//! and uses less where possible (a body that passes by comes piece by piece). Only new work is refused. The last
+//! [`BASE_SHARE`]th of the limit is kept for requests that need no more than their base.
 
 use shm::counters::MainCounters;
 use std::cell::Cell;
@@ -18,22 +18,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use surface::counter::Main;
 use surface::limits::{REQUEST_BASE_BYTES, REQUEST_GRANT_BYTES};
 
-/// The record of a request that is refused.
+/// The record for a refused request.
 pub(crate) const MEMORY_SHORT: &str = "Out of memory for requests (parameter requests_memory_max)";
-/// One part in so many of the limit is for those that need only their base.
+/// One part in `BASE_SHARE` of the limit is reserved for requests that need only their base.
 const BASE_SHARE: u64 = 8;
 
 /// The sum over all event loops.
 #[derive(Debug, Default)]
 pub struct RequestMemory {
     granted_bytes: AtomicU64,
-    /// The most of it since [`RequestMemory::peak_and_now`] was asked last.
+    /// The largest sum since the last call of [`RequestMemory::peak_and_now`].
     peak_bytes: AtomicU64,
 }
 
 impl RequestMemory {
-    /// The most that was held since this was asked last, and what is held now, in bytes: as granted to the loops, which is a
-    /// little more.
+    /// The most memory held since the last call, and the memory held now, in bytes. These are the loops' grants, which are
+    /// slightly more than they use.
     pub fn peak_and_now(&self) -> (u64, u64) {
         let now = self.granted_bytes.load(Relaxed);
         (self.peak_bytes.swap(now, Relaxed).max(now), now)
@@ -43,30 +43,30 @@ impl RequestMemory {
 /// How much room is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
-    /// For everybody.
+    /// Enough for everybody.
     Enough,
-    /// For those who need no more than their base.
+    /// Enough for requests that need only their base.
     Little,
-    /// For nobody who is not under way.
+    /// None for new requests.
     None,
 }
 
-/// What bounds all loops together. Asked when a grant is taken or given back and while room is short, never on the way of a
+/// The limit for all loops together. Used when a grant is taken or given back, and while memory is short, but never for a
 /// request that finds enough.
 pub(crate) trait Bound {
-    /// The sum.
+    /// The sum over all loops.
     fn memory(&self) -> &RequestMemory;
 
-    /// Parameter `requests_memory_max` as it is now.
+    /// The current value of parameter `requests_memory_max`.
     fn limit_bytes(&self) -> u64;
 }
 
-/// What one event loop holds.
+/// The memory that one event loop holds.
 pub struct Ledger {
     bound: Arc<dyn Bound>,
     counters: Arc<MainCounters>,
     held_bytes: Cell<u64>,
-    /// Of the sum: never less than `held_bytes`.
+    /// This loop's share of the sum: never less than `held_bytes`.
     granted_bytes: Cell<u64>,
     room: Cell<Room>,
 }
@@ -83,22 +83,22 @@ impl Ledger {
         })
     }
 
-    /// One more request or fetch is being worked on.
+    /// A request or fetch begins.
     pub(crate) fn begin(&self) {
         self.grow(REQUEST_BASE_BYTES as u64);
     }
 
-    /// One less.
+    /// A request or fetch ends.
     pub(crate) fn end(&self) {
         self.shrink(REQUEST_BASE_BYTES as u64);
     }
 
-    /// Whether even a request that needs no more than its base must be refused.
+    /// Whether even a request that needs only its base must be refused.
     pub(crate) fn is_full(&self) -> bool {
         self.room.get() == Room::None && self.look() == Room::None
     }
 
-    /// Whether what wants more than its base must be refused, or do with less.
+    /// Whether a request that wants more than its base must be refused or use less.
     pub(crate) fn is_short(&self) -> bool {
         self.room.get() != Room::Enough && self.look() != Room::Enough
     }
@@ -142,7 +142,7 @@ impl Ledger {
         self.look();
     }
 
-    /// Compares what all loops have with the limit as it is now.
+    /// Compares the sum of all loops with the current limit.
     #[cold]
     fn look(&self) -> Room {
         let limit = self.bound.limit_bytes();
@@ -163,7 +163,7 @@ impl Drop for Ledger {
     }
 }
 
-/// What one request or fetch holds beyond its base. Counted until it goes.
+/// What one request or fetch holds beyond its base. Counted until it is dropped.
 #[derive(Default)]
 pub(crate) struct Held {
     ledger: Option<Rc<Ledger>>,
@@ -171,7 +171,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// So much in all, from now on.
+    /// Sets the total.
     pub(crate) fn set(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
         let bytes = bytes as u64;
         if bytes >= self.bytes {
@@ -183,25 +183,25 @@ impl Held {
         self.ledger = (bytes > 0).then(|| Rc::clone(ledger));
     }
 
-    /// So much more.
+    /// Adds to the total.
     pub(crate) fn add(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
         self.set(ledger, self.bytes() + bytes);
     }
 
-    /// No less than so much.
+    /// Raises the total to at least `bytes`.
     pub(crate) fn set_at_least(&mut self, ledger: &Rc<Ledger>, bytes: usize) {
         if bytes > self.bytes() {
             self.set(ledger, bytes);
         }
     }
 
-    /// Something that is not the default.
+    /// A value other than the default.
     #[cfg(test)]
     pub(crate) fn foreign() -> Held {
         Held { ledger: None, bytes: 1 }
     }
 
-    /// How much that is.
+    /// The total in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }

@@ -1,20 +1,20 @@
-//! How many of a thing there are: sessions and fetches of one event loop, in the terms of section MEMPOOL.
+//! Counts sessions and fetches of one event loop, as section MEMPOOL does.
 //!
-//! Their memory comes from the allocator and goes back to it, so of the section's counters only `live`, `allocs`, `frees`
-//! and the sizes move. Requests do have a pool, which counts itself (`request/pool.rs`).
+//! Their memory comes straight from the allocator, so only the counters `live`, `allocs`, `frees` and the sizes of the section
+//! are used. Requests do have a pool, which counts for itself (`request/pool.rs`).
 
 use shm::counters::SharedCounters;
 use std::sync::Arc;
 use surface::counter::{MEMPOOL, Mempool};
 
-/// Counters of one section MEMPOOL.
+/// The counters of one MEMPOOL section.
 pub type PoolCounters = SharedCounters<{ MEMPOOL.counters.len() }>;
 
-/// Something that is counted for as long as it lives. Belongs to the loop that alone writes the counters.
+/// Something that is counted as long as it lives. It belongs to the loop, the only one to write the counters.
 pub struct Counted(Arc<PoolCounters>);
 
 impl Counted {
-    /// Counts one more.
+    /// Counts one more; dropping the result counts one less.
     #[must_use]
     pub fn new(counters: &Arc<PoolCounters>) -> Counted {
         counters.change_alone(Mempool::Live as usize, 1);
@@ -30,7 +30,7 @@ impl Drop for Counted {
     }
 }
 
-/// Notes how large one of them is.
+/// Sets the size of one item.
 pub(crate) fn set_size(counters: &PoolCounters, bytes: usize) {
     counters.set(Mempool::SzWanted as usize, bytes as u64);
     counters.set(Mempool::SzActual as usize, bytes as u64);

@@ -1,21 +1,21 @@
-//! Who hears of a panic that cost a request.
+//! Where panics that cost a request are reported.
 
 use std::sync::OnceLock;
 
 /// Takes the text of a panic.
 pub type PanicListener = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Who is told when a request panics; nobody at first.
+/// The function that is told when a request panics; none at first.
 #[derive(Default)]
 pub struct PanicHook(OnceLock<PanicListener>);
 
 impl PanicHook {
-    /// Sets who is told; only the first call counts.
+    /// Sets the function; only the first call has an effect.
     pub fn set(&self, hook: PanicListener) {
         let _ = self.0.set(hook);
     }
 
-    /// Tells it.
+    /// Reports a panic.
     pub(crate) fn tell(&self, text: &str) {
         if let Some(hook) = self.0.get() {
             hook(text);

@@ -1,10 +1,10 @@
-//! Who is at the other end of a client's connection, and by which listener it came in.
+//! The peer of a client's connection, and the listener through which it connected.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// The two ends of a client connection, and how it came in. Addresses of a Unix-domain socket are `0.0.0.0:0`.
+/// The two ends of a client connection, and its listener. Addresses of a Unix-domain socket are `0.0.0.0:0`.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// `client.ip`: the client as PROXY says, else the TCP peer.
@@ -19,7 +19,7 @@ pub struct Peer {
     pub listener: Rc<Listener>,
     /// Descriptor number, for `SessOpen`; −1 in memory.
     pub descriptor: i32,
-    /// User and group of the peer of a Unix-domain socket, where the system told.
+    /// User and group of the peer of a Unix-domain socket, if the system reports them.
     pub credentials: Option<(u32, u32)>,
     /// The type-length-value elements of a PROXY header of version 2.
     pub proxy_elements: Option<Rc<[u8]>>,

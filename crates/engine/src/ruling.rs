@@ -1,7 +1,7 @@
-//! What a method decided, typed by the method: nobody has to say what becomes of an action that it does not have.
+//! What a method decided, as a type per method, so that no code must handle actions that a method does not have.
 //!
-//! A program that says something else is damaged; it counts as if the method had failed. *Invariant:* the rulings of a method
-//! are the actions that `surface::vcl::METHODS` lets it say in one generation or another, `fail` excepted.
+//! A program that decides anything else is damaged, which counts as if the method had failed. *Invariant:* the rulings of a
+//! method are the actions that `surface::vcl::METHODS` allows it in any generation, except `fail`.
 
 use surface::vcl::{Action, Method};
 use vcl_run::eval::ActionArguments;
@@ -12,15 +12,15 @@ pub(crate) trait Ruling: Sized {
     /// The method.
     const METHOD: Method;
 
-    /// What an action means here; `None` when the method does not have it.
+    /// The ruling for an action; `None` when the method does not have that action.
     fn of(action: Action, arguments: ActionArguments) -> Option<Self>;
 }
 
-/// The method failed, which is logged already.
+/// The method failed; this is already logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Failed;
 
-/// What `synth` and `error` ask for.
+/// The status and reason of `synth` and `error`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct StatusLine {
     /// `None` when VCL gave none.
@@ -35,7 +35,7 @@ impl From<ActionArguments> for StatusLine {
     }
 }
 
-/// For how many seconds `pass` of a response is to be remembered, when VCL said so.
+/// How many seconds `pass` of a response should be remembered; `None` when VCL did not say.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct PassTime(pub(crate) Option<f64>);
 
@@ -45,7 +45,7 @@ impl From<ActionArguments> for PassTime {
     }
 }
 
-/// The label that `vcl` names, by its place in the program.
+/// The label that `vcl` names, as its index in the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) Option<u32>);
 
@@ -79,7 +79,7 @@ macro_rules! rulings {
             }
         )+
 
-        /// Each method with its actions.
+        /// All methods with their actions.
         #[cfg(test)]
         const ALL: &[(Method, &[Action])] = &[$((Method::$method, &[$(Action::$action),+])),+];
     };
@@ -108,7 +108,7 @@ rulings! {
     FetchRuling of BackendFetch { Fetch, Abandon, Error(StatusLine) }
     /// vcl_backend_refresh.
     RefreshRuling of BackendRefresh { Merge, ObjStale, Beresp, Retry, Abandon, Error(StatusLine) }
-    /// vcl_backend_response; restart and synth are of the old dialects, whose vcl_fetch decides for the client.
+    /// vcl_backend_response; restart and synth belong to the old dialects, whose vcl_fetch decides for the client.
     ResponseRuling of BackendResponse {
         Deliver, Pass(PassTime), Retry, Abandon, Error(StatusLine), Restart, Synth(StatusLine),
     }

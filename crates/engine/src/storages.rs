@@ -1,8 +1,8 @@
-//! The storages as VCL, the log and the counters know them: those of `-s` in order, and Transient behind them.
+//! The storages as VCL, the log and the counters know them: those of `-s` in order, followed by Transient.
 //!
-//! Transient has no arena of its own: its objects lie in the first storage, count against that one's limit, and may be
-//! bounded within it. A response for which VCL chooses nothing goes to the next storage in turn. Shared by all loops;
-//! nothing here is touched on a hit.
+//! Transient has no arena of its own: its objects are in the first storage, count against that storage's limit, and may have a
+//! smaller limit within it. Responses for which VCL chooses no storage are spread over the storages in turn. Shared by all
+//! loops; a hit uses nothing here.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use store::{Object, ObjectFlags, Store, Usage};
@@ -17,18 +17,17 @@ pub struct StorageName {
     pub kind: String,
 }
 
-/// All storages. They are told apart by index, as in `Value::Stevedore`: the cache's number of the storage, or
-/// [`Storages::transient`].
+/// All storages. Each has an index, as in `Value::Stevedore`: the cache's number of the storage, or [`Storages::transient`].
 #[derive(Debug)]
 pub struct Storages {
     names: Vec<StorageName>,
     stores: Vec<Store>,
-    /// How many responses have had a turn.
+    /// How many responses were assigned in turn.
     turns: AtomicU32,
 }
 
 impl Storages {
-    /// Of the stores of a cache, in its order. Kind of all, Transient too: `malloc`.
+    /// The storages for the stores of a cache, in its order. All have the kind `malloc`, including Transient.
     #[must_use]
     pub fn of(stores: &[Store]) -> Storages {
         let name = |name: &str| StorageName { name: name.to_owned(), kind: "malloc".to_owned() };
@@ -36,36 +35,36 @@ impl Storages {
         Storages { names, stores: stores.to_vec(), turns: AtomicU32::new(0) }
     }
 
-    /// The storage of the next response for which VCL chooses none: each in turn, the first one first.
+    /// The storage for the next response for which VCL chooses none: each in turn, beginning with the first.
     pub fn next(&self) -> u32 {
         self.turns.fetch_add(1, Relaxed) % self.transient().max(1)
     }
 
-    /// The index of Transient: what is short-lived or private is counted there.
+    /// The index of Transient, which counts what is short-lived or private.
     #[must_use]
     pub fn transient(&self) -> u32 {
         self.stores.len() as u32
     }
 
-    /// Name and kind.
+    /// Name and kind of a storage.
     #[must_use]
     pub fn name(&self, storage: u32) -> Option<&StorageName> {
         self.names.get(storage as usize)
     }
 
-    /// The index of the storage of that name.
+    /// The index of the storage with that name.
     #[must_use]
     pub fn by_name(&self, name: &[u8]) -> Option<u32> {
         self.names.iter().position(|storage| storage.name.as_bytes() == name).map(|index| index as u32)
     }
 
-    /// The arena behind an index: Transient's is the first one.
+    /// The arena of a storage; Transient uses the first one.
     #[must_use]
     pub fn store(&self, storage: u32) -> &Store {
         self.stores.get(storage as usize).unwrap_or(&self.stores[0])
     }
 
-    /// The storage that an object is counted under; what passes by counts as transient, though it takes nothing there.
+    /// The storage that an object counts under. A body that only passes by counts as transient, though it takes no room there.
     #[must_use]
     pub fn of_object(&self, object: &Object) -> u32 {
         match object.store_number() {
@@ -74,7 +73,7 @@ impl Storages {
         }
     }
 
-    /// Counters and gauges; `None` when there is no such storage.
+    /// Counters and gauges of a storage; `None` when it does not exist.
     #[must_use]
     pub fn usage(&self, storage: u32) -> Option<Usage> {
         if storage == self.transient() {
@@ -83,7 +82,7 @@ impl Storages {
         self.stores.get(storage as usize).map(Store::usage)
     }
 
-    /// What a storage has left, in bytes; without a limit of its own, so much that no VCL asks for more.
+    /// The free space of a storage in bytes; if it has no limit, a number larger than any VCL asks for.
     #[must_use]
     pub fn free_bytes(&self, storage: u32) -> u64 {
         let (store, is_transient) = (self.store(storage), storage == self.transient());

@@ -1,5 +1,5 @@
-//! How a VCL comes and goes: vcl_init and vcl_fini, VCL without a request. There is nothing to read but the server's own names,
-//! nothing to wait for, and the records go to no transaction.
+//! The beginning and the end of a VCL: vcl_init and vcl_fini, which run without a request. They can read only the server's own
+//! names, cannot wait, and their records belong to no transaction.
 
 use crate::context::Engine;
 use crate::loaded_vcl::{LoadedVcl, VclState};
@@ -17,7 +17,7 @@ use vmods::{TaskState, VmodContext};
 /// Links a program, makes its backends and runs vcl_init. `now` is seconds since 1970.
 ///
 /// # Errors
-/// The text for the CLI: the program is damaged, or vcl_init failed (vcl_fini has run then).
+/// The text for the CLI: the program is damaged, or vcl_init failed (vcl_fini has then run).
 pub fn load(
     engine: &Engine,
     name: &str,
@@ -35,8 +35,7 @@ pub fn load(
     }
 }
 
-/// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and at the end of the worker. `now` is seconds since
-/// 1970.
+/// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and when the worker ends. `now` is seconds since 1970.
 pub fn finish(engine: &Engine, vcl: &LoadedVcl, now: f64) {
     if vcl.take_finish() {
         // vcl_fini has nobody to report to; its log records tell what went wrong.
@@ -47,7 +46,7 @@ pub fn finish(engine: &Engine, vcl: &LoadedVcl, now: f64) {
 /// Runs vcl_init or vcl_fini.
 ///
 /// # Errors
-/// The text for the CLI, when it failed.
+/// The text for the CLI, if the method failed.
 fn run(engine: &Engine, vcl: &LoadedVcl, method: Method, now: f64) -> Result<(), String> {
     let parameters = engine.parameters.load_full();
     let limit = usize::try_from(parameters.request_memory_max).unwrap_or(usize::MAX);

@@ -1,15 +1,15 @@
-//! Transaction ids: what ties the records of a session, a request and a fetch together in the log.
+//! Transaction ids, which connect the records of a session, a request and a fetch in the log.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The one source of transaction ids: sessions, requests and backend requests.
+/// The only source of transaction ids for sessions, requests and fetches.
 #[derive(Debug)]
 pub struct VxidSource {
     next: AtomicU32,
 }
 
 impl VxidSource {
-    /// Ids beginning with 1.
+    /// A source that begins with 1.
     #[must_use]
     pub fn new() -> Self {
         VxidSource { next: AtomicU32::new(1) }
@@ -26,7 +26,7 @@ impl VxidSource {
         }
     }
 
-    /// What `debug.xid` shows: the id handed out last.
+    /// The last id handed out, for `debug.xid`.
     #[must_use]
     pub fn last(&self) -> u32 {
         self.next.load(Ordering::Relaxed).wrapping_sub(1) & 0x3fff_ffff
