@@ -21,7 +21,7 @@ pub struct FetchOrder {
     pub request: Message,
     /// In an old dialect: the request to the origin, as VCL left it.
     pub prepared: Option<Box<PreparedRequest>>,
-    /// In an old dialect: what vcl_fetch may touch of the client's request.
+    /// In an old dialect: what vcl_fetch may use of the client's request.
     pub client: Option<Box<ClientRequest>>,
     /// vxid of the ordering request, for Begin.
     pub parent_vxid: u32,
@@ -39,7 +39,7 @@ pub struct FetchOrder {
     pub is_hit_for_pass: bool,
     /// The VCL of the request.
     pub vcl: Arc<LoadedVcl>,
-    /// `req.backend_hint`; `None` = none, and the fetch fails.
+    /// `req.backend_hint`; `None` = no backend, so the fetch fails.
     pub director: Option<DirectorId>,
     /// The client's body (for passes, and for misses whose VCL keeps it).
     pub body: RequestBody,

@@ -38,7 +38,7 @@ impl From<Failure> for ReadFailure {
     fn from(failure: Failure) -> ReadFailure {
         match failure {
             Failure::Filter(error) => ReadFailure::Filter(error),
-            // Pieces handed over never break off at this point, so a filter must have promised more than came.
+            // A `Handed` supply never fails, so a filter must have promised more than came.
             Failure::Supply | Failure::Short => ReadFailure::Broken(BodyBroken("short body")),
         }
     }
