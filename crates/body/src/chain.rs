@@ -1,22 +1,23 @@
-//! A chain of filters that is pulled: whoever sends or stores a body asks for one step after the other.
+//! A chain of filters that is pulled: the code that sends or stores a body asks for one step at a time.
 //!
 //! ```text
 //! input ─▶ stage 0 ─held─▶ stage 1 ─held─▶ … ─▶ last stage ─▶ bytes of the step
 //! ```
 //!
-//! A step runs one stage once: the last one that has both something to do and somewhere to put it. So the work of a step is
-//! bounded, and so is what a chain holds, by its stages alone and whatever goes in. The caller does with the bytes what it
-//! must (which may take long: a slow client), then asks for the next step. A range, and the check of a gzipped body, yield a
-//! part of what they were given where it lies: nothing is copied for them at the end of a chain.
+//! A step runs one stage once: the last one that has both something to do and room for its output. So the work of a step
+//! is bounded, and so is the memory of a chain: it depends on the stages alone, not on the body. The caller handles the
+//! bytes of a step (which may take long if the client is slow), then asks for the next step. `range` and `testgunzip` yield
+//! a slice of their own input, so at the end of a chain they copy nothing.
 //!
-//! *Invariant:* bytes that a stage made are held until the next stage has taken them all; only then does it run again.
+//! *Invariant:* the bytes that a stage made are held until the next stage has taken all of them; only then does the stage
+//! run again.
 
 use crate::filter::gunzip::TRUNCATED;
 use crate::machine::{FilterError, GzipTotals, Machine};
 use crate::staging::Staging;
 use surface::limits::{FILTER_STEP_BYTES_MAX, FILTERS_MAX};
 
-/// What has passed a filter.
+/// What has passed through a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     /// Pieces that went in.
@@ -27,30 +28,30 @@ pub struct Passed {
     pub bytes_out: u64,
 }
 
-/// How a chain is to be pulled on.
+/// What the caller should do after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
-    /// More may come of what went in: ask again, with what is left of the input.
+    /// The input so far may yield more: call again, with the rest of the input.
     More,
-    /// Nothing more comes of what went in.
+    /// The input so far yields nothing more: call again with new input.
     Hungry,
-    /// Nothing more will ever come out.
+    /// No more output will ever come.
     Ended,
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step<'a> {
-    /// Bytes of the input that were taken in; the rest belongs to the next step.
+    /// Bytes of the input that were taken; pass the rest to the next step.
     pub taken: usize,
-    /// What came out: at most [`FILTER_STEP_BYTES_MAX`] bytes, unless they are a part of the input where it lies.
+    /// The output: at most [`FILTER_STEP_BYTES_MAX`] bytes, unless it is a slice of the input.
     pub bytes: &'a [u8],
     /// How to go on.
     pub flow: Flow,
 }
 
 impl<'a> Step<'a> {
-    /// A step of no filter at all: bytes go on as they come.
+    /// The step of an empty chain: the bytes pass unchanged.
     #[must_use]
     pub fn untouched(input: Option<&'a [u8]>) -> Step<'a> {
         let bytes = input.unwrap_or_default();
@@ -62,35 +63,35 @@ impl<'a> Step<'a> {
 struct Stage {
     machine: Box<dyn Machine>,
     held: Staging,
-    /// The last input was not taken whole: what comes next belongs to the same piece.
+    /// The last input was not taken completely: the next input belongs to the same piece.
     is_mid_piece: bool,
     is_pending: bool,
     has_ended: bool,
     passed: Passed,
 }
 
-/// Filters in the order in which bytes pass them. Without any, nothing may be pulled from it: see [`Chain::is_empty`].
+/// Filters in the order in which bytes pass through them. Don't pull from an empty chain: see [`Chain::is_empty`].
 #[derive(Default)]
 pub struct Chain {
     stages: Vec<Stage>,
 }
 
-/// Where the bytes of a step lie.
+/// Where the output of a stage is.
 enum Made {
     /// In the staging of the stage that ran.
     Held,
-    /// In what the stage was given: these.
+    /// In the input of the stage, between these two offsets.
     Given(usize, usize),
 }
 
 impl Chain {
-    /// Adds a filter behind the others. False, and nothing happens, when there are [`FILTERS_MAX`] already.
+    /// Adds a filter at the end. Returns false, and changes nothing, if there are [`FILTERS_MAX`] already.
     #[must_use]
     pub fn push(&mut self, machine: Box<dyn Machine>) -> bool {
         if self.stages.len() == FILTERS_MAX {
             return false;
         }
-        // Where parts pass, what fits into a step must fit into the staging.
+        // The staging of a filter that passes parts must hold the largest step, not just the output.
         let output_bytes = if machine.passes_parts() { None } else { machine.output_bytes() };
         self.stages.push(Stage {
             has_ended: machine.is_done(),
@@ -103,7 +104,7 @@ impl Chain {
         true
     }
 
-    /// Whether there is no filter: bytes pass by untouched.
+    /// Whether the chain has no filters, so that bytes pass unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
@@ -115,40 +116,40 @@ impl Chain {
         self.stages.len()
     }
 
-    /// Whether nothing more will come out, whatever goes in.
+    /// Whether no more output will come, whatever the input.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.stages.last().is_some_and(|stage| stage.has_ended)
     }
 
-    /// Bytes of memory that the chain takes at most.
+    /// The most memory that the chain uses, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let last = self.stages.len().saturating_sub(1);
         self.stages.iter().enumerate().map(|(index, stage)| stage.memory_bytes(index == last)).sum()
     }
 
-    /// Bytes that were promised, as those of a range, and have not passed yet.
+    /// Bytes that were announced, such as those of a range, and have not passed yet.
     #[must_use]
     pub fn missing_bytes(&self) -> u64 {
         self.stages.iter().map(|stage| stage.machine.missing_bytes()).sum()
     }
 
-    /// What has passed a filter, and its totals if it packs or unpacks.
+    /// What has passed through a filter, and its totals if it packs, unpacks or checks gzip.
     #[must_use]
     pub fn passed(&self, index: usize) -> (Passed, Option<GzipTotals>) {
         self.stages.get(index).map_or_else(Default::default, |stage| (stage.passed, stage.machine.totals()))
     }
 
-    /// One step: takes some of the input in, or learns that there will be no more (`None`), and yields what comes out.
+    /// Does one step: takes some of the input (`None` = the input has ended) and returns what comes out.
     ///
     /// # Errors
-    /// A filter refused what it got. The chain is of no more use then.
+    /// A filter refused its input. The chain can't be used after that.
     pub fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
         let last = self.stages.len().saturating_sub(1);
         for index in (0..self.stages.len()).rev() {
             if self.stages[index].has_ended {
-                // What comes before it does not matter any more.
+                // The stages before this one no longer matter.
                 break;
             }
             if index < last && !self.stages[index].held.is_empty() {
@@ -173,11 +174,11 @@ impl Chain {
     }
 }
 
-/// A body that is held whole through one filter, for programs that test others; appended to `out`.
+/// Runs a complete body through one filter and appends the result to `out`; for programs that test others.
 ///
 /// # Errors
-/// The filter refused it, or it would become more than `output_bytes_max` ([`TRUNCATED`]); what came out before that is in
-/// `out`.
+/// The filter refused the body, or the result would be longer than `output_bytes_max` ([`TRUNCATED`]); `out` has what came
+/// out before that.
 pub fn whole(
     machine: impl Machine + 'static,
     body: &[u8],
@@ -196,7 +197,7 @@ pub fn whole(
     Ok(())
 }
 
-/// What a stage is given to work on: bytes, or that there are no more. `None` when it has nothing to do.
+/// The input of a stage: bytes, or `Some(None)` when its input has ended. `None` when it has nothing to do.
 fn given<'a>(before: Option<&'a Stage>, stage: &Stage, input: Option<&'a [u8]>) -> Option<Option<&'a [u8]>> {
     let (bytes, is_over) = match before {
         Some(before) => (before.held.bytes(), before.has_ended),
@@ -209,32 +210,32 @@ fn given<'a>(before: Option<&'a Stage>, stage: &Stage, input: Option<&'a [u8]>) 
 }
 
 impl Stage {
-    /// Bytes of memory that the filter takes at most, its output included.
+    /// The most memory that the filter uses, its output included, in bytes.
     fn memory_bytes(&self, is_last: bool) -> usize {
         let needs_no_room = is_last && self.machine.passes_parts();
         self.machine.state_bytes() + if needs_no_room { 0 } else { self.held.memory_bytes() }
     }
 
-    /// Runs the filter once. Gives how much it took in, and where lies what came of it.
+    /// Runs the filter once. Returns how much input it took, and where its output is.
     fn run(&mut self, given: Option<&[u8]>, is_last: bool) -> Result<(usize, Made), FilterError> {
         let held = &mut self.held;
         held.clear();
         let all = given.map_or(0, <[u8]>::len);
-        // At the end of a chain what only passes may pass at once.
+        // A last filter that only passes parts needs no room for them, so it gets all of the input at once.
         let at_once_max = if is_last && self.machine.passes_parts() { all } else { FILTER_STEP_BYTES_MAX };
         let progress = self.machine.step(given.map(|bytes| &bytes[..all.min(at_once_max)]), held)?;
         let (count, made) = match progress.passed {
             None => (held.bytes().len(), Made::Held),
             Some((from, to)) if is_last => (to - from, Made::Given(from, to)),
             Some((from, to)) => {
-                // As much as a step takes in fits, so nothing of it is lost.
+                // The input of a step is never longer than the room, so nothing is lost.
                 held.copy_from(&given.unwrap_or_default()[from..to]);
                 (to - from, Made::Held)
             }
         };
         let is_idle = progress.taken == 0 && count == 0 && !progress.has_ended;
         if is_idle && given.is_some() && (all > 0 || progress.is_pending) {
-            // It would be called with the same again, for ever.
+            // It would be called with the same input for ever.
             return Err(FilterError::new("A filter makes no progress"));
         }
         self.passed.pieces_in += u64::from(all > 0 && !self.is_mid_piece);
@@ -242,7 +243,7 @@ impl Stage {
         self.passed.bytes_out += count as u64;
         self.is_mid_piece = progress.taken < all;
         self.is_pending = progress.is_pending;
-        // One that makes nothing of the end is at its own, whether it says so or not.
+        // A filter that puts out nothing when its input ends has ended too, whether it says so or not.
         self.has_ended = progress.has_ended || (is_idle && given.is_none());
         Ok((progress.taken, made))
     }

@@ -1,8 +1,9 @@
-//! The filters that VCL can name: one table, one filter a file.
+//! The filters that VCL can name: one table, one file for each filter.
 //!
-//! A filter is opened for a body: it looks at the head that describes the body, says whether it has anything to do, changes
-//! the head accordingly, and gives a [`Machine`] with what that will make of the body ([`Effect`]). It sees of the world what
-//! [`Opening`] and [`Head`] show, no more. To add one: a file in `filter/` with its machine and its `open`, and a row here.
+//! A filter is opened for a body: it looks at the head of the message, decides whether it has anything to do, changes the
+//! head accordingly, and returns a [`Machine`] and a description of the result ([`Effect`]). All that it knows of its
+//! surroundings is [`Opening`] and [`Head`]. To add a filter, add a file in `filter/` with its machine and its `open`, and a
+//! row here.
 //!
 //! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `gzip`, `gunzip`, `testgunzip`, `esi`.
 
@@ -17,10 +18,10 @@ use message::Message;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 
-/// On whose way a body is. Called like the variable that lists the filters.
+/// Where a body is on its way through the proxy; named after the variable that lists the filters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// `req.filters`: from the client, before anybody sees the body.
+    /// `req.filters`: from the client, before anything reads the body.
     Req,
     /// `bereq.filters`: to the origin.
     Bereq,
@@ -33,19 +34,19 @@ pub enum Side {
 /// A filter as VCL knows it.
 #[derive(Debug)]
 pub struct FilterRow {
-    /// Its name in the lists of VCL.
+    /// Its name in VCL's lists of filters.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The sides on which it may be used.
     pub sides: &'static [Side],
-    /// It takes so much memory that it is not set up for a client while requests hold too much.
+    /// It needs so much memory that it is not set up for a client while requests use too much memory.
     pub is_heavy: bool,
-    /// Sets it up for a body, and changes the head accordingly; `None`, and no trace, when there is nothing to do.
+    /// Sets it up for a body and changes the head accordingly; returns `None`, and changes nothing, when it has nothing to do.
     pub open: fn(&mut Opening<'_>) -> Option<Opened>,
 }
 
 use Side::{Bereq, Beresp, Req, Resp};
 
-/// All of them.
+/// All filters.
 #[rustfmt::skip]
 pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "range", sides: &[Resp], is_heavy: false, open: range::open },
@@ -56,27 +57,26 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: false, open: esi::open },
 ];
 
-/// The filter of that name, if there is one for that side.
+/// The filter of that name, if it may be used on that side.
 #[must_use]
 pub fn find(name: &[u8], side: Side) -> Option<&'static FilterRow> {
     FILTERS.iter().find(|row| row.name.as_bytes() == name && row.sides.contains(&side))
 }
 
-/// The names of a list as VCL spells it.
+/// The names in a list of filters as VCL writes it.
 pub fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty())
 }
 
-/// The head of the message whose body a filter is opened for. Whoever implements it says what happens to it where operators
-/// look.
+/// The head of the message whose body a filter is opened for. The implementation also logs the changes.
 pub trait Head {
-    /// The message as it stands.
+    /// The message in its present state.
     fn message(&self) -> &Message;
 
     /// The request that a response to a client answers; `None` on all other sides.
     fn request(&self) -> Option<&Message>;
 
-    /// The last four bytes of the body as it comes to the filter; `None` unless it lies there whole.
+    /// The last four bytes of the filter's input; `None` unless the whole input is already there.
     fn body_tail(&self) -> Option<[u8; 4]>;
 
     /// Adds a header at the end.
@@ -88,61 +88,61 @@ pub trait Head {
     /// Removes all headers of that name.
     fn unset(&mut self, name: &str);
 
-    /// Gives it another status and that one's reason.
+    /// Sets the status, and the reason that belongs to it.
     fn set_status(&mut self, status: u16);
 
-    /// Tells those who look for the cause of something.
+    /// Logs something that helps with debugging.
     fn debug(&mut self, text: &str);
 
-    /// Tells the operator of something that is not as it should be.
+    /// Logs an error.
     fn error(&mut self, text: &str);
 }
 
-/// What a filter may know, and change, when it is opened.
+/// What a filter can see and change when it is opened.
 pub struct Opening<'a> {
-    /// On whose way the body is.
+    /// Where the body is on its way.
     pub side: Side,
-    /// What describes it.
+    /// The head of its message.
     pub head: &'a mut dyn Head,
-    /// Bytes that will come to the filter; `None` when that is not known.
+    /// Length of the filter's input in bytes; `None` when it is not known.
     pub length: Option<u64>,
-    /// What the operator has set.
+    /// The current parameters.
     pub parameters: &'a Parameters,
 }
 
 /// A filter that has something to do.
 pub struct Opened {
-    /// What does it.
+    /// The machine that does it.
     pub machine: Box<dyn Machine>,
-    /// What becomes of the body.
+    /// The effect on the body.
     pub effect: Effect,
 }
 
-/// What a filter makes of a body.
+/// The effect of a filter on a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effect {
-    /// Bytes that come out; `None` when that is not known.
+    /// Length of the output in bytes; `None` when it is not known.
     pub length: Option<u64>,
-    /// What is known of them.
+    /// The coding of the output.
     pub coding: Coding,
-    /// What counts such bodies.
+    /// The counter of such bodies.
     pub counter: Option<Main>,
 }
 
 impl Effect {
-    /// No more is known of what comes out than of what goes in, and it becomes so long.
+    /// The effect of a filter that changes the length to this, and nothing that is known of the coding.
     #[must_use]
     pub fn of_length(length: Option<u64>) -> Effect {
         Effect { length, coding: Coding::Untold, counter: None }
     }
 }
 
-/// What a filter knows of the coding of what it puts out.
+/// What a filter knows of the coding of its output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// Nothing: it is what it was.
+    /// Nothing: the coding is that of the input.
     Untold,
-    /// It came as gzip, and still is.
+    /// The body was gzip, and still is.
     StillGzip,
     /// It has become gzip.
     Packed,
@@ -151,12 +151,12 @@ pub enum Coding {
 }
 
 impl Opening<'_> {
-    /// Whether the message says that its body is gzip, and nothing else.
+    /// Whether the message says that its body is gzip and nothing else.
     pub(crate) fn is_gzipped(&self) -> bool {
         self.head.message().get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"))
     }
 
-    /// Has an object vary on Accept-Encoding: what is stored as gzip suits only some clients.
+    /// Makes an object vary on Accept-Encoding: not every client can use what is stored as gzip.
     pub(crate) fn vary_on_encoding(&mut self) {
         if self.side != Side::Beresp {
             return;
@@ -174,7 +174,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Makes the strong ETag of an object weak: what is stored is not byte for byte what it names.
+    /// Makes the strong ETag of an object weak: the stored body is not byte for byte the one that the ETag names.
     pub(crate) fn weaken_etag(&mut self) {
         if self.side == Side::Beresp {
             weaken_etag(self.head);

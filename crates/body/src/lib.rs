@@ -1,11 +1,12 @@
 //! What changes a body on its way: gzip, gunzip, the check of a gzipped body, and cutting out a range.
 //!
-//! Machines without I/O, made for pulling: a [`Chain`] is given some input and asked for one step, which does a bounded
-//! amount of work and yields a bounded number of bytes; whoever pulls gets rid of those before the next step. Nothing here
-//! grows with what goes in, and nothing knows of tasks, logs or the cache. *Invariant:* what a step makes lies in a [`Staging`],
-//! whose size is fixed ([`surface::limits::FILTER_STEP_BYTES_MAX`]); there is no way to have a filter put out more at once.
+//! Machines without I/O that are pulled: the caller gives a [`Chain`] some input and asks for one step, which does a bounded
+//! amount of work and returns a bounded number of bytes; the caller uses those before it asks for the next step. Memory use
+//! does not depend on the input, and nothing here knows of tasks, logs or the cache. *Invariant:* the output of a step is in
+//! a [`Staging`], whose size is fixed ([`surface::limits::FILTER_STEP_BYTES_MAX`]), so no filter can put out more at once.
 //!
-//! Reading order: `chain`, `machine`, `staging`, then `filter`, where the table of filters is, and `filter/`, one a file.
+//! Reading order: `chain`, `machine`, `staging`, then `filter`, which has the table of filters, and `filter/`, with a file
+//! for each.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,6 +1,6 @@
-//! What a filter is once it runs: a machine that is given some of a body and puts out what comes of it, step by step.
+//! A running filter: a machine that is given parts of a body and puts out the result, step by step.
 //!
-//! Most of it has a default. A machine that changes every byte in its place, in full:
+//! Most methods have a default. A complete machine that changes every byte in place:
 //!
 //! ```
 //! use body::{FilterError, Machine, Progress, Staging};
@@ -16,63 +16,63 @@
 //! }
 //! ```
 //!
-//! Machines do no I/O and wait for nothing but input: one that has taken all in and puts nothing out lets the chain say
-//! [`crate::Flow::Hungry`]. Next file: `staging.rs`.
+//! Machines do no I/O and wait for nothing but input: when one has taken all of its input and puts nothing out, the chain
+//! returns [`crate::Flow::Hungry`]. Next file: `staging.rs`.
 
 use crate::staging::Staging;
 
-/// A filter at work.
+/// A running filter.
 pub trait Machine {
-    /// Takes some of the input in, or learns that there will be no more (`None`), and puts out what comes of it: into `out`,
-    /// which is empty, as far as there is room, or as a part of the input ([`Progress::passed`]). Called again until it
-    /// has said [`Progress::has_ended`], with what it has not taken first.
+    /// Takes some of the input (`None` = the input has ended) and puts out the result: into `out`, which is empty, as far as
+    /// it fits, or as a part of the input ([`Progress::passed`]). It is called until it reports [`Progress::has_ended`];
+    /// input that it did not take comes first in the next call.
     ///
     /// # Errors
-    /// The body is not what it was taken for, or ended too early. There is no further step then.
+    /// The body is not of the expected kind, or ended too early. There are no further steps then.
     fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError>;
 
-    /// Bytes of the output, when that is known before the first step: a short one needs less room.
+    /// Length of the output, if it is known before the first step: a short output needs less room.
     fn output_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes of memory that it takes at most, its output aside.
+    /// The most memory that it uses, apart from its output, in bytes.
     fn state_bytes(&self) -> usize {
         0
     }
 
-    /// Whether all that it puts out are parts of its input. At the end of a chain they stay where they lie, and need no room; it
-    /// is given all that there is then, and sees to it itself that the work of a step is bounded.
+    /// Whether its output is always a part of its input. At the end of a chain such output is not copied and needs no room;
+    /// the machine then gets all of the input at once and must bound the work of a step itself.
     fn passes_parts(&self) -> bool {
         false
     }
 
-    /// Whether nothing will come out, whatever goes in: asked before the first step.
+    /// Whether there will be no output, whatever the input: asked before the first step.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Bytes that were promised and have not come out yet.
+    /// Bytes that were announced and have not come out yet.
     fn missing_bytes(&self) -> u64 {
         0
     }
 
-    /// What went through gzip, for one that packs, unpacks or checks it.
+    /// The totals of a machine that packs, unpacks or checks gzip.
     fn totals(&self) -> Option<GzipTotals> {
         None
     }
 }
 
-/// What one step of a machine came to.
+/// The result of one step of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// Bytes of the input that were taken in.
+    /// Bytes of the input that were taken.
     pub taken: usize,
-    /// More may come out without more going in.
+    /// There may be more output without more input.
     pub is_pending: bool,
-    /// All is out that there will ever be: the input has ended, or the rest of it does not matter.
+    /// There will be no more output: the input has ended, or the rest of it does not matter.
     pub has_ended: bool,
-    /// Where the part of the input begins and ends that passes as it is; `None` when what comes out was put into the staging.
+    /// Start and end of the part of the input that passes unchanged; `None` when the output is in the staging.
     pub passed: Option<(usize, usize)>,
 }
 
@@ -85,19 +85,19 @@ pub struct FilterError {
 }
 
 impl FilterError {
-    /// With the text that the log gives as the reason.
+    /// With the text that the log shows as the reason.
     #[must_use]
     pub const fn new(text: &'static str) -> FilterError {
         FilterError { text, fetch_detail: None, delivery_detail: None }
     }
 
-    /// With a `Gzip` record that stands before the reason when the body comes from an origin.
+    /// With a `Gzip` record that comes before the reason when the body comes from an origin.
     #[must_use]
     pub const fn with_fetch_detail(self, record: &'static str) -> FilterError {
         FilterError { fetch_detail: Some(record), ..self }
     }
 
-    /// With a `Gzip` record that stands instead of the reason when the body goes to a client.
+    /// With a `Gzip` record that replaces the reason when the body goes to a client.
     #[must_use]
     pub const fn with_delivery_detail(self, record: &'static str) -> FilterError {
         FilterError { delivery_detail: Some(record), ..self }
@@ -109,13 +109,13 @@ impl FilterError {
         self.text
     }
 
-    /// The payload of the `Gzip` record that comes before the reason on the origin's side; `None` when there is none.
+    /// The payload of the `Gzip` record that comes before the reason on the origin's side, if any.
     #[must_use]
     pub fn fetch_detail(self) -> Option<&'static str> {
         self.fetch_detail
     }
 
-    /// The payload of the `Gzip` record that stands instead of the reason on the client's side; `None` when there is none.
+    /// The payload of the `Gzip` record that replaces the reason on the client's side, if any.
     #[must_use]
     pub fn delivery_detail(self) -> Option<&'static str> {
         self.delivery_detail
@@ -125,7 +125,7 @@ impl FilterError {
 /// What went in and out, for the `Gzip` record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GzipTotals {
-    /// What was done, as the record says it: `G` packed, `U` unpacked, `u` checked.
+    /// What was done, as in the record: `G` packed, `U` unpacked, `u` checked.
     pub work: char,
     /// Bytes in.
     pub input_bytes: u64,
@@ -135,12 +135,12 @@ pub struct GzipTotals {
     pub start_bit: u64,
     /// Bit where the last deflate block starts; 0 when not known.
     pub last_bit: u64,
-    /// Bit behind the last deflate block; 0 when not known.
+    /// Bit after the last deflate block; 0 when not known.
     pub stop_bit: u64,
 }
 
 impl GzipTotals {
-    /// Of a machine that does not know where deflate blocks lie.
+    /// The totals of a machine that does not know the positions of deflate blocks.
     pub(crate) fn of_bytes(work: char, input_bytes: u64, output_bytes: u64) -> GzipTotals {
         GzipTotals { work, input_bytes, output_bytes, start_bit: 0, last_bit: 0, stop_bit: 0 }
     }

@@ -1,4 +1,4 @@
-//! The names of ESI, which is not there yet: VCL may list them, and is told that nothing happens.
+//! The names of ESI, which is not supported yet: VCL may list them; the log says that they do nothing.
 
 use super::{Opened, Opening};
 

@@ -1,11 +1,11 @@
 //! `gunzip`: unpacks a gzipped body.
 //!
-//! One gzip member is one body: what follows its end is junk, a second member too. (Compat: so it is for Varnish 7.1.1,
-//! whose texts these are; RFC 1952 §2.2 knows files of several members, RFC 9110 §8.4.1.3 does not speak of them.)
+//! A body is exactly one gzip member: anything after its end is junk, even a second member. (Compat: as in Varnish 7.1.1,
+//! whose texts these are. RFC 1952 §2.2 allows files of several members; RFC 9110 §8.4.1.3 says nothing about them.)
 //!
-//! A little input can hold a lot of output (up to 1,030 times as much): a step stops when its [`Staging`] is full, and goes
-//! on from there when it is called again. Bit positions of deflate blocks are not known to this library; they are 0 in the
-//! totals. Next file: `testgunzip.rs`.
+//! A small input can hold a large output (up to 1,030 times its size): a step stops when its [`Staging`] is full, and the
+//! next call goes on from there. The library does not tell the bit positions of deflate blocks; they are 0 in the totals.
+//! Next file: `testgunzip.rs`.
 
 use super::gzip::WINDOW_BITS;
 use super::{Coding, Effect, Opened, Opening, Side};
@@ -15,10 +15,10 @@ use flate2::{Decompress, FlushDecompress, Status};
 use surface::counter::Main;
 use surface::limits::GUNZIP_STATE_BYTES;
 
-/// A gzipped body up to this length cannot inflate to more than the 32 bits of its trailer can say: deflate's best ratio is
-/// below 1,040.
+/// A gzipped body of at most this length can't inflate to more bytes than the 32-bit length in its trailer can express:
+/// deflate's best ratio is below 1,040.
 const TRAILER_TRUSTED_BYTES_MAX: u64 = 4 << 20;
-/// Header and trailer of a gzip member.
+/// Length of the header and trailer of a gzip member.
 const MEMBER_BYTES_MIN: u64 = 18;
 
 /// Bytes follow the end of the gzip member.
@@ -28,7 +28,7 @@ pub const JUNK_AFTER_END: FilterError =
 /// The stream ended before the gzip member did.
 pub const TRUNCATED: FilterError = FilterError::new("Gunzip error at the very end");
 
-/// Compat: a client's side does as VCL says, whatever the headers say.
+/// Compat: on the client's side VCL decides, whatever the headers say.
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     let is_delivery = opening.side == Side::Resp;
     if !is_delivery && !opening.is_gzipped() {
@@ -44,7 +44,7 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     Some(Opened { machine: Box::new(Gunzip::new(length)), effect })
 }
 
-/// Length of the inflated body of a complete, small object: its last four bytes say so.
+/// Length of the inflated body of a complete, small object, read from its last four bytes.
 fn plain_length(opening: &Opening<'_>) -> Option<u64> {
     let length = opening.length?;
     if !(MEMBER_BYTES_MIN..=TRAILER_TRUSTED_BYTES_MAX).contains(&length) {
@@ -53,17 +53,17 @@ fn plain_length(opening: &Opening<'_>) -> Option<u64> {
     Some(u64::from(u32::from_le_bytes(opening.head.body_tail()?)))
 }
 
-/// Decompresses.
+/// The decompressor.
 #[derive(Debug)]
 pub struct Gunzip {
     stream: Decompress,
     plain_bytes: Option<u64>,
-    /// The end of the gzip member was seen.
+    /// The end of the gzip member was reached.
     is_whole: bool,
 }
 
 impl Gunzip {
-    /// A fresh decompressor. `plain_bytes` is how much it will come to, when that is known.
+    /// A new decompressor. `plain_bytes` is the length of its output, if known.
     #[must_use]
     pub fn new(plain_bytes: Option<u64>) -> Gunzip {
         Gunzip { stream: Decompress::new_gzip(WINDOW_BITS), plain_bytes, is_whole: false }
@@ -72,7 +72,7 @@ impl Gunzip {
 
 impl Machine for Gunzip {
     /// # Errors
-    /// It is not gzip, or damaged; [`JUNK_AFTER_END`], [`TRUNCATED`].
+    /// The input is not gzip, or damaged; [`JUNK_AFTER_END`], [`TRUNCATED`].
     fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
         let bytes = input.unwrap_or_default();
         if self.is_whole {
@@ -110,7 +110,7 @@ impl Machine for Gunzip {
 
 macro_rules! damages {
     ($($message:literal)*) => {
-        /// What the library says of a damaged stream, and what becomes of it. The last row stands for what is not listed.
+        /// The library's message for a damaged stream, and our error for it. The last row stands for all other messages.
         static DAMAGES: &[(&str, FilterError)] = &[$((
             $message,
             FilterError::new(concat!("Invalid Gzip data: ", $message))

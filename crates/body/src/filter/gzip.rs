@@ -1,4 +1,4 @@
-//! `gzip`: packs a body that has no coding.
+//! `gzip`: compresses a body that has no coding.
 
 use super::{Coding, Effect, Opened, Opening};
 use crate::machine::{FilterError, GzipTotals, Machine, Progress};
@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use surface::counter::Main;
 use surface::limits::GZIP_STATE_BYTES;
 
-/// The largest window, 32 KiB, as everybody else's.
+/// The largest window, 32 KiB, which is what everybody uses.
 pub(crate) const WINDOW_BITS: u8 = 15;
 
 const FAILED: FilterError = FilterError::new("Gzip failed");
@@ -25,14 +25,14 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     Some(Opened { machine: Box::new(Gzip::new(level)), effect })
 }
 
-/// Compresses.
+/// The compressor.
 #[derive(Debug)]
 pub struct Gzip {
     stream: Compress,
 }
 
 impl Gzip {
-    /// A compressor of that level, 0 to 9 (`gzip_level`).
+    /// A compressor with this level, 0 to 9 (`gzip_level`).
     #[must_use]
     pub fn new(level: u32) -> Gzip {
         Gzip { stream: Compress::new_gzip(Compression::new(level.min(9)), WINDOW_BITS) }

@@ -1,4 +1,4 @@
-//! `range`: lets a client have the part of a body that it asked for. Source: RFC 9110 §14.
+//! `range`: cuts out the part of a body that a client asked for. Source: RFC 9110 §14.
 
 use super::{Effect, Opened, Opening};
 use crate::machine::{FilterError, Machine, Progress};
@@ -33,7 +33,7 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     Some(Opened { machine: Box::new(cut), effect })
 }
 
-/// Lets only the bytes from `first` to `last` of a stream pass.
+/// Passes only the bytes from `first` to `last` of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RangeCut {
     skip: u64,
@@ -41,19 +41,19 @@ pub struct RangeCut {
 }
 
 impl RangeCut {
-    /// Both ends are inclusive. A range whose end lies before its start lets nothing pass.
+    /// Both ends are inclusive. A range whose end is before its start passes nothing.
     #[must_use]
     pub fn new(first: u64, last: u64) -> Self {
         RangeCut { skip: first, take: if last < first { 0 } else { (last - first).saturating_add(1) } }
     }
 
-    /// The part of the next `input` of the stream that lies in the range.
+    /// The part of the stream's next `input` that is in the range.
     pub fn cut<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
         let (from, to) = self.part(input.len());
         &input[from..to]
     }
 
-    /// Where that part begins and ends, of an input of that length.
+    /// The start and end of that part, in an input of this length.
     fn part(&mut self, input_bytes: usize) -> (usize, usize) {
         let before = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input_bytes);
         self.skip -= before as u64;
@@ -62,7 +62,7 @@ impl RangeCut {
         (before, before + len)
     }
 
-    /// Bytes of the range that have not passed yet: when the stream has ended and this is not 0, it was too short.
+    /// Bytes of the range that have not passed yet: if it is not 0 when the stream ends, the stream was too short.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.take
@@ -73,7 +73,7 @@ impl Machine for RangeCut {
     fn step(&mut self, input: Option<&[u8]>, _out: &mut Staging) -> Result<Progress, FilterError> {
         let taken = input.map_or(0, <[u8]>::len);
         let passed = Some(self.part(taken));
-        // What lies behind the range does not matter.
+        // What comes after the range does not matter.
         Ok(Progress { taken, is_pending: false, has_ended: input.is_none() || self.is_done(), passed })
     }
 

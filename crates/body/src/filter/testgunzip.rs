@@ -1,4 +1,4 @@
-//! `testgunzip`: checks that a body is one sound gzip member, and leaves it as it is.
+//! `testgunzip`: checks that a body is one valid gzip member, and leaves it unchanged.
 
 use super::gunzip::{Gunzip, TRUNCATED};
 use super::{Coding, Effect, Opened, Opening};
@@ -7,10 +7,10 @@ use crate::staging::Staging;
 use surface::counter::Main;
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES};
 
-/// What a check unpacks at a time, bytes; nobody gets to see it.
+/// Bytes that the check unpacks at a time; they are thrown away.
 const CHECKED_AT_ONCE_BYTES: u64 = 16 << 10;
 
-/// The stream to check ended before the gzip member did.
+/// The checked stream ended before the gzip member did.
 const TEST_TRUNCATED: FilterError = FilterError::new("tGunzip failed");
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
@@ -22,7 +22,7 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     Some(Opened { machine: Box::new(TestGunzip::new()), effect })
 }
 
-/// Checks; the bytes that a step takes in go on unchanged.
+/// The check; the bytes that a step takes pass unchanged.
 #[derive(Debug)]
 pub struct TestGunzip {
     gunzip: Gunzip,
@@ -30,7 +30,7 @@ pub struct TestGunzip {
 }
 
 impl TestGunzip {
-    /// A fresh check.
+    /// A new check.
     #[must_use]
     pub fn new() -> TestGunzip {
         TestGunzip { gunzip: Gunzip::new(None), plain: Staging::for_output(Some(CHECKED_AT_ONCE_BYTES)) }
@@ -45,7 +45,7 @@ impl Default for TestGunzip {
 
 impl Machine for TestGunzip {
     /// # Errors
-    /// As [`Gunzip`], with a text of its own for a stream that ends too early.
+    /// As [`Gunzip`], but with its own text for a stream that ends too early.
     fn step(&mut self, input: Option<&[u8]>, _out: &mut Staging) -> Result<Progress, FilterError> {
         self.plain.clear();
         let bounded = input.map(|bytes| &bytes[..bytes.len().min(FILTER_STEP_BYTES_MAX)]);
