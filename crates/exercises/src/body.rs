@@ -3,25 +3,25 @@
 use body::{Chain, FilterError, Flow, Gunzip, Gzip, Machine, RangeCut, TestGunzip};
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// Most steps that a chain may take for what these bytes can become: beyond it, one does not end.
+/// The most steps that a chain may take for a body of this length; a chain that takes more never ends.
 fn steps_max(body_bytes: usize) -> usize {
-    // The best ratio of deflate is below 1,040; a step that neither takes nor yields anything comes between two that do.
+    // Deflate's best ratio is below 1,040. An empty step comes between two that take or yield something.
     1000 + 4 * (body_bytes + body_bytes * 1040 / 4096)
 }
 
-/// Takes the first byte for the level of compression and the ends of a range, and what follows for a body.
+/// Reads the first byte as the compression level and the ends of a range, the rest as a body.
 ///
 /// # Panics
-/// When a gzipped body is read, or refused, in another way in pieces than at once; when a step yields more than its bound, or
-/// a chain does not end; when what was gzipped is another body after gunzip; when a range of a body depends on the pieces
-/// that it comes in.
+/// When a gzipped body is read or refused differently in pieces than at once; when a step yields more than its bound, or a
+/// chain does not end; when gzip and gunzip don't restore the body; when a range of a body depends on the pieces in which
+/// the body arrives.
 pub fn gzip(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
     let all = body.len().max(1);
     let whole = pulled(body, all, [Box::new(Gunzip::new(None))]);
     for (piece, room) in [(1, None), (7, Some(1)), (all, Some(5000))] {
         match (pulled(body, piece, [Box::new(Gunzip::new(room))]), &whole) {
-            // What the library says of the damage depends on how much it had to look at.
+            // The library's message depends on how much of the damaged body it has seen.
             (Err(error), Err(other)) if is_damage(error) && is_damage(*other) => {}
             (result, _) => assert_eq!(result, whole, "pieces of {piece}"),
         }
@@ -52,7 +52,7 @@ fn is_damage(error: FilterError) -> bool {
     error.fetch_detail().is_some()
 }
 
-/// Pulls a body that comes in pieces through filters.
+/// Pulls a body through filters, in pieces.
 fn pulled<const N: usize>(body: &[u8], piece: usize, filters: [Box<dyn Machine>; N]) -> Result<Vec<u8>, FilterError> {
     let mut chain = Chain::default();
     for filter in filters {

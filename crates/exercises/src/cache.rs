@@ -1,12 +1,12 @@
-//! Arbitrary bytes as a ban expression, of VCL and of the CLI, and as an entry of the journal.
+//! Arbitrary bytes as a ban expression, in VCL and in the CLI, and as an entry of the journal.
 
 use cache::BanSpecification;
 
-/// Reads `bytes` as what they can be.
+/// Reads `bytes` in all three ways.
 ///
 /// # Panics
-/// When a ban is refused without a message, when what is shown of one is another ban, or when one comes out of the journal
-/// otherwise than it went in.
+/// When a ban is refused without a message, when the text shown for a ban means another ban, or when a ban comes out of the
+/// journal differently from how it went in.
 pub fn ban(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let words: Vec<&str> = text.split(' ').collect();
@@ -19,13 +19,13 @@ pub fn ban(bytes: &[u8]) {
             Err(message) => assert!(!message.is_empty(), "a refusal has a message"),
         }
     }
-    // The words of the CLI may have blanks in them, those of VCL have none.
+    // Words in the CLI may contain blanks, words in VCL may not.
     if let Ok(ban) = BanSpecification::parse_text(&text)
         && let Ok(again) = BanSpecification::parse_text(ban.text())
     {
         assert_eq!(again.text(), ban.text());
     }
-    // Better empty than wrong: what cannot be read bans everything, and only what is empty bans nothing.
+    // A ban that can't be read must ban everything; only an empty entry bans nothing.
     let (_, read) = BanSpecification::from_journal(bytes);
     let bans_something = read.has_request_tests() || read.has_object_tests();
     assert!(bans_something || bytes.len() < 12);

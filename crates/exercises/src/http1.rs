@@ -8,13 +8,13 @@ use http1::{
 use message::Message;
 
 const LIMITS: HeadLimits = HeadLimits { total_bytes: 32 << 10, line_bytes: 8 << 10, headers_max: 64 };
-/// Bytes decoded byte by byte; beyond them it would only take time.
+/// Bytes that are decoded one by one; more would only take time.
 const SLOW_BYTES_MAX: usize = 4 << 10;
 
 /// A request, its target, its framing and its body.
 ///
 /// # Panics
-/// When a request that was accepted is read differently after it was written.
+/// When an accepted request is read differently after it was written.
 pub fn request(bytes: &[u8]) {
     let mut message = Message::new();
     let Some(consumed) = head(parse_request(bytes, &LIMITS, &mut message), bytes) else { return };
@@ -38,7 +38,7 @@ pub fn request(bytes: &[u8]) {
 /// A response, its framing and its body.
 ///
 /// # Panics
-/// When a response that was accepted is read differently after it was written.
+/// When an accepted response is read differently after it was written.
 pub fn response(bytes: &[u8]) {
     let mut message = Message::new();
     let Some(consumed) = head(parse_response(bytes, &LIMITS, &mut message), bytes) else { return };

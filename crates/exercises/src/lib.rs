@@ -1,11 +1,11 @@
-//! What must hold of whatever bytes come from outside: one function for each fuzz target (`fuzz/README.md`).
+//! What must be true whatever bytes come from outside: one function for each fuzz target (`fuzz/README.md`).
 //!
-//! A function takes arbitrary bytes, puts them through a part of the program, and panics where that breaks a promise, which is
-//! what a fuzzer looks for. The tests of this crate put the corpus through the same functions, so that a finding that was
-//! added to the corpus is a regression test at once.
+//! A function takes arbitrary bytes, runs them through a part of the program, and panics where that breaks a promise; this
+//! is what a fuzzer looks for. The tests of this crate run the corpus through the same functions, so a finding that is added
+//! to the corpus becomes a regression test at once.
 //!
-//! *Invariant:* nothing that is shipped depends on this crate, and the other crates know nothing of it: it reaches them through
-//! what they show to everybody. One module for each crate whose parsers it exercises.
+//! *Invariant:* nothing that is shipped depends on this crate, and no other crate knows about it: it uses only their public
+//! items. There is one module for each crate whose parsers it exercises.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

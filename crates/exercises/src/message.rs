@@ -5,7 +5,7 @@ use message::{Message, stored_headers};
 /// Reads `bytes` as the store does.
 ///
 /// # Panics
-/// When a message that was accepted is not written as it was read.
+/// When an accepted message is written differently from how it was read.
 pub fn stored(bytes: &[u8]) {
     let mut message = Message::new();
     let listed = stored_headers(bytes).count();

@@ -1,14 +1,14 @@
-//! Arbitrary bytes as a PROXY header, and one made of them.
+//! Arbitrary bytes as a PROXY header, and headers written from them.
 
 use ::proxy_protocol::{Parsed, parse, write_version_1, write_version_2};
 use std::net::{Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
-/// Reads `bytes` as they arrive, one by one; then writes headers with addresses and a name out of them.
+/// Reads `bytes` as they arrive, one by one; then writes headers with addresses and a name taken from them.
 ///
 /// # Panics
-/// When a header is another one in pieces than at once, when bytes that can become none are waited for, or when what we send to
-/// a backend is not what we would read.
+/// When a header is read differently in pieces than at once, when the parser waits for more although the bytes can't become
+/// a header, or when we could not read the header that we send to a backend.
 pub fn proxy_header(bytes: &[u8]) {
     let whole = parse(bytes);
     match &whole {
@@ -41,7 +41,7 @@ fn round_trip(addresses: &[u8; 36], name: &[u8]) {
         let mut octets = [0; 16];
         octets.copy_from_slice(ip);
         let ip = Ipv6Addr::from(octets);
-        // Half of them are IPv4 addresses.
+        // Half of the addresses are IPv4.
         let ip = if octets[15] % 2 == 0 { ip.into() } else { [octets[0], octets[1], octets[2], octets[3]].into() };
         SocketAddr::new(ip, u16::from_be_bytes([port[0], port[1]]))
     };

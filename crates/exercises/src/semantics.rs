@@ -1,4 +1,4 @@
-//! Arbitrary headers of a request and a response through everything that reads headers.
+//! Arbitrary headers of a request and a response, through all code that reads headers.
 
 use message::Message;
 use semantics::date::DateForms;
@@ -8,15 +8,15 @@ use semantics::{
     HttpPolicy, LifetimeDefaults, conditional, date, encoding, lifetime, lifetime_of_pass, list, revalidate, vary,
 };
 
-/// The clock, in seconds since 1970.
+/// The time, in seconds since 1970.
 const NOW: f64 = 1.7e9;
 
-/// Takes the first two bytes for a status and the length of a body, and what follows for the lines of a request's headers,
-/// an empty line, and those of a response.
+/// Reads the first two bytes as a status and the length of a body, the rest as the lines of a request's headers, an empty
+/// line, and the lines of a response's headers.
 ///
 /// # Panics
-/// When a range lies outside of the body, a life is no number, a date changes when it is written and read again, a variant does
-/// not match the request that it was made for, or a header gets past a filter that it did not get past before.
+/// When a range is outside of the body, a lifetime is not a number, a date changes when it is written and read again, a
+/// variant does not match the request it was made for, or a header passes a filter that removed it before.
 pub fn headers(bytes: &[u8]) {
     let [status, length, text @ ..] = bytes else { return };
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -55,7 +55,7 @@ fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
     for line in lines.take_while(|line| !line.is_empty()) {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        // The codec lets nothing else through.
+        // The codec lets no other names through.
         if !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
             message.append(name, value);
         }
@@ -86,7 +86,7 @@ fn ranges(request: &Message, response: &Message, length: Option<u64>) {
         resolve(range, request.get("If-Range"), response, length, DateForms::Tolerant)
     {
         assert!(first <= last && length.is_some_and(|length| last < length));
-        // What we would say to a client that asked so is what we take from a backend.
+        // We must accept from a backend what we would send to a client that asked for the same range.
         let mut value = Vec::new();
         content_range(first, last, length, &mut value);
         let mut part = Message::new();
@@ -113,7 +113,7 @@ fn lives(response: &Message) {
 
 fn variants(request: &Message, response: &Message, key: &[u8]) {
     for gzip_support in [false, true] {
-        // A key from a damaged arena.
+        // A key may come from a damaged arena.
         let _ = vary::matches(key, request, gzip_support);
         let _ = vary::of_request(key, request);
         if let Ok(Some(key)) = vary::encode(response, request, gzip_support) {

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as everything that the readers of shared memory read.
+//! Arbitrary bytes as everything that readers of shared memory read.
 
 use shm::log::HEAD_BYTES;
 use shm::read::group::{Grouper, Grouping};
@@ -11,16 +11,16 @@ use shm::vsm::{INDEX_NAME, WORKER_DIRECTORY};
 use std::fs::{self, File};
 use std::io::Write;
 
-/// Chunks read of one source; a ring may be read in circles.
+/// Chunks read from one source; the links of a damaged ring may form a circle.
 const CHUNKS_MAX: usize = 10_000;
 /// Bytes taken for a query.
 const QUERY_BYTES_MAX: usize = 200;
 
-/// Reads `bytes` as a log file, as a log ring, as an index of segments, as a description of counters, as a query and as a list
-/// of tags, and puts what it finds through the grouping and the query. The query is the first line.
+/// Reads `bytes` as a log file, as a log ring, as an index of segments, as a description of counters, as a query and as a
+/// list of tags, and runs the records that it finds through the grouping and the query. The query is the first line.
 ///
 /// # Panics
-/// When a source of records has no end, or an index is another one line by line than at once.
+/// When a source of records has no end, or an index differs when it is read line by line.
 pub fn readers(bytes: &[u8]) {
     let line_end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (line, rest) = bytes.split_at(line_end.min(QUERY_BYTES_MAX));
@@ -67,10 +67,10 @@ fn read(mut cursor: impl Cursor, query: Option<&Query>) -> usize {
     chunks
 }
 
-/// Reads `bytes` as the index of a worker, at once and as it grows line by line.
+/// Reads `bytes` as the index of a worker, at once and while it grows line by line.
 fn index(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // In memory, where there is a place for that: a fuzzer makes one after another.
+    // In memory if possible: a fuzzer creates one directory after another.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
     let (mut at_once, mut by_line) = (directory.path().join("at_once"), directory.path().join("by_line"));
     let (mut whole, mut growing) = (Vsm::new(&at_once), Vsm::new(&by_line));

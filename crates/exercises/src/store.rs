@@ -1,4 +1,4 @@
-//! An arena and a journal whose bytes somebody changed, opened as after a crash.
+//! An arena and a journal with altered bytes, opened as after a crash.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
@@ -12,17 +12,17 @@ use store::{Journal, Object, ObjectAttributes, Store};
 
 /// Size of the arena, in bytes; its limit is the same.
 const ARENA_BYTES: usize = 32 << 10;
-/// Where an arena says how long it is, and how long its units are.
+/// Where an arena records its length and the length of its units.
 const MEASURES: Range<usize> = 8..24;
-/// Bytes of a change: where (two bytes, in words of eight), and what is to be xored to the word there.
+/// Bytes of a change: the position (two bytes, counted in words of eight), and the mask that is XORed with the word there.
 const CHANGE_BYTES: usize = 10;
 
-/// Fills an arena with objects whose sizes are the first eight bytes, of which every third is removed; changes its bytes as the
-/// rest says; and recovers what is left.
+/// Fills an arena with objects whose sizes are the first eight bytes and removes every third of them; changes the arena as
+/// the remaining bytes say; and recovers what is left.
 ///
 /// # Panics
-/// When recovery does, when the heap it makes contradicts itself, when an object that it found cannot be read whole, or when
-/// the arena cannot be used, or not be recovered once more.
+/// When recovery panics, when the recovered heap contradicts itself, when a recovered object can't be read to its end, when
+/// the arena can't be used, or when it can't be recovered a second time.
 pub fn arena(bytes: &[u8]) {
     let Some((sizes, changes)) = bytes.split_first_chunk::<8>() else { return };
     let whole = filled(sizes);
@@ -37,7 +37,7 @@ pub fn arena(bytes: &[u8]) {
     let Ok((store, recovered)) = open() else { return };
     store.check();
     let bodies: Vec<(u32, usize)> = recovered.objects.iter().map(|object| (object.xid(), body_bytes(object))).collect();
-    // What was recovered is recovered again, and as much can be stored as there is room.
+    // Recovery must work a second time with the same result, and the free room must be usable.
     let Ok((again, twice)) = open() else { panic!("recovery is no matter of luck") };
     assert_eq!(bodies, twice.objects.iter().map(|object| (object.xid(), body_bytes(object))).collect::<Vec<_>>());
     drop((again, twice));
@@ -54,7 +54,7 @@ pub fn arena(bytes: &[u8]) {
     assert!(!is_as_long || stored(&store, 2000, 4000).is_some(), "an empty arena has room");
 }
 
-/// An arena with objects in it, some of them in several pieces.
+/// An arena with objects, some of them in several pieces.
 fn filled(sizes: &[u8; 8]) -> Vec<u8> {
     let file = memory_file(&[0; ARENA_BYTES]);
     let mut seen = File::from(file.try_clone().expect("a descriptor"));
@@ -69,7 +69,7 @@ fn filled(sizes: &[u8; 8]) -> Vec<u8> {
             objects.remove(0);
         }
     }
-    // With the objects still there: as a kill leaves it.
+    // The objects are still there, as after a kill.
     let mut bytes = Vec::with_capacity(ARENA_BYTES);
     seen.rewind().and_then(|()| seen.read_to_end(&mut bytes)).expect("a file that can be read");
     bytes
@@ -83,7 +83,7 @@ fn appended(object: &Object, part: &[u8]) -> bool {
     }
 }
 
-/// A file in memory with these bytes, as the manager holds them.
+/// A file in memory with these bytes, as the manager holds it.
 fn memory_file(bytes: &[u8]) -> OwnedFd {
     let descriptor = memfd_create(c"copal-exercise", MFdFlags::MFD_CLOEXEC).expect("a memory file");
     let mut file = File::from(descriptor);
@@ -121,7 +121,7 @@ fn body_bytes(object: &Object) -> usize {
 /// Opens a file that holds these bytes as a journal.
 ///
 /// # Panics
-/// When its entries cannot be read, or are others after one was added.
+/// When its entries can't be read, or have changed after another one was added.
 pub fn journal(bytes: &[u8]) {
     let file = memory_file(bytes);
     let same = file.try_clone().expect("a descriptor");

@@ -1,5 +1,5 @@
-//! Arbitrary bytes through the compiler, with no files and no name server around it, through the formatter and the migration;
-//! and small programs made of them, run by the evaluator and by a naive one.
+//! Arbitrary bytes through the compiler (without files or a name server), the formatter and the migration; and small programs
+//! made from bytes, run by the evaluator and by a naive one.
 
 mod host;
 mod naive;
@@ -14,7 +14,7 @@ use vcl_run::eval::Machine;
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
-/// Every include finds the same small text; deeper ones find nothing, so that includes end.
+/// Every include finds the same small text; deeper includes find nothing, so that they end.
 struct OneFile;
 
 impl ReadFile for OneFile {
@@ -46,10 +46,10 @@ impl Resolve for OneHost {
     }
 }
 
-/// Compiles `bytes`, as what they are and as each of the old dialects.
+/// Compiles `bytes`, both as they are and as each of the old dialects.
 ///
 /// # Panics
-/// When a text is refused without a message, or accepted and then not fit to run.
+/// When a text is refused without a message, or is accepted but can't be run.
 pub fn compile(bytes: &[u8]) {
     compile_as(bytes, None);
     if !bytes.trim_ascii_start().starts_with(b"vcl") {
@@ -87,11 +87,11 @@ fn with_options(generation: Option<Generation>, run: impl FnOnce(&CompileOptions
 /// Migrates `bytes`.
 ///
 /// # Panics
-/// When a text is refused without a message, or migrated to one that does not compile.
+/// When a text is refused without a message, or the result of the migration does not compile.
 pub fn migrate(bytes: &[u8]) {
     with_options(None, |options| match vcl::migrate(&SourceText { name: "fuzz", text: bytes }, options) {
         Ok(migrated) => {
-            // A hint may name any storage, a storage is one of those that there are; a note says so.
+            // A storage hint may name any storage, but the expression must name one that exists; the migration adds a note.
             let is_hint = |text: &String| text.starts_with("Symbol not found: 'storage.");
             let problem =
                 migrated.problem.map(|problem| problem.text).filter(|text| !is_hint(text)).unwrap_or_default();
@@ -104,14 +104,14 @@ pub fn migrate(bytes: &[u8]) {
 /// Formats `bytes`.
 ///
 /// # Panics
-/// When a text is refused without a message, or is VCL and can't be formatted without changing it, or when the result is not
-/// stable.
+/// When a text is refused without a message, when it is VCL but formatting would change its meaning, or when formatting the
+/// result changes it again.
 pub fn format(bytes: &[u8]) {
     let formatted = match vcl::format(&SourceText { name: "fuzz", text: bytes }) {
         Ok(formatted) => formatted,
         Err(error) => {
             assert!(!error.text.is_empty(), "a refusal has a message");
-            // The formatter compares what it has made with what it was given, which is no message about the text.
+            // The formatter also fails if its result differs from the input; that error has no message about the text.
             assert!(!error.diagnostics.is_empty(), "what parses can be formatted: {error}");
             return;
         }
@@ -121,10 +121,10 @@ pub fn format(bytes: &[u8]) {
     assert_eq!(String::from_utf8_lossy(&formatted), String::from_utf8_lossy(&again), "a formatted text is stable");
 }
 
-/// Makes a program of `bytes`, runs it, and walks it naively. Returns how many things it did.
+/// Makes a program from `bytes`, runs it, and walks it naively. Returns how many things it did.
 ///
 /// # Panics
-/// When the program does not compile, or the evaluator does anything else than the naive one.
+/// When the program does not compile, or the evaluator and the naive one differ.
 pub fn run(bytes: &[u8]) -> usize {
     let random = random::program(bytes);
     let text = random.vcl();
@@ -132,7 +132,7 @@ pub fn run(bytes: &[u8]) -> usize {
     let options = CompileOptions { err_unref: false, resolver: &OneHost, files: &OneFile, ..CompileOptions::default() };
     let compiled = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let program = LinkedProgram::link(compiled.program).unwrap_or_else(|error| panic!("{text}\n{error}"));
-    // Texts that grow without end are for the limits of a request, which are not the language.
+    // Texts that grow too long are stopped by the limits of a request, which are not part of the language.
     let Some(expected) = naive::walk(&random) else { return 0 };
     let mut host = host::ListingHost::new(&program);
     let mut scratch = Scratch::new(64 << 20);

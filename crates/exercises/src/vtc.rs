@@ -3,8 +3,8 @@
 use vtc::lex::{Script, WORDS_MAX};
 use vtc::macros::Macros;
 
-/// Cuts a text into commands, and its blocks again; expands the macros in every word. Nothing may panic or go on for ever,
-/// and every word must say a line of the text.
+/// Splits a text into commands, and its blocks too; expands the macros in every word. Nothing may panic or run for ever, and
+/// every word must name a line of the text.
 pub fn script(text: &[u8]) {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
     let macros = Macros::new([("a".to_owned(), "b c".to_owned())]);
@@ -17,7 +17,7 @@ pub fn script(text: &[u8]) {
                     assert!(word.line >= command.line && word.line <= lines);
                     let _ = macros.expand(&word.bytes, true);
                     let _ = macros.expand(&word.bytes, false);
-                    // A block is a script itself.
+                    // A block is itself a script.
                     for inner in Script::new(&word.bytes, word.line).flatten() {
                         assert!(inner.line >= word.line);
                     }

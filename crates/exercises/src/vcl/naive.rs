@@ -1,15 +1,15 @@
-//! Walks a random program as one would explain it: no stack, no handles, no jumps, no constants.
+//! Walks a random program the way one would explain it: no stack, no handles, no jumps, no constants.
 //!
-//! What it does is what the evaluator must do; where the language is odd (an unset string equals nothing, but a joined one is
-//! text like any other) the oddity is spelled out here a second time.
+//! The evaluator must do the same. Where the language is odd (an unset string equals nothing, but a joined one is text like
+//! any other) the oddity is implemented here a second time.
 
 use super::random::{Duration, HEADERS, Integer, RandomProgram, Real, Shown, Statement, Text, Truth};
 use std::cmp::Ordering;
 
-/// Longest text; a program that makes longer ones is not compared.
+/// Longest text; programs that make longer ones are not compared.
 const TEXT_BYTES_MAX: usize = 10_000;
 
-/// Why a walk ends before its end.
+/// Why a walk stops early.
 #[derive(Debug, PartialEq)]
 pub(super) enum End {
     Return(&'static str),
@@ -21,7 +21,7 @@ pub(super) enum End {
 
 type Walked<T> = Result<T, End>;
 
-/// What is known while walking.
+/// The state of a walk.
 #[derive(Default)]
 pub(super) struct Walk {
     headers: [Option<String>; HEADERS.len()],
@@ -29,7 +29,7 @@ pub(super) struct Walk {
     pub(super) done: Vec<String>,
 }
 
-/// Walks vcl_recv: everything that was done, or `None` when texts grew too long.
+/// Walks vcl_recv: everything that the program did, or `None` when a text grew too long.
 pub(super) fn walk(program: &RandomProgram) -> Option<Vec<String>> {
     let mut walk = Walk::default();
     match walk.statements(program, &program.subs[0]) {
@@ -118,7 +118,7 @@ impl Walk {
                 for shown in rest {
                     parts.push(self.shown(shown)?);
                 }
-                // Text that is joined of nothing but unset parts is unset.
+                // A join whose parts are all unset is unset.
                 if parts.iter().all(Option::is_none) { None } else { Some(parts.into_iter().flatten().collect()) }
             }
             Text::Upper(text) => self.text(text)?.map(|text| text.to_ascii_uppercase()),
@@ -235,7 +235,7 @@ impl Walk {
     }
 }
 
-/// Whether the text was put together; what is done to it afterwards does not change that.
+/// Whether the text is the result of a join; later operations on it do not change that.
 fn is_joined(text: &Text) -> bool {
     match text {
         Text::Join(..) => true,

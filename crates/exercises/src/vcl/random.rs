@@ -1,4 +1,4 @@
-//! Small programs made of any bytes: each byte is a choice, and when they run out the simplest choice is taken.
+//! Small programs made from any bytes: each byte is a choice, and once they run out every choice is the simplest.
 //!
 //! A program is a tree of its own, not the compiler's: it is written out as VCL for the compiler, and walked by `naive.rs`.
 
@@ -16,15 +16,15 @@ const STATEMENTS_MAX: usize = 80;
 pub(super) enum Text {
     Literal(&'static str),
     Header(usize),
-    /// The first is text, the others are whatever has a text.
+    /// The first part is text, the others are anything that can be shown as text.
     Join(Box<Text>, Vec<Shown>),
     Upper(Box<Text>),
     Lower(Box<Text>),
-    /// All matches or the first; pattern and replacement are without special characters.
+    /// Replaces all matches or the first one; pattern and replacement have no special characters.
     Substitute(bool, Box<Text>, &'static str, &'static str),
 }
 
-/// What is joined.
+/// A part of a join.
 #[derive(Debug)]
 pub(super) enum Shown {
     Text(Text),
@@ -46,7 +46,7 @@ pub(super) enum Real {
     /// Thousandths.
     Literal(u32),
     Operation(char, Box<Real>, Box<Real>),
-    /// With a whole number on the right, which reads as a REAL there.
+    /// The right operand is a whole number, which reads as a REAL there.
     Scaled(char, Box<Real>, u32),
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Truth {
     Integers(&'static str, Integer, Integer),
     Reals(&'static str, Real, Real),
     Durations(&'static str, Duration, Duration),
-    /// `~` or `!~` with an anchored start, letters, and an anchored end.
+    /// `~` or `!~` with an optional anchor, letters, and an optional anchor at the end.
     Match(bool, Text, bool, &'static str, bool),
 }
 
@@ -113,7 +113,7 @@ struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// One of `count` ways; the first when nothing is left.
+    /// A choice among `count` ways; the first when no bytes are left.
     fn one_of(&mut self, count: usize) -> usize {
         usize::from(self.bytes.next().copied().unwrap_or(0)) % count
     }
@@ -250,7 +250,7 @@ impl Choices<'_> {
     }
 }
 
-/// Makes a program.
+/// Makes a program from bytes.
 pub(super) fn program(bytes: &[u8]) -> RandomProgram {
     let mut choices = Choices { bytes: bytes.iter(), statements: 0 };
     let count = 1 + choices.one_of(SUBS_MAX + 1);
@@ -337,7 +337,7 @@ impl Shown {
             Shown::Integer(integer) => format!("({})", integer.vcl()),
             Shown::Real(real) => format!("({})", real.vcl()),
             Shown::Duration(duration) => format!("({})", duration.vcl()),
-            // What has a truth is not one yet, unless something asks for it.
+            // A value that can be tested is a BOOL only where one is needed.
             Shown::Truth(truth) => format!("(true && ({}))", truth.vcl()),
         }
     }
@@ -347,7 +347,7 @@ impl Integer {
     fn vcl(&self) -> String {
         match self {
             Integer::Literal(number) => number.to_string(),
-            // A sign may not stand everywhere.
+            // A minus sign is not allowed everywhere.
             Integer::Negative(inner) => format!("(0 - {})", inner.vcl()),
             Integer::Operation(sign, left, right) => format!("({} {sign} {})", left.vcl(), right.vcl()),
         }
