@@ -1,7 +1,7 @@
-//! One backend: its definition, counters, health, the connections in use and the hold-down after failed connects.
+//! One backend: its definition, counters, health, the connections in use, and the hold-down after failed connects.
 //!
-//! Shared by all event loops in an `Arc`; whatever changes is atomic. A fetch holds the `Arc` for as long as it uses a
-//! connection, so a discarded VCL leaves no dangling count. Next file: `open.rs`.
+//! Shared by all event loops in an `Arc`; everything that changes is atomic. A fetch keeps the `Arc` while it uses a
+//! connection, so discarding a VCL leaves no count wrong. Next file: `open.rs`.
 
 use crate::dial::DialTarget;
 use crate::health::Health;
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 
-/// How many counters section `VBE` has.
+/// Number of counters in section `VBE`.
 pub const VBE_COUNT: usize = VBE.counters.len();
 
 /// A backend of a loaded VCL.
@@ -33,17 +33,17 @@ pub struct Backend {
     health: Health,
     counters: SharedCounters<VBE_COUNT>,
     connections: AtomicU32,
-    /// Fetches that wait for one of them.
+    /// Number of fetches that wait for a connection.
     waiting: AtomicU32,
-    /// A connection is free, and somebody waits for one.
+    /// Notified when a connection becomes free while a fetch waits for one.
     freed: Notify,
-    /// Until when connects are not tried, seconds since 1970 as bits.
+    /// No connects are tried until this time; seconds since 1970, as the bits of an `f64`.
     held_until: AtomicU64,
     troubles: TroubleList,
 }
 
 impl Backend {
-    /// A backend of the VCL of that name. `probe` is the definition that `definition.probe` refers to.
+    /// A backend of the VCL with this name. `probe` is the definition that `definition.probe` refers to.
     #[must_use]
     pub fn new(vcl: &str, definition: BackendDefinition, probe: Option<&ProbeDefinition>, now: f64) -> Arc<Backend> {
         let health = Health::new(now);
@@ -87,7 +87,7 @@ impl Backend {
         &self.definition
     }
 
-    /// What its idle connections are kept under.
+    /// The key of its idle connections.
     #[must_use]
     pub fn pool_key(&self) -> &Arc<PoolKey> {
         self.pool_key.key()
@@ -105,13 +105,13 @@ impl Backend {
         &self.health
     }
 
-    /// Whether it may be used.
+    /// Whether it may be used, according to its health.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.health.is_healthy()
     }
 
-    /// The requests that it counts as sick for, for those who heed saint mode.
+    /// The requests for which it counts as sick, for code that respects saint mode.
     #[must_use]
     pub fn troubles(&self) -> &TroubleList {
         &self.troubles
@@ -123,12 +123,12 @@ impl Backend {
         &self.counters
     }
 
-    /// Adds to one of its counters.
+    /// Adds `amount` to one of its counters.
     pub fn count(&self, counter: Vbe, amount: u64) {
         self.counters.add(counter as usize, amount);
     }
 
-    /// Connections in use, all loops together.
+    /// Connections in use on all event loops.
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.connections.load(Relaxed)
@@ -144,7 +144,7 @@ impl Backend {
         }
     }
 
-    /// What a new connection begins with: for the proxy of `.via` the header that says where it is to lead, then the preamble.
+    /// Writes the start of a new connection: the header that tells the proxy of `.via` where to connect, then the preamble.
     pub(crate) fn write_opening(&self, prefer_v6: bool, out: &mut Vec<u8>) {
         if let (Some(via), Endpoint::Ip { v4, v6 }) = (&self.definition.via, &self.definition.endpoint) {
             let (first, second) = if prefer_v6 { (v6, v4) } else { (v4, v6) };
@@ -158,8 +158,8 @@ impl Backend {
         out.extend_from_slice(&self.definition.preamble);
     }
 
-    /// Takes a place among `max_connections`, waiting for one where that is allowed; false when there is none, or the backend
-    /// became sick meanwhile.
+    /// Takes one of the `max_connections` places, waiting for one if that is allowed; false if there is none or the backend
+    /// has become sick meanwhile.
     pub(crate) async fn enter_or_wait(&self, parameters: &Parameters) -> bool {
         if self.enter() {
             return true;
@@ -175,7 +175,7 @@ impl Backend {
             let freed = self.freed.notified();
             let changed = self.health.changes().notified();
             tokio::pin!(freed, changed);
-            // From here on neither is missed.
+            // From here on no notification is missed.
             freed.as_mut().enable();
             changed.as_mut().enable();
             if !self.is_healthy() {
@@ -193,7 +193,7 @@ impl Backend {
         false
     }
 
-    /// Takes a place among `max_connections`; false when there is none.
+    /// Takes one of the `max_connections` places; false if there is none.
     pub(crate) fn enter(&self) -> bool {
         let limit = match self.definition.max_connections {
             0 => u32::MAX,
@@ -209,23 +209,23 @@ impl Backend {
         entered
     }
 
-    /// Gives the place back.
+    /// Releases the place.
     pub(crate) fn leave(&self) {
         let _ = self.connections.fetch_update(Relaxed, Relaxed, |used| used.checked_sub(1));
         self.counters.sub(Vbe::Conn as usize, 1);
-        // Pairs with the one in `Waiter::enter`: either the waiter sees the place, or it is seen here.
+        // Pairs with the fence in `Waiter::enter`: either the waiter sees the free place, or this code sees the waiter.
         fence(SeqCst);
         if self.waiting.load(Relaxed) > 0 {
             self.freed.notify_one();
         }
     }
 
-    /// Whether a failed connect is so recent that another is not tried.
+    /// Whether a connect failed so recently that no other is tried.
     pub(crate) fn is_held_down(&self, now: f64) -> bool {
         now < f64::from_bits(self.held_until.load(Relaxed))
     }
 
-    /// Counts a failed connect and, for errors that won't go away at once, holds further attempts down.
+    /// Counts a failed connect. After an error that is likely to last, no connects are tried for a while.
     pub(crate) fn note_failure(&self, errno: i32, now: f64, parameters: &Parameters) {
         let (counter, hold_seconds) = match errno {
             EACCES | EPERM => (Vbe::FailEacces, parameters.backend_local_error_holddown),
@@ -243,10 +243,10 @@ impl Backend {
     }
 }
 
-/// The longest that a fetch waits for a connection.
+/// The longest time that a fetch may wait for a connection.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
-/// A place among those who wait for a connection, given back when dropped.
+/// A place among the fetches that wait for a connection, released when dropped.
 struct Waiter<'a>(&'a AtomicU32);
 
 impl<'a> Waiter<'a> {
@@ -275,8 +275,8 @@ const ECONNRESET: i32 = 104;
 pub(crate) const ETIMEDOUT: i32 = 110;
 const ECONNREFUSED: i32 = 111;
 
-/// The error number of an I/O error. Errors without one (from memory, in tests) get the number of their kind; 0 when there
-/// is none.
+/// The error number of an I/O error. Errors without one (from memory, in tests) get the number for their kind, or 0 if
+/// there is none.
 #[must_use]
 pub fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or_else(|| match error.kind() {

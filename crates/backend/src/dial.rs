@@ -44,14 +44,14 @@ pub enum DialTarget {
     Unix(PathBuf),
 }
 
-/// A connect under way.
+/// A connect in progress.
 pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>>;
 
-/// Opens connections on the event loop it is called from.
+/// Opens connections on the event loop on which it is called.
 pub trait Dial {
-    /// Opens a connection within `timeout`, all attempts together. A connect that takes longer fails with ETIMEDOUT.
+    /// Opens a connection; all attempts together take at most `timeout`. A connect that takes longer fails with ETIMEDOUT.
     ///
     /// # Errors
-    /// The operating system's, with its number where there is one.
+    /// The operating system's error, with its number if there is one.
     fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a>;
 }

@@ -1,4 +1,4 @@
-//! What a director is given to choose with. Nothing here knows any kind of director.
+//! The input of a director's choice. Nothing here knows any kind of director.
 
 mod candidates;
 mod context;

@@ -1,6 +1,6 @@
 //! The kinds of directors, one file each. A kind sees its members through [`Candidates`] and never the table they are in.
 //!
-//! Choosing never blocks: the list of members is replaced whole when VCL changes it, and a chooser works on the list it got.
+//! Choosing never blocks: when VCL changes the members, the whole list is replaced, and a choice under way keeps its list.
 
 pub mod dns;
 pub mod dynamic;
@@ -46,12 +46,12 @@ pub enum DirectorKind {
     Dns(Dns),
     /// debug.dyn and debug.dyn_uds
     Dynamic(Dynamic),
-    /// debug.director: fails whoever asks it.
+    /// debug.director: every use fails.
     Failing,
 }
 
 impl DirectorKind {
-    /// The word in the JSON of `backend.list`.
+    /// Its name in the JSON of `backend.list`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl DirectorKind {
         }
     }
 
-    /// The member for this fetch; `None` when there is none to use.
+    /// The member for this fetch; `None` if none can be used.
     pub(crate) fn choose(
         &self,
         own: DirectorId,
@@ -100,12 +100,12 @@ impl DirectorKind {
             DirectorKind::LeastConnections(director) => director.choose(candidates, context),
             DirectorKind::Saint(director) => director.choose(own, candidates, context),
             DirectorKind::Dns(director) => director.domain(context).map(|domain| domain.id()),
-            // The one is taken for its backend before, the other has none.
+            // The first is replaced by its backend before it comes to this, the second has none.
             DirectorKind::Dynamic(_) | DirectorKind::Failing => None,
         }
     }
 
-    /// Adds a member. The caller has checked that this makes no ring of directors.
+    /// Adds a member. The caller has checked that this makes no cycle of directors.
     pub(crate) fn add(&self, member: Member) {
         match self {
             DirectorKind::RoundRobin(director) => director.members.add(member),
@@ -113,8 +113,7 @@ impl DirectorKind {
             DirectorKind::Random(director) => director.members.add(member),
             DirectorKind::Hash(director) => director.members.add(member),
             DirectorKind::LeastConnections(director) => director.members.add(member),
-            // The members of the first change by Shard::reconfigure, those of the next two never; the others
-            // have none.
+            // Shard members change only in Shard::reconfigure, those of the next two never, and the others have none.
             DirectorKind::Shard(_)
             | DirectorKind::Saint(_)
             | DirectorKind::Dns(_)

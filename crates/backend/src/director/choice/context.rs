@@ -1,4 +1,4 @@
-//! What a choice may depend on: the request, the moment, and what its task has set.
+//! What a choice may depend on: the request, the time, and what its task has set.
 
 use super::hash_text::hash_text;
 use super::notes::Notes;
@@ -6,10 +6,10 @@ use super::shard_parameters::{By, TaskParameters};
 use crate::random::TestableRandom;
 use std::net::IpAddr;
 
-/// Who asked: what the `client` directors of the old dialects choose by.
+/// The client's name: what the `client` directors of the old dialects choose by.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ClientName<'a> {
-    /// `client.identity`, where VCL has set it.
+    /// `client.identity`, if VCL has set it.
     pub identity: Option<&'a [u8]>,
     /// The client's address; `None` = there is no client.
     pub address: Option<IpAddr>,
@@ -20,27 +20,27 @@ pub struct ClientName<'a> {
 pub struct ResolveContext<'a> {
     /// Seconds since 1970.
     pub now: f64,
-    /// The process's generator.
+    /// The random number generator of the process.
     pub random: &'a TestableRandom,
     /// The request's URL.
     pub url: &'a [u8],
-    /// Its `Host`; `None` = it has none.
+    /// The request's `Host` header, if any.
     pub host: Option<&'a [u8]>,
     /// The client.
     pub client: ClientName<'a>,
     /// The request's hash, once it is known.
     pub digest: Option<&'a [u8; 32]>,
-    /// The response is wanted for the cache. In a VCL with saint mode, backends in trouble over the digest are sick then.
+    /// The response is meant for the cache. In a VCL with saint mode, backends in trouble over the digest are sick then.
     pub is_for_cache: bool,
-    /// What the task has set for shard directors; `None` on the client side, vcl_pipe excepted. Without it the request's
-    /// hash is no key for them.
+    /// What the task has set for shard directors; `None` on the client side, except in vcl_pipe. Without it, shard directors
+    /// can't use the request's hash as a key.
     pub shard: Option<&'a TaskParameters>,
-    /// Takes what directors have to say.
+    /// Collects the log records of directors.
     pub notes: &'a Notes,
 }
 
 impl ResolveContext<'_> {
-    /// The hash of the request that is being fetched; `None` on the client side.
+    /// The hash of the request that is fetched; `None` on the client side.
     pub(crate) fn fetched_digest(&self) -> Option<&[u8; 32]> {
         self.digest.filter(|_| self.shard.is_some())
     }

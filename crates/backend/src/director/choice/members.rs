@@ -1,4 +1,4 @@
-//! The members of a director, and the choice among them by weight, which several kinds share.
+//! The members of a director, and the choice among them by weight, shared by several kinds.
 
 use super::candidates::Candidates;
 use super::context::ResolveContext;
@@ -10,9 +10,9 @@ use vcl_run::value::DirectorId;
 /// A member of a director.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Member {
-    /// Which backend or director.
+    /// The backend or director.
     pub director: DirectorId,
-    /// Share of the load, for the kinds that weigh.
+    /// Its share of the load, for kinds that use weights.
     pub weight: f64,
 }
 
@@ -27,19 +27,19 @@ impl Default for Members {
 }
 
 impl Members {
-    /// The members at this moment.
+    /// The present members.
     #[must_use]
     pub fn list(&self) -> Arc<[Member]> {
         Arc::clone(&self.0.read())
     }
 
-    /// Adds a member at the end; the same one may be added twice.
+    /// Adds a member at the end; the same member may be added twice.
     pub fn add(&self, member: Member) {
         let mut list = self.0.write();
         *list = list.iter().copied().chain([member]).collect();
     }
 
-    /// Removes the first entry of a member; returns where it stood.
+    /// Removes the first entry of a member; returns its position.
     pub fn remove(&self, director: DirectorId) -> Option<usize> {
         let mut list = self.0.write();
         let place = list.iter().position(|member| member.director == director)?;
@@ -47,8 +47,8 @@ impl Members {
         Some(place)
     }
 
-    /// The first healthy member behind which the weights of the healthy ones add up to more than `share` of their total.
-    /// `share` is in [0, 1).
+    /// The first healthy member at which the sum of the healthy members' weights so far exceeds `share` of their total. `share`
+    /// is in [0, 1).
     pub(crate) fn choose_by_weight(
         &self,
         candidates: &dyn Candidates,
@@ -60,14 +60,14 @@ impl Members {
         at_share(healthy, share)
     }
 
-    /// The same among all members, whatever their health.
+    /// The same choice among all members, whatever their health.
     pub(crate) fn choose_among_all(&self, share: f64) -> Option<DirectorId> {
         let list = self.list();
         at_share(|| list.iter(), share)
     }
 }
 
-/// The first of some members behind which their weights add up to more than `share` of the total.
+/// The first member at which the sum of the weights so far exceeds `share` of their total.
 fn at_share<'a, I: Iterator<Item = &'a Member>>(members: impl Fn() -> I, share: f64) -> Option<DirectorId> {
     let total: f64 = members().map(|member| member.weight).sum();
     let mut rest = share * total;

@@ -1,8 +1,8 @@
-//! What a choice of a shard director goes by, in layers: the arguments of a call lie over the parameters of the running
-//! task, these over the set associated with the director, that over the defaults.
+//! The parameters of a shard director's choice, in layers: the arguments of a call take precedence over the parameters of
+//! the running task, these over the set associated with the director, and that over the defaults.
 //!
-//! A [`ParameterSet`] belongs to the loaded VCL and changes in vcl_init only; what a backend task sets is kept in its
-//! [`TaskParameters`]. Key and kind of key are one value, so a layer gives both or neither.
+//! A [`ParameterSet`] belongs to the loaded VCL and changes only in vcl_init; what a backend task sets is kept in its
+//! [`TaskParameters`]. The key and its kind are one value, so that a layer sets both or neither.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use vcl_run::value::DirectorId;
 /// Where the key comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
-    /// The hash of vcl_hash on the backend side, else that of the URL.
+    /// The request's hash (vcl_hash) on the backend side, otherwise that of the URL.
     Hash,
     /// The hash of the URL.
     Url,
-    /// An argument.
+    /// A number that was given as an argument.
     Key(u32),
     /// The first bytes of a blob.
     Blob(u32),
@@ -34,20 +34,20 @@ impl By {
     }
 }
 
-/// The key that a blob stands for: its first four bytes, missing ones in front read as zero.
+/// The key that a blob gives: its first four bytes; a shorter blob is padded with zeros in front.
 #[must_use]
 pub fn blob_key(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |key, byte| key << 8 | u32::from(*byte))
 }
 
-/// Which members count as they are looked for.
+/// Whose health matters to a choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// The one chosen must be healthy; alternatives are counted whatever their health.
+    /// The chosen member must be healthy; members that are skipped as alternatives need not be.
     Chosen,
-    /// Health does not count.
+    /// Health does not matter.
     Ignore,
-    /// Only healthy ones are counted.
+    /// Only healthy members are counted.
     All,
 }
 
@@ -68,18 +68,18 @@ impl Wanted {
 pub struct Parameters {
     /// Where the key comes from.
     pub by: Option<By>,
-    /// How many members to pass over.
+    /// How many members to skip.
     pub alt: Option<u64>,
-    /// How often to use the next member, 0 to 1; −1 = as set for the director.
+    /// How often to use the next member, 0 to 1; −1 = the director's setting.
     pub warmup: Option<f64>,
     /// Whether members that became healthy ramp up.
     pub rampup: Option<bool>,
-    /// Which members count.
+    /// Whose health matters.
     pub healthy: Option<Wanted>,
 }
 
 impl Parameters {
-    /// This layer over another.
+    /// This layer on top of another.
     #[must_use]
     pub fn over(&self, below: &Parameters) -> Parameters {
         Parameters {
@@ -91,7 +91,7 @@ impl Parameters {
         }
     }
 
-    /// This layer over the defaults: everything is given.
+    /// This layer on top of the defaults: no field is `None`.
     #[must_use]
     pub fn completed(&self) -> Parameters {
         self.over(&Parameters {
@@ -113,7 +113,7 @@ pub struct ParameterSet {
 }
 
 impl ParameterSet {
-    /// An empty set. `id` tells it from others of the VCL.
+    /// An empty set. `id` identifies it among the sets of the VCL.
     #[must_use]
     pub fn new(id: u32, name: &str) -> ParameterSet {
         ParameterSet { id, name: name.to_owned(), values: RwLock::default() }
@@ -125,13 +125,13 @@ impl ParameterSet {
         &self.name
     }
 
-    /// What tells it from other sets of the VCL.
+    /// Identifies it among the sets of the VCL.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Its parameters, whatever tasks say.
+    /// Its own parameters, without those of a task.
     #[must_use]
     pub fn values(&self) -> Parameters {
         self.values.read().clone()
@@ -142,7 +142,7 @@ impl ParameterSet {
         *self.values.write() = values;
     }
 
-    /// Its parameters below what the task has set for it.
+    /// Its parameters, overridden by those that the task has set for it.
     #[must_use]
     pub fn values_in(&self, task: Option<&TaskParameters>) -> Parameters {
         match task.and_then(|task| task.of_set(self.id)) {
@@ -152,16 +152,16 @@ impl ParameterSet {
     }
 }
 
-/// What `.backend(resolve=LAZY, …)` has left for a director in the running task.
+/// What `.backend(resolve=LAZY, …)` has stored for a director in the running task.
 #[derive(Clone, Debug, Default)]
 pub struct DirectorLayer {
     /// The arguments given.
     pub values: Parameters,
-    /// The set given as `param`; it stands in for the associated one.
+    /// The set given as `param`; it replaces the associated one.
     pub set: Option<Arc<ParameterSet>>,
 }
 
-/// The parameters of one backend task (or pipe). Empty and without allocation until VCL sets some.
+/// The parameters of one backend task (or pipe). Empty and without an allocation until VCL sets some.
 #[derive(Clone, Debug, Default)]
 pub struct TaskParameters {
     directors: Vec<(DirectorId, DirectorLayer)>,
@@ -169,19 +169,19 @@ pub struct TaskParameters {
 }
 
 impl TaskParameters {
-    /// Forgets all.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.directors.clear();
         self.sets.clear();
     }
 
-    /// What was left for a director.
+    /// What was stored for a director.
     #[must_use]
     pub fn of_director(&self, director: DirectorId) -> Option<&DirectorLayer> {
         self.directors.iter().find(|(id, _)| *id == director).map(|(_, layer)| layer)
     }
 
-    /// The layer of a director, made when there is none.
+    /// The layer of a director; created if there is none.
     pub fn director_mut(&mut self, director: DirectorId) -> &mut DirectorLayer {
         let place = self.directors.iter().position(|(id, _)| *id == director).unwrap_or_else(|| {
             self.directors.push((director, DirectorLayer::default()));
@@ -194,7 +194,7 @@ impl TaskParameters {
         self.sets.iter().find(|(id, _)| *id == set).map(|(_, values)| values)
     }
 
-    /// Replaces what the task says about a set.
+    /// Replaces what the task has set for a set.
     pub fn change_set(&mut self, set: u32, values: Parameters) {
         match self.sets.iter_mut().find(|(id, _)| *id == set) {
             Some((_, held)) => *held = values,

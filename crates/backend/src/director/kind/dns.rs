@@ -1,10 +1,10 @@
-//! Dns: the host that is asked for is looked up, and the backend at one of its addresses used. Of Varnish 2.1 and 3.0.
+//! Dns: looks up the host that a request is for and uses the backend at one of its addresses. From Varnish 2.1 and 3.0.
 //!
-//! Only addresses in the block's list, or of its members, are used; those of one host in turn, the sick ones left out. The
-//! names are looked up by [`crate::dns_names`] like all others: again and again while anybody asks for them, not while a
-//! request waits. Only the first lookup of a name is waited for.
-//! Compat: Varnish 3.0.7. What is different: an answer is renewed before it is needed, not when; a lookup that fails later
-//! on leaves the addresses as they were; `.max_connections` of the list counts.
+//! Only addresses in the block's list, or of its members, are used; the healthy ones of a host take turns. Names are looked
+//! up by [`crate::dns_names`] like all others: in the background, for as long as requests use them. A request waits only
+//! for the first lookup of a name.
+//! Compat: Varnish 3.0.7. Differences: an answer is renewed before it is needed rather than when it is needed; when a later
+//! lookup fails, the addresses stay as they were; `.max_connections` of the list is respected.
 
 use crate::backend::Backend;
 use crate::director::choice::{Member, ResolveContext};
@@ -17,9 +17,9 @@ use vcl_run::acl::AclIndex;
 use vcl_run::program::{AclDefinition, NamesBlock};
 use vcl_run::value::DirectorId;
 
-/// Port of the backends of a list that does not say one.
+/// Port of the backends of a list that sets none.
 const PORT: &str = "80";
-/// A name that nobody has asked for in this time is forgotten, seconds, unless its answers hold for longer.
+/// A name that no request has used for so many seconds is dropped, unless its answers are valid for longer.
 const USAGE_SECONDS_MIN: f64 = 60.0;
 /// How long a request waits for the first lookup of a name, seconds.
 const FIRST_LOOKUP_SECONDS: f64 = 10.0;
@@ -34,7 +34,7 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// The director of a block; `backends` are those of the program.
+    /// The director of a block; `backends` are the program's backends.
     pub(crate) fn new(
         names: &Arc<DnsNames>,
         instance: u32,
@@ -59,7 +59,7 @@ impl Dns {
         Arc::clone(&self.members)
     }
 
-    /// The name that this request asks for; `None` when it asks for none, or one too long to be looked up.
+    /// The name that this request is for; `None` if there is none, or it is too long to be looked up.
     pub(crate) fn domain(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
         let host = context.host?.split(|byte| *byte == b':').next()?;
         let host = format!("{}{}", String::from_utf8_lossy(host), self.suffix).to_ascii_lowercase();

@@ -1,13 +1,13 @@
-//! A backend that VCL makes and replaces while it runs.
+//! A backend that VCL creates and replaces at run time.
 //!
-//! Every replacement is of a new generation, which is part of the id that VCL holds: an id of an older one is that of a
-//! backend which is gone. Fetches on the old backend go on; it ends with the last of them.
+//! Every replacement has a new generation, which is part of the id that VCL holds: an id with an older generation refers to
+//! a backend that is gone. Fetches that use the old backend go on; it is dropped after the last of them.
 
 use crate::backend::Backend;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// Generations are counted up to this and begin again with 1.
+/// The highest generation; after it comes 1 again.
 pub(crate) const GENERATION_MAX: u32 = (1 << 11) - 1;
 
 /// The director.
@@ -23,7 +23,7 @@ impl Dynamic {
         Dynamic::default()
     }
 
-    /// Puts another backend in the place of the present one.
+    /// Replaces the present backend.
     pub fn replace(&self, backend: Arc<Backend>) {
         let mut current = self.current.write();
         *current = (current.0 % GENERATION_MAX + 1, Some(backend));
@@ -35,7 +35,7 @@ impl Dynamic {
         self.current.read().1.clone()
     }
 
-    /// The generation of the backend; 0 when there is none yet.
+    /// The generation of the backend; 0 if there is none yet.
     pub(crate) fn generation(&self) -> u32 {
         self.current.read().0
     }

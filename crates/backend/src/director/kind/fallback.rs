@@ -1,4 +1,4 @@
-//! Fallback: the first healthy member. A sticky one stays with its choice until that is sick, then goes on from there.
+//! Fallback: the first healthy member. A sticky one keeps its choice until that is sick, then goes on from there.
 
 use crate::director::choice::{Candidates, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,13 +19,13 @@ impl Fallback {
         Fallback { sticky, ..Fallback::default() }
     }
 
-    /// Whether it stays with its choice.
+    /// Whether it keeps its choice.
     #[must_use]
     pub fn is_sticky(&self) -> bool {
         self.sticky
     }
 
-    /// The place of the member chosen last.
+    /// The position of the member that was chosen last.
     #[must_use]
     pub fn current(&self) -> usize {
         self.current.load(Relaxed)
@@ -41,7 +41,7 @@ impl Fallback {
         Some(list[place].director)
     }
 
-    /// Removes a member; the choice stays with the member it was, if that is still there.
+    /// Removes a member; if another member is the current choice, it stays so.
     pub(crate) fn remove(&self, member: DirectorId) {
         let Some(place) = self.members.remove(member) else { return };
         let current = self.current();

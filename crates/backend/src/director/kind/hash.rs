@@ -1,5 +1,5 @@
-//! Hash: a healthy member by the hash of a text, in proportion to its weight; the same text falls to the same member for
-//! as long as the set of healthy members is the same.
+//! Hash: chooses a healthy member by the hash of a text, in proportion to the weights. The same text leads to the same
+//! member for as long as the set of healthy members is the same.
 
 use crate::director::choice::{Candidates, Members, ResolveContext, hash_text};
 use sha2::{Digest, Sha256};
@@ -8,12 +8,12 @@ use vcl_run::value::DirectorId;
 /// What is hashed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HashKey {
-    /// The text given to the method that chooses; the director itself is never a hint.
+    /// The text passed to the method that chooses; this director can't be used as a backend hint itself.
     #[default]
     Given,
-    /// The request's hash, when the director is used: the `hash` directors of the old dialects.
+    /// The request's hash at the time of use: the `hash` directors of the old dialects.
     Digest,
-    /// The client's identity, or else its address, when the director is used: their `client` candidates.
+    /// The client's identity or, without one, its address at the time of use: the `client` directors of the old dialects.
     Client,
 }
 
@@ -26,7 +26,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// A director without members. `retries` as with [`super::random::Random::with_retries`].
+    /// A director without members. `retries` is as in [`super::random::Random::with_retries`].
     #[must_use]
     pub fn by(key: HashKey, retries: Option<u32>) -> Hash {
         Hash { members: Members::default(), key, retries }
@@ -41,8 +41,8 @@ impl Hash {
         self.retries.map(|retries| retries as usize)
     }
 
-    /// The member that what the director hashes by itself falls to. A client falls to the member that Varnish 2.1 and 3.0
-    /// chose. Compat: v00028 of 3.0.
+    /// The member for a director that needs no text. A client gets the same member as in Varnish 2.1 and 3.0.
+    /// Compat: v00028 of 3.0.
     pub(crate) fn choose_when_used(
         &self,
         candidates: &dyn Candidates,
@@ -51,7 +51,7 @@ impl Hash {
         self.members.choose_by_weight(candidates, context, self.share(context)?)
     }
 
-    /// Where in [0, 1) what the director hashes by itself falls; `None` when it hashes nothing by itself.
+    /// The hash as a fraction in [0, 1), for a director that needs no text; `None` for others.
     pub(crate) fn share(&self, context: &ResolveContext<'_>) -> Option<f64> {
         let digest: [u8; 32] = match self.key {
             HashKey::Given => return None,
@@ -66,7 +66,7 @@ impl Hash {
         Some(f64::from(start) / 4_294_967_296.0)
     }
 
-    /// The member that the text falls to.
+    /// The member for this text.
     #[must_use]
     pub fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>, text: &[u8]) -> Option<DirectorId> {
         self.members.choose_by_weight(candidates, context, f64::from(hash_text(text)) / 4_294_967_296.0)

@@ -1,5 +1,5 @@
-//! Least connections: the healthy member with the fewest connections in use for its weight. Members that are level take
-//! turns. Of a member that is a director itself the connections of all its members count.
+//! Least connections: the healthy member with the fewest connections in use relative to its weight. Members that tie take
+//! turns. For a member that is itself a director, the connections of all its members count.
 
 use crate::director::choice::{Candidates, Member, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

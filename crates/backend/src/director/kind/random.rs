@@ -1,4 +1,4 @@
-//! Random: a healthy member by chance, in proportion to its weight. Takes one value of the process's generator a choice.
+//! Random: a random healthy member, in proportion to the weights. Each choice takes one value of the process's generator.
 
 use crate::director::choice::{Candidates, Members, ResolveContext};
 use vcl_run::value::DirectorId;
@@ -11,8 +11,8 @@ pub struct Random {
 }
 
 impl Random {
-    /// A director without members. `retries`: how often a fetch of an old dialect chooses, [`crate::director::trail`]; `None` = as often
-    /// as there are members.
+    /// A director without members. `retries`: how many members a fetch of an old dialect may try, see
+    /// [`crate::director::trail`]; `None` = as many as the director has.
     #[must_use]
     pub fn with_retries(retries: Option<u32>) -> Random {
         Random { members: Members::default(), retries }

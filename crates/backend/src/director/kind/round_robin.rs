@@ -1,4 +1,4 @@
-//! Round robin: the members in turn, the sick ones left out.
+//! Round robin: the healthy members take turns.
 
 use crate::director::choice::{Candidates, Members, ResolveContext};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,8 +1,8 @@
 //! Saint mode as a director: one backend, and the objects for which it counts as sick for a while.
 //!
-//! The list is the director's own, so that other uses of the backend don't heed it (`beresp.saintmode` of the old dialects
-//! has the backend's). With `threshold` objects on it the backend is sick for all; 0 turns the list off.
-//! Compat: vmod_saintmode of the varnish-modules collection; an object counts once however often it is listed.
+//! The list belongs to the director, so other uses of the backend ignore it (`beresp.saintmode` of the old dialects uses
+//! the backend's own list). With `threshold` objects on the list the backend is sick for all objects; 0 turns the list off.
+//! Compat: vmod_saintmode of the varnish-modules collection; an object counts once, however often it is listed.
 
 use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
 use crate::saint_mode::{Concern, TroubleList};
@@ -21,8 +21,8 @@ pub struct Saint {
 }
 
 impl Saint {
-    /// A director before that backend. A negative threshold is never reached; one above [`BACKEND_TROUBLES_MAX`], which
-    /// is as many as the list holds, counts as that.
+    /// A director in front of that backend. A negative threshold is never reached; one above [`BACKEND_TROUBLES_MAX`], the
+    /// capacity of the list, is lowered to that.
     #[must_use]
     pub fn new(backend: DirectorId, threshold: i64) -> Saint {
         let threshold = match usize::try_from(threshold) {
@@ -33,13 +33,13 @@ impl Saint {
         Saint { members, backend, threshold, troubles: TroubleList::default() }
     }
 
-    /// Whom it stands for.
+    /// The backend it stands for.
     #[must_use]
     pub fn backend(&self) -> DirectorId {
         self.backend
     }
 
-    /// How many objects make the backend sick for all. Shown as given, but for the cut at what the list holds.
+    /// How many objects make the backend sick for all, as shown to operators: as given, but at most the list's capacity.
     #[must_use]
     pub fn threshold(&self) -> usize {
         self.threshold
@@ -64,8 +64,7 @@ impl Saint {
         candidates.is_healthy_for(own, context).then_some(self.backend)
     }
 
-    /// Whether the list speaks against a use for that object (`None` = any), `name` being the backend's. Says so in the
-    /// notes.
+    /// Whether the list forbids a use for that object (`None` = any); if so, adds a note. `name` is the backend's.
     #[must_use]
     pub fn speaks_against(&self, digest: Option<&[u8; 32]>, now: f64, name: &str, notes: Option<&Notes>) -> bool {
         let Some(concern) = self.troubles.concern(digest, now, self.threshold) else { return false };

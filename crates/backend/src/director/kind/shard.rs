@@ -1,13 +1,13 @@
-//! Shard: a member by consistent hashing, so that the same key falls to the same member and few keys move when members
-//! come and go.
+//! Shard: chooses a member by consistent hashing, so that the same key leads to the same member, and few keys move when
+//! members come and go.
 //!
 //! ```text
 //! add, remove, clear ──(pending, per task)──▶ reconfigure ──▶ Configuration: members and ring, replaced whole
 //! arguments ▷ task's parameters ▷ associated set ▷ defaults ──▶ Parameters ──▶ choose
 //! ```
 //!
-//! A chooser works on the configuration it got; a reconfiguration makes a new one. What it has to say goes to
-//! [`Notes`], since it knows no log. Next files: `shard/ring.rs`, `shard/choose.rs`.
+//! A choice uses the configuration that it started with; a reconfiguration makes a new one. Log records go to [`Notes`],
+//! since directors have no access to the log. Next files: `shard/ring.rs`, `shard/choose.rs`.
 //! Compat: points, order and texts as in Varnish 7.1.1, except that a ring of just two points is searched like any other.
 
 mod choose;
@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use surface::counter::LockClass;
 use vcl_run::value::DirectorId;
 
-/// Replicas a member has on the ring unless VCL says otherwise.
+/// Replicas of a member on the ring, unless VCL sets another number.
 pub const DEFAULT_REPLICAS: i64 = 67;
 
 /// `.debug()`: log each lookup.
 const DEBUG_LOOKUP: u32 = 1;
 /// `.debug()`: log the ring when it is made.
 const DEBUG_RING: u32 = 2;
-/// `.debug()`: log what ramp-up and warm-up came to.
+/// `.debug()`: log the effect of ramp-up and warm-up.
 const DEBUG_RAMP: u32 = 4;
 
 /// The director.
@@ -48,9 +48,9 @@ pub struct Shard {
 pub struct ListedMember {
     /// The member.
     pub director: DirectorId,
-    /// What its points are made of; `None` for its VCL name.
+    /// The text from which its points are made; `None` for its VCL name.
     pub ident: Option<String>,
-    /// Seconds it ramps up for after it became healthy.
+    /// How many seconds it ramps up after it became healthy.
     pub rampup: f64,
 }
 
@@ -80,23 +80,23 @@ impl Shard {
         self.debug.load(Relaxed) & what != 0
     }
 
-    /// `.debug()`: which debug records to write.
+    /// `.debug()`: sets which debug records to write.
     pub fn set_debug(&self, flags: i64) {
         self.debug.store(flags as u32, Relaxed);
     }
 
-    /// `.associate()`: the parameters that count where a call gives none; `None` = the defaults.
+    /// `.associate()`: sets the parameters for calls that give none; `None` = the defaults.
     pub fn associate(&self, set: Option<Arc<ParameterSet>>) {
         *self.associated.write() = set;
     }
 
-    /// `.set_warmup()`: how often the next member is used in place of the chosen one; in [0, 1).
+    /// `.set_warmup()`: sets how often the next member is used instead of the chosen one; in [0, 1).
     pub fn set_warmup(&self, probability: f64) {
         let mut held = self.configuration.write();
         *held = Arc::new(Configuration { warmup: probability, ..Configuration::clone(&held) });
     }
 
-    /// `.set_rampup()`: seconds that a member which became healthy gets fewer requests.
+    /// `.set_rampup()`: sets for how many seconds a member that became healthy gets fewer requests.
     pub fn set_rampup(&self, seconds: f64) {
         let mut held = self.configuration.write();
         *held = Arc::new(Configuration { rampup: seconds.max(0.0), ..Configuration::clone(&held) });
@@ -114,7 +114,7 @@ impl Shard {
         self.configuration().rampup
     }
 
-    /// Its members, in the order of the ring's hosts.
+    /// Its members, in the order of the hosts on the ring.
     #[must_use]
     pub fn members(&self) -> Arc<[Member]> {
         let configuration = self.configuration();
@@ -133,8 +133,8 @@ impl Shard {
         configuration.hosts.iter().enumerate().map(listed).collect()
     }
 
-    /// Applies changes in order and makes a new ring; nothing happens when there are none. A member that leads back to
-    /// the director, `own`, is left out. Returns false when the director has no members then.
+    /// Applies changes in order and makes a new ring; does nothing if there are no changes. A member that leads back to this
+    /// director (`own`) is left out. Returns false if the director has no members afterwards.
     pub(crate) fn reconfigure(
         &self,
         own: DirectorId,
@@ -180,13 +180,13 @@ impl Shard {
         true
     }
 
-    /// The parameters for a choice: those of the task, else of the associated set, else the defaults.
+    /// The parameters of a choice: those of the task, else of the associated set, else the defaults.
     #[must_use]
     pub fn parameters(&self, own: DirectorId, task: Option<&TaskParameters>) -> Parameters {
         self.layered(own, task).completed()
     }
 
-    /// As [`Shard::parameters`], below arguments that a call gave; `set` stands in for what would count otherwise.
+    /// As [`Shard::parameters`], overridden by the arguments of a call; `set` replaces the set that would apply otherwise.
     #[must_use]
     pub fn parameters_below(
         &self,
@@ -213,7 +213,7 @@ impl Shard {
         associated.map_or_else(Parameters::default, |set| set.values_in(task))
     }
 
-    /// The member for a fetch whose task's parameters apply.
+    /// The member for a fetch that uses the parameters of its task.
     pub(crate) fn resolve(
         &self,
         own: DirectorId,

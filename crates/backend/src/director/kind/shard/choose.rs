@@ -1,7 +1,7 @@
-//! How a shard director chooses: from the point of the key around the ring, over hosts not yet seen.
+//! How a shard director chooses: it walks around the ring, from the point of the key, over hosts that it has not visited.
 //!
-//! A choice may go to the next healthy host instead: while the chosen one ramps up after it became healthy, or, by chance,
-//! to keep the next one warm.
+//! A choice may go to the next healthy host instead: while the chosen host ramps up after it became healthy or, at random,
+//! to keep the next host warm.
 
 use super::ring::Configuration;
 use super::{DEBUG_LOOKUP, DEBUG_RAMP, Shard};
@@ -9,7 +9,7 @@ use crate::director::choice::shard_parameters::{Parameters, Wanted};
 use crate::director::choice::{Candidates, ResolveContext};
 use vcl_run::value::DirectorId;
 
-/// A host come by, and since when its health is what it is.
+/// A host that was visited, and since when its health has been what it is.
 #[derive(Clone, Copy)]
 struct Seen {
     host: usize,
@@ -29,7 +29,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes on to the next host behind `skip` others; `healthy` counts healthy ones only. `None` when all were seen.
+    /// Goes on to the next host after `skip` others; with `healthy`, only healthy hosts count. `None` if none is left.
     fn next(&mut self, mut skip: usize, healthy: bool) -> Option<Seen> {
         while self.picked_count < self.configuration.hosts.len() {
             let host = self.configuration.points[self.place].host as usize;
@@ -60,7 +60,7 @@ impl Walk<'_> {
 }
 
 impl Shard {
-    /// The member for these parameters, which are complete ([`Parameters::completed`]); `None` when there is none to use.
+    /// The member for these parameters, which must be complete ([`Parameters::completed`]); `None` if none can be used.
     #[must_use]
     pub fn choose(
         &self,

@@ -1,8 +1,8 @@
-//! The ring of a shard director: its hosts, their points, and the changes that make a new one of an old one.
+//! The ring of a shard director: its hosts, their points, and the changes that turn an old ring into a new one.
 //!
-//! Each host has `replicas × weight` points, the hash of its ident (or VCL name) followed by 0, 1, 2 …. Removing a host
-//! moves the last one into its place, adding fills places that became free first, as in Varnish: the place of a host shows
-//! in debug records and in the order of `backend.list`.
+//! Each host has `replicas × weight` points: the hashes of its ident (or VCL name) followed by 0, 1, 2 …. Removing a host
+//! moves the last one into its place; adding first fills places that became free. This is as in Varnish, because the place
+//! of a host shows in debug records and in the order of `backend.list`.
 
 use crate::director::choice::{Candidates, hash_text};
 use std::borrow::Cow;
@@ -19,14 +19,14 @@ pub enum Change {
     Add {
         /// The member.
         director: DirectorId,
-        /// What its points are made of, in place of its VCL name.
+        /// The text from which its points are made, instead of its VCL name.
         ident: Option<String>,
-        /// Seconds of ramp-up, in place of the director's.
+        /// Seconds of ramp-up, instead of the director's setting.
         rampup: Option<f64>,
-        /// How many times the replicas it gets, 1 or more.
+        /// Factor for the number of its replicas, 1 or more.
         weight: f64,
     },
-    /// `.remove_backend()`: by ident when there is one, else all entries of the member.
+    /// `.remove_backend()`: by ident if one is given, else all entries of the member.
     Remove {
         /// The member.
         director: Option<DirectorId>,
@@ -51,7 +51,7 @@ pub(super) struct Point {
     pub(super) host: u32,
 }
 
-/// Hosts and points of a director at one moment.
+/// Hosts and points of a director at one time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Configuration {
     pub(super) hosts: Vec<Host>,
@@ -67,7 +67,7 @@ impl Configuration {
         self.hosts.get(host).and_then(|host| host.rampup).unwrap_or(self.rampup)
     }
 
-    /// Where a key falls: the first point that is not below it; above the last point, that.
+    /// The place of the key's point: the first point that is not below the key, or the last point if the key is above all.
     pub(super) fn lookup(&self, key: u32) -> usize {
         self.points.partition_point(|point| point.point < key).min(self.points.len().saturating_sub(1))
     }
@@ -77,7 +77,7 @@ fn name_of<'a>(ident: Option<&'a str>, director: DirectorId, candidates: &'a dyn
     ident.map_or_else(|| candidates.name(director), Cow::Borrowed)
 }
 
-/// Applies changes in order; of several clears the last counts, what came before it is forgotten.
+/// Applies changes in order; everything before the last clear is ignored.
 pub(super) fn apply(
     hosts: &mut Vec<Host>,
     changes: &[Change],
@@ -139,7 +139,7 @@ pub(super) fn apply(
         }
     }
     while let Some(free) = places.iter().position(Option::is_none) {
-        // A free place is never the last one.
+        // The last place is never free.
         places.swap_remove(free);
         while places.last().is_some_and(Option::is_none) {
             places.pop();
@@ -151,7 +151,7 @@ pub(super) fn apply(
 /// The points of all hosts, sorted.
 ///
 /// # Errors
-/// How many there would be, when that is more than [`SHARD_POINTS_MAX`].
+/// The number of points, if it is more than [`SHARD_POINTS_MAX`].
 pub(super) fn points(hosts: &[Host], candidates: &dyn Candidates) -> Result<Vec<Point>, u64> {
     let count: u64 = hosts.iter().map(|host| u64::from(host.replicas)).sum();
     if count > SHARD_POINTS_MAX as u64 {
