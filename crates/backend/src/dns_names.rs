@@ -1,18 +1,18 @@
-//! Backends by name: a host that is looked up again and again, and the backends that its addresses are at the time.
+//! Backends by name: hosts that are looked up again and again, and the backends at their present addresses.
 //!
 //! ```text
-//! Maker (one `dynamic.director` object) ─┬▶ Domain (host:port) ─▶ backends, one an address
+//! Maker (one `dynamic.director` object) ─┬▶ Domain (host:port) ─▶ backends, one for each address
 //!                                        └▶ Service (SRV name) ─▶ domains, by priority and weight
 //! ```
 //!
-//! [`DnsNames`] is the table of a loaded VCL: it gives domains, services and backends ids beyond those of the VCL's own, and
-//! never gives an id twice, so that one that a request holds leads to what it was or to nothing. VCL makes domains and
-//! services on any event loop; [`run`] looks them up, in one task of the main thread while the VCL is warm, and forgets
-//! those that nobody asks for. Who wants a domain before its first lookup is done waits ([`Domain::ready`]).
+//! [`DnsNames`] is the table of a loaded VCL: it gives domains, services and backends ids above those of the VCL's own, and
+//! never uses an id twice, so an id that a request holds leads to the same item or to nothing. VCL makes domains and services
+//! on any event loop; [`run`] looks them up, in one task of the main thread while the VCL is warm, and drops those that are
+//! no longer used. A request that needs a domain before its first lookup is done waits ([`Domain::ready`]).
 //!
 //! *Locks*: a maker's state → a domain's state → the table, each for a few instructions.
-//! *Limits*: [`DYNAMIC_DOMAINS_MAX`] domains and services a VCL (the one unused for longest makes room),
-//! [`DYNAMIC_ADDRESSES_MAX`] addresses a domain. Reading order: `resolve`, `settings`, `domain`, `service`, `item`,
+//! *Limits*: [`DYNAMIC_DOMAINS_MAX`] domains and services per VCL (the least recently used one makes room),
+//! [`DYNAMIC_ADDRESSES_MAX`] addresses per domain. Reading order: `resolve`, `settings`, `domain`, `service`, `item`,
 //! `table`, `maker`, `run`.
 //! Compat: libvmod-dynamic.
 
@@ -40,16 +40,16 @@ use table::Table;
 use tokio::sync::Notify;
 use vcl_run::value::DirectorId;
 
-/// Everything dynamic of one loaded VCL.
+/// All names that one loaded VCL looks up.
 #[derive(Debug)]
 pub struct DnsNames {
     table: Table,
-    /// By number of the instance.
+    /// The objects, by instance number.
     makers: RwLock<BTreeMap<u32, Arc<Maker>>>,
 }
 
 impl DnsNames {
-    /// An empty table of the VCL of that name.
+    /// An empty table for the VCL with this name.
     #[must_use]
     pub fn new(vcl: &str) -> DnsNames {
         DnsNames { table: Table::new(vcl), makers: RwLock::default() }
@@ -61,17 +61,17 @@ impl DnsNames {
         self.table.vcl_name()
     }
 
-    /// Ids to what they stand for, for those who change a maker.
+    /// The table from ids to items, for code that changes a maker.
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Something is to be done by [`run`].
+    /// Notified when there is work for [`run`].
     pub(crate) fn work(&self) -> &Notify {
         &self.table.work
     }
 
-    /// Makes the object of that instance; false when it was made before.
+    /// Makes the object of that instance; false if it is already made.
     pub fn make(&self, instance: u32, settings: MakerSettings) -> bool {
         let mut makers = self.makers.write();
         let is_new = !makers.contains_key(&instance);
@@ -99,7 +99,7 @@ impl DnsNames {
         !self.makers.read().is_empty()
     }
 
-    /// What an id stands for.
+    /// The item with that id.
     #[must_use]
     pub fn get(&self, id: DirectorId) -> Option<Item> {
         self.table.get(id)
@@ -117,14 +117,14 @@ impl DnsNames {
         self.table.id_of(wanted)
     }
 
-    /// All backends that there are.
+    /// All present backends.
     #[must_use]
     pub fn backends(&self) -> Vec<Arc<Backend>> {
         self.table.backends()
     }
 
-    /// The domain of a host, made by `maker` if there is none; `port` and `authority` unless given are the maker's. `None`
-    /// for a host or port that is empty or too long. `now`: seconds since 1970.
+    /// The domain of a host, made by `maker` if there is none; `port` and `authority` default to the maker's. `None` if the
+    /// host or port is empty or too long. `now`: seconds since 1970.
     #[must_use]
     pub fn domain(
         &self,
@@ -142,7 +142,7 @@ impl DnsNames {
         maker.make_domain(&self.table, wanted, now)
     }
 
-    /// The service of that name, made by `maker` if there is none. `None` for a name that is empty or too long.
+    /// The service with that name, made by `maker` if there is none. `None` if the name is empty or too long.
     #[must_use]
     pub fn service(&self, maker: &Maker, name: &str, now: f64) -> Option<Arc<Service>> {
         if !maker::is_bounded(name) {
@@ -155,7 +155,7 @@ impl DnsNames {
         maker.make_service(&self.table, name, now)
     }
 
-    /// Takes in the targets of a service: each gets its domain, which is used as the service is.
+    /// Sets the targets of a service: each gets a domain, which counts as used whenever the service is.
     pub(crate) fn set_targets(&self, maker: &Maker, service: &Service, found: &[Target]) {
         let mut targets = Vec::new();
         for target in found.iter().take(DYNAMIC_ADDRESSES_MAX) {
@@ -167,7 +167,7 @@ impl DnsNames {
         service.set_targets(targets);
     }
 
-    /// Makes room for one more name, when there are too many, by giving up the one that was unused for longest.
+    /// If there are too many names, gives up the least recently used one.
     fn make_room(&self) {
         match self.table.longest_unused(DYNAMIC_DOMAINS_MAX) {
             Some(Item::Domain(domain)) => {

@@ -1,24 +1,24 @@
-//! Whether a backend or director is to be used: what the operator says comes before what the probe says.
+//! Whether a backend or director may be used: the operator's setting takes precedence over the probe's result.
 //!
-//! [`Health`] is shared by all event loops and read on the path of every fetch, hence atomics and no lock. The time of the
-//! last change is kept beside it, for `backend.list` and for the ramp-up of shard directors.
+//! [`Health`] is shared by all event loops and read by every fetch, so it uses atomics and no lock. It also keeps the time of
+//! the last change, for `backend.list` and for the ramp-up of shard directors.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use tokio::sync::Notify;
 
-/// What the operator says (`backend.set_health`).
+/// The operator's setting (`backend.set_health`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdminHealth {
-    /// Nothing: the probe decides, or the members.
+    /// No setting: the probe or the members decide.
     Auto,
-    /// Use it whatever the probe says.
+    /// Use it whatever the probe finds.
     Healthy,
     /// Don't use it.
     Sick,
 }
 
 impl AdminHealth {
-    /// Reads the word of `backend.set_health`; only full words count, in small letters or large.
+    /// Reads the word of `backend.set_health`, in upper or lower case; abbreviations are not accepted.
     #[must_use]
     pub fn parse(word: &str) -> Option<AdminHealth> {
         match word.to_ascii_lowercase().as_str() {
@@ -29,7 +29,7 @@ impl AdminHealth {
         }
     }
 
-    /// The word in the column Admin of `backend.list`; `auto` is shown as `probe`.
+    /// The word in the Admin column of `backend.list`; `auto` is shown as `probe`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,12 +53,12 @@ pub struct Health {
     probed: AtomicBool,
     /// Seconds since 1970, as bits.
     changed: AtomicU64,
-    /// Whenever that moves.
+    /// Notified whenever `changed` moves.
     changes: Notify,
 }
 
 impl Health {
-    /// Healthy since `now`, without a word of the operator.
+    /// Healthy since `now`, without an operator's setting.
     #[must_use]
     pub fn new(now: f64) -> Health {
         Health {
@@ -69,7 +69,7 @@ impl Health {
         }
     }
 
-    /// What the operator says.
+    /// The operator's setting.
     #[must_use]
     pub fn admin(&self) -> AdminHealth {
         match self.admin.load(Relaxed) {
@@ -79,7 +79,7 @@ impl Health {
         }
     }
 
-    /// Notes what the operator says; the time of change moves when that is news.
+    /// Stores the operator's setting; if it differs from the last one, the time of change is updated.
     pub fn set_admin(&self, admin: AdminHealth, now: f64) {
         let code = match admin {
             AdminHealth::Auto => 0,
@@ -91,13 +91,13 @@ impl Health {
         }
     }
 
-    /// What the probe found last; true without a probe.
+    /// What the probe found last; true if there is no probe.
     #[must_use]
     pub fn probed(&self) -> bool {
         self.probed.load(Relaxed)
     }
 
-    /// Notes what the probe found; returns whether that is news. The time of change moves then.
+    /// Stores what the probe found; if it differs from the last result, updates the time of change and returns true.
     pub fn set_probed(&self, healthy: bool, now: f64) -> bool {
         let is_news = self.probed.swap(healthy, Relaxed) != healthy;
         if is_news {
@@ -111,18 +111,18 @@ impl Health {
         self.changes.notify_waiters();
     }
 
-    /// For those who wait while the health is what it is.
+    /// For code that waits until the health changes.
     pub(crate) fn changes(&self) -> &Notify {
         &self.changes
     }
 
-    /// Whether to use a backend: the operator's word, else the probe's.
+    /// Whether to use a backend: the operator's setting if there is one, else the probe's result.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.overridden().unwrap_or_else(|| self.probed())
     }
 
-    /// The operator's word, when there is one.
+    /// The operator's setting, if there is one.
     #[must_use]
     pub fn overridden(&self) -> Option<bool> {
         match self.admin() {

@@ -1,20 +1,20 @@
-//! Origins: what they are, whether they are well, how a fetch gets a connection to one, and how directors choose.
+//! Origins: what they are, whether they are healthy, how a fetch gets a connection to one, and how directors choose.
 //!
 //! | module | what |
 //! | --- | --- |
 //! | [`mod@backend`] | one backend: definition, counters, health, limits |
-//! | [`health`] | what the operator and the probe say |
-//! | [`probe`] | what the probe found so far: its window |
-//! | [`probing`] | the task that checks, again and again |
+//! | [`health`] | the operator's setting and the probe's result |
+//! | [`probe`] | the probe's results so far: its window |
+//! | [`probing`] | the task that repeats the check |
 //! | [`dial`] | the traits behind which `net` opens sockets |
 //! | [`pool`] | idle connections of one event loop |
-//! | [`pool_key`] | where they lead |
-//! | [`open`] | from a backend to a connection, or the reason why not |
+//! | [`pool_key`] | where idle connections lead |
+//! | [`open`] | from a backend to a connection, or the reason why there is none |
 //! | [`random`] | the generator that `debug.srandom` seeds |
-//! | [`director`] | what directors choose with, their kinds, and the table of all of one loaded VCL |
+//! | [`director`] | how directors choose, their kinds, and the table of all directors of one loaded VCL |
 //! | [`saint_mode`] | saint mode: for which requests a backend counts as sick |
 //! | [`dns_names`] | backends by name, which are looked up again and again |
-//! | [`listing`] | what an operator may know of them |
+//! | [`listing`] | what operators can learn about them |
 //!
 //! *Invariants:* no sockets here (that is `net`), no VCL here (that is `vcl` and `vmods`). A [`Backend`] and the
 //! [`Directors`] are shared by all event loops; a [`Pool`] belongs to one.

@@ -1,5 +1,5 @@
-//! What an operator may know of backends and directors, and which of them a pattern means. Facts only: whoever answers the
-//! CLI finds the words for them.
+//! What operators can learn about backends and directors, and which of them a pattern selects. Facts only: the code that
+//! answers the CLI words them.
 
 use crate::backend::Backend;
 use crate::director::choice::Member;
@@ -21,21 +21,21 @@ pub struct Listed {
     pub name: String,
     /// The word for its kind.
     pub kind: &'static str,
-    /// What the operator says; `Healthy` where nobody else has a say either.
+    /// The operator's setting; `Healthy` instead of `Auto` if neither a probe nor members decide.
     pub admin: AdminHealth,
-    /// Good checks in a probe's window, or healthy members.
+    /// Good checks in the probe's window, or healthy members.
     pub good: usize,
-    /// All of them.
+    /// All checks in the window, or all members.
     pub all: usize,
-    /// Whether it is healthy, the operator's word about itself left out.
+    /// Whether it is healthy; ignores what the operator has set for it.
     pub is_healthy: bool,
     /// When that changed last, seconds since 1970.
     pub changed: f64,
-    /// More, where it was asked for.
+    /// More, if it was asked for.
     pub details: Option<Details>,
 }
 
-/// What there is to know of one of them besides.
+/// More facts about one of them.
 #[derive(Clone, Debug)]
 pub enum Details {
     /// Nothing.
@@ -46,34 +46,34 @@ pub enum Details {
     Probe(Window),
     /// A name that is looked up.
     Name {
-        /// What its object was made with.
+        /// The settings of its object.
         settings: Arc<MakerSettings>,
         /// Its backends.
         backends: Vec<MemberFacts>,
     },
     /// A director whose members take turns.
     RoundRobin(Vec<MemberFacts>),
-    /// A director that goes down its list.
+    /// A fallback director.
     Fallback {
-        /// It stays with its choice.
+        /// It keeps its choice.
         is_sticky: bool,
-        /// The place of the member that was chosen last.
+        /// The position of the member that was chosen last.
         current: usize,
         /// Its members.
         members: Vec<MemberFacts>,
     },
-    /// A director that weighs its members.
+    /// A director with weights.
     Weighted {
-        /// Weight of all healthy members.
+        /// Total weight of the healthy members.
         total: f64,
         /// Its members.
         members: Vec<MemberFacts>,
     },
     /// A shard director.
     Shard {
-        /// How often the next member is used in place of the chosen one.
+        /// How often the next member is used instead of the chosen one.
         warmup: f64,
-        /// Seconds of ramp-up of a member without its own.
+        /// Seconds of ramp-up for members that set none.
         rampup: f64,
         /// Its members.
         members: Vec<ShardMemberFacts>,
@@ -96,17 +96,17 @@ pub struct MemberFacts {
 pub struct ShardMemberFacts {
     /// The VCL name.
     pub name: String,
-    /// What its points are made of.
+    /// The text from which its points are made.
     pub ident: String,
     /// Whether it can be used.
     pub is_healthy: bool,
-    /// Which part of its ramp-up is over, 0 to 1; 0 while it is sick.
+    /// The completed part of its ramp-up, 0 to 1; 0 while it is sick.
     pub ramped: f64,
     /// Seconds of ramp-up that remain.
     pub remaining: f64,
 }
 
-/// A backend or director of some VCL.
+/// A backend or director of one VCL.
 #[derive(Clone, Copy)]
 struct Item<'a> {
     directors: &'a Directors,
@@ -130,7 +130,7 @@ impl<'a> Item<'a> {
         self.backend().and_then(|backend| backend.probe().map(|probe| probe.window()))
     }
 
-    /// A name that is looked up; `None` for backends themselves.
+    /// The name that is looked up; `None` for backends themselves.
     fn named(&self) -> Option<item::Item> {
         self.directors.dns_names().get(self.id).filter(|item| item.backends().is_some())
     }
@@ -154,7 +154,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether probe or members have a say: backends without a probe and hash directors are simply healthy.
+    /// Whether a probe or members decide: backends without a probe and hash directors are always healthy.
     fn is_judged(&self) -> bool {
         match (self.backend(), self.director()) {
             (Some(backend), _) => backend.probe().is_some(),
@@ -171,7 +171,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Good and all: checks of a probe's window, members of a director.
+    /// The numbers of good and of all checks in the probe's window, or members of a director.
     fn counts(&self) -> (usize, usize) {
         if !self.is_judged() || matches!(self.director(), Some(DirectorKind::Saint(_))) {
             return (0, 0);
@@ -254,7 +254,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Which items a pattern means: none = all of the active VCL, without a dot = of the active VCL, else of any VCL.
+/// The items that a pattern selects: no pattern = all of the active VCL; without a dot = of the active VCL; else of any VCL.
 fn matching<'a>(wanted: Option<&str>, vcls: &[&'a Directors], active: Option<&str>) -> Vec<Item<'a>> {
     let full = match wanted {
         Some(wanted) if wanted.contains('.') => wanted.to_owned(),
@@ -266,8 +266,8 @@ fn matching<'a>(wanted: Option<&str>, vcls: &[&'a Directors], active: Option<&st
         .collect()
 }
 
-/// Everything that a pattern means; `None` = all of the active VCL. `vcls` are the loaded VCLs, `active` the name of the
-/// active one, `now` seconds since 1970.
+/// All items that a pattern selects; `None` = all of the active VCL. `vcls` are the loaded VCLs, `active` is the name of the
+/// active one, `now` is in seconds since 1970.
 #[must_use]
 pub fn list(
     wanted: Option<&str>,
@@ -279,8 +279,8 @@ pub fn list(
     matching(wanted, vcls, active).iter().map(|item| item.facts(with_details, now)).collect()
 }
 
-/// Takes the operator's word about everything that a pattern means; returns how many that are. An empty pattern means
-/// nothing here, where something is changed: a script's variable may be unset.
+/// Stores the operator's setting for all items that a pattern selects; returns their number. An empty pattern selects
+/// nothing here, because this changes something and a script's variable may be unset.
 pub fn set_health(pattern: &str, admin: AdminHealth, vcls: &[&Directors], active: Option<&str>, now: f64) -> usize {
     let items = if pattern.is_empty() { Vec::new() } else { matching(Some(pattern), vcls, active) };
     for item in &items {

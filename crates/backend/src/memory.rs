@@ -1,4 +1,4 @@
-//! For tests: a [`Dial`] over memory. Each connection is answered by the script's next entry.
+//! For tests: a [`Dial`] in memory. Each connect gets the next answer of the script.
 
 use crate::dial::{Dial, DialTarget, Dialling, Ends, Stream};
 use std::cell::RefCell;
@@ -9,17 +9,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-/// What becomes of a connect.
+/// The outcome of a connect.
 pub(crate) enum Answer {
     /// It succeeds; the test holds the other end.
     Accept,
     /// It fails.
     Fail(io::ErrorKind),
-    /// It never ends.
+    /// It never completes.
     Hang,
 }
 
-/// The dial; connects beyond the script are accepted.
+/// The dial; connects after the end of the script are accepted.
 #[derive(Default)]
 pub(crate) struct MemoryDial {
     script: RefCell<VecDeque<Answer>>,

@@ -1,9 +1,9 @@
-//! From a backend to a connection on which a request can be sent, or to the reason why not.
+//! From a backend to a connection on which a request can be sent, or to the reason why there is none.
 //!
-//! The order is that of the reasons: sick, busy, held down, failed. An idle connection is taken first, unless the caller
-//! wants a new one (a second try after a reused one broke) or the backend is told about clients by a PROXY header, whose
-//! connections serve one request only. New connections begin with the header for a proxy that they go through (`.via`), the
-//! preamble and the PROXY header. Where all of a backend's connections are in use, some may wait for one (`.wait_limit`).
+//! The checks come in the order sick, busy, held down, failed. An idle connection is preferred, unless the caller wants a
+//! new one (a second try after a reused one broke) or the backend learns about clients from a PROXY header, whose
+//! connections serve only one request. A new connection starts with the header for the proxy that it goes through (`.via`),
+//! the preamble and the PROXY header. If all of a backend's connections are in use, some fetches may wait (`.wait_limit`).
 //! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
 
 use crate::backend::{Backend, error_number, error_text};
@@ -18,24 +18,24 @@ use surface::counter::{Main, Vbe};
 use surface::parameter::Parameters;
 use tokio::io::AsyncWriteExt;
 
-/// The longest wait that "no limit" stands for.
+/// The timeout that stands for "no limit".
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 
-/// A wish for a connection.
+/// A request for a connection.
 pub struct OpenRequest<'a> {
-    /// To whom.
+    /// The backend to connect to.
     pub backend: &'a Arc<Backend>,
     /// The loop's idle connections.
     pub pool: &'a Pool,
-    /// How new ones are made.
+    /// Makes new connections.
     pub dial: &'a dyn Dial,
     /// Current parameters.
     pub parameters: &'a Parameters,
     /// The loop's counters.
     pub counters: &'a MainCounters,
-    /// Seconds since 1970.
+    /// The clock, in seconds since 1970.
     pub clock: &'a dyn Fn() -> f64,
-    /// `bereq.connect_timeout` when VCL set it, in seconds; else the backend's own or the parameter counts. 0 = no limit.
+    /// `bereq.connect_timeout` if VCL set it, in seconds; else the backend's own or the parameter applies. 0 = no limit.
     pub connect_timeout: Option<f64>,
     /// Don't use an idle connection.
     pub fresh: bool,
@@ -52,7 +52,7 @@ pub enum OpenError {
     Unhealthy(String),
     /// `max_connections` are in use.
     Busy(String),
-    /// The connect failed; with 0 it was not tried because a failure is recent.
+    /// The connect failed, with this error number; 0 = not tried, because another one failed recently.
     Failed(String, i32),
     /// The PROXY header could not be sent.
     ProxyWrite(String, i32),
@@ -82,7 +82,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// A place among the backend's connections in use, given back when dropped.
+/// A place among the backend's connections in use, released when dropped.
 #[derive(Debug)]
 struct Place(Arc<Backend>);
 
@@ -98,14 +98,14 @@ pub struct BackendConnection {
     pub stream: Box<dyn Stream>,
     /// It served a request before.
     pub reused: bool,
-    /// Bytes of PROXY header sent, which count as request header bytes.
+    /// Length of the PROXY header that was sent, which counts as request header bytes.
     pub proxy_header_bytes: u64,
     recyclable: bool,
     place: Place,
 }
 
 impl BackendConnection {
-    /// To whom it leads.
+    /// The backend it leads to.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
         &self.place.0
@@ -128,7 +128,7 @@ impl BackendConnection {
         format!("{} {name} {remote} {remote_port} {local} {local_port} {how}", ends.fd)
     }
 
-    /// The payload of its `BackendClose` record. `reason` is the reason of a close, if any is to be told.
+    /// The payload of its `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
     #[must_use]
     pub fn close_record(&self, recycled: bool, reason: Option<&str>) -> String {
         let fd = self.ends().fd;
@@ -140,14 +140,14 @@ impl BackendConnection {
         }
     }
 
-    /// Whether [`BackendConnection::recycle`] would keep it; one that began with a PROXY header is closed.
+    /// Whether [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY header is closed.
     #[must_use]
     pub fn is_recyclable(&self) -> bool {
         self.recyclable
     }
 
-    /// Gives it back for the next request. Call it only when both messages are complete and nobody asked to close.
-    /// Returns whether it was kept.
+    /// Returns it to the pool for the next request. Call this only when both messages are complete and neither side asked to
+    /// close. Returns whether it was kept.
     pub fn recycle(self, pool: &Pool, counters: &MainCounters, now: f64) -> bool {
         if !self.recyclable {
             return false;
@@ -165,10 +165,10 @@ fn shown(address: Option<SocketAddr>) -> (String, u16) {
     }
 }
 
-/// Gets a connection. Counts it in use, and the request that is about to be sent (`VBE.*.req`, `MAIN.backend_req`).
+/// Gets a connection. Counts it as in use, and counts the request that will be sent (`VBE.*.req`, `MAIN.backend_req`).
 ///
 /// # Errors
-/// See [`OpenError`]; what is to be counted of a failure has been.
+/// See [`OpenError`]; the failure is already counted.
 pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenError> {
     let backend = request.backend;
     let parameters = request.parameters;

@@ -1,11 +1,11 @@
-//! Idle connections to origins, kept by one event loop and used again, the youngest first.
+//! Idle connections to origins, kept by one event loop; the most recently used one is reused first.
 //!
-//! They are kept by where they lead ([`PoolKey`]), not by backend, so that loading a VCL anew does not lose them. A
-//! connection is looked at before it is handed out: one whose peer closed it, or sent something unasked, is dropped.
-//! [`Pool::sweep`] does the same for those nobody asks for, and closes those that no backend leads to any more; the loop
-//! calls it about once a second.
+//! They are kept by where they lead ([`PoolKey`]), not by backend, so that they survive the reload of a VCL. A connection is
+//! checked before it is reused: if its peer has closed it, or sent something unasked, it is dropped. [`Pool::sweep`] does
+//! the same for connections that are not reused, and closes those that no backend leads to any more; the loop calls it about
+//! once a second.
 //!
-//! *Invariant:* at most [`IDLE_BACKEND_CONNECTIONS_MAX`] a key; within a key the connections are ordered by age.
+//! *Invariant:* at most [`IDLE_BACKEND_CONNECTIONS_MAX`] per key; the connections of a key are ordered by age.
 
 use crate::dial::Stream;
 use crate::pool_key::{Place, PoolKey};
@@ -29,9 +29,9 @@ pub struct Pool {
     idle: RefCell<HashMap<Place, Kept>>,
 }
 
-/// What is kept of one place.
+/// The connections to one place.
 struct Kept {
-    /// The key of the backends that led there last.
+    /// The key of the backends that last used this place.
     key: Arc<PoolKey>,
     queue: VecDeque<Idle>,
 }
@@ -43,13 +43,13 @@ impl Pool {
         Pool::default()
     }
 
-    /// Takes a usable connection; what is found dead or idle for `idle_timeout` seconds on the way is closed.
+    /// Takes a usable connection; closes those that it finds dead or idle for `idle_timeout` seconds.
     pub fn take(&self, key: &PoolKey, now: f64, idle_timeout: f64) -> Option<Box<dyn Stream>> {
         let mut pools = self.idle.borrow_mut();
         let queue = &mut pools.get_mut(key.place())?.queue;
         while let Some(mut idle) = queue.pop_back() {
             if now - idle.since >= idle_timeout {
-                // The others are older still.
+                // The others have been idle for even longer.
                 queue.clear();
                 return None;
             }
@@ -60,8 +60,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection on which the next thing to happen is a request of ours. The oldest gives way when there are too
-    /// many.
+    /// Keeps a connection on which nothing will happen before our next request. If there are too many, the oldest is closed.
     pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64) {
         let mut pools = self.idle.borrow_mut();
         let kept = match pools.get_mut(key.place()) {
@@ -78,8 +77,8 @@ impl Pool {
         queue.push_back(Idle { stream, since: now });
     }
 
-    /// Closes what has been idle for `idle_timeout` seconds, what its peer has closed and what belongs to no backend any
-    /// more; returns how many that were.
+    /// Closes connections that have been idle for `idle_timeout` seconds, that the peer has closed, or that no backend leads to
+    /// any more; returns how many.
     pub fn sweep(&self, now: f64, idle_timeout: f64) -> usize {
         let mut pools = self.idle.borrow_mut();
         let mut closed = 0;
@@ -95,13 +94,13 @@ impl Pool {
         closed
     }
 
-    /// Connections kept at present.
+    /// Number of connections that are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.idle.borrow().values().map(|kept| kept.queue.len()).sum()
     }
 
-    /// Whether none is kept.
+    /// Whether no connection is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

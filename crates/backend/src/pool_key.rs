@@ -1,8 +1,8 @@
-//! Where connections lead, and which places some backend leads to: each of those has its pools of idle connections.
+//! Where connections lead, and which of these places are in use: each place in use has its pools of idle connections.
 //!
-//! Backends that lead to the same place share one key. The table of keys is the process's own: VCLs that are loaded one
-//! after the other find the connections of their forerunners. When the last backend of a place is gone, so is its key, and
-//! what is kept under it is closed ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they come and go.
+//! Backends that lead to the same place share one key. The table of keys belongs to the process: a newly loaded VCL finds
+//! the connections of its predecessors. When the last backend of a place is gone, its key is removed and the connections
+//! kept under it are closed ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they come and go.
 
 use parking_lot::{Mutex, MutexGuard};
 use shm::locks;
@@ -12,25 +12,25 @@ use std::sync::{Arc, LazyLock};
 use surface::counter::LockClass;
 use vcl_run::program::{Endpoint, ViaDefinition};
 
-/// Where connections lead, and what is said first on them.
+/// Where connections lead, and what is sent first on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     endpoint: Endpoint,
     preamble: Vec<u8>,
-    /// The proxy that they go through to get there.
+    /// The proxy that the connections go through.
     via: Option<ViaDefinition>,
 }
 
-/// What idle connections have in common: their place, as long as some backend leads there.
+/// What a group of idle connections has in common: their place, for as long as a backend leads there.
 #[derive(Debug)]
 pub struct PoolKey {
     place: Place,
-    /// Backends that lead there; changed under the table's lock.
+    /// Number of backends that lead there; changed under the table's lock.
     users: AtomicUsize,
 }
 
 impl PoolKey {
-    /// Whether a backend leads there still.
+    /// Whether a backend still leads there.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.users.load(Ordering::Acquire) > 0
@@ -57,7 +57,7 @@ impl SharedKey {
     pub(crate) fn new(endpoint: Endpoint, preamble: Vec<u8>, via: Option<ViaDefinition>) -> SharedKey {
         let place = Place { endpoint, preamble, via };
         if place.endpoint == Endpoint::None {
-            // Leads nowhere: there is nothing to keep.
+            // It leads nowhere, so there is nothing to keep.
             return SharedKey(Arc::new(PoolKey { place, users: AtomicUsize::new(1) }));
         }
         let mut keys = keys();

@@ -1,5 +1,5 @@
-//! What a backend knows of its probe: the definition, and the results of the checks so far. Nothing here runs; the task
-//! that checks is in `probing.rs`.
+//! What a backend knows about its probe: the definition, and the results of the checks so far. Nothing runs here; the task
+//! that does the checks is in `probing.rs`.
 
 pub mod outcome;
 pub mod window;
@@ -14,7 +14,7 @@ use window::Window;
 
 /// The shortest interval and timeout, whatever the definition says.
 pub(crate) const DURATION_MIN: Duration = Duration::from_millis(1);
-/// The longest.
+/// The longest interval and timeout.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// The probe of one backend.
@@ -48,21 +48,21 @@ impl ProbeState {
         *self.window.lock()
     }
 
-    /// Takes a result in; the window with it.
+    /// Adds a result; returns the new window.
     pub(crate) fn note(&self, outcome: &Outcome) -> Window {
         let mut window = self.window.lock();
         window.note(outcome);
         *window
     }
 
-    /// Marks it as known to the log; true the first time.
+    /// Marks the probe as known to the log; returns true the first time.
     pub(crate) fn announce(&self) -> bool {
         !self.is_announced.swap(true, Relaxed)
     }
 }
 
-/// Seconds as a duration that a clock can be moved by.
+/// Seconds as a duration that can be added to a clock.
 pub(crate) fn bounded(seconds: f64) -> Duration {
-    // Whatever is no duration at all is taken for too long a one.
+    // A value that no duration can express counts as the longest.
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(DURATION_MAX).clamp(DURATION_MIN, DURATION_MAX)
 }

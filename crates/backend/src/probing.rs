@@ -1,8 +1,8 @@
-//! Health probes at work: a request now and then, and a window of the last results that decides.
+//! Running health probes: regular requests, and a window of the last results that decides.
 //!
-//! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task
-//! that repeats it for as long as the VCL is warm. Dropping the task stops the probe; the window stays, and a later task
-//! goes on with it. Every check leaves a `Backend_health` record outside any transaction.
+//! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task that
+//! repeats it for as long as the VCL is warm. Dropping the task stops the probe; the window stays, and a later task goes on
+//! with it. Every check leaves a `Backend_health` record outside any transaction.
 //!
 //! The next check starts one interval after the start of the last, but never before that one is done.
 //! Compat: record and rules as observed in Varnish 7.1.1.
@@ -21,7 +21,7 @@ use surface::counter::Vbe;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// Runs the probe of a backend until dropped; returns at once when it has none. `clock` gives seconds since 1970,
+/// Runs the probe of a backend until dropped; returns at once if it has none. `clock` returns seconds since 1970,
 /// `prefer_v6` the parameter `prefer_ipv6`.
 pub async fn run_probe(
     backend: Arc<Backend>,
@@ -44,7 +44,7 @@ pub async fn run_probe(
     }
 }
 
-/// Takes a result into the window, the counters, the backend's health and the log.
+/// Enters a result into the window, the counters, the backend's health and the log.
 fn note(backend: &Backend, probe: &ProbeState, outcome: &Outcome, now: f64, ring: &LogRing) {
     let window = probe.note(outcome);
     backend.counters().set(Vbe::Happy as usize, window.happy());

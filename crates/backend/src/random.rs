@@ -1,32 +1,32 @@
-//! The generator behind directors.random and std.random: predictable once `debug.srandom` has seeded it, as tests need.
+//! The generator behind directors.random and std.random: predictable after `debug.srandom` has seeded it, as tests need.
 //!
-//! Additive feedback over 31 words, seeded by Lehmer's generator. Not for secrets. Shared by all event loops under one
-//! lock, taken for a few instructions.
-//! Compat: the sequences of Varnish 7.1.1 after `debug.srandom`, which are those of FreeBSD's random(3), not of glibc's.
+//! Additive feedback over 31 words, seeded by Lehmer's generator. Don't use it for secrets. Shared by all event loops under
+//! one lock, held for a few instructions.
+//! Compat: the sequences of Varnish 7.1.1 after `debug.srandom`, which are those of FreeBSD's random(3), not glibc's.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 const DEGREE: usize = 31;
 const SEPARATION: usize = 3;
-/// Values thrown away after seeding.
+/// Number of values that are discarded after seeding.
 const DISCARDED: usize = 10 * DEGREE;
 /// The modulus of the seeding generator.
 const PRIME: u64 = (1 << 31) - 1;
 
-/// The seed that `debug.srandom` takes unless given another.
+/// The default seed of `debug.srandom`.
 pub const DEFAULT_SEED: u32 = 1;
 
 struct State {
     words: [u32; DEGREE],
-    /// Where the next value goes: the place of the value 31 steps back.
+    /// Where the next value is written: the place of the value 31 steps back.
     next: usize,
 }
 
 impl State {
     fn seeded(seed: u32) -> State {
         let mut words = [0; DEGREE];
-        // Lehmer's generator modulo the prime 2^31 − 1, moved by one so that 0 is a seed like any other.
+        // Lehmer's generator modulo the prime 2^31 − 1, shifted by one so that 0 is a valid seed.
         let mut word = seed;
         words[0] = word;
         for place in &mut words[1..] {
@@ -61,7 +61,7 @@ impl TestableRandom {
         TestableRandom(Arc::new(Mutex::new(State::seeded(seed))))
     }
 
-    /// Starts the sequence of that seed (`debug.srandom`).
+    /// Restarts the sequence with that seed (`debug.srandom`).
     pub fn seed(&self, seed: u32) {
         *self.0.lock() = State::seeded(seed);
     }
@@ -72,7 +72,7 @@ impl TestableRandom {
         self.0.lock().step()
     }
 
-    /// The next value as a fraction of 2^31: in [0, 1). Takes one value of the sequence.
+    /// The next value as a fraction of 2^31, in [0, 1). Takes one value of the sequence.
     #[must_use]
     pub fn next_fraction(&self) -> f64 {
         f64::from(self.next_bits()) / 2_147_483_648.0
@@ -100,7 +100,7 @@ mod tests {
     fn the_sequences_are_those_of_varnish() {
         let random = TestableRandom::new(DEFAULT_SEED);
         let tenths_of_thousandths = |value: f64| (value * 10_000_000.0).round() / 1000.0;
-        // std.random(0, 10000) in Varnish 7.1.1, four times after each debug.srandom.
+        // Four calls of std.random(0, 10000) in Varnish 7.1.1, after each debug.srandom.
         for (seed, expected) in [
             (1, [6561.134, 390.448, 2923.660, 6359.930]),
             (0, [7953.248, 7333.486, 8557.066, 2714.103]),

@@ -1,27 +1,27 @@
-//! Saint mode: for which requests a backend counts as sick for a while, because VCL did not like what it answered.
+//! Saint mode: the requests for which a backend counts as sick for a while, because VCL rejected its response.
 //!
-//! One short list a backend, shared by all event loops. While it is empty (always, unless VCL adds to it) a look costs one
-//! relaxed load and no lock. The list is bounded: when it is full, the entry that would end first makes room.
-//! Who heeds it: `beresp.saintmode` of the old dialects (`Directors::is_healthy_for`), and the saintmode VMOD.
+//! One short list per backend, shared by all event loops. While it is empty (always, unless VCL adds to it), a check costs
+//! one relaxed load and no lock. The list is bounded: when it is full, the entry that would expire first makes room.
+//! It is used by `beresp.saintmode` of the old dialects (`Directors::is_healthy_for`) and by the saintmode VMOD.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use surface::limits::BACKEND_TROUBLES_MAX;
 
-/// Requests that a backend is not to be used for.
+/// Requests for which a backend must not be used.
 #[derive(Debug, Default)]
 pub struct TroubleList {
     list: Mutex<Vec<Trouble>>,
-    /// Entries in the list, those that have ended included.
+    /// Number of entries in the list, including expired ones.
     count: AtomicUsize,
 }
 
-/// Why a backend is not to be used.
+/// Why a backend must not be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Concern {
-    /// There is trouble over the very digest.
+    /// There is trouble over this digest.
     Digest,
-    /// There is trouble over too many.
+    /// There is trouble over too many digests.
     Threshold,
 }
 
@@ -33,7 +33,7 @@ struct Trouble {
 }
 
 impl TroubleList {
-    /// Notes trouble over a digest until that time (seconds since 1970); a later end replaces an earlier one.
+    /// Records trouble over a digest until `until` (seconds since 1970); of two ends for a digest the later one counts.
     pub fn add(&self, digest: &[u8; 32], until: f64, now: f64) {
         let mut list = self.list.lock();
         list.retain(|trouble| trouble.until > now);
@@ -52,8 +52,8 @@ impl TroubleList {
         self.count.store(list.len(), Relaxed);
     }
 
-    /// Why not to use the backend for this digest (`None` = any): there is trouble over it, or over `threshold` digests or
-    /// more (0 = saint mode is off: never).
+    /// Why the backend must not be used for this digest (`None` = any): there is trouble over it, or over at least `threshold`
+    /// digests (0 = saint mode is off, the result is always `None`).
     #[must_use]
     pub fn concern(&self, digest: Option<&[u8; 32]>, now: f64, threshold: usize) -> Option<Concern> {
         if threshold == 0 || self.count.load(Relaxed) == 0 {
@@ -68,7 +68,7 @@ impl TroubleList {
         (list.len() >= threshold).then_some(Concern::Threshold)
     }
 
-    /// Digests that there is trouble over now.
+    /// Number of digests that there is trouble over at present.
     #[must_use]
     pub fn count(&self, now: f64) -> usize {
         if self.count.load(Relaxed) == 0 {
@@ -77,7 +77,7 @@ impl TroubleList {
         self.list.lock().iter().filter(|trouble| trouble.until > now).count()
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.list.lock().clear();
         self.count.store(0, Relaxed);

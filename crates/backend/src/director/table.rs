@@ -1,12 +1,12 @@
-//! Every backend and director of one loaded VCL, by [`DirectorId`]: the static backends first, in order of definition,
-//! then the director objects in order of `new`; ids with the highest bit are those of [`DnsNames`].
+//! Every backend and director of one loaded VCL, by [`DirectorId`]: first the static backends in order of definition, then
+//! the director objects in order of `new`; ids with the highest bit set belong to [`DnsNames`].
 //!
-//! Made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on shared by all event loops. Only
-//! members, health and the state of choosing change, each behind its own atomic or short lock.
+//! The table is made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on all event loops share it.
+//! Only members, health and the state of choosing change, each behind its own atomic or short lock.
 //!
-//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses. What makes chains longer than
-//! [`DIRECTOR_DEPTH_MAX`] is refused as well; should one come about from below, it resolves to nothing and is sick.
-//! Next files: `table/resolve.rs`, `table/health.rs`.
+//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses that. It also refuses members that are
+//! chains of more than [`DIRECTOR_DEPTH_MAX`] directors; if a chain grows longer further down, it resolves to nothing and is
+//! sick. Next files: `table/resolve.rs`, `table/health.rs`.
 
 pub mod health;
 pub mod resolve;
@@ -39,14 +39,14 @@ struct Entry {
 /// Why a member was not added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberError {
-    /// No such member (a null BACKEND), or the director was never made.
+    /// The member does not exist (a null BACKEND), or the director was never made.
     Unknown,
     /// The member leads back to the director, or is itself a chain of more than [`DIRECTOR_DEPTH_MAX`] directors.
     Ring,
 }
 
-/// The bits of an id that say which backend or object it is; those above say which generation of a backend made at run
-/// time ([`Dynamic`]), and are zero for all others.
+/// The bits below this one say which backend or object an id refers to; those above are the generation of a backend made at
+/// run time ([`Dynamic`]), and zero for all others.
 const GENERATION_SHIFT: u32 = 20;
 const INDEX_MASK: u32 = (1 << GENERATION_SHIFT) - 1;
 const _: () = assert!(GENERATION_MAX < FIRST_ID >> GENERATION_SHIFT);
@@ -102,7 +102,7 @@ impl Directors {
         directors
     }
 
-    /// The generation of the VCL. Of the old ones `beresp.saintmode` is heeded.
+    /// The generation of the VCL dialect. `beresp.saintmode` counts only in the old ones.
     pub(crate) fn generation(&self) -> Generation {
         self.generation
     }
@@ -113,7 +113,7 @@ impl Directors {
         &self.vcl_name
     }
 
-    /// The static backends in order of definition, those without an address included.
+    /// The static backends in order of definition, including those without an address.
     #[must_use]
     pub fn backends(&self) -> &[Arc<Backend>] {
         &self.backends
@@ -125,7 +125,7 @@ impl Directors {
         self.default.filter(|id| self.exists(*id))
     }
 
-    /// Hosts that are looked up, and the backends that they are at the time.
+    /// Names that are looked up, and the backends at their present addresses.
     #[must_use]
     pub fn dns_names(&self) -> &Arc<DnsNames> {
         &self.names
@@ -137,7 +137,7 @@ impl Directors {
         all.map(|id| self.current_id(id)).filter(|id| self.exists(*id)).chain(self.names.ids())
     }
 
-    /// The id that an object has now: that of a backend made at run time carries its generation.
+    /// The present id of an object: that of a backend made at run time includes its generation.
     #[must_use]
     pub fn current_id(&self, id: DirectorId) -> DirectorId {
         match self.entry(id).and_then(|entry| entry.kind.get()) {
@@ -160,13 +160,13 @@ impl Directors {
             .collect()
     }
 
-    /// Whether backends may be made at run time.
+    /// Whether backends can be made at run time.
     #[must_use]
     pub fn has_run_time_backends(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry.kind.get(), Some(DirectorKind::Dynamic(_))))
     }
 
-    /// The backend of that id, static, made at run time or looked up.
+    /// The backend with that id, whether static, made at run time or looked up.
     #[must_use]
     pub fn any_backend(&self, id: DirectorId) -> Option<Arc<Backend>> {
         if let Some(Item::Backend(backend)) = self.names.get(id) {
@@ -179,7 +179,7 @@ impl Directors {
         }
     }
 
-    /// The id of a backend; `None` when it is no longer the VCL's.
+    /// The id of a backend; `None` if it no longer belongs to the VCL.
     #[must_use]
     pub fn id_of(&self, backend: &Arc<Backend>) -> Option<DirectorId> {
         if let Some(index) = self.backends.iter().position(|other| Arc::ptr_eq(other, backend)) {
@@ -197,7 +197,7 @@ impl Directors {
         }
     }
 
-    /// The static backend of that id; `None` for directors and for backends without an address.
+    /// The static backend with that id; `None` for directors and for backends without an address.
     #[must_use]
     pub fn backend(&self, id: DirectorId) -> Option<&Arc<Backend>> {
         self.backends.get(id.0 as usize).filter(|backend| backend.definition().endpoint != Endpoint::None)
@@ -210,8 +210,8 @@ impl Directors {
         self.entries.get(((id.0 & INDEX_MASK) as usize).checked_sub(self.backends.len())?)
     }
 
-    /// The director of that id; `None` for backends, before it was made, and for a backend made at run time that was
-    /// replaced since.
+    /// The director with that id; `None` for backends, for a director that is not made yet, and for a backend made at run time
+    /// that has been replaced since.
     #[must_use]
     pub fn director(&self, id: DirectorId) -> Option<&DirectorKind> {
         let kind = self.entry(id)?.kind.get()?;
@@ -224,7 +224,7 @@ impl Directors {
         }
     }
 
-    /// The object that makes backends at run time, whatever the generation of the id.
+    /// The object that makes backends at run time, whatever the generation in the id.
     #[must_use]
     pub fn dynamic(&self, id: DirectorId) -> Option<&Dynamic> {
         match self.entry(id)?.kind.get()? {
@@ -233,13 +233,13 @@ impl Directors {
         }
     }
 
-    /// Whether there is a backend or director of that id. `backend x none;` counts as no backend.
+    /// Whether a backend or director has that id. A backend without an address (`backend x none;`) does not count.
     #[must_use]
     pub fn exists(&self, id: DirectorId) -> bool {
         self.backend(id).is_some() || self.director(id).is_some() || self.names.get(id).is_some()
     }
 
-    /// The VCL name; empty when there is none of that id.
+    /// The VCL name; empty if the id is unknown.
     #[must_use]
     pub fn name(&self, id: DirectorId) -> Cow<'_, str> {
         match (self.backend(id), self.entry(id)) {
@@ -249,19 +249,19 @@ impl Directors {
         }
     }
 
-    /// What is of that VCL name.
+    /// The id of the backend or director with that VCL name.
     #[must_use]
     pub fn lookup(&self, name: &str) -> Option<DirectorId> {
         self.ids().find(|id| self.name(*id) == name)
     }
 
-    /// The id of the director object with that index among director objects (`InstanceDefinition::director`).
+    /// The id of the director object with that index (`InstanceDefinition::director`).
     #[must_use]
     pub fn object_id(&self, index: u32) -> DirectorId {
         DirectorId((self.backends.len() as u32).saturating_add(index))
     }
 
-    /// Makes the director object of that id; false when there is no such object or it was made before.
+    /// Makes the director object with that id; false if there is no such object or it is already made.
     pub fn create(&self, id: DirectorId, kind: DirectorKind) -> bool {
         self.entry(id).is_some_and(|entry| entry.kind.set(kind).is_ok())
     }
@@ -269,7 +269,7 @@ impl Directors {
     /// Adds a member to a director.
     ///
     /// # Errors
-    /// When the member does not exist or leads back to the director.
+    /// The member does not exist or leads back to the director.
     pub fn add_member(&self, director: DirectorId, member: Member) -> Result<(), MemberError> {
         let kind = self.director(director).ok_or(MemberError::Unknown)?;
         if !self.exists(member.director) {
@@ -282,15 +282,15 @@ impl Directors {
         Ok(())
     }
 
-    /// Removes a member from a director, once; nothing happens when it is none.
+    /// Removes one entry of a member from a director; does nothing if there is none.
     pub fn remove_member(&self, director: DirectorId, member: DirectorId) {
         if let Some(kind) = self.director(director) {
             kind.remove(member);
         }
     }
 
-    /// Applies changes of members to a shard director and makes its ring anew; nothing happens when there are none.
-    /// Returns false when it has no members then, or is no shard director.
+    /// Applies member changes to a shard director and makes its ring anew; does nothing if there are no changes. Returns false
+    /// if the director then has no members, or is not a shard director.
     pub fn reconfigure_shard(&self, director: DirectorId, changes: &[Change], replicas: u32, notes: &Notes) -> bool {
         match self.director(director) {
             Some(DirectorKind::Shard(shard)) => shard.reconfigure(director, self, changes, replicas, notes),
@@ -298,7 +298,7 @@ impl Directors {
         }
     }
 
-    /// Connections in use of a backend, or of all backends that a director leads to.
+    /// Connections in use, of a backend or of all backends below a director.
     #[must_use]
     pub fn connections(&self, id: DirectorId) -> u32 {
         self.count_connections(id, 0)

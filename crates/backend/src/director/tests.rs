@@ -1,4 +1,4 @@
-//! Who is chosen, in what order and in what share.
+//! Which member is chosen, in what order, and how often.
 
 mod shard;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use vcl_run::program::{Endpoint, InstanceDefinition, Program};
 use vcl_run::value::DirectorId;
 
-/// Backends `b0` … and directors `d0` …, none of which is made yet.
+/// Backends `b0` … and directors `d0` …; none of the directors is made yet.
 pub(crate) fn table(backends: usize, directors: usize) -> Directors {
     let mut program = empty_program();
     program.backends = (0..backends).map(|number| definition(&format!("b{number}"))).collect();
@@ -152,7 +152,7 @@ fn random_follows_the_seed_and_the_weights() {
         DirectorKind::Random(Random::default()),
         &[(DirectorId(0), 1.0), (DirectorId(1), 2.0), (DirectorId(2), 1.0)],
     );
-    // The sequence of seed 1 as fractions: 0.656, 0.763, 0.039, 0.068, 0.292, 0.363.
+    // Seed 1 gives these fractions: 0.656, 0.763, 0.039, 0.068, 0.292, 0.363.
     assert_eq!(sequence(&directors, id, 6), ["b1", "b2", "b0", "b0", "b1", "b1"]);
     let mut shares: HashMap<String, usize> = HashMap::new();
     for name in sequence(&directors, id, 10_000) {
@@ -207,7 +207,7 @@ fn hash_keeps_a_text_at_its_member() {
     assert!((150..250).contains(&counts[0]), "{counts:?}");
     sick(&directors, 1);
     assert!((0..100).all(|number| chosen(&format!("{number}")) == DirectorId(0)));
-    // The SHA-256 digest of nothing ends in 7852b855.
+    // The SHA-256 digest of the empty string ends in 7852b855.
     assert_eq!(hash_text(b""), u32::from_le_bytes([0x78, 0x52, 0xb8, 0x55]));
 }
 
@@ -244,7 +244,7 @@ fn a_chain_of_directors_resolves_or_is_refused() {
     assert_eq!(sequence(&directors, member, 1), ["b0"]);
     let above = make(&directors, depth + 1, DirectorKind::Fallback(Fallback::new(false)), &[]);
     assert_eq!(directors.add_member(above, Member { director: member, weight: 1.0 }), Err(MemberError::Ring));
-    // Made longer from below, where it can't be seen: no endless loop, no backend.
+    // The chain is made longer at its far end, where this can't be detected: no endless loop, no backend.
     let below = make(&directors, depth + 2, DirectorKind::Fallback(Fallback::new(false)), &[(DirectorId(0), 1.0)]);
     directors.remove_member(directors.object_id(0), DirectorId(0));
     directors.add_member(directors.object_id(0), Member { director: below, weight: 1.0 }).unwrap();

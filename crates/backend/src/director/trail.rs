@@ -1,10 +1,10 @@
-//! The way of one fetch of an old dialect through directors: a member that gives no connection is followed by another.
+//! How one fetch of an old dialect tries backends: when one gives no connection, another member is tried.
 //!
-//! Each director on the way says for itself what comes next: a round-robin goes once round, a fallback down its list, a
-//! random one chooses again, `.retries` times in all (unless said, as often as it has members); so do hash and client, with
-//! a share that is made of the one before. When a director has no more to offer, the one it is a member of goes on.
-//! VCL 4 has no such thing: there, a fetch fails with its backend, and VCL may retry.
-//! *Limit:* [`DIRECTOR_TRIES_MAX`] steps a fetch. Compat: Varnish 2.0.6, 2.1.5 and 3.0.7.
+//! Each director decides what it offers next: round robin goes round once, fallback goes down its list, random chooses
+//! again, up to `.retries` times in all (by default as often as it has members); hash and client do the same, with a share
+//! computed from the previous one. When a director has nothing more to offer, the director above it goes on.
+//! VCL 4 does not do this: a fetch fails with its backend, and VCL may retry.
+//! *Limit:* [`DIRECTOR_TRIES_MAX`] steps per fetch. Compat: Varnish 2.0.6, 2.1.5 and 3.0.7.
 
 use crate::backend::Backend;
 use crate::director::choice::ResolveContext;
@@ -17,11 +17,11 @@ use surface::limits::{DIRECTOR_DEPTH_MAX, DIRECTOR_TRIES_MAX};
 use surface::vcl::Generation;
 use vcl_run::value::DirectorId;
 
-/// Where a fetch is on its way. A new one begins at the director that is named.
+/// The position of a fetch. A new one starts at the director that VCL named.
 #[derive(Debug, Default)]
 pub struct Trail {
     named: Option<DirectorId>,
-    /// From the director that was named to the one that goes on.
+    /// The directors from the one that VCL named to the one that goes on.
     way: Vec<Station>,
     steps: usize,
 }
@@ -30,19 +30,19 @@ pub struct Trail {
 #[derive(Debug)]
 struct Station {
     director: DirectorId,
-    /// How many more members may be chosen.
+    /// How many more members it may choose.
     left: usize,
-    /// Where a fallback goes on.
+    /// Where a fallback director goes on.
     place: usize,
-    /// What the next choice by weight goes by, once there was one.
+    /// The share for the next choice by weight, after the first choice.
     share: Option<f64>,
 }
 
 impl Trail {
-    /// The next backend to try. `named` counts the first time only.
+    /// The next backend to try. `named` is used only in the first call.
     ///
     /// # Errors
-    /// When none was named, or there is none left.
+    /// VCL named no backend, or none is left.
     pub fn next(
         &mut self,
         directors: &Directors,
@@ -83,7 +83,7 @@ impl Trail {
         None
     }
 
-    /// Goes to what was chosen: a backend, unless it is a director that has several to offer.
+    /// Goes to the chosen member: returns its backend, unless it is a director that can offer several.
     fn enter(&mut self, id: DirectorId, directors: &Directors, context: &ResolveContext<'_>) -> Option<Arc<Backend>> {
         let station = directors.director(id).and_then(|kind| Station::at(id, kind, directors, context));
         match station.filter(|_| self.way.len() <= DIRECTOR_DEPTH_MAX) {
@@ -97,7 +97,7 @@ impl Trail {
 }
 
 impl Station {
-    /// `None` for a director that offers one backend and no other.
+    /// `None` for a director that offers only one backend.
     fn at(
         director: DirectorId,
         kind: &DirectorKind,
@@ -111,7 +111,7 @@ impl Station {
             }
             DirectorKind::Fallback(_) => members.len(),
             DirectorKind::Random(random) => random.retries().unwrap_or(members.len()),
-            // Before 3.0 the member that the share falls to among all comes before those among the healthy.
+            // Before 3.0, the first choice is made among all members, healthy or not; the others among the healthy ones.
             DirectorKind::Hash(hash) => {
                 hash.retries().unwrap_or(members.len()) + usize::from(directors.generation() < Generation::V3)
             }
@@ -163,7 +163,7 @@ impl Station {
     }
 }
 
-/// The share of another try: four bytes of the digest of the one before.
+/// The share for the next try, from four bytes of the digest of the previous share.
 fn share_after(share: f64) -> f64 {
     let digest = Sha256::digest(share.to_le_bytes());
     f64::from(u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])) / 4_294_967_296.0

@@ -1,4 +1,4 @@
-//! A domain: a host and port, and the backends that its addresses are at the time. Chooses among them in turn.
+//! A domain: a host and port, and the backends at its present addresses, which are used in turn.
 //!
 //! ```text
 //! made ─first lookup (or failure)─▶ looked up ⟲ lookups ─unused for too long, or no room─▶ given up
@@ -17,18 +17,18 @@ use vcl_run::value::DirectorId;
 /// Longest wait for a first lookup, seconds.
 const FIRST_LOOKUP_SECONDS_MAX: f64 = 86_400.0;
 
-/// Where a domain or service is in its life.
+/// The stages in the life of a domain or service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// Never looked up.
     New,
     /// Looked up at least once, with or without success.
     LookedUp,
-    /// Nobody may use it any more.
+    /// No longer in use.
     GivenUp,
 }
 
-/// What domains and services have in common: use, and the wait for the first lookup.
+/// What domains and services have in common: the time of last use, and the wait for the first lookup.
 #[derive(Debug)]
 pub(crate) struct Life {
     stage: watch::Sender<Stage>,
@@ -81,26 +81,26 @@ impl Life {
         let _ = tokio::time::timeout(self.first_lookup, watched.wait_for(|stage| *stage != Stage::New)).await;
     }
 
-    /// Returns when it is given up.
+    /// Returns when the name is given up.
     pub(crate) async fn given_up(&self) {
         let mut watched = self.stage.subscribe();
         let _ = watched.wait_for(|stage| *stage == Stage::GivenUp).await;
     }
 }
 
-/// A backend that a domain refers to.
+/// A domain's reference to a backend.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) id: DirectorId,
     pub(crate) backend: Arc<Backend>,
-    /// For how many lookups its address has not been in the answer.
+    /// How many lookups in a row have not returned its address.
     pub(crate) missing: u32,
 }
 
 #[derive(Debug, Default)]
 struct State {
     references: Vec<Reference>,
-    /// Whose turn it was last.
+    /// The place of the backend that was used last.
     turn: usize,
 }
 
@@ -153,31 +153,31 @@ impl Domain {
         &self.name
     }
 
-    /// What its object was made with.
+    /// The settings of its object.
     #[must_use]
     pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 
-    /// The operator's view.
+    /// Its health, as the operator may set it.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// When it was asked for last, seconds since 1970.
+    /// When it was last used, seconds since 1970.
     #[must_use]
     pub fn last_used(&self) -> f64 {
         self.life.last_used()
     }
 
-    /// Whether its first lookup is still to come.
+    /// Whether it has never been looked up.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.life.stage() == Stage::New
     }
 
-    /// Returns when the first lookup is done, or has taken `first_lookup_timeout`.
+    /// Returns when the first lookup is done, or has taken longer than `first_lookup_timeout`.
     pub async fn ready(&self) {
         self.life.ready().await;
     }
@@ -190,12 +190,12 @@ impl Domain {
         current.map(|reference| Arc::clone(&reference.backend)).collect()
     }
 
-    /// Runs `with` on all references, those kept for later included.
+    /// Runs `with` on all references, including those whose address is no longer in the answer.
     pub(crate) fn with_references<R>(&self, with: impl FnOnce(&mut Vec<Reference>) -> R) -> R {
         with(&mut self.state.lock().references)
     }
 
-    /// The next backend in turn that `is_healthy`; when none is, the one whose turn it is, and none in a `dns` director.
+    /// The next backend in turn that `is_healthy`. If none is, the next in turn; none in a `dns` director.
     pub(crate) fn choose(&self, is_healthy: impl Fn(&Arc<Backend>) -> bool) -> Option<Arc<Backend>> {
         if self.life.stage() == Stage::GivenUp {
             return None;
@@ -216,7 +216,7 @@ impl Domain {
         Some(Arc::clone(&current[turn].backend))
     }
 
-    /// Whether any backend is healthy, and the latest change among those looked at.
+    /// Whether any backend is healthy, and the latest change among those that were checked.
     pub(crate) fn state(&self) -> (bool, f64) {
         let mut changed = self.health.changed();
         for backend in self.backends() {

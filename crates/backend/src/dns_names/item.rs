@@ -1,4 +1,4 @@
-//! What an id of a name or of its backends stands for.
+//! What the ids of names and of their backends refer to.
 
 use crate::backend::Backend;
 use crate::dns_names::domain::Domain;
@@ -7,10 +7,10 @@ use crate::dns_names::settings::MakerSettings;
 use crate::health::Health;
 use std::sync::Arc;
 
-/// What an id of the table stands for.
+/// What an id of the table refers to.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// An address of a domain.
+    /// A backend at an address of a domain.
     Backend(Arc<Backend>),
     /// A host and port.
     Domain(Arc<Domain>),
@@ -29,7 +29,7 @@ impl Item {
         }
     }
 
-    /// Whether its first lookup is still to come.
+    /// Whether it has never been looked up.
     pub(crate) fn is_new(&self) -> bool {
         match self {
             Item::Backend(_) => false,
@@ -38,7 +38,7 @@ impl Item {
         }
     }
 
-    /// The backends that it stands for; `None` for a backend itself.
+    /// The backends below it; `None` for a backend itself.
     pub(crate) fn backends(&self) -> Option<Vec<Arc<Backend>>> {
         match self {
             Item::Backend(_) => None,
@@ -47,7 +47,7 @@ impl Item {
         }
     }
 
-    /// What the object that made a name was made with; `None` for a backend.
+    /// The settings of the object that made a name; `None` for a backend.
     pub(crate) fn settings(&self) -> Option<Arc<MakerSettings>> {
         match self {
             Item::Backend(_) => None,
@@ -56,7 +56,7 @@ impl Item {
         }
     }
 
-    /// Waits for the first lookup, `first_lookup_timeout` at most.
+    /// Waits for the first lookup, but no longer than `first_lookup_timeout`.
     pub async fn ready(&self) {
         match self {
             Item::Backend(_) => {}
@@ -65,7 +65,7 @@ impl Item {
         }
     }
 
-    /// As [`Item::state`], without the operator's word about a backend itself.
+    /// As [`Item::state`], but ignores what the operator has set for a backend itself.
     pub(crate) fn unforced_state(&self) -> (bool, f64) {
         match self {
             Item::Backend(backend) => (backend.health().probed(), backend.health().changed()),
@@ -73,7 +73,7 @@ impl Item {
         }
     }
 
-    /// Whether it can be used, and since when, the operator's word about names left out.
+    /// Whether it can be used, and since when; ignores what the operator has set for names.
     pub(crate) fn state(&self) -> (bool, f64) {
         match self {
             Item::Backend(backend) => (backend.is_healthy(), backend.health().changed()),
@@ -82,7 +82,7 @@ impl Item {
         }
     }
 
-    /// The operator's view.
+    /// Its health, as the operator may set it.
     pub(crate) fn health(&self) -> &Health {
         match self {
             Item::Backend(backend) => backend.health(),

@@ -1,4 +1,4 @@
-//! One `dynamic.director` object: makes domains, services and backends, and takes in what lookups find.
+//! One `dynamic.director` object: makes domains, services and backends, and applies the results of lookups.
 
 use crate::backend::Backend;
 use crate::dns_names::domain::{Domain, Reference, Stage};
@@ -16,11 +16,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use vcl_run::program::Endpoint;
 use vcl_run::value::DirectorId;
 
-/// What tells domains of an object apart: host, port and authority.
+/// The identity of a domain within its object: host, port and authority.
 pub(crate) type DomainKey = (String, String, String);
 
-/// What tells backends of an object apart: the host when they are not shared among hosts, the address, and the name in
-/// the PROXY header.
+/// The identity of a backend within its object: the host (if backends belong to one host), the address, and the name in the
+/// PROXY header.
 type BackendKey = (Option<String>, SocketAddr, String);
 
 #[derive(Debug)]
@@ -57,12 +57,12 @@ pub(crate) fn is_bounded(name: &str) -> bool {
     (1..=DYNAMIC_NAME_BYTES_MAX).contains(&name.len())
 }
 
-/// What a lookup changed.
+/// The changes from one lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Addresses that may not be used.
+    /// Addresses that must not be used.
     pub(crate) refused: Vec<SocketAddr>,
-    /// What `.debug(true)` shows.
+    /// Log texts for `.debug(true)`.
     pub(crate) events: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub struct Maker {
     settings: Arc<MakerSettings>,
     is_debugged: AtomicBool,
     state: Mutex<State>,
-    /// Turns to look something up, when there are not as many as one likes.
+    /// Permits for lookups, if their number is limited.
     turns: Option<Semaphore>,
 }
 
@@ -86,23 +86,23 @@ impl Maker {
         }
     }
 
-    /// Waits for a turn to look something up; the turn ends when the result is dropped.
+    /// Waits for a permit to look something up; the permit ends when the result is dropped.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.as_ref()?.acquire().await.ok()
     }
 
-    /// Whether it made that domain.
+    /// Whether this object made the domain with these settings.
     pub(crate) fn owns(&self, settings: &Arc<MakerSettings>) -> bool {
         Arc::ptr_eq(&self.settings, settings)
     }
 
-    /// What it was made with.
+    /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 
-    /// Whether to log every change of backends.
+    /// Sets whether to log every change of backends.
     pub fn set_debugged(&self, is_debugged: bool) {
         self.is_debugged.store(is_debugged, Relaxed);
     }
@@ -111,7 +111,7 @@ impl Maker {
         self.is_debugged.load(Relaxed)
     }
 
-    /// What tells a domain from others of this object; `None` for a host or port that is empty or too long.
+    /// The identity of a domain within this object; `None` if the host or port is empty or too long.
     pub(crate) fn wanted_domain(&self, host: &str, port: Option<&str>, authority: Option<&str>) -> Option<DomainKey> {
         let port = port.unwrap_or(&self.settings.port);
         if !is_bounded(host) || !is_bounded(port) {
@@ -127,12 +127,12 @@ impl Maker {
         Some((host.to_owned(), port.to_owned(), authority.to_owned()))
     }
 
-    /// A domain that there is, used at that time.
+    /// An existing domain; marks it as used at `now`.
     pub(crate) fn known_domain(&self, key: &DomainKey, now: f64) -> Option<Arc<Domain>> {
         self.state.lock().known_domain(key, now)
     }
 
-    /// Makes a domain, unless somebody else has made it meanwhile. `None` when there are no more ids.
+    /// Makes a domain, unless another event loop has made it meanwhile. `None` if no ids are left.
     pub(crate) fn make_domain(&self, table: &Table, key: DomainKey, now: f64) -> Option<Arc<Domain>> {
         let mut state = self.state.lock();
         if let Some(domain) = state.known_domain(&key, now) {
@@ -149,12 +149,12 @@ impl Maker {
         Some(domain)
     }
 
-    /// A service that there is, used at that time.
+    /// An existing service; marks it as used at `now`.
     pub(crate) fn known_service(&self, name: &str, now: f64) -> Option<Arc<Service>> {
         self.state.lock().known_service(name, now)
     }
 
-    /// Makes a service, unless somebody else has made it meanwhile. `None` when there are no more ids.
+    /// Makes a service, unless another event loop has made it meanwhile. `None` if no ids are left.
     pub(crate) fn make_service(&self, table: &Table, name: &str, now: f64) -> Option<Arc<Service>> {
         let mut state = self.state.lock();
         if let Some(service) = state.known_service(name, now) {
@@ -178,7 +178,7 @@ impl Maker {
         self.state.lock().services.values().map(Arc::clone).collect()
     }
 
-    /// Gives a service up; the domains of its targets are on their own.
+    /// Gives up a service; the domains of its targets no longer depend on it.
     pub(crate) fn give_up_service(&self, table: &Table, service: &Arc<Service>) {
         let mut state = self.state.lock();
         service.life.give_up();
@@ -186,7 +186,7 @@ impl Maker {
         state.services.retain(|_, other| !Arc::ptr_eq(other, service));
     }
 
-    /// Takes in the addresses of a domain: new ones get backends, those that are gone for too long lose them.
+    /// Applies the addresses of a domain: new ones get backends, those that have been gone for too long lose them.
     pub(crate) fn update(&self, table: &Table, domain: &Arc<Domain>, addresses: &[SocketAddr]) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();
@@ -220,7 +220,7 @@ impl Maker {
         changes
     }
 
-    /// Takes in the backends of their own that are at an address; says whether there are any.
+    /// Adds references to the fixed backends at an address; returns whether there are any.
     fn refer_to_fixed(&self, references: &mut Vec<Reference>, address: IpAddr) -> bool {
         let mut is_any = false;
         for fixed in self.settings.fixed.iter().filter(|fixed| fixed.is_at(address)) {
@@ -235,7 +235,7 @@ impl Maker {
         is_any
     }
 
-    /// Gives a domain up, and all its backends.
+    /// Gives up a domain and all its backends.
     pub(crate) fn give_up(&self, table: &Table, domain: &Arc<Domain>) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();
@@ -248,7 +248,7 @@ impl Maker {
         changes
     }
 
-    /// The backend at an address, made if there is none.
+    /// The backend at an address; made if there is none.
     fn backend_at(
         &self,
         table: &Table,

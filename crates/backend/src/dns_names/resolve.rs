@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-/// Whom to ask.
+/// Where to look up names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The system: hosts file, nsswitch, DNS. No times to live.
@@ -15,7 +15,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The name in the log and in lists.
+    /// Its name in the log and in lists.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -25,25 +25,25 @@ impl Source {
     }
 }
 
-/// What a name stands for at the time.
+/// The answer to a lookup.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer<T> {
-    /// The values, in the order they came in.
+    /// The values, in the order in which they arrived.
     pub list: Vec<T>,
-    /// For how many seconds that holds; `None` when nobody says so.
+    /// Seconds for which the answer is valid; `None` if unknown.
     pub ttl: Option<f64>,
 }
 
 /// One SRV record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The lowest comes first.
+    /// The lowest priority is used first.
     pub priority: u16,
-    /// Share among those of the same priority.
+    /// Share among targets with the same priority.
     pub weight: u16,
     /// Port.
     pub port: u16,
-    /// Host, without a dot at its end.
+    /// Host, without the dot at its end.
     pub host: String,
 }
 
@@ -56,20 +56,20 @@ pub struct ResolveError {
     pub text: String,
 }
 
-/// A lookup under way.
+/// A lookup in progress.
 pub type Resolving<'a, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, ResolveError>> + 'a>>;
 
-/// Looks names up, from the event loop it is called on.
+/// Looks up names, on the event loop on which it is called.
 pub trait Resolve {
     /// The addresses of a host. `port` is a number or the name of a service.
     ///
     /// # Errors
-    /// The name does not exist, nobody answers, or the port means nothing.
+    /// The name does not exist, no server answers, or the port is invalid.
     fn addresses<'a>(&'a self, source: Source, host: &'a str, port: &'a str) -> Resolving<'a, SocketAddr>;
 
     /// The SRV records of a name.
     ///
     /// # Errors
-    /// The name does not exist, or nobody answers.
+    /// The name does not exist, or no server answers.
     fn targets<'a>(&'a self, service: &'a str) -> Resolving<'a, Target>;
 }

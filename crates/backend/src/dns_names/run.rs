@@ -1,8 +1,8 @@
-//! The background of [`DnsNames`]: looks names up, again and again, forgets those nobody uses, and has probes run and
-//! counters shown for the backends that come and go.
+//! The background work of [`DnsNames`]: looks up names again and again, drops unused ones, and runs probes and shows counters
+//! for the backends that come and go.
 //!
-//! One task a name, and one over them that starts and ends them; all on one event loop, all ended by dropping the future of
-//! [`run`]. What was found stays, and a later run goes on with it. Lookups leave records of no transaction.
+//! One task per name, and one above them that starts and ends them, all on one event loop; dropping the future of [`run`]
+//! ends them all. The results stay, and a later run continues with them. Lookups leave log records outside transactions.
 
 use crate::backend::Backend;
 use crate::dial::Dial;
@@ -23,27 +23,27 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use vcl_run::value::DirectorId;
 
-/// How often to look for names that nobody uses, at least.
+/// The longest time between two searches for unused names, seconds.
 const EXPIRY_INTERVAL_MAX: f64 = 60.0;
-/// … and at most.
+/// The shortest such time, seconds.
 const EXPIRY_INTERVAL_MIN: f64 = 0.05;
 
-/// The number of getaddrinfo for a failure that may pass.
+/// getaddrinfo's error number for a temporary failure.
 const EAI_AGAIN: i32 = -3;
 
-/// What a run needs of the process around it.
+/// What a run needs from the process.
 pub trait Surroundings {
     /// Seconds since 1970.
     fn now(&self) -> f64;
     /// The parameter `prefer_ipv6`.
     fn prefers_v6(&self) -> bool;
-    /// A backend has come: its counters are to be shown.
+    /// A backend has been made: show its counters.
     fn appeared(&self, backend: &Arc<Backend>);
     /// A backend is gone.
     fn vanished(&self, backend: &Arc<Backend>);
 }
 
-/// Everything that lookups need.
+/// What all lookups need.
 struct Background {
     names: Arc<DnsNames>,
     resolver: Rc<dyn Resolve>,
@@ -52,7 +52,7 @@ struct Background {
     ring: LogRing,
 }
 
-/// Looks the names of a VCL up until dropped.
+/// Looks up the names of a VCL until dropped.
 pub async fn run(
     names: Arc<DnsNames>,
     resolver: Rc<dyn Resolve>,
@@ -91,7 +91,7 @@ pub async fn run(
     }
 }
 
-/// The backends that the process around shows, with their probes.
+/// The backends whose counters and probes are active.
 struct Shown {
     background: Rc<Background>,
     backends: BTreeMap<usize, (Arc<Backend>, AbortHandle)>,
@@ -99,7 +99,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Shows what has come, and no longer what has gone.
+    /// Starts showing new backends and stops showing those that are gone.
     fn follow(&mut self) {
         let background = Rc::clone(&self.background);
         let present: BTreeMap<usize, Arc<Backend>> =
@@ -127,7 +127,7 @@ impl Shown {
             ));
             self.backends.insert(place, (backend, probe));
         }
-        // Those that are over, of backends without a probe for the most part.
+        // Collects finished tasks, mostly of backends without a probe.
         while self.probes.try_join_next().is_some() {}
     }
 }
@@ -141,7 +141,7 @@ impl Drop for Shown {
 }
 
 impl Background {
-    /// Gives up what was not used for too long; returns how long to wait until the next look.
+    /// Gives up names that were unused for too long; returns how long to wait until the next call.
     fn forget_unused(&self) -> Duration {
         let now = self.around.now();
         let mut next = EXPIRY_INTERVAL_MAX;
@@ -157,7 +157,7 @@ impl Background {
                     maker.give_up_service(self.names.table(), &service);
                     continue;
                 }
-                // Its targets are used through it.
+                // Using a service uses its targets too.
                 for domain in service.domains() {
                     domain.life.use_at(service.last_used());
                 }
@@ -195,7 +195,7 @@ impl Background {
         }
     }
 
-    /// The record of one stage of a lookup: the moment, and the seconds since the lookup and the stage before began.
+    /// Logs one stage of a lookup: the time, and the seconds since the start of the lookup and since the previous stage.
     fn timestamp(&self, of: (&MakerSettings, &str), event: &str, now: f64, since_start: f64, since_last: f64) {
         let (speaker, name, vcl) = (of.0.speaker.name(), of.1, self.names.vcl_name());
         self.ring.write_fmt(
@@ -205,14 +205,14 @@ impl Background {
         );
     }
 
-    /// Logs a lookup that failed.
+    /// Logs a failed lookup.
     fn log_failure(&self, settings: &MakerSettings, name: &str, error: &ResolveError) {
         let text = format!("{} {} ({})", settings.source.name(), error.code, error.text);
         self.log_of(settings, Tag::Error, name, &text);
     }
 }
 
-/// Waits between lookups; true when the name was given up.
+/// Waits between lookups; returns true if the name was given up.
 async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
     tokio::select! {
         () = sleep_until(since + Duration::from_secs_f64(seconds)) => false,
@@ -220,7 +220,7 @@ async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
     }
 }
 
-/// A lookup that takes no longer than the object allows.
+/// Runs a lookup, but no longer than the object's settings allow.
 async fn bounded<T>(settings: &MakerSettings, lookup: Resolving<'_, T>) -> Result<Answer<T>, ResolveError> {
     let Some(seconds) = settings.lookup_timeout else { return lookup.await };
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -228,7 +228,7 @@ async fn bounded<T>(settings: &MakerSettings, lookup: Resolving<'_, T>) -> Resul
     tokio::time::timeout(limit, lookup).await.unwrap_or_else(timeout)
 }
 
-/// Looks a domain up until it is given up; returns its id.
+/// Looks up a domain again and again until it is given up; returns its id.
 async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<Domain>) -> DirectorId {
     let settings = Arc::clone(&domain.settings);
     let name = format!("{}:{}", domain.host, domain.port);
@@ -273,7 +273,7 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
     domain.id()
 }
 
-/// The same for a service.
+/// As [`tend_domain`], for a service.
 async fn tend_service(background: Rc<Background>, maker: Arc<Maker>, service: Arc<Service>) -> DirectorId {
     let settings = Arc::clone(&service.settings);
     loop {

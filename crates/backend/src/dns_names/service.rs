@@ -1,5 +1,5 @@
-//! A service: a name of SRV records, and the domains of their targets. Chooses the lowest priority that is healthy, and
-//! among its targets by weight. Without a healthy one the last target of the lowest priority is taken.
+//! A service: a name of SRV records, and the domains of their targets. It uses the lowest priority that has a healthy target,
+//! and chooses among those targets by weight. If none is healthy, the last target of the lowest priority is used.
 
 use crate::dns_names::domain::{Domain, Life, Stage};
 use crate::dns_names::settings::MakerSettings;
@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use vcl_run::value::DirectorId;
 
-/// A target: its domain, and what the record says.
+/// A target: its domain, and the priority and weight of its record.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceTarget {
     pub(crate) domain: Arc<Domain>,
@@ -16,7 +16,7 @@ pub(crate) struct ServiceTarget {
     pub(crate) weight: u16,
 }
 
-/// A name of SRV records.
+/// A service: a name of SRV records.
 #[derive(Debug)]
 pub struct Service {
     id: DirectorId,
@@ -54,25 +54,25 @@ impl Service {
         &self.name
     }
 
-    /// What its object was made with.
+    /// The settings of its object.
     #[must_use]
     pub fn settings(&self) -> &MakerSettings {
         &self.settings
     }
 
-    /// The operator's view.
+    /// Its health, as the operator may set it.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// When it was asked for last, seconds since 1970.
+    /// When it was last used, seconds since 1970.
     #[must_use]
     pub fn last_used(&self) -> f64 {
         self.life.last_used()
     }
 
-    /// Whether a first lookup is still to come, its own or that of a target.
+    /// Whether it or one of its targets has never been looked up.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.life.stage() == Stage::New || self.targets().iter().any(|target| target.domain.is_new())
@@ -109,7 +109,7 @@ impl Service {
         let targets = self.targets();
         for group in targets.chunk_by(|one, other| one.priority == other.priority) {
             let healthy: Vec<&ServiceTarget> = group.iter().filter(|target| target.domain.state().0).collect();
-            // Those of no weight get a little, as RFC 2782 asks for.
+            // Targets of weight 0 get a small share, as RFC 2782 requires.
             let weight = |target: &ServiceTarget| f64::from(target.weight).max(0.01);
             let mut rest = share * healthy.iter().map(|target| weight(target)).sum::<f64>();
             for target in &healthy {
@@ -126,7 +126,7 @@ impl Service {
         lowest.last().map(|target| Arc::clone(&target.domain))
     }
 
-    /// Whether any target is healthy, and the latest change among those looked at.
+    /// Whether any target is healthy, and the latest change among those that were checked.
     pub(crate) fn state(&self) -> (bool, f64) {
         let mut changed = self.health.changed();
         for target in self.targets().iter() {

@@ -1,4 +1,4 @@
-//! What a `dynamic.director` object, or the `dns` director of an old dialect, was made with.
+//! The settings of a `dynamic.director` object, or of the `dns` director of an old dialect.
 
 use crate::backend::Backend;
 use crate::dns_names::resolve::Source;
@@ -8,21 +8,21 @@ use vcl_run::acl::AclIndex;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 use vcl_run::value::DirectorId;
 
-/// Shortest time between two lookups of a name, seconds, whatever anybody says.
+/// Shortest time between two lookups of a name, seconds, whatever the settings and answers say.
 pub const LOOKUP_INTERVAL_MIN: f64 = 0.1;
-/// Longest such time.
+/// Longest such time, seconds.
 const LOOKUP_INTERVAL_MAX: f64 = 366.0 * 86_400.0;
 
-/// Which time to live counts.
+/// Which time to live is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TtlFrom {
     /// The object's.
     Configuration,
-    /// That of the answer, if it has one.
+    /// That of the answer, if it has one; otherwise the object's.
     Dns,
-    /// The shorter one.
+    /// The shorter of the two.
     Minimum,
-    /// The longer one.
+    /// The longer of the two.
     Maximum,
 }
 
@@ -38,7 +38,7 @@ impl TtlFrom {
         }
     }
 
-    /// What the word means; anything else counts as `cfg`.
+    /// The value of a word; unknown words mean `cfg`.
     #[must_use]
     pub fn parse(word: &[u8]) -> TtlFrom {
         match word {
@@ -50,16 +50,16 @@ impl TtlFrom {
     }
 }
 
-/// The backend through which connections go, with a PROXY header that says where to.
+/// The backend through which connections go, with a PROXY header that says where to connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Via {
     /// Its VCL name.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
 }
 
-/// Who looks names up, for the log.
+/// Who looks up names, for the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaker {
     /// The VMOD.
@@ -69,7 +69,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// The name in the log.
+    /// Its name in the log.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Speaker::Vmod => "vmod-dynamic",
@@ -78,17 +78,17 @@ impl Speaker {
     }
 }
 
-/// A backend with a definition of its own, which is used where its address is found.
+/// A backend with its own definition, which is used when its address is found.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     /// Its id.
     pub id: DirectorId,
-    /// It.
+    /// The backend.
     pub backend: Arc<Backend>,
 }
 
 impl Fixed {
-    /// Whether it is at that address, whatever the port.
+    /// Whether it is at that address, on whatever port.
     pub(crate) fn is_at(&self, address: IpAddr) -> bool {
         let is_it = |own: &Option<SocketAddr>| own.is_some_and(|own| own.ip() == address);
         match &self.backend.definition().endpoint {
@@ -98,7 +98,7 @@ impl Fixed {
     }
 }
 
-/// What a `dynamic.director` object was made with. Times in seconds.
+/// The settings of a `dynamic.director` object. Times in seconds.
 #[derive(Clone, Debug)]
 pub struct MakerSettings {
     /// VCL name of the object.
@@ -107,52 +107,52 @@ pub struct MakerSettings {
     pub port: String,
     /// `Host` header for requests without one, and for probes.
     pub host_header: Option<String>,
-    /// Backends belong to a host name, rather than to all names with that address.
+    /// Backends belong to one host name instead of all names with the same address.
     pub is_shared_by_host: bool,
-    /// The probe of every backend.
+    /// The probe definition for all its backends.
     pub probe: Option<ProbeDefinition>,
     /// Which addresses may be used; `None` = all.
     pub allowed: Option<Arc<AclIndex>>,
-    /// Between lookups.
+    /// Time between lookups.
     pub ttl: f64,
     /// Connect timeout of the backends; `None` = the parameter.
     pub connect_timeout: Option<f64>,
-    /// Their first byte timeout.
+    /// First byte timeout of the backends; `None` = the parameter.
     pub first_byte_timeout: Option<f64>,
-    /// Their between bytes timeout.
+    /// Between bytes timeout of the backends; `None` = the parameter.
     pub between_bytes_timeout: Option<f64>,
-    /// After so long without use a name is forgotten.
+    /// A name that was unused for this long is dropped.
     pub domain_usage_timeout: f64,
     /// How long to wait for the first lookup.
     pub first_lookup_timeout: f64,
-    /// Connections at once of each backend; 0 = no limit.
+    /// The most connections at once for each backend; 0 = no limit.
     pub max_connections: u32,
     /// PROXY header version, 0 = none.
     pub proxy_header: u8,
-    /// Whom to ask.
+    /// Where to look up names.
     pub source: Source,
-    /// Most lookups at once of this object; `None` = only the worker's own limit.
+    /// The most lookups at once for this object; `None` = only the worker's own limit.
     pub parallel: Option<usize>,
-    /// How long a lookup may take; `None` = as long as the worker lets it.
+    /// How long a lookup may take; `None` = only the worker's own limit.
     pub lookup_timeout: Option<f64>,
-    /// Which time to live counts.
+    /// Which time to live is used.
     pub ttl_from: TtlFrom,
-    /// Between lookups after one that failed.
+    /// Time between lookups after a failed one.
     pub retry_after: f64,
-    /// Through whom connections go.
+    /// The backend through which connections go.
     pub via: Option<Via>,
-    /// For how many lookups an address that is no longer in the answer keeps its backend.
+    /// For how many lookups a backend is kept although its address is no longer in the answer.
     pub keep: u32,
     /// The name in the PROXY header for `via`, unless `.backend()` gives one; empty = none.
     pub authority: Option<String>,
-    /// Who speaks in the log.
+    /// Who looks up names, for the log.
     pub speaker: Speaker,
-    /// Of a `dns` director: backends that are used at their addresses.
+    /// For a `dns` director: backends that are used when their address is found.
     pub fixed: Vec<Fixed>,
 }
 
 impl MakerSettings {
-    /// What an object of that name is made with that says nothing else.
+    /// The default settings of an object with that name.
     #[must_use]
     pub fn of(name: &str) -> MakerSettings {
         MakerSettings {
@@ -183,7 +183,7 @@ impl MakerSettings {
         }
     }
 
-    /// When to look up again after an answer with that time to live: seconds from now.
+    /// Seconds until the next lookup, after an answer with that time to live.
     pub(crate) fn interval(&self, answered: Option<f64>) -> f64 {
         let seconds = match (self.ttl_from, answered.filter(|ttl| *ttl > 0.0)) {
             (TtlFrom::Configuration, _) | (_, None) => self.ttl,
@@ -194,7 +194,7 @@ impl MakerSettings {
         bounded(seconds)
     }
 
-    /// When to look up again after a failure: seconds from now.
+    /// Seconds until the next lookup after a failed one.
     pub(crate) fn retry_interval(&self) -> f64 {
         bounded(self.retry_after)
     }
@@ -204,7 +204,7 @@ impl MakerSettings {
         self.allowed.as_ref().is_none_or(|acl| acl.find(address).matched)
     }
 
-    /// The definition of a backend, but for its name and where it is.
+    /// The definition of a backend, without its name and address.
     pub(crate) fn definition(&self, host_header: String) -> BackendDefinition {
         BackendDefinition {
             name: String::new(),

@@ -1,4 +1,4 @@
-//! Ids to what they stand for. No id is given twice.
+//! From ids to the items that they refer to. No id is used twice.
 
 use crate::backend::Backend;
 use crate::dns_names::item::Item;
@@ -9,29 +9,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::Notify;
 use vcl_run::value::DirectorId;
 
-/// Ids from here on are of this table; those below are of the VCL's own backends and directors.
+/// The lowest id of this table; lower ids belong to the VCL's own backends and directors.
 pub(crate) const FIRST_ID: u32 = 1 << 31;
 
 #[derive(Debug)]
 struct Rows {
-    /// The next id; `None` when all have been given.
+    /// The next id; `None` if all have been used.
     next: Option<u32>,
     items: BTreeMap<u32, Item>,
 }
 
-/// The names of one VCL, and the backends that they are at the time.
+/// The names of one VCL, and their present backends.
 #[derive(Debug)]
 pub(crate) struct Table {
     vcl: String,
-    /// There is anything in the table: for VCLs without, nobody takes the lock.
+    /// Whether an entry was ever added: a VCL without names never takes the lock.
     is_used: AtomicBool,
     rows: RwLock<Rows>,
-    /// Something is to be looked up, or no longer.
+    /// Notified when a name must be looked up, or no longer.
     pub(crate) work: Notify,
 }
 
 impl Table {
-    /// An empty table of the VCL of that name.
+    /// An empty table for the VCL with this name.
     pub(crate) fn new(vcl: &str) -> Table {
         Table {
             vcl: vcl.to_owned(),
@@ -46,7 +46,7 @@ impl Table {
         &self.vcl
     }
 
-    /// What an id stands for.
+    /// The item with that id.
     pub(crate) fn get(&self, id: DirectorId) -> Option<Item> {
         if id.0 < FIRST_ID || !self.is_used.load(Relaxed) {
             return None;
@@ -75,7 +75,7 @@ impl Table {
         found.map(|(id, _)| DirectorId(*id))
     }
 
-    /// All backends that there are.
+    /// All present backends.
     pub(crate) fn backends(&self) -> Vec<Arc<Backend>> {
         let rows = self.rows.read();
         let backends = rows.items.values().filter_map(|item| match item {
@@ -85,7 +85,7 @@ impl Table {
         backends.collect()
     }
 
-    /// Puts something in that knows its id. `None` when there are no more ids.
+    /// Adds an item that knows its own id. `None` if no ids are left.
     pub(crate) fn add<T>(&self, make: impl FnOnce(DirectorId) -> (T, Item)) -> Option<T> {
         let mut rows = self.rows.write();
         let id = rows.next?;
@@ -96,12 +96,12 @@ impl Table {
         Some(made)
     }
 
-    /// Takes something out.
+    /// Removes an item.
     pub(crate) fn remove(&self, id: DirectorId) {
         self.rows.write().items.remove(&id.0);
     }
 
-    /// The name that was unused for longest, when there are `most` names or more.
+    /// The least recently used name, if there are `most` names or more.
     pub(crate) fn longest_unused(&self, most: usize) -> Option<Item> {
         let rows = self.rows.read();
         let is_name = |item: &&Item| !matches!(item, Item::Backend(_));

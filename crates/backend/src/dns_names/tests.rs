@@ -1,4 +1,4 @@
-//! Names that change their addresses, fail, are forgotten, and come back; with a resolver made of a table, in paused time.
+//! Names that change their addresses, fail, are dropped, and come back; with a resolver made from a table, in paused time.
 
 use crate::Backend;
 use crate::director::choice::{Notes, ResolveContext};
@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep};
 use vcl_run::program::{AclDefinition, AclEntry, Endpoint, InstanceDefinition};
 use vcl_run::value::DirectorId;
 
-/// A resolver that knows what it was told.
+/// A resolver that gives prepared answers.
 #[derive(Default)]
 struct Table {
     addresses: RefCell<HashMap<String, Vec<SocketAddr>>>,
@@ -79,7 +79,7 @@ impl Resolve for Table {
     }
 }
 
-/// What came and went.
+/// Records which backends came and went.
 struct Around {
     start: Instant,
     events: RefCell<Vec<String>>,
@@ -196,7 +196,7 @@ impl Scene {
         self.directors.resolve(Some(id), &self.context(&notes))
     }
 
-    /// The names of the next so many choices.
+    /// The names of the next `count` choices.
     fn choices(&self, id: DirectorId, count: usize) -> Vec<String> {
         (0..count).map(|_| self.resolve(id).map_or_else(|no| no.text(), |one| one.name().to_owned())).collect()
     }
@@ -210,7 +210,7 @@ impl Scene {
         self.around.events.take()
     }
 
-    /// The events by name: what happens at one moment has no order.
+    /// The events sorted by name, since events at the same time have no order.
     fn sorted_events(&self) -> Vec<String> {
         let mut events = self.events();
         events.sort();

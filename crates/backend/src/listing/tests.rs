@@ -1,4 +1,4 @@
-//! What a pattern means, and the facts of each kind.
+//! What patterns select, and the facts of each kind.
 
 use super::*;
 use crate::director::kind::fallback::Fallback;

@@ -1,4 +1,4 @@
-//! Opening, reuse, limits and hold-down, over memory and under a paused clock.
+//! Opening, reuse, limits and hold-down, in memory and with a paused clock.
 
 use super::*;
 use crate::health::AdminHealth;

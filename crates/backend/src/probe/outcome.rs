@@ -14,15 +14,15 @@ pub enum Family {
 /// What one check found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The connection; `None` when there was none.
+    /// The kind of connection; `None` if there was none.
     pub family: Option<Family>,
-    /// Whether the request was sent; `None` when it did not come to that.
+    /// Whether the request was sent; `None` if the check ended before that.
     pub sent: Option<bool>,
-    /// Whether an answer was read; `None` when it did not come to that, or the origin closed without a word.
+    /// Whether an answer was read; `None` if the check ended before that, or the origin closed without an answer.
     pub received: Option<bool>,
     /// Whether the status was the expected one.
     pub happy: bool,
-    /// How long it took until the answer was read, in seconds; 0 without an answer.
+    /// Seconds until the answer was read; 0 without an answer.
     pub seconds: f64,
     /// The first line of the answer, or what went wrong.
     pub text: String,

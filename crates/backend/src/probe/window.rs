@@ -7,7 +7,7 @@ use vcl_run::program::ProbeDefinition;
 
 /// Checks that a mask remembers.
 pub const BITS: u32 = 64;
-/// Good checks after which the average has settled: a new one then counts a quarter.
+/// After this many good checks, each new one enters the average with a weight of one quarter.
 const AVERAGE_RATE_MAX: f64 = 4.0;
 
 /// One kind of result: its letter, its description in `backend.list -p`, and whether the row is shown without any bit set.
@@ -17,7 +17,7 @@ pub struct FlagRow {
     pub letter: char,
     /// Description.
     pub text: &'static str,
-    /// Shown even when never seen.
+    /// The row is shown even if no bit is set.
     pub always: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window in which `initial` checks, but no more than the threshold, are pretended to have been happy.
+    /// A window that starts as if `initial` checks, but no more than the threshold, had been happy.
     #[must_use]
     pub fn new(definition: &ProbeDefinition) -> Window {
         let mut masks = [0; FLAGS.len()];
@@ -69,7 +69,7 @@ impl Window {
         }
     }
 
-    /// Takes a result in.
+    /// Adds a result.
     pub fn note(&mut self, outcome: &Outcome) {
         for mask in &mut self.masks {
             *mask <<= 1;
@@ -98,25 +98,25 @@ impl Window {
         }
     }
 
-    /// Happy checks among those that count.
+    /// Number of happy checks in the window.
     #[must_use]
     pub fn good(&self) -> u32 {
         (self.masks[HAPPY] & low_bits(self.size)).count_ones()
     }
 
-    /// Whether that is enough.
+    /// Whether there are enough happy checks.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.good() >= self.threshold
     }
 
-    /// Happy checks needed.
+    /// The number of happy checks that are needed.
     #[must_use]
     pub fn threshold(&self) -> u32 {
         self.threshold
     }
 
-    /// How many checks count.
+    /// The number of checks in the window.
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
@@ -146,7 +146,7 @@ impl Window {
         self.average_seconds
     }
 
-    /// The letters of the newest result, `-` where it has none.
+    /// The letters of the newest result, with `-` for those that don't apply.
     #[must_use]
     pub fn newest_flags(&self) -> String {
         self.masks.iter().zip(&FLAGS).map(|(mask, row)| if mask & 1 == 1 { row.letter } else { '-' }).collect()

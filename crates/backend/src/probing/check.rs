@@ -1,8 +1,8 @@
 //! One check: connect, send the request, read until the origin closes (or, without `.expect_close`, until time is up),
 //! compare the status.
 //!
-//! All of it within the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are looked at; the rest is read and
-//! thrown away, so that a slow answer is a slow answer.
+//! All of this must fit into the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are examined; the rest is read
+//! and thrown away, so that the measured time covers the whole answer.
 
 use crate::backend::{Backend, error_number, error_text};
 use crate::dial::{Dial, DialTarget, Stream};
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 use vcl_run::program::ProbeDefinition;
 
-/// Bytes of the answer in which the status line must end.
+/// The status line must end within this many bytes of the answer.
 pub const KEPT_BYTES: usize = 127;
 
 /// Checks the backend once.
@@ -77,7 +77,7 @@ async fn run(
     receive(definition, stream.as_mut(), deadline, outcome).await;
 }
 
-/// What is sent: header for a proxy and preamble, PROXY header, request.
+/// The bytes to send: header for a proxy and preamble, PROXY header, request.
 fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn Stream, prefer_v6: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     backend.write_opening(prefer_v6, &mut bytes);
@@ -111,7 +111,7 @@ async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline
                 outcome.text = with_number("Read error", &error);
                 return;
             }
-            // An origin that leaves the connection open has said all it has to say.
+            // Without `.expect_close` the origin may keep the connection open; what it has sent so far is the answer.
             Err(_) if !definition.expect_close && !kept.is_empty() => break,
             Err(_) => {
                 outcome.received = Some(false);

@@ -1,4 +1,4 @@
-//! The probe's run loop, over memory and under a paused clock.
+//! The probe's run loop, in memory and with a paused clock.
 
 use super::*;
 use crate::dial::DialTarget;
@@ -35,7 +35,7 @@ impl Scene {
         tokio::task::spawn_local(run);
     }
 
-    /// The origin's end of the next connection, which the probe opens in due time.
+    /// The origin's end of the next connection, once the probe opens it.
     async fn accept(&self) -> DuplexStream {
         loop {
             if let Some(origin) = self.dial.accept() {
@@ -45,7 +45,7 @@ impl Scene {
         }
     }
 
-    /// Answers the next check; returns what it asked.
+    /// Answers the next check; returns its request.
     async fn answer(&self, response: &[u8]) -> String {
         let mut origin = self.accept().await;
         let mut request = vec![0; 4096];
@@ -56,7 +56,7 @@ impl Scene {
         String::from_utf8_lossy(&request[..length]).into_owned()
     }
 
-    /// The records, without their two times.
+    /// The records, without the two times in each.
     fn records(&self) -> Vec<String> {
         let shorten = |payload: &[u8]| {
             let text = String::from_utf8_lossy(payload).into_owned();

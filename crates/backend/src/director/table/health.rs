@@ -10,24 +10,24 @@ use std::ops::Deref;
 use surface::limits::{DIRECTOR_DEPTH_MAX, SAINTMODE_THRESHOLD};
 use vcl_run::value::DirectorId;
 
-/// For what somebody wants to know whether a backend can be used.
+/// The purpose for which a backend is wanted.
 #[derive(Clone, Copy)]
 struct Purpose<'a> {
     /// Seconds since 1970.
     now: f64,
-    /// The digest that the backend itself must not be in trouble over (`beresp.saintmode`).
+    /// The backend must not be in trouble over this digest (`beresp.saintmode`).
     saint: Option<&'a [u8; 32]>,
     /// The digest of the fetch, for saintmode directors.
     digest: Option<&'a [u8; 32]>,
-    /// Where to say why not.
+    /// Takes the reason if it can't be used.
     notes: Option<&'a Notes>,
 }
 
-/// The operator's view of a backend or director.
+/// What the operator has set for a backend or director.
 pub enum OwnHealth<'a> {
-    /// Of one of the VCL's own.
+    /// For a backend or director of the VCL.
     Own(&'a Health),
-    /// Of one that is looked up.
+    /// For a name that is looked up, or one of its backends.
     Named(Item),
 }
 
@@ -48,18 +48,18 @@ impl Directors {
         backend.is_healthy() && !is_troubled(backend, self.digest_of_saints(context), context.now)
     }
 
-    /// The digest that backends must not be in trouble over, where the VCL has saint mode.
+    /// The digest that backends must not be in trouble over, if the VCL has saint mode.
     fn digest_of_saints<'a>(&self, context: &ResolveContext<'a>) -> Option<&'a [u8; 32]> {
         context.digest.filter(|_| self.generation.is_legacy() && context.is_for_cache)
     }
 
-    /// Whether a backend or director can be used; false for what does not exist.
+    /// Whether a backend or director can be used; false if it does not exist.
     #[must_use]
     pub fn is_healthy(&self, id: DirectorId) -> bool {
         self.state(id, None, 0).0
     }
 
-    /// Whether a backend or director can be used for this request: saint mode counts, where the VCL has it.
+    /// Whether a backend or director can be used for this request; includes saint mode, if the VCL has it.
     #[must_use]
     pub fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
         let purpose = Purpose {
@@ -77,7 +77,7 @@ impl Directors {
         self.state(id, None, 0)
     }
 
-    /// The operator's view of a backend or director.
+    /// What the operator has set for a backend or director.
     #[must_use]
     pub fn own_health(&self, id: DirectorId) -> Option<OwnHealth<'_>> {
         match (self.backend(id), self.entry(id)) {
@@ -87,7 +87,7 @@ impl Directors {
         }
     }
 
-    /// Whether it can be used and since when. Without a purpose no saint mode counts.
+    /// Whether it can be used, and since when. Without a purpose, saint mode is ignored.
     fn state(&self, id: DirectorId, purpose: Option<Purpose<'_>>, depth: usize) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
             let is_troubled = purpose.is_some_and(|purpose| is_troubled(backend, purpose.saint, purpose.now));
@@ -102,7 +102,7 @@ impl Directors {
         (entry.health.overridden().unwrap_or(healthy), changed)
     }
 
-    /// Whether any member is healthy, and the latest change among the director and the members asked for that.
+    /// Whether any member is healthy, and the latest change among the director and the members that were checked.
     fn members_state(
         &self,
         kind: &DirectorKind,
@@ -111,7 +111,7 @@ impl Directors {
         depth: usize,
     ) -> (bool, f64) {
         match kind {
-            // Where a text falls is not known before it is given, nor which host will be asked for.
+            // It is not known yet which text will be hashed or which host requests will be for.
             DirectorKind::Hash(hash) if !hash.hashes_by_itself() => return (true, own_change),
             DirectorKind::Dns(_) | DirectorKind::Failing => return (true, own_change),
             DirectorKind::Dynamic(dynamic) => {
@@ -140,8 +140,8 @@ impl Directors {
         (false, changed)
     }
 
-    /// As [`Directors::health`], without the operator's word about the director itself: what `backend.list` shows. `now`: seconds since
-    /// 1970.
+    /// As [`Directors::health`], but ignores what the operator has set for the director itself; `backend.list` shows this.
+    /// `now`: seconds since 1970.
     #[must_use]
     pub fn unforced_health(&self, id: DirectorId, now: f64) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
@@ -157,7 +157,7 @@ impl Directors {
     }
 }
 
-/// Whether a backend is in trouble over a digest. What the operator calls healthy is no matter for saints.
+/// Whether a backend is in trouble over a digest, even if the operator has set it healthy.
 fn is_troubled(backend: &Backend, saint: Option<&[u8; 32]>, now: f64) -> bool {
     saint.is_some()
         && backend.health().overridden() != Some(true)

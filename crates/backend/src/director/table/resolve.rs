@@ -1,4 +1,4 @@
-//! From a director to the backend of one fetch, and which names must have been looked up before that.
+//! From a director to the backend of one fetch, and the names that must be looked up before.
 
 use crate::backend::Backend;
 use crate::director::choice::ResolveContext;
@@ -13,9 +13,9 @@ use vcl_run::value::DirectorId;
 /// Why a fetch has no backend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoBackend {
-    /// None was named.
+    /// VCL named none.
     None,
-    /// The director of that name had none to use.
+    /// The director with that name had none that can be used.
     Exhausted(String),
 }
 
@@ -40,7 +40,7 @@ impl Directors {
     /// Follows directors to the backend for this fetch.
     ///
     /// # Errors
-    /// When none was named or none is to be used.
+    /// No backend was named, or none can be used.
     pub fn resolve(&self, id: Option<DirectorId>, context: &ResolveContext<'_>) -> Result<Arc<Backend>, NoBackend> {
         let named = id.filter(|id| self.exists(*id)).ok_or(NoBackend::None)?;
         self.choose(named, context).ok_or_else(|| NoBackend::Exhausted(self.name(named).into_owned()))
@@ -65,8 +65,8 @@ impl Directors {
         None
     }
 
-    /// The names that a director may lead to this request and whose first lookup is still to come: a fetch waits for each
-    /// ([`Item::ready`]) before it resolves the director. Empty where nothing is looked up.
+    /// The names that a director may use for this request and that have never been looked up: a fetch waits for each of them
+    /// ([`Item::ready`]) before it resolves the director. Empty if the VCL looks up no names.
     #[must_use]
     pub fn first_lookups(&self, id: DirectorId, context: &ResolveContext<'_>) -> Vec<Item> {
         let mut unknown = Vec::new();
@@ -76,7 +76,7 @@ impl Directors {
         unknown
     }
 
-    /// Every name that a director leads to and whose first lookup is still to come.
+    /// Collects every name below a director that has never been looked up.
     fn collect_new(&self, id: DirectorId, context: &ResolveContext<'_>, depth: usize, into: &mut Vec<Item>) {
         if let Some(item) = self.names.get(id).filter(Item::is_new) {
             into.push(item);
@@ -96,7 +96,7 @@ impl Directors {
         }
     }
 
-    /// Follows directors to a backend, and names that by its id (`.resolve()` in VCL).
+    /// Follows directors to a backend and returns its id (`.resolve()` in VCL).
     #[must_use]
     pub fn resolve_id(&self, id: DirectorId, context: &ResolveContext<'_>) -> Option<DirectorId> {
         self.id_of(&self.choose(id, context)?)

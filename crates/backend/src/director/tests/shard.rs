@@ -1,4 +1,4 @@
-//! Rings with points known from Varnish 7.1.1, and who is chosen from them.
+//! Rings whose points are known from Varnish 7.1.1, and the members chosen from them.
 
 use crate::director::choice::shard_parameters::{By, ParameterSet, Parameters, TaskParameters, Wanted, blob_key};
 use crate::director::choice::{ClientName, Notes, ResolveContext};
@@ -46,7 +46,7 @@ fn remove(backend: Option<u32>, ident: Option<&str>) -> Change {
     Change::Remove { director: backend.map(DirectorId), ident: ident.map(str::to_owned) }
 }
 
-/// Applies changes; the texts of all records.
+/// Applies changes; returns the texts of all records.
 fn reconfigure(directors: &Directors, changes: &[Change], replicas: u32) -> (bool, Vec<String>) {
     let notes = Notes::new();
     let done = directors.reconfigure_shard(VD, changes, replicas, &notes);
@@ -89,7 +89,7 @@ fn set(directors: &Directors, backend: u32, health: AdminHealth, now: f64) {
     directors.own_health(DirectorId(backend)).unwrap().set_admin(health, now);
 }
 
-/// Place, point and host of each record of the ring.
+/// The place and host in each record of the ring.
 fn ring(records: &[String]) -> Vec<(String, String)> {
     records
         .iter()
