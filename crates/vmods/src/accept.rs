@@ -1,8 +1,8 @@
-//! accept: the best of several choices that an Accept header (or Accept-Language, …) names.
+//! accept: chooses the best of several values that an Accept header (or Accept-Language, …) names.
 //!
-//! A rule has a fallback and choices; the header is read from left to right and the choice of the highest quality wins,
-//! the first one among equals. Compat: as varnish-modules 0.20 for Varnish 7.1: a quality counts only as the first
-//! parameter of an entry, blanks are not allowed around `=`, and a header that cannot be read gives the fallback.
+//! A rule has a fallback and choices; the header is read from left to right, and the choice with the highest quality wins,
+//! the first one in a tie. Compat: as varnish-modules 0.20 for Varnish 7.1: a quality counts only as the first parameter of
+//! an entry, blanks are not allowed around `=`, and a malformed header leads to the fallback.
 //! Source: RFC 9110 §12.5.
 
 use crate::arguments::Arguments;
@@ -27,7 +27,7 @@ struct Entry<'a> {
     rest: &'a [u8],
 }
 
-/// A header that is not written as it must be.
+/// The header is malformed.
 #[derive(Debug, PartialEq)]
 struct Malformed;
 
@@ -98,7 +98,7 @@ fn find(choices: &[Vec<u8>], wanted: &[u8]) -> Option<usize> {
     choices.iter().position(|choice| choice.eq_ignore_ascii_case(wanted))
 }
 
-/// The choice of the highest quality; `None` when there is none, and for a malformed header.
+/// The choice with the highest quality; `None` if there is none, or the header is malformed.
 fn best<'a>(choices: &'a [Vec<u8>], header: &[u8]) -> Option<&'a [u8]> {
     let mut best = None;
     let mut highest = 0.0;
@@ -192,7 +192,7 @@ mod tests {
             ("en;q=0", "-"),
             ("en;q=0.000", "-"),
             ("en;q=1e-1", "en"),
-            // Malformed: the fallback, whatever was found before.
+            // A malformed header leads to the fallback, whatever was found before.
             ("en,,text/html", "-"),
             ("en text/html", "-"),
             ("en;q", "-"),

@@ -1,6 +1,6 @@
 //! The base64 of the VMODs digest and blob. Source: RFC 4648 §4 and §5.
 //!
-//! Both are lenient with padding, each in its own way; here is what they have in common: whole groups of four letters.
+//! Both are lenient about padding, each in its own way; this module has what they share: whole groups of four letters.
 
 use base64::Engine;
 use base64::alphabet;
@@ -16,11 +16,11 @@ pub(crate) enum Alphabet {
     Url,
     /// As [`Alphabet::Url`], without padding.
     UrlBare,
-    /// With `-`, `~` and `_` for padding.
+    /// With `-`, `~`, and `_` as padding.
     Cf,
 }
 
-/// Padding is written, and never read: that is the callers'.
+/// Padding is written but never read: the callers handle it.
 const PADDED: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireNone);
 
@@ -45,7 +45,7 @@ impl Alphabet {
         }
     }
 
-    /// What fills up the last group, if anything does.
+    /// The padding letter, if there is one.
     pub(crate) fn padding(self) -> Option<u8> {
         match self {
             Alphabet::Standard | Alphabet::Url => Some(b'='),
@@ -54,7 +54,7 @@ impl Alphabet {
         }
     }
 
-    /// Bytes as text.
+    /// Encodes bytes as text.
     pub(crate) fn encode(self, bytes: &[u8]) -> Vec<u8> {
         let mut text = self.engine().encode(bytes).into_bytes();
         if let Some(padding) = self.padding() {
@@ -63,8 +63,8 @@ impl Alphabet {
         text
     }
 
-    /// What letters stand for, with zeros for those that the last group lacks, so that it is of three bytes like the others.
-    /// `None` when there is a letter of another alphabet; padding is one.
+    /// Decodes letters; the last group is filled up with letters for zero, so that every group gives three bytes. `None` if a
+    /// letter is not in the alphabet (padding is not).
     pub(crate) fn decode_groups(self, mut letters: Vec<u8>) -> Option<Vec<u8>> {
         letters.resize(letters.len().next_multiple_of(4), b'A');
         self.engine().decode(letters).ok()

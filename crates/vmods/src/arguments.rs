@@ -1,5 +1,5 @@
-//! The arguments of a call, by place and type. The compiler has checked types; a value of another type reads as unset or
-//! zero.
+//! The arguments of a call, by position and type. The compiler has checked the types; a value of another type reads as unset
+//! or zero.
 
 use std::net::IpAddr;
 use surface::vcl::HttpObject;
@@ -15,7 +15,7 @@ impl<'a> Arguments<'a> {
         Arguments(values)
     }
 
-    /// The value at a place; absent beyond the end.
+    /// The value at a position; absent after the end.
     pub(crate) fn value(self, place: usize) -> Value {
         self.0.get(place).copied().unwrap_or(Value::Absent)
     }
@@ -25,7 +25,7 @@ impl<'a> Arguments<'a> {
         self.value(place) != Value::Absent
     }
 
-    /// A string; unset when absent.
+    /// A string; unset if absent.
     pub(crate) fn text(self, place: usize) -> Text {
         match self.value(place) {
             Value::Text(text) | Value::Blob(text) => text,
@@ -73,7 +73,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The place of a header: its message and its name.
+    /// The header that the argument names: its message and its name.
     pub(crate) fn header(
         self,
         place: usize,

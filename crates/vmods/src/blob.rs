@@ -1,6 +1,6 @@
-//! blob: binary data to text and back.
+//! blob: converts binary data to text and back.
 //!
-//! Compat: encodings, leniencies and texts as observed in Varnish 7.1.1. Source: RFC 4648 (hex), RFC 3986 §2.1.
+//! Compat: encodings, leniency and texts as observed in Varnish 7.1.1. Source: RFC 4648 (hex), RFC 3986 §2.1.
 
 use crate::alphabet::Alphabet;
 use crate::arguments::Arguments;
@@ -10,7 +10,7 @@ use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
 
-/// What a blob object holds.
+/// The content of a blob object.
 struct Bytes(Vec<u8>);
 
 /// A way to write bytes as text.
@@ -44,7 +44,7 @@ impl Encoding {
         }
     }
 
-    /// Most bytes that so many bytes are as text.
+    /// The most bytes of text that this many bytes can become.
     fn encoded_bytes(self, bytes: usize) -> usize {
         match self {
             Encoding::Identity => bytes,
@@ -54,7 +54,7 @@ impl Encoding {
         }
     }
 
-    /// `None` when the text is not of this encoding.
+    /// `None` if the text is not in this encoding.
     fn decode(self, text: &[u8]) -> Option<Vec<u8>> {
         match self {
             Encoding::Identity => Some(text.to_vec()),
@@ -65,7 +65,7 @@ impl Encoding {
     }
 }
 
-/// Letters that are missing at the end count as padding, of which the last group may have two, anywhere in it.
+/// Letters missing at the end count as padding; the last group may have two padding letters, anywhere in it.
 fn decode_base64(alphabet: Alphabet, text: &[u8]) -> Option<Vec<u8>> {
     let mut letters = text.to_vec();
     let last_group = letters.len().saturating_sub(1) / 4 * 4;
@@ -93,7 +93,7 @@ fn hex_value(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// An odd number of digits begins with half a byte.
+/// If the number of digits is odd, the first digit is a byte of its own.
 fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
     let (half, pairs) = text.split_at(text.len() % 2);
     let mut out = Vec::with_capacity(text.len().div_ceil(2));
@@ -106,7 +106,7 @@ fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether a URL has the byte as it is.
+/// Whether the byte stands for itself in a URL.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
 }
@@ -149,10 +149,10 @@ fn encoding(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Encodi
     Encoding::named(scratch.get(arguments.text(place)))
 }
 
-/// Whether digits are upper-case. The case counts for HEX and URL only.
+/// Whether digits are upper-case. The case matters only for HEX and URL.
 ///
 /// # Errors
-/// When a case is asked for that the encoding has not.
+/// A case is given for an encoding that has none.
 fn is_upper(
     encoding: Encoding,
     arguments: Arguments<'_>,
@@ -167,8 +167,8 @@ fn is_upper(
     Ok(case == b"UPPER")
 }
 
-/// The bytes that a text stands for; `length` above 0 says how much of it to read. `what` could not be done when it is of
-/// another encoding; of a text joined of pieces the first is named then.
+/// Decodes a text, or its first `length` bytes if `length` is above 0. If the text is not in this encoding, the error says
+/// that `what` is impossible, and shows the first of the pieces that the text was joined from.
 fn decoded(encoding: Encoding, text: Text, length: i64, what: &str, scratch: &Scratch) -> Result<Vec<u8>, Failure> {
     let bytes = scratch.get(text);
     let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(bytes.len());
@@ -179,7 +179,7 @@ fn decoded(encoding: Encoding, text: Text, length: i64, what: &str, scratch: &Sc
     })
 }
 
-/// A string of VCL: it ends before the first NUL.
+/// Stores a VCL string, which ends before the first NUL.
 fn put_string(scratch: &mut Scratch, bytes: &[u8]) -> Value {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     Value::Text(scratch.put(&bytes[..end]))
@@ -205,10 +205,10 @@ pub(crate) fn encode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<
     encoded(encoding, &bytes, upper, scratch)
 }
 
-/// The string that bytes are in an encoding.
+/// The encoding of bytes, as a string.
 fn encoded(encoding: Encoding, bytes: &[u8], upper: bool, scratch: &mut Scratch) -> Result<Called, Failure> {
     if encoding.encoded_bytes(bytes.len()) > scratch.left_bytes() {
-        // What is not plain in a URL has to be counted.
+        // The length of a URL depends on how many bytes stand for themselves.
         let counted = match encoding {
             Encoding::Url => 3 * bytes.len() - 2 * bytes.iter().filter(|byte| is_plain(**byte)).count(),
             Encoding::Identity | Encoding::Base64(_) | Encoding::Hex => encoding.encoded_bytes(bytes.len()),
@@ -228,7 +228,7 @@ pub(crate) fn transcode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Resu
     encoded(to, &bytes, upper, scratch)
 }
 
-/// `blob.same()`: the same bytes at the same place.
+/// `blob.same()`: whether both are the same bytes at the same address.
 pub(crate) fn same(arguments: Arguments<'_>) -> Value {
     let (one, other) = (arguments.text(0), arguments.text(1));
     Value::Bool(one == other || one.is_empty() && other.is_empty())
@@ -275,7 +275,7 @@ pub(crate) fn create(
     done(Value::Void)
 }
 
-/// `.get()`: the same place for as long as the strings of a task are kept.
+/// `.get()`: returns the same address for as long as the strings of a task are kept.
 pub(crate) fn get(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
     let Some(number) = instance else { return Value::Blob(Text::UNSET) };
     let generation = scratch.generation();

@@ -1,7 +1,7 @@
-//! bodyaccess: the client's request body, once `std.cache_req_body()` has it whole.
+//! bodyaccess: the client's request body, after `std.cache_req_body()` has read all of it.
 //!
-//! Compat: vmod_bodyaccess of the varnish-modules collection: which method may do what, the texts of its errors, and −1 for
-//! a body that is not held.
+//! Compat: vmod_bodyaccess of the varnish-modules collection: which method allows which function, the texts of its errors,
+//! and −1 for a body that is not in memory.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -10,10 +10,10 @@ use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::value::{Scratch, Value};
 
-/// The answer when there is nothing to tell.
+/// The result if there is none.
 const ERROR: Value = Value::Int(-1);
 
-/// The body. Without one the log is told so.
+/// The body. If it is not in memory, logs an error.
 fn body(context: &mut dyn VmodContext) -> Option<Rc<Vec<u8>>> {
     let body = context.cached_body();
     if body.is_none() {
@@ -22,7 +22,7 @@ fn body(context: &mut dyn VmodContext) -> Option<Rc<Vec<u8>>> {
     body
 }
 
-/// The body in the one method where `name` may be called; `how` is the rest of the complaint when it is another.
+/// The body, if the task runs `method`; in other methods logs `complaint`.
 fn body_in(context: &mut dyn VmodContext, method: Method, complaint: &str) -> Option<Rc<Vec<u8>>> {
     let body = body(context)?;
     if context.method() != method {
@@ -56,7 +56,7 @@ pub(crate) fn matches(context: &mut dyn VmodContext, arguments: Arguments<'_>) -
     }
 }
 
-/// `bodyaccess.hash_req_body()`: the bytes go into the hash as they are, without the separator of `hash_data()`.
+/// `bodyaccess.hash_req_body()`: the bytes are hashed as they are, without the separator of `hash_data()`.
 pub(crate) fn hash(context: &mut dyn VmodContext) -> Value {
     if let Some(body) = body_in(context, Method::Hash, "hash_req_body can only be used in vcl_hash{}") {
         context.hash_data(Some(&body));
@@ -64,7 +64,7 @@ pub(crate) fn hash(context: &mut dyn VmodContext) -> Value {
     Value::Void
 }
 
-/// `bodyaccess.log_req_body()`: `Debug` records of at most that many bytes behind the prefix; all in one for 0.
+/// `bodyaccess.log_req_body()`: `Debug` records with at most that many bytes after the prefix; 0 = everything in one.
 pub(crate) fn log(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     let Some(body) = body(context) else { return Value::Void };
     let line_bytes = match usize::try_from(arguments.int(1)) {

@@ -1,10 +1,10 @@
-//! What VMODs need from the engine, beyond what the evaluator's [`Host`] gives: [`VmodContext`].
+//! What VMODs need from the engine, apart from what the evaluator's [`Host`] offers: [`VmodContext`].
 //!
-//! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. Where something makes no sense in a
-//! task (a request body in vcl_init, say) it answers with a failure or does nothing, as each method says.
+//! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. If something makes no sense in a task (a
+//! request body in vcl_init, say), it fails or does nothing, as each method says.
 //!
-//! A function that must wait (for a file, a name, the client's body) hands over a [`Pending`] future and answers
-//! `Called::Wait`; the engine awaits it and calls the [`Finish`] it yields for the result of the call.
+//! A function that must wait (for a file, a name, the client's body) passes a [`Pending`] future to the engine and returns
+//! `Called::Wait`; the engine awaits the future and calls the [`Finish`] that it yields to get the result of the call.
 
 use crate::task::TaskState;
 use crate::tcp::SocketOptions;
@@ -24,16 +24,16 @@ use vcl_run::value::{DirectorId, Scratch, Value};
 use crate::instances::Instances;
 use crate::shared::SharedState;
 
-/// What remains to be done when a wait is over: makes the value of the call.
+/// Runs when a wait is over, and makes the value of the call.
 pub type Finish = Box<dyn FnOnce(&mut dyn VmodContext, &mut Scratch) -> Result<Value, Failure>>;
 
 /// Something to wait for on this event loop.
 pub type Pending = Pin<Box<dyn Future<Output = Finish>>>;
 
-/// What a purge does to the variants of an object. Negative seconds leave a time as it is.
+/// What a purge does to the variants of an object. A negative time leaves that time unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PurgeKind {
-    /// They are gone.
+    /// They are removed.
     Hard,
     /// Their times are shortened.
     Soft {
@@ -53,94 +53,94 @@ pub struct ClientConnection<'a> {
     pub client: SocketAddr,
     /// It came over a Unix-domain socket.
     pub is_unix: bool,
-    /// User and group of the peer of a Unix-domain socket, where the system told.
+    /// User and group of the peer of a Unix-domain socket, if the system tells them.
     pub credentials: Option<(u32, u32)>,
-    /// The type-length-value elements of a PROXY header of version 2, which were found well-formed; empty without.
+    /// The type-length-value elements of a version 2 PROXY header, already checked; empty without one.
     pub proxy_elements: &'a [u8],
 }
 
-/// What a log record belongs to. The number is below 2^30.
+/// The transaction of a log record. The number is below 2^30.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transaction {
-    /// Nothing.
+    /// No transaction.
     None,
-    /// The session or client request of that number.
+    /// The session or client request with that number.
     Client(u32),
-    /// The backend request of that number.
+    /// The backend request with that number.
     Backend(u32),
 }
 
-/// The running task as VMODs see it: what the evaluator knows of it, and more.
+/// The running task as VMODs see it: what the evaluator knows about it, and more.
 pub trait VmodContext: Host {
     /// The method being run.
     fn method(&self) -> Method;
-    /// The process's generator, which `debug.srandom` seeds.
+    /// The random number generator of the process, which `debug.srandom` seeds.
     fn random(&self) -> &TestableRandom;
     /// The backends and directors of the VCL.
     fn directors(&self) -> &Directors;
-    /// What decides where directors lead in this task. What they have to say goes to `notes`.
+    /// The input for choices of directors in this task. Their log records go to `notes`.
     fn resolve_context<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a>;
-    /// The backend that the fetch has been sent to; `None` before, and on the client side.
+    /// The backend that the fetch was sent to; `None` before that, and on the client side.
     fn used_backend(&self) -> Option<DirectorId>;
     /// The VMOD objects of the VCL.
     fn instances(&self) -> &Instances;
-    /// What VMODs keep for the whole process.
+    /// The state that VMODs keep for the whole process.
     fn shared(&self) -> &SharedState;
-    /// What VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
+    /// The state that VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
     /// sub-request has its own.
     fn task(&mut self) -> &mut TaskState;
-    /// The head of a message, as VCL sees it at this moment; `None` where the task has none of that kind. It may be read for
-    /// this, which is why the task is changed.
+    /// The head of a message as VCL sees it now; `None` if the task has no such message. This takes `&mut self` because the
+    /// message may have to be read first.
     fn message(&mut self, http: HttpObject) -> Option<&Message>;
-    /// The head of a message that the task may change; `None` where it has none or may only read it (`obj`). What a VMOD
-    /// changes this way leaves no log records.
+    /// The head of a message that the task may change; `None` if it has none or may only read it (`obj`). A VMOD's changes
+    /// leave no log records.
     fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message>;
-    /// The hash of the request, once vcl_hash has made it.
+    /// The hash of the request, after vcl_hash.
     fn digest(&self) -> Option<[u8; 32]>;
-    /// The parameters at this moment.
+    /// The current parameters.
     fn parameters(&self) -> Arc<Parameters>;
-    /// Writes a log record of another transaction, or of none.
+    /// Writes a log record for another transaction, or for none.
     fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]);
-    /// Bytes of the task's messages, which count as the strings of VCL do against the parameter request_memory_max.
+    /// Bytes of the task's messages; they count against the parameter request_memory_max, as the strings of VCL do.
     fn message_bytes(&self) -> usize;
-    /// The client's connection, in backend tasks that of the client who caused it; `None` in vcl_init and vcl_fini.
+    /// The client's connection; in backend tasks that of the client that caused them. `None` in vcl_init and vcl_fini.
     fn connection(&self) -> Option<ClientConnection<'_>>;
-    /// Writes a Timestamp record for the task, for the present moment. Nothing happens outside a transaction.
+    /// Writes a Timestamp record for the task, with the present time. Does nothing outside a transaction.
     fn timestamp(&mut self, label: &str);
-    /// Reads the client's body into memory if it has at most that many bytes (`std.cache_req_body`): the value is a BOOL,
-    /// now or after a wait of the engine's own.
+    /// Reads the client's body into memory if it is no longer than `limit_bytes` (`std.cache_req_body`). The value is a BOOL,
+    /// at once or after a wait that the engine handles.
     ///
     /// # Errors
-    /// In tasks without a client request.
+    /// The task has no client request.
     fn cache_request_body(&mut self, limit_bytes: u64) -> Result<Called, Failure>;
-    /// Whether to delay the 100 answer until the body is needed. Counts in vcl_recv only.
+    /// Sets whether to delay the 100 response until the body is needed. Takes effect only in vcl_recv.
     fn late_100_continue(&mut self, late: bool);
-    /// Sets the type of service of the client's connection; without effect on Unix-domain sockets and in other tasks.
+    /// Sets the type of service of the client's connection; has no effect on Unix-domain sockets and in other tasks.
     fn set_type_of_service(&mut self, tos: u8) {
         if let Some((sockets, descriptor)) = self.client_socket() {
-            // A Unix-domain socket has none.
+            // A Unix-domain socket has no type of service.
             let _ = sockets.set_type_of_service(descriptor, tos);
         }
     }
-    /// Restores `req` or `bereq` to what it was at first.
+    /// Restores the original state of `req` or `bereq`.
     ///
     /// # Errors
-    /// For other messages, and when it cannot be done any more.
+    /// For other messages, and if it is too late.
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure>;
-    /// Purges the object that vcl_hit or vcl_miss is about; returns how many variants it had. Called in those only.
+    /// Purges the object of vcl_hit or vcl_miss; returns how many variants it had. Called only in those methods.
     ///
     /// # Errors
-    /// When it cannot be done.
+    /// The purge is not possible.
     fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure>;
-    /// Purges the objects with any of the tags in a list (blanks or commas between them), now or over several turns of the
-    /// event loop: the value is an INT, how many there were.
+    /// Purges the objects that have any of the tags in a list (separated by blanks or commas), at once or over several turns of
+    /// the event loop. The value is an INT, the number of objects.
     fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called;
-    /// The client's body when it is held whole, see [`VmodContext::cache_request_body`].
+    /// The client's body if all of it is in memory, see [`VmodContext::cache_request_body`].
     fn cached_body(&self) -> Option<Rc<Vec<u8>>>;
-    /// The client's connection: who knows its options, and its descriptor number. `None` in tasks without one.
+    /// Access to the options of the client's connection, and its descriptor number. `None` in tasks without one.
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)>;
-    /// Whether the task can wait. vcl_init and vcl_fini cannot; a function then does its work at once.
+    /// Whether the task can wait. vcl_init and vcl_fini cannot; there a function does its work at once.
     fn can_wait(&self) -> bool;
-    /// Notes what the task waits for; the caller answers `Called::Wait` then. Only when [`VmodContext::can_wait`].
+    /// Stores the future to wait for; the caller then returns `Called::Wait`. Only allowed if [`VmodContext::can_wait`].
     fn wait(&mut self, pending: Pending);
 }

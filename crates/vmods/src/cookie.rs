@@ -1,7 +1,7 @@
-//! cookie: the cookies of a Cookie header, taken apart for the duration of a task.
+//! cookie: parses a Cookie header; the cookies are kept for the duration of a task.
 //!
-//! Compat: parsing as observed in Varnish 7.1.1: a name reaches to the first `=`, a value to the next `;`; blanks before a
-//! name are skipped and nothing else is trimmed; what has no value is dropped; a repeated name keeps its first place and
+//! Compat: parsing as observed in Varnish 7.1.1: a name ends at the first `=`, a value at the next `;`; blanks before a name
+//! are skipped, nothing else is trimmed; a cookie without a value is dropped; a repeated name keeps its first position and
 //! its last value. Names are compared byte by byte.
 
 use crate::arguments::Arguments;
@@ -18,7 +18,7 @@ struct Cookie {
     value: Vec<u8>,
 }
 
-/// What a cookie takes besides its name and value, the table by name while a header is taken apart included.
+/// Memory that a cookie takes besides its name and value; includes the table by name while a header is parsed.
 const ENTRY_BYTES: usize = 2 * size_of::<Cookie>() + 96;
 
 /// The cookies of a task.
@@ -31,11 +31,11 @@ impl Cookies {
     }
 
     /// # Errors
-    /// When the cookies take more than that many bytes; none are kept then.
+    /// The cookies take more than `limit_bytes`; then none are kept.
     fn parse(&mut self, header: &[u8], limit_bytes: usize) -> Result<(), Failure> {
         self.clear();
         let mut bytes = 0;
-        // A client may send thousands of cookies: their places by name, so that each is looked up in constant time.
+        // A client may send thousands of cookies: this table finds the position of each by name in constant time.
         let mut places: HashMap<&[u8], usize> = HashMap::new();
         let mut rest = header;
         loop {
@@ -60,10 +60,10 @@ impl Cookies {
         }
     }
 
-    /// Nothing happens without a name or a value.
+    /// Does nothing without a name or a value.
     ///
     /// # Errors
-    /// When the cookies would take more than that many bytes.
+    /// The cookies would take more than `limit_bytes`.
     fn set(&mut self, name: &[u8], value: &[u8], limit_bytes: usize) -> Result<(), Failure> {
         if name.is_empty() || value.is_empty() {
             return Ok(());
@@ -110,7 +110,7 @@ pub(crate) fn clean(context: &mut dyn VmodContext) -> Value {
     Value::Void
 }
 
-/// `cookie.parse()`: an empty or unset header leaves the cookies of the one before. Compat: Varnish 7.1.
+/// `cookie.parse()`: an empty or unset header keeps the cookies of the previous one. Compat: Varnish 7.1.
 pub(crate) fn parse(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,

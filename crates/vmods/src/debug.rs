@@ -1,7 +1,7 @@
-//! debug: what Varnish's own test cases need of the VMOD of that name.
+//! debug: what Varnish's own test cases need from the VMOD with that name.
 //!
-//! Functions that look into the insides of the C program have no row in the table, so the compiler says that they don't
-//! exist. Addresses in Debug records are made up: they tell the things of a task apart, no more.
+//! Functions that examine the internals of the C program have no row in the table, so the compiler says that they don't
+//! exist. Addresses in Debug records are made up: they only tell the items of a task apart.
 //! Next files: `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`.
 
 pub(crate) mod acl;
@@ -18,7 +18,7 @@ use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Where a text is kept.
+/// Where a text is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// In the task.
@@ -29,10 +29,10 @@ pub(crate) enum Place {
     Option,
 }
 
-/// What debug keeps for a task.
+/// What debug stores for a task.
 #[derive(Debug, Default)]
 pub(crate) struct DebugState {
-    /// Texts by place and, those of objects, by the object's number.
+    /// Texts by place and, for those of objects, by the object's number.
     texts: Vec<(Place, Option<u32>, Vec<u8>)>,
     /// `debug.store_ip()`
     pub(crate) address: Option<(IpAddr, u16)>,
@@ -51,7 +51,7 @@ impl DebugState {
         }
     }
 
-    /// The task is over: each text that was kept says so.
+    /// At the end of the task, logs one record for each stored text.
     pub(crate) fn leave(&mut self, notes: &Notes) {
         for (place, object, text) in self.texts.drain(..) {
             let what = match (place, object) {
@@ -66,12 +66,12 @@ impl DebugState {
     }
 }
 
-/// An address for records.
+/// A made-up address for records.
 fn address_of(text: &[u8]) -> usize {
     0x1000 + text.len()
 }
 
-/// `nuke_limit` of 42 is the wish that no VCL with debug can be loaded.
+/// A `nuke_limit` of 42 asks to refuse every VCL that imports debug.
 pub(crate) fn before_load(parameters: &Parameters) -> Result<(), Failure> {
     match parameters.nuke_limit {
         42 => Err(Failure("nuke_limit is not the answer.".to_owned())),
@@ -112,7 +112,7 @@ pub(crate) fn task_text(context: &mut dyn VmodContext, arguments: Arguments<'_>,
     value
 }
 
-/// `debug.test_priv_top()`, `debug.priv_task_with_option()`: the first text stays.
+/// `debug.test_priv_top()`, `debug.priv_task_with_option()`: only the first text is stored.
 pub(crate) fn first_text(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -155,7 +155,7 @@ pub(crate) fn argtest(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value 
     Value::Text(scratch.put(joined.as_bytes()))
 }
 
-/// A number as C's `%g` writes it: six significant digits, no zeros at the end.
+/// Formats a number as C's `%g` does: six significant digits, no zeros at the end.
 fn general(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{number}");
@@ -183,7 +183,7 @@ pub(crate) fn test_probe(arguments: Arguments<'_>) -> Result<Called, Failure> {
     done(Value::Void)
 }
 
-/// `debug.concatenate()`, `debug.collect()`: pieces arrive joined; all of them unset make an empty string.
+/// `debug.concatenate()`, `debug.collect()`: the pieces arrive joined; if all are unset, the result is an empty string.
 pub(crate) fn joined(arguments: Arguments<'_>) -> Value {
     let text = arguments.text(0);
     Value::Text(if text.is_set() { text } else { Text::EMPTY })
@@ -252,7 +252,7 @@ pub(crate) fn client(
     shown(scratch, text.as_deref().map(str::as_bytes))
 }
 
-/// `debug.re_quote()`: between `\Q` and `\E`, with care for an `\E` in the text.
+/// `debug.re_quote()`: puts the text between `\Q` and `\E`; handles an `\E` within the text.
 pub(crate) fn quote(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     let text = scratch.get(arguments.text(0)).to_vec();
     let mut out = Vec::with_capacity(text.len() + 4);
@@ -267,7 +267,7 @@ pub(crate) fn quote(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(&out))
 }
 
-/// A subroutine given as a value.
+/// The subroutine that an argument refers to.
 pub(crate) fn sub(value: Value) -> Result<u32, Failure> {
     match value {
         Value::Sub(sub) => Ok(sub),

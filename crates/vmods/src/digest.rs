@@ -1,8 +1,8 @@
 //! digest: hashes, keyed hashes and base64 of strings.
 //!
-//! Hashes come as lower-case hexadecimal digits, keyed ones with `0x` in front. Compat: as libvmod-digest 1.0.3 on libmhash
-//! 0.9.9: an unset string hashes as an empty one, a keyed hash without a key is unset, CRC-32 and Adler-32 stand with their
-//! lowest byte first, and decoded base64 ends before its first zero byte.
+//! Hashes are written as lower-case hexadecimal digits, keyed ones with `0x` in front. Compat: as libvmod-digest 1.0.3 with
+//! libmhash 0.9.9: an unset string hashes like an empty one, a keyed hash without a key is unset, CRC-32 and Adler-32 are
+//! written lowest byte first, and decoded base64 ends before its first zero byte.
 
 mod haval;
 mod snefru;
@@ -26,7 +26,7 @@ use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 use whirlpool::Whirlpool;
 
-/// The version that `digest.version()` tells: that of the VMOD this one behaves like.
+/// What `digest.version()` returns: the version of the VMOD whose behaviour this one copies.
 const VERSION: &[u8] = b"1.0.3";
 
 /// `digest.hash_…()`
@@ -64,17 +64,17 @@ fn digest_of(function: Function, text: &[u8]) -> Vec<u8> {
         Function::DigestHashTiger128 => tiger(text, 16),
         Function::DigestHashTiger160 => tiger(text, 20),
         Function::DigestHashWhirlpool => Whirlpool::digest(text).to_vec(),
-        // The dispatch brings nothing else here.
+        // `call` passes no other functions.
         _ => Vec::new(),
     }
 }
 
-/// The first bytes of a Tiger hash, whose words stand highest byte first as libmhash has it.
+/// The first bytes of a Tiger hash; its words are written highest byte first, as in libmhash.
 fn tiger(text: &[u8], bytes: usize) -> Vec<u8> {
     Tiger::digest(text).chunks(8).flat_map(|word| word.iter().rev().copied()).take(bytes).collect()
 }
 
-/// The CRC-32 of bzip2: that of Ethernet with the highest bit first.
+/// The CRC-32 of bzip2, which is Ethernet's with the highest bit first.
 fn crc32_of_bzip2(text: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc >> 31 == 1 { crc << 1 ^ 0x04c1_1db7 } else { crc << 1 };
     !text.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte) << 24, step))
@@ -95,7 +95,7 @@ pub(crate) fn keyed(function: Function, arguments: Arguments<'_>, scratch: &mut 
 }
 
 fn code<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
-    // Keys of any length will do for an HMAC.
+    // An HMAC accepts keys of any length.
     let Ok(mut code) = M::new_from_slice(key) else { return Vec::new() };
     code.update(text);
     code.finalize().into_bytes().to_vec()
@@ -106,8 +106,8 @@ fn hexadecimal(front: &[u8], bytes: &[u8]) -> Vec<u8> {
     front.iter().copied().chain(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)])).collect()
 }
 
-/// `None` when there is a letter of another alphabet. Padding stands for zeros wherever it is, and so does what is missing at
-/// the end.
+/// Decodes base64; `None` if a letter is not in the alphabet. Padding counts as zeros wherever it is, and so do letters
+/// missing at the end.
 fn decoded(alphabet: Alphabet, text: &[u8]) -> Option<Vec<u8>> {
     let zero = |letter: &u8| if alphabet.padding() == Some(*letter) { b'A' } else { *letter };
     alphabet.decode_groups(text.iter().map(zero).collect())
@@ -121,7 +121,7 @@ pub(crate) fn encode(alphabet: Alphabet, arguments: Arguments<'_>, scratch: &mut
     done(Value::Text(scratch.put(&text)))
 }
 
-/// `digest.base64…_hex()`: encodes what hexadecimal digits stand for; what is no digit counts as 0.
+/// `digest.base64…_hex()`: encodes the bytes that hexadecimal digits express; anything that is not a digit counts as 0.
 pub(crate) fn encode_hexadecimal(
     alphabet: Alphabet,
     arguments: Arguments<'_>,
@@ -139,7 +139,7 @@ fn bytes_of_digits(text: &[u8]) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
 }
 
-/// `digest.base64…_decode()`: empty, with a record, when it cannot be decoded.
+/// `digest.base64…_decode()`: if the text can't be decoded, logs that and returns an empty string.
 pub(crate) fn decode(
     alphabet: Alphabet,
     context: &mut dyn VmodContext,
@@ -169,7 +169,7 @@ mod tests {
         String::from_utf8(hexadecimal(b"", &digest_of(function, text.as_bytes()))).unwrap()
     }
 
-    /// The vectors that the users of libmhash test with, and those of the algorithms' authors.
+    /// The test vectors of libmhash's users, and those of the algorithms' authors.
     #[test]
     fn hashes_are_those_of_the_algorithms_authors() {
         let mhash = "This is the test of the mhash extension...";
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(shown(Function::DigestHashSnefru128, &brim), "d5f3431110cc279046afaca84984f422");
     }
 
-    /// Source: RFC 2202, RFC 4231; the empty key of Wikipedia's examples.
+    /// Source: RFC 2202, RFC 4231; the empty key is from Wikipedia's examples.
     #[test]
     fn keyed_hashes_are_those_of_the_standards() {
         let text = b"what do ya want for nothing?";

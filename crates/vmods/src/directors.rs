@@ -1,4 +1,4 @@
-//! directors: objects that choose a backend. The choosing itself is in the `backend` crate; here are their VCL methods.
+//! directors: the VCL methods of objects that choose a backend. The choosing itself is in the `backend` crate.
 //! Next file: `directors/shard.rs`.
 
 pub(crate) mod shard;
@@ -31,12 +31,12 @@ pub(crate) fn random(context: &dyn VmodContext, instance: Option<u32>) -> Direct
     DirectorKind::Random(Random::with_retries(retries(context, instance)))
 }
 
-/// `.retries` of the `director` block that the object is.
+/// `.retries` of the `director` block that defines the object.
 fn retries(context: &dyn VmodContext, instance: Option<u32>) -> Option<u32> {
     context.program().program().block(instance?)?.retries
 }
 
-/// In the old dialects, where a `director` block and not VCL makes it, it hashes by itself; its class says what.
+/// In the old dialects a `director` block defines the object, and its class says what is hashed; otherwise VCL gives the text.
 pub(crate) fn hash(context: &dyn VmodContext, instance: Option<u32>) -> DirectorKind {
     let definition = instance.and_then(|instance| context.instances().definition(instance));
     let is_legacy = context.program().program().generation().is_legacy();
@@ -52,7 +52,7 @@ pub(crate) fn least_connections() -> DirectorKind {
     DirectorKind::LeastConnections(LeastConnections::default())
 }
 
-/// Writes what directors had to say.
+/// Writes the log records of directors.
 pub(crate) fn log_notes(context: &mut dyn VmodContext, notes: &Notes) {
     for note in notes.take() {
         match note.of_task {
@@ -62,7 +62,7 @@ pub(crate) fn log_notes(context: &mut dyn VmodContext, notes: &Notes) {
     }
 }
 
-/// The director that an object is.
+/// The id of the director object.
 pub(crate) fn director_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<DirectorId> {
     let index = context.instances().definition(instance?)?.director?;
     Some(context.directors().object_id(index))
@@ -72,7 +72,7 @@ pub(crate) fn name_of(context: &dyn VmodContext, instance: Option<u32>) -> Strin
     instance.and_then(|instance| context.instances().definition(instance)).map_or(String::new(), |it| it.name.clone())
 }
 
-/// A constructor.
+/// The constructors.
 pub(crate) fn create(
     context: &mut dyn VmodContext,
     instance: Option<u32>,
@@ -121,12 +121,12 @@ pub(crate) fn remove(
     }
 }
 
-/// `.backend()` of a director that is resolved when it is used.
+/// `.backend()` of a director that is resolved only when it is used.
 pub(crate) fn backend(context: &mut dyn VmodContext, instance: Option<u32>) -> Value {
     Value::Backend(director_of(context, instance).filter(|id| context.directors().exists(*id)))
 }
 
-/// `.backend()` of a hash director: the member that the text falls to.
+/// `.backend()` of a hash director: the member for the text.
 pub(crate) fn hash_backend(
     context: &mut dyn VmodContext,
     instance: Option<u32>,

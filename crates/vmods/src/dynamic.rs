@@ -1,10 +1,10 @@
-//! dynamic: backends by name. The names and their lookups are in `backend::dns_names`; here are the VCL methods.
+//! dynamic: the VCL methods for backends by name. The names and their lookups are in `backend::dns_names`.
 //!
-//! A name is looked up in the background from the first call on. On the backend side `.backend()` waits for the first
-//! lookup, so that what follows it in VCL sees the backends; on the client's side it does not: a fetch waits when it
-//! resolves the director, a hit never. A `resolver` asks DNS itself, everything else the system.
-//! Compat: libvmod-dynamic; a fetch never waits for a connection, so that wait_limit and wait_timeout of Varnish 7.6 are
-//! refused. Next file: `dynamic/resolver.rs`.
+//! From its first use on, a name is looked up in the background. On the backend side `.backend()` waits for the first lookup,
+//! so that the VCL after it sees the backends; on the client's side it does not: a fetch waits when it resolves the director,
+//! a hit never waits. With a `resolver`, DNS is asked directly, otherwise the system's resolver.
+//! Compat: libvmod-dynamic; a fetch never waits for a connection, so wait_limit and wait_timeout of Varnish 7.6 are refused.
+//! Next file: `dynamic/resolver.rs`.
 
 pub(crate) mod resolver;
 
@@ -23,18 +23,18 @@ use vcl_run::line;
 use vcl_run::program::Endpoint;
 use vcl_run::value::{DirectorId, Scratch, Value};
 
-/// Most bytes of a host, port or authority that are looked at.
+/// A host, port or authority is cut after this many bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The text of an argument; `None` when it was left out or is unset.
+/// The text of an argument; `None` if it was left out or is unset.
 fn text_at(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Option<String> {
     let text = arguments.text(place);
-    // What is longer is no name, and is not copied to be told so.
+    // Anything longer is not a name, so it need not be copied completely.
     let bytes = scratch.get(text);
     text.is_set().then(|| String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_BYTES_MAX)]).into_owned())
 }
 
-/// A timeout; `None` for none of its own.
+/// A timeout; `None` if the object sets none.
 fn timeout_at(arguments: Arguments<'_>, place: usize) -> Option<f64> {
     Some(arguments.real(place)).filter(|seconds| *seconds > 0.0)
 }
@@ -131,7 +131,7 @@ fn settings(
     })
 }
 
-/// The object, by the number of its instance.
+/// The object with that instance number.
 fn maker_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<Arc<Maker>> {
     context.directors().dns_names().maker(instance?)
 }
@@ -158,7 +158,7 @@ fn waits(context: &dyn VmodContext) -> bool {
     is_before_fetch && context.can_wait()
 }
 
-/// Hands out a name, once its first lookup is done where that is waited for.
+/// Returns a name, after its first lookup if the task waits for that.
 fn hand_out(
     context: &mut dyn VmodContext,
     id: DirectorId,
@@ -176,7 +176,7 @@ fn hand_out(
     Ok(Called::Wait)
 }
 
-/// The `Host` header of the request to the origin, else of the client's.
+/// The `Host` header of the backend request, else of the client's request.
 fn host_header(context: &mut dyn VmodContext) -> Option<String> {
     [HttpObject::Bereq, HttpObject::Req].into_iter().find_map(|http| {
         let host = context.message(http)?.get("Host")?;
@@ -198,7 +198,7 @@ pub(crate) fn backend(
     };
     let port = text_at(arguments, 1, scratch).filter(|port| !port.is_empty());
     let authority = text_at(arguments, 2, scratch);
-    // The host may become the Host header of what is sent.
+    // The host may become the Host header of the backend request.
     for (what, text) in [("host", Some(&host)), ("port", port.as_ref()), ("authority", authority.as_ref())] {
         line::check_word(&format!("{what} for dynamic"), text.map_or(b"", |text| text.as_bytes()))?;
     }

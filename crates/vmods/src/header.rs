@@ -1,9 +1,9 @@
-//! header: headers that occur more than once, line by line.
+//! header: works on headers that occur more than once, line by line.
 //!
-//! Regular expressions are held against values without the blanks around them, save in `regsub`, which takes whole lines.
-//! Compat: as varnish-modules 0.20 for Varnish 7.1: a line added or changed leaves its log record, a line removed leaves
-//! none, and an empty value matches nothing. What would break the message apart (control characters, a line without a
-//! name) fails the task instead.
+//! Regular expressions are matched against values without surrounding blanks; `regsub` matches whole lines.
+//! Compat: as varnish-modules 0.20 for Varnish 7.1: adding or changing a line leaves its log record, removing one leaves
+//! none, and an empty value matches nothing. Bytes that would corrupt the message (control characters, a line without a
+//! name) fail the task instead.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -15,10 +15,10 @@ use vcl_run::line;
 use vcl_run::regex::{MatchError, Regex, SubstituteError};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish keeps the length in one signed byte.
+/// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish stores the length in one signed byte.
 const NAME_BYTES_MAX: usize = 126;
 
-/// The records of a header line set and of one removed.
+/// The tags of the records for a header line that is set, and for one that is removed.
 pub(crate) fn tags(http: HttpObject) -> (Tag, Tag) {
     match http {
         HttpObject::Req | HttpObject::ReqTop => (Tag::ReqHeader, Tag::ReqUnset),
@@ -33,7 +33,7 @@ fn cannot(function: &str) -> Failure {
     Failure(format!("header.{function}(): these headers cannot be changed here"))
 }
 
-/// A place that may be changed.
+/// The header in the argument at `at`; it must have a name.
 fn place(
     function: &str,
     at: usize,
@@ -57,7 +57,7 @@ fn gave_up(error: &MatchError) -> Failure {
     Failure(format!("Regexp matching failed: {}", error.0))
 }
 
-/// Adds lines and their records.
+/// Adds lines and writes their records.
 fn add(
     function: &str,
     context: &mut dyn VmodContext,
@@ -86,7 +86,7 @@ fn out_of_memory(function: &str) -> Failure {
     Failure(format!("header.{function}(): Out of request memory (parameter request_memory_max)"))
 }
 
-/// Refuses what would not stay one header line.
+/// Refuses a line that would not remain a single header line.
 pub(crate) fn check(name: &[u8], value: &[u8]) -> Result<(), Failure> {
     line::check_word("header name", name)?;
     line::check("header", value).or_else(|_| line::check(&format!("header {}", line::shown(name)), value))
@@ -104,7 +104,7 @@ pub(crate) fn append(
     done(Value::Void)
 }
 
-/// `header.copy()`: every line of the first as a line of the second.
+/// `header.copy()`: adds every line of the first header as a line of the second.
 pub(crate) fn copy(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -122,7 +122,7 @@ fn values(context: &mut dyn VmodContext, http: HttpObject, name: &str) -> Vec<Ve
     context.message(http).map_or(Vec::new(), |message| message.get_all(name).map(<[u8]>::to_vec).collect())
 }
 
-/// The values of a header, in order, with whether each matches the expression in the argument at this place.
+/// The values of a header, in order, each with whether it matches the expression in the argument at `place`.
 fn matched(
     context: &mut dyn VmodContext,
     (http, name): (HttpObject, &str),
@@ -155,7 +155,7 @@ pub(crate) fn get(
     done(Value::Text(found.map_or(Text::UNSET, |(value, _)| scratch.put(&value))))
 }
 
-/// `header.remove()`: the lines whose values match.
+/// `header.remove()`: removes the lines whose values match.
 pub(crate) fn remove(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -168,7 +168,7 @@ pub(crate) fn remove(
     done(Value::Void)
 }
 
-/// `header.regsub()`: every whole line that matches is replaced, in its place.
+/// `header.regsub()`: replaces every whole line that matches, in place.
 pub(crate) fn regsub(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -201,7 +201,7 @@ pub(crate) fn regsub(
         more += line.len();
         changes.push((index, old, line));
     }
-    // From the end, so that the places of those before it stay when a line goes.
+    // Backwards, so that removing a line does not move those still to come.
     for (index, old, line) in changes.into_iter().rev() {
         if line.is_empty() {
             let message = context.message_mut(http).ok_or_else(|| cannot("regsub"))?;
@@ -223,7 +223,7 @@ pub(crate) fn regsub(
     done(Value::Void)
 }
 
-/// `header.dyn()`: a header whose name is made at run time; what follows a colon is left out.
+/// `header.dyn()`: a header whose name is made at run time; a colon and what follows it are dropped.
 pub(crate) fn dynamic(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
     let Some(http) = arguments.http(0) else { return Err(cannot("dyn")) };
     let text = scratch.get(arguments.text(1));

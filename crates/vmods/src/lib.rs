@@ -1,11 +1,11 @@
 //! The VMODs: what `import` offers to VCL, one file each.
 //!
-//! [`call`] is the only entry: the evaluator's host passes it the function's number (a row of `surface::vmod`), the object
-//! and the arguments. [`context::VmodContext`] is what a VMOD may touch of the running task; [`Instances`] what objects
-//! made in vcl_init hold, shared by all event loops; [`TaskState`] what is kept for one task.
+//! [`call`] is the only entry point: the evaluator's host passes the function's number (a row of `surface::vmod`), the object
+//! and the arguments. [`context::VmodContext`] is what a VMOD can access of the running task; [`Instances`] holds the objects
+//! made in vcl_init, shared by all event loops; [`TaskState`] is the state of one task.
 //!
-//! *Invariants:* every row of the table has an arm in [`call`], there is no arm for "other"; arguments are checked by the
-//! compiler, and one of the wrong type reads as unset or zero rather than panicking.
+//! *Invariants:* every row of the table has an arm in [`call`], and there is no catch-all arm. The compiler checks arguments;
+//! a value of the wrong type reads as unset or zero and does not panic.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -61,10 +61,10 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::value::{Scratch, Value};
 
 /// Calls a VMOD function, method or constructor. `function` is an index into `surface::vmod::FUNCTIONS`, `instance` one
-/// into `Program::instances`; STRANDS arrive joined, an argument that was left out as [`Value::Absent`].
+/// into `Program::instances`. STRANDS arrive joined; an argument that was left out is [`Value::Absent`].
 ///
 /// # Errors
-/// When the VMOD fails the task; the text is for a `VCL_Error` record.
+/// The VMOD fails the task; the text is for a `VCL_Error` record.
 pub fn call(
     function: u32,
     instance: Option<u32>,
@@ -82,16 +82,16 @@ pub fn call(
     Ok(called)
 }
 
-/// What VMODs do before a VCL is loaded: debug refuses to be, on request.
+/// What VMODs do before a VCL is loaded: debug can refuse to be loaded.
 ///
 /// # Errors
-/// Why the VCL cannot be loaded.
+/// The reason why the VCL can't be loaded.
 pub fn before(program: &LinkedProgram, method: Method, parameters: &Parameters) -> Result<(), Failure> {
     let wants_debug = program.program().vmods.iter().any(|vmod| vmod == "debug");
     if wants_debug && method == Method::Init { debug::before_load(parameters) } else { Ok(()) }
 }
 
-/// A value that is there at once.
+/// Returns a value without waiting.
 fn done(value: Value) -> Result<Called, Failure> {
     Ok(Called::Value(value))
 }
@@ -291,7 +291,7 @@ fn dispatch(
         Function::DebugCall => debug::sub(arguments.value(0)).map(Called::Sub),
         Function::DebugCallerCall => debug::sub(debug::object::held(context, instance)).map(Called::Sub),
 
-        // No connection is one of HTTP/2: what these say outside of it.
+        // No connection is HTTP/2, so these return what they return for other protocols.
         Function::H2Is => done(Value::Bool(false)),
         Function::H2RapidReset | Function::H2RapidResetPeriod => done(Value::Duration(-1.0)),
         Function::H2RapidResetLimit => done(Value::Int(-1)),

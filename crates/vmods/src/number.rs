@@ -1,13 +1,13 @@
 //! Numbers, durations and sizes as VCL functions read them from text.
 //!
-//! Compat: limits and oddities as observed in Varnish 7.1.1: 15 digits for whole numbers, 12 before a point or in a REAL,
-//! three decimals, more of which are ignored; blanks around are allowed, a plus sign is not.
+//! Compat: limits and oddities as observed in Varnish 7.1.1: at most 15 digits in a whole number, and 12 before the point in
+//! a REAL; decimals after the third are ignored; blanks around the number are allowed, a plus sign is not.
 
-/// Most digits of a whole number.
+/// The most digits of a whole number.
 const DIGITS_MAX: usize = 15;
-/// Most digits of a REAL before the point.
+/// The most digits of a REAL before the point.
 const REAL_DIGITS_MAX: usize = 12;
-/// Sizes from here on are refused, in bytes: what a double holds exactly.
+/// Sizes from here on are refused, in bytes: below it, a double is exact.
 const BYTES_LIMIT: u64 = 1 << 53;
 
 /// Why a text is not a number.
@@ -17,12 +17,12 @@ pub enum NumberError {
     Invalid,
     /// It has too many digits.
     TooManyDigits,
-    /// Something follows the number, or the number is not of the kind wanted.
+    /// Something follows the number, or it is not the expected kind of number.
     Other,
 }
 
 impl NumberError {
-    /// What to add to `conversion failed`.
+    /// The text to add to `conversion failed`.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -45,14 +45,14 @@ impl Number {
     fn real(&self) -> f64 {
         let value = match self.thousandths {
             0 => self.whole as f64,
-            // At most 15 digits: exact before the division.
+            // At most 15 digits, so this is exact before the division.
             thousandths => (self.whole * 1000 + thousandths) as f64 / 1000.0,
         };
         if self.negative { -value } else { value }
     }
 }
 
-/// Reads the number at the start; gives what follows it, without blanks.
+/// Reads the number at the start; also returns the text after it, without blanks.
 fn read(bytes: &[u8]) -> Result<(Number, &[u8]), NumberError> {
     let bytes = bytes.trim_ascii();
     let (negative, bytes) = match bytes {
@@ -133,7 +133,7 @@ pub fn duration(bytes: &[u8]) -> Option<f64> {
     Some(number.real() * seconds)
 }
 
-/// A size with or without a unit, in bytes. None is below zero, `-0` is zero.
+/// A size with or without a unit, in bytes. Negative sizes are refused; `-0` is zero.
 #[must_use]
 pub fn bytes(text: &[u8]) -> Option<i64> {
     let text = text.trim_ascii();
@@ -170,7 +170,7 @@ pub fn bytes(text: &[u8]) -> Option<i64> {
     i64::try_from(value).ok().filter(|value| (*value as u64) < BYTES_LIMIT && (*value == 0 || !is_negative))
 }
 
-/// A REAL as a whole number, toward zero; `None` when an INT cannot hold it.
+/// A REAL as a whole number, rounded toward zero; `None` if an INT can't hold it.
 #[must_use]
 pub fn truncate(real: f64) -> Option<i64> {
     let whole = real.trunc();

@@ -1,6 +1,6 @@
-//! proxy: what the sender of a PROXY header of version 2 says about the client besides its addresses.
+//! proxy: what the sender of a version 2 PROXY header says about the client besides its addresses.
 //!
-//! Where a value lies among the elements is `proxy_protocol`'s business.
+//! `proxy_protocol` knows where a value is among the elements.
 
 use crate::context::VmodContext;
 use proxy_protocol::element::{self, TLS, TLS_HEAD_BYTES};
@@ -10,7 +10,7 @@ fn value(context: &dyn VmodContext, wanted: u8) -> Option<&[u8]> {
     context.connection().and_then(|connection| element::find(connection.proxy_elements, wanted))
 }
 
-/// A text; it ends before the first NUL.
+/// A text, up to the first NUL.
 pub(crate) fn text(context: &mut dyn VmodContext, scratch: &mut Scratch, wanted: u8) -> Value {
     let bytes = value(context, wanted).and_then(|bytes| bytes.split(|byte| *byte == 0).next());
     Value::Text(bytes.map_or(Text::UNSET, |bytes| scratch.put(bytes)))

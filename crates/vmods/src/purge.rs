@@ -1,4 +1,4 @@
-//! purge: removing or ageing the object that a request is about.
+//! purge: removes or ages the object of the request.
 
 use crate::arguments::Arguments;
 use crate::context::{PurgeKind, VmodContext};
@@ -12,7 +12,7 @@ pub(crate) fn hard(context: &mut dyn VmodContext) -> Result<Called, Failure> {
     purge(context, PurgeKind::Hard)
 }
 
-/// `purge.soft()`: a negative time is left as it is; a negative ttl counts as zero.
+/// `purge.soft()`: a negative time leaves that time unchanged; a negative ttl counts as zero.
 pub(crate) fn soft(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
     let kind = PurgeKind::Soft { ttl: arguments.real(0), grace: arguments.real(1), keep: arguments.real(2) };
     purge(context, kind)

@@ -1,9 +1,9 @@
-//! querystring: the parameters of a URL cleaned, sorted and filtered.
+//! querystring: cleans, sorts and filters the parameters of a URL.
 //!
-//! A query string is what follows the first `?`, cut at each `&`; a parameter whose name is empty is dropped, and so is the
-//! `?` when nothing is left. Filter objects keep or drop parameters by exact texts, shell patterns and regular
-//! expressions, held against the name or the whole parameter. Compat: as vmod-querystring 2.0.3, with the functions that
-//! version 0.x had in place of objects (`filter`, `regfilter`, `globfilter` and their `_except`); those compare names.
+//! A query string is what follows the first `?`, split at each `&`. A parameter with an empty name is dropped, and so is the
+//! `?` if nothing is left. Filter objects keep or drop parameters by exact texts, shell patterns and regular expressions,
+//! which are matched against the name or the whole parameter. Compat: as vmod-querystring 2.0.3, plus the functions that
+//! version 0.x had instead of objects (`filter`, `regfilter`, `globfilter` and their `_except`); those compare names.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -19,7 +19,7 @@ use vcl_run::host::{Called, Failure};
 use vcl_run::regex::{Regex, dynamic_pattern};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// What `querystring.filtersep()` yields: a byte that stands in no URL.
+/// What `querystring.filtersep()` returns: a byte that does not occur in URLs.
 const SEPARATOR: u8 = 0x1f;
 
 /// A filter object.
@@ -29,7 +29,7 @@ struct Filter {
     criteria: RwLock<Vec<Criterion>>,
 }
 
-/// What is done besides filtering.
+/// What to do besides filtering.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rewriting {
     sorts: bool,
@@ -51,7 +51,7 @@ enum Criterion {
 #[derive(Clone, Copy, Debug)]
 struct Parameter<'a> {
     whole: &'a [u8],
-    /// What is compared.
+    /// The part that is compared.
     compared: &'a [u8],
 }
 
@@ -61,7 +61,7 @@ impl Parameter<'_> {
     }
 }
 
-/// The parameters of a query string; those without a name are left out.
+/// The parameters of a query string, without those that have an empty name.
 fn parameters(query: &[u8], by_name: bool) -> impl Iterator<Item = Parameter<'_>> {
     query.split(|byte| *byte == b'&').filter(|whole| !matches!(whole, [] | [b'=', ..])).map(move |whole| {
         let end = whole.iter().position(|byte| *byte == b'=').filter(|_| by_name).unwrap_or(whole.len());
@@ -69,7 +69,7 @@ fn parameters(query: &[u8], by_name: bool) -> impl Iterator<Item = Parameter<'_>
     })
 }
 
-/// The URL with the parameters that the test wants.
+/// The URL with the parameters that pass the test.
 fn rewritten<E>(
     url: &[u8],
     rewriting: Rewriting,
@@ -100,7 +100,7 @@ fn all(_: &[u8]) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The URL given, or that of the running task; `None` when it is unset.
+/// The URL argument, or the URL of the running task; `None` if it is unset.
 fn url(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Result<Option<Vec<u8>>, Failure> {
     if arguments.is_given(0) {
         let text = arguments.text(0);
@@ -114,8 +114,8 @@ fn url(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratc
     target.map(Some).ok_or_else(|| Failure("querystring: Invalid transaction".to_owned()))
 }
 
-/// Whether there is room to work on a URL: its parameters (twice while there are more and more of them, and half of them while they
-/// are sorted), a copy of it and the result.
+/// Checks that there is memory to work on a URL: for its parameters (twice while their list grows, and half as much again
+/// while they are sorted), a copy of the URL and the result.
 fn check_work(url: &[u8], scratch: &Scratch) -> Result<(), Failure> {
     let parameters = 1 + url.iter().filter(|byte| **byte == b'&').count();
     scratch.check_room(parameters * 3 * size_of::<Parameter<'_>>() + 2 * url.len())
@@ -282,7 +282,7 @@ pub(crate) fn extract(
     text(result.map(|query| query.strip_prefix(b"?").unwrap_or(b"").to_vec()), scratch)
 }
 
-/// What a filter makes of a URL; `None` when there is no such object. A filter without criteria wants everything.
+/// Applies a filter to a URL; `None` if there is no such object. A filter without criteria keeps everything.
 fn filtered(
     context: &dyn VmodContext,
     instance: Option<u32>,

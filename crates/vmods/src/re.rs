@@ -1,10 +1,10 @@
-//! re: regular expressions whose groups can be asked for after a match.
+//! re: regular expressions whose groups can be read after a match.
 //!
-//! An object holds an expression; each task remembers for each object its last match, the functions without an object share
-//! one more. Compat: as libvmod-re: the texts of records, the ten groups, the fallback after a match that failed; a wrong
-//! pattern leaves a record with each match and matches nothing, `.failed()` and `.error()` tell of one in vcl_init.
-//! What a task remembers is bounded by `request_memory_max`, the work of a match by the parameters `pcre2_match_limit` and
-//! `pcre2_depth_limit` or by what the call says.
+//! An object holds an expression. Each task remembers the last match of each object; the functions without an object share
+//! one more. Compat: as libvmod-re: the texts of records, the ten groups, the fallback after a failed match; an invalid
+//! pattern matches nothing and leaves a record with each match, and `.failed()` and `.error()` tell about it in vcl_init.
+//! What a task remembers is bounded by `request_memory_max`; the work of a match is bounded by the parameters
+//! `pcre2_match_limit` and `pcre2_depth_limit` or by the arguments of the call.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -15,10 +15,10 @@ use vcl_run::line;
 use vcl_run::regex::{PatternError, Regex, RegexLimits, dynamic_pattern};
 use vcl_run::value::{Scratch, Value};
 
-/// Groups that can be asked for, group 0 (all of the match) included.
+/// Groups that can be read, including group 0 (the whole match).
 const GROUPS_MAX: usize = 11;
 
-/// The version that `re.version()` tells.
+/// What `re.version()` returns.
 const VERSION: &[u8] = b"1.0";
 
 /// A regex object.
@@ -26,7 +26,7 @@ const VERSION: &[u8] = b"1.0";
 struct Expression {
     pattern: String,
     limits: RegexLimits,
-    /// Else what is wrong with it.
+    /// The error, if the pattern is invalid.
     regex: Result<Regex, String>,
 }
 
@@ -34,13 +34,13 @@ struct Expression {
 #[derive(Debug)]
 struct Capture {
     instance: Option<u32>,
-    /// `None` when it failed.
+    /// `None` if it failed.
     found: Option<Found>,
 }
 
 #[derive(Debug)]
 struct Found {
-    /// The groups one after another.
+    /// The texts of the groups, one after another.
     text: Vec<u8>,
     /// Where each group ends in `text`, and whether it took part.
     groups: Vec<(usize, bool)>,
@@ -98,7 +98,7 @@ fn described(error: &PatternError) -> String {
     format!("{error} (position {})", error.offset.unwrap_or(0))
 }
 
-/// The limits that a call gives in two places, else those of the VCL.
+/// The limits in two arguments of a call, else those of the VCL.
 fn limits(standard: RegexLimits, arguments: Arguments<'_>, place: usize) -> RegexLimits {
     let given = |place: usize, standard: u32| match arguments.value(place) {
         Value::Int(limit) => u32::try_from(limit.max(0)).unwrap_or(u32::MAX),
@@ -121,7 +121,7 @@ pub(crate) fn create(
     Value::Void
 }
 
-/// What is wrong with the expression that an object was made with.
+/// The error in the object's pattern, if any.
 fn fault(context: &dyn VmodContext, instance: Option<u32>) -> Option<&str> {
     context.instances().object::<Expression>(instance)?.regex.as_ref().err().map(String::as_str)
 }
@@ -131,7 +131,7 @@ pub(crate) fn failed(context: &mut dyn VmodContext, instance: Option<u32>) -> Va
     Value::Bool(fault(context, instance).is_some())
 }
 
-/// `.error()`: empty when nothing is wrong.
+/// `.error()`: empty if the pattern is valid.
 pub(crate) fn error(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(fault(context, instance).unwrap_or("").as_bytes()))
 }
@@ -155,7 +155,7 @@ pub(crate) fn matches(
     settle(context, instance, outcome, scratch)
 }
 
-/// `.match_dyn()`, `re.match_dyn()`. After a wrong expression there is no last match.
+/// `.match_dyn()`, `re.match_dyn()`. An invalid pattern clears the last match.
 pub(crate) fn matches_dynamic(
     context: &mut dyn VmodContext,
     instance: Option<u32>,
@@ -177,16 +177,16 @@ pub(crate) fn matches_dynamic(
     done(Value::Bool(false))
 }
 
-/// Why a match came to nothing.
+/// Why a match failed with an error.
 #[derive(Debug)]
 enum Fault {
-    /// It was given up, or the expression is none: what the log is told.
+    /// It was given up, or the pattern is invalid; with the text for the log.
     Match(String),
-    /// What it found is more than the task may keep.
+    /// The groups are longer than the task may keep.
     TooLong,
 }
 
-/// Looks for the expression; whether there are more groups than can be asked for, too.
+/// Looks for the expression; also returns whether there are more groups than can be read.
 fn search(regex: &Regex, subject: &[u8], room_bytes: usize) -> Result<Option<(Found, bool)>, Fault> {
     let gave_up = |text: &str| Fault::Match(format!("vmod re: regex match failed: {text}"));
     let compiled = regex.compiled().map_err(|error| gave_up(&error.0))?;
@@ -194,7 +194,7 @@ fn search(regex: &Regex, subject: &[u8], room_bytes: usize) -> Result<Option<(Fo
     if compiled.captures_read(&mut locations, subject).map_err(|error| gave_up(&error.to_string()))?.is_none() {
         return Ok(None);
     }
-    // `\K` can put the start behind the end.
+    // `\K` can move the start behind the end.
     let group = |number| locations.get(number).and_then(|(start, end)| subject.get(start..end)).unwrap_or(b"");
     let count = locations.len().min(GROUPS_MAX);
     let text_bytes = (0..count).map(|number| group(number).len()).sum();

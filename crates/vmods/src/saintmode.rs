@@ -1,8 +1,8 @@
-//! saintmode: backends that are sick for single objects. The lists are in `backend::director::kind::saint`; here are their VCL
-//! methods.
+//! saintmode: the VCL methods of backends that are sick for single objects. The lists are in
+//! `backend::director::kind::saint`.
 //!
-//! Compat: vmod_saintmode of the varnish-modules collection, with both names of what was renamed. `status()` is whole JSON,
-//! which that of the collection is not: its brackets stay open.
+//! Compat: vmod_saintmode of the varnish-modules collection, with both names of functions that were renamed. `status()`
+//! returns complete JSON; the collection's VMOD leaves brackets open.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -27,7 +27,7 @@ pub(crate) fn create(
     create_director(context, instance, DirectorKind::Saint(Saint::new(backend, arguments.int(1))))
 }
 
-/// A saintmode object of the VCL by the number of its instance.
+/// A saintmode object of the VCL, by its instance number.
 fn saint_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<(DirectorId, &Saint)> {
     let id = director_of(context, instance)?;
     match context.directors().director(id) {
@@ -42,7 +42,7 @@ fn all(context: &dyn VmodContext) -> impl Iterator<Item = (DirectorId, &Saint)> 
     (0..instances).filter_map(|instance| saint_of(context, Some(instance)))
 }
 
-/// `saintmode.blacklist()` and `saintmode.denylist()`, which `name` is.
+/// `saintmode.blacklist()` and `saintmode.denylist()`; `name` says which.
 pub(crate) fn list(context: &mut dyn VmodContext, arguments: Arguments<'_>, name: &str) -> Value {
     let seconds = arguments.real(0);
     let mut saints = all(context).peekable();
@@ -76,7 +76,7 @@ pub(crate) fn count(context: &mut dyn VmodContext, instance: Option<u32>) -> Val
     Value::Int(count as i64)
 }
 
-/// `.is_healthy()`: on the client's side only the list counts, elsewhere the backend's health too.
+/// `.is_healthy()`: on the client's side only the list counts, elsewhere also the backend's health.
 pub(crate) fn is_healthy(context: &mut dyn VmodContext, instance: Option<u32>) -> Value {
     let notes = Notes::new();
     let is_healthy = match saint_of(context, instance) {

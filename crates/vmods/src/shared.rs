@@ -1,6 +1,6 @@
-//! What VMODs keep for the whole process: it outlives requests and the VCLs that made it, and is gone with the worker.
+//! What VMODs keep for the whole process: it outlives requests and VCLs and ends with the worker.
 //!
-//! The engine holds one [`SharedState`], so that tests have one each. Every part has a lock of its own and a bound.
+//! The engine holds one [`SharedState`], so that each test has its own. Every part has its own lock and bound.
 
 use crate::uuid::Clock;
 use crate::var::Globals;
@@ -9,7 +9,7 @@ use crate::vsthrottle::Buckets;
 /// State of all VMODs that is shared by all VCLs and event loops.
 #[derive(Debug, Default)]
 pub struct SharedState {
-    /// What `var.global_set()` keeps.
+    /// The variables of `var.global_set()`.
     pub(crate) globals: Globals,
     /// The token buckets of `vsthrottle`.
     pub(crate) buckets: Buckets,
@@ -18,7 +18,7 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    /// Before any VMOD has run.
+    /// The state before any VMOD has run.
     #[must_use]
     pub fn new() -> SharedState {
         SharedState::default()

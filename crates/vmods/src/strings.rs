@@ -1,6 +1,6 @@
-//! str: pieces of strings.
+//! str: works on parts of strings.
 //!
-//! Strings are bytes. Compat: as varnish-modules 0.20 for Varnish 7.1, with `token_intersect` of later versions.
+//! Strings are bytes. Compat: as varnish-modules 0.20 for Varnish 7.1, plus `token_intersect` of later versions.
 
 use crate::arguments::Arguments;
 use crate::done;
@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// `str.count()`: −1 when unset.
+/// `str.count()`: −1 if unset.
 pub(crate) fn count(arguments: Arguments<'_>) -> Value {
     let text = arguments.text(0);
     Value::Int(if text.is_set() { text.len() as i64 } else { -1 })
 }
 
-/// A test of two strings; false when one is unset.
+/// A test of two strings; false if one is unset.
 pub(crate) fn compare(arguments: Arguments<'_>, scratch: &Scratch, test: impl Fn(&[u8], &[u8]) -> bool) -> Value {
     let (first, second) = (arguments.text(0), arguments.text(1));
     Value::Bool(first.is_set() && second.is_set() && test(scratch.get(first), scratch.get(second)))
@@ -36,7 +36,7 @@ pub(crate) fn take(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(&piece))
 }
 
-/// Which bytes of that many are `count` bytes from `offset` on; negative numbers count from the end and to the left.
+/// The range of `count` bytes from `offset` in `len` bytes; a negative offset counts from the end, a negative count goes left.
 fn taken(len: usize, count: i64, offset: i64) -> (usize, usize) {
     let len = i128::try_from(len).unwrap_or(0);
     let (count, mut start) = (i128::from(count), i128::from(offset));
@@ -58,7 +58,7 @@ pub(crate) fn reverse(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value 
     Value::Text(scratch.put(&reversed))
 }
 
-/// `str.split()`: the token of that number, counted from 1 or, when negative, from the end; unset when there is none.
+/// `str.split()`: the token with that number, counted from 1 or, if negative, from the end; unset if there is none.
 pub(crate) fn split(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     let (text, separators) = (scratch.get(arguments.text(0)), scratch.get(arguments.text(2)));
     let number = arguments.int(1);
@@ -71,7 +71,7 @@ pub(crate) fn split(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(&token))
 }
 
-/// What stands between separators, empty pieces left out.
+/// The non-empty pieces between separators.
 fn tokens<'a>(text: &'a [u8], separators: &'a [u8]) -> impl DoubleEndedIterator<Item = &'a [u8]> {
     text.split(|byte| separators.contains(byte)).filter(|token| !token.is_empty())
 }
@@ -83,7 +83,7 @@ pub(crate) fn token_intersect(arguments: Arguments<'_>, scratch: &Scratch) -> Re
         return done(Value::Bool(false));
     }
     let separators = if arguments.text(2).is_set() { scratch.get(arguments.text(2)) } else { b" ," };
-    // A set is kept half empty, and copied when it grows.
+    // A hash set is kept half empty, and is copied when it grows.
     scratch.check_room(tokens(scratch.get(first), separators).count() * 3 * size_of::<&[u8]>())?;
     let known: HashSet<&[u8]> = tokens(scratch.get(first), separators).collect();
     done(Value::Bool(tokens(scratch.get(second), separators).any(|token| known.contains(token))))

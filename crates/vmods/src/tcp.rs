@@ -1,7 +1,7 @@
-//! tcp: the client's connection as the system sees it, and how fast it may go.
+//! tcp: what the system knows about the client's connection, and limits on its speed.
 //!
-//! The engine has streams and descriptor numbers; what asks the system is behind [`SocketOptions`], which `net` implements.
-//! In tasks without a client connection nothing happens. Compat: vmod_tcp of the varnish-modules collection.
+//! The engine has streams and descriptor numbers; system calls are behind [`SocketOptions`], which `net` implements. In
+//! tasks without a client connection nothing happens. Compat: vmod_tcp of the varnish-modules collection.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -12,7 +12,7 @@ use vcl_run::value::{Scratch, Value};
 /// Longest name of a congestion control algorithm, in bytes.
 const ALGORITHM_BYTES_MAX: usize = 16;
 
-/// What the system tells about a TCP connection: the fields of `TCP_INFO` that are shown. Times in microseconds.
+/// What the system knows about a TCP connection: those fields of `TCP_INFO` that are shown. Times in microseconds.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct TcpInfo {
@@ -28,26 +28,26 @@ pub struct TcpInfo {
     pub reordering: u32,
 }
 
-/// Options of a connected client socket, by its descriptor number. All of them fail for what is no such socket.
+/// Options of a connected client socket, by descriptor number. All methods fail for other descriptors.
 #[allow(clippy::missing_errors_doc)]
 pub trait SocketOptions {
-    /// What the system knows of the connection.
+    /// The system's information about the connection.
     fn tcp_info(&self, descriptor: i32) -> io::Result<TcpInfo>;
     /// The congestion control algorithm.
     fn congestion(&self, descriptor: i32) -> io::Result<String>;
-    /// Chooses the congestion control algorithm.
+    /// Sets the congestion control algorithm.
     fn set_congestion(&self, descriptor: i32, algorithm: &str) -> io::Result<()>;
-    /// The most bytes to send in a second.
+    /// The most bytes sent per second.
     fn pace(&self, descriptor: i32) -> io::Result<u32>;
-    /// Sets the most bytes to send in a second; `u32::MAX` = no limit.
+    /// Sets the most bytes to send per second; `u32::MAX` = no limit.
     fn set_pace(&self, descriptor: i32, bytes_per_second: u32) -> io::Result<()>;
     /// Sets the type of service of an IP connection.
     fn set_type_of_service(&self, descriptor: i32, tos: u8) -> io::Result<()>;
-    /// Sets the size of the send buffer, in bytes; returns what it was and what the system made of the wish.
+    /// Sets the size of the send buffer, in bytes; returns the old size, and the new one that the system has chosen.
     fn set_send_buffer(&self, descriptor: i32, bytes: u32) -> io::Result<(u64, u64)>;
 }
 
-/// Stands where there are no sockets: everything fails.
+/// Used where there are no sockets: everything fails.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoSockets;
 
@@ -111,7 +111,7 @@ pub(crate) fn estimated_rtt(context: &mut dyn VmodContext) -> Value {
     }
 }
 
-/// `tcp.congestion_algorithm()`: 0, or −1 when the system does not want it.
+/// `tcp.congestion_algorithm()`: 0, or −1 if the system refuses it.
 pub(crate) fn congestion_algorithm(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -132,7 +132,7 @@ pub(crate) fn congestion_algorithm(
     Value::Int(0)
 }
 
-/// `tcp.set_socket_pace()`: in KiB a second.
+/// `tcp.set_socket_pace()`: in KiB per second.
 pub(crate) fn set_socket_pace(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Value {
     let rate = arguments.int(0);
     let bytes = u32::try_from(rate.clamp(0, i64::from(u32::MAX)).saturating_mul(1024)).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! Calls through the one entry, on a context that stands for the engine.
+//! Calls through the single entry point, with a context that stands in for the engine.
 
 use super::*;
 use backend::{ClientName, DirectorKind, Directors, Notes, ResolveContext, TestableRandom};
@@ -22,7 +22,7 @@ mod dynamic;
 mod hostile;
 mod shard;
 
-/// The engine's part.
+/// Stands in for the engine.
 struct Engine {
     program: LinkedProgram,
     directors: Directors,
@@ -67,7 +67,7 @@ fn backend_definition(name: &str) -> BackendDefinition {
     }
 }
 
-/// A VCL with backends `b0`, `b1`, `none`, and one object per class named.
+/// A VCL with backends `b0`, `b1`, `none`, and one object of each given class.
 fn program(classes: &[(&str, &str)]) -> Program {
     let mut directors = 0;
     let instances = classes
@@ -98,7 +98,7 @@ fn program(classes: &[(&str, &str)]) -> Program {
         subs: METHODS
             .iter()
             .map(|row| {
-                // vcl_fini cannot fail.
+                // vcl_fini can't fail.
                 let entry = u32::from(row.method == Method::Fini);
                 SubDefinition { name: row.name.to_owned(), entry, end: entry + 1, at: row.bit }
             })
@@ -157,7 +157,7 @@ impl Engine {
         self.call_on(None, name, values)
     }
 
-    /// The value of a call that needs no wait.
+    /// The value of a call that does not wait.
     fn value(&mut self, name: Function, values: &[Value]) -> Value {
         match self.call(name, values) {
             Ok(Called::Value(value)) => value,
@@ -389,7 +389,7 @@ impl VmodContext for Engine {
 #[test]
 fn no_function_panics_on_arguments_of_any_kind() {
     let values = [
-        // A sleep in this test would be one of the machine.
+        // No positive duration among them: vtc.sleep would really sleep that long.
         Value::Absent,
         Value::Void,
         Value::Bool(true),
@@ -422,7 +422,7 @@ fn no_function_panics_on_arguments_of_any_kind() {
 #[test]
 fn random_is_that_of_the_seed() {
     let mut engine = Engine::new(Method::Recv);
-    // In Varnish 7.1.1 this is 6.561 after debug.srandom.
+    // Varnish 7.1.1 returns 6.561 after debug.srandom.
     let Value::Real(number) = engine.value(Function::StdRandom, &[Value::Real(0.0), Value::Real(10.0)]) else {
         panic!()
     };

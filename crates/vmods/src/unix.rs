@@ -1,7 +1,7 @@
 //! unix: user and group of the peer of a Unix-domain socket.
 //!
-//! The system told when the connection was accepted, so background fetches know them too. Names are looked up in the
-//! system's tables, which may ask a network: the task waits for that, not the event loop.
+//! The system tells their numbers when the connection is accepted, so background fetches know them too. Names are looked up
+//! in the system's tables, which may use the network: the task waits for that, but the event loop does not.
 
 use crate::context::{Finish, VmodContext};
 use crate::done;
@@ -19,7 +19,7 @@ pub(crate) enum Whose {
     Group,
 }
 
-/// The number; `None` when it is not known, which a log record explains.
+/// The number; if it is not known, logs why and returns `None`.
 fn known(context: &mut dyn VmodContext, whose: Whose) -> Result<Option<u32>, Failure> {
     let Some(connection) = context.connection() else {
         return Err(Failure("vmod unix failure: may not be called in vcl_init or vcl_fini".to_owned()));
@@ -68,7 +68,7 @@ pub(crate) fn name(context: &mut dyn VmodContext, whose: Whose) -> Result<Called
 fn shown(context: &mut dyn VmodContext, scratch: &mut Scratch, found: Result<Option<String>, String>) -> Value {
     match found {
         Ok(Some(name)) => return Value::Text(scratch.put(name.as_bytes())),
-        // A number without a name.
+        // The number has no name.
         Ok(None) => context.log(Tag::VCLError, b"vmod unix error: could not read peer credentials: no such name"),
         Err(why) => {
             let text = format!("vmod unix error: could not read peer credentials: {why}");

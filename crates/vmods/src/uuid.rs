@@ -1,8 +1,8 @@
-//! uuid: universally unique identifiers of the versions 1, 3, 4 and 5. Source: RFC 9562.
+//! uuid: universally unique identifiers, versions 1, 3, 4 and 5. Source: RFC 9562.
 //!
-//! Compat: as libvmod-uuid for Varnish 6 and later, names of namespaces included. The node of version 1 is not the machine's
-//! address, which would tell the world about it, but a random number chosen when the process starts, as the standard
-//! allows; its clock never shows the same moment twice.
+//! Compat: as libvmod-uuid for Varnish 6 and later, including the names of namespaces. The node of version 1 is not the
+//! machine's address, which should not become public, but a random number chosen when the process starts, as the standard
+//! allows; its clock never returns the same time twice.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -14,7 +14,7 @@ use uuid::{Builder, Uuid};
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// 100 ns steps from 15 October 1582, where version 1 begins to count, to 1970.
+/// Steps of 100 ns from 15 October 1582, where version 1 starts counting, to 1970.
 const STEPS_TO_1970: u64 = 0x01b2_1dd2_1381_4000;
 
 /// What version 1 needs to be unique.
@@ -22,22 +22,22 @@ const STEPS_TO_1970: u64 = 0x01b2_1dd2_1381_4000;
 pub(crate) struct Clock {
     node: [u8; 6],
     sequence: u16,
-    /// The moment used last, in steps of 100 ns.
+    /// The time used last, in steps of 100 ns.
     last: Mutex<u64>,
 }
 
 impl Default for Clock {
     fn default() -> Clock {
         let [a, b, c, d, e, f, high, low, ..] = *Uuid::new_v4().as_bytes();
-        // The lowest bit of the first byte says that this is no machine's address.
+        // The lowest bit of the first byte marks the node as not being a machine's address.
         Clock { node: [a | 1, b, c, d, e, f], sequence: u16::from_be_bytes([high, low]), last: Mutex::new(0) }
     }
 }
 
 impl Clock {
-    /// A moment at or after `now` (seconds since 1970) that was not used before.
+    /// A time at or after `now` (seconds since 1970) that was not used before.
     fn moment(&self, now: f64) -> u64 {
-        // `as` keeps within the range.
+        // `as` saturates.
         let steps = STEPS_TO_1970.saturating_add((now * 1e7) as u64);
         let mut last = self.last.lock();
         *last = steps.max(last.saturating_add(1));
@@ -62,7 +62,7 @@ pub(crate) fn by_chance(scratch: &mut Scratch) -> Value {
     text(Uuid::new_v4(), scratch)
 }
 
-/// `uuid.uuid_v3()` and `uuid.uuid_v5()`: unset, with a record, when the namespace is none.
+/// `uuid.uuid_v3()` and `uuid.uuid_v5()`: if the namespace is invalid, logs that and returns an unset string.
 pub(crate) fn by_name(
     version: u8,
     context: &mut dyn VmodContext,
@@ -109,7 +109,7 @@ fn namespace(name: &[u8]) -> Option<Uuid> {
 mod tests {
     use super::*;
 
-    /// The example of the standard, Appendix A.
+    /// The example in Appendix A of the standard.
     #[test]
     fn names_give_the_same_identifier_everywhere() {
         let shown =

@@ -1,8 +1,8 @@
 //! var: variables of a task, and global ones that all tasks share.
 //!
-//! A variable of another type reads as nothing: unset, zero, the null address, no backend. Global variables are strings and
-//! outlive the VCL that set them. Compat: as varnish-modules 0.20 for Varnish 7.1. Both stores are bounded: what a task keeps by
-//! `request_memory_max`, the global ones by [`surface::limits::VAR_GLOBAL_BYTES_MAX`].
+//! A variable of another type reads as unset, zero, the null address, or no backend. Global variables are strings and outlive
+//! the VCL that set them. Compat: as varnish-modules 0.20 for Varnish 7.1. Both stores are bounded: that of a task by
+//! `request_memory_max`, the global one by [`surface::limits::VAR_GLOBAL_BYTES_MAX`].
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -14,14 +14,14 @@ use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// What a variable costs besides its name and text, about, in bytes.
+/// Approximate memory of a variable besides its name and text, in bytes.
 const ENTRY_BYTES: usize = 96;
 
 /// A variable of a task.
 #[derive(Debug)]
 enum Variable {
     Text(Vec<u8>),
-    /// Anything that is not text.
+    /// Any value that is not text.
     Plain(Value),
 }
 
@@ -60,7 +60,7 @@ impl Variables {
     }
 }
 
-/// `var.set()` and its kin.
+/// `var.set()` and its typed variants.
 pub(crate) fn set(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn set(
     done(Value::Void)
 }
 
-/// `var.get()` and its kin.
+/// `var.get()` and its typed variants.
 pub(crate) fn get(
     function: Function,
     context: &mut dyn VmodContext,
@@ -122,7 +122,7 @@ struct GlobalTable {
 }
 
 impl GlobalTable {
-    /// An unset value unsets the variable. `false` when there is no room.
+    /// An unset value removes the variable. `false` if there is no room.
     fn set(&mut self, name: &[u8], value: Option<&[u8]>, limit_bytes: usize) -> bool {
         let cost = |value: &[u8]| ENTRY_BYTES + name.len() + value.len();
         let old = self.by_name.get(name).map_or(0, |old| cost(old));

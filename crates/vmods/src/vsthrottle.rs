@@ -1,11 +1,11 @@
 //! vsthrottle: token buckets, one for each combination of key, limit, period and block.
 //!
-//! A bucket holds up to `limit` tokens and gains as many in a period; each call of `is_denied` takes one, and who finds none
-//! is denied, then for `block` seconds altogether. Buckets belong to the process: all VCLs and event loops share them.
-//! They stand in [`SHARDS`] tables by the SHA-256 of their identity, each with its lock. A bucket that has not been used for
-//! its period is as good as new and is dropped by a sweep; a full table drops those unused for longest.
-//! Compat: as varnish-modules 0.20 for Varnish 7.1 with `remove_bucket` of later versions, save that asking for the
-//! remaining tokens gives none away.
+//! A bucket holds up to `limit` tokens and gains that many per period. Each call of `is_denied` takes one token; if there is
+//! none, the call is denied, and so are all calls for `block` seconds. Buckets belong to the process: all VCLs and event
+//! loops share them. They are spread over [`SHARDS`] tables by the SHA-256 of their identity; each table has its own lock. A
+//! bucket that was unused for its period is as good as new, and a sweep drops it; a full table drops the least recently used
+//! ones. Compat: as varnish-modules 0.20 for Varnish 7.1, plus `remove_bucket` of later versions; unlike there, reading the
+//! remaining tokens does not add any.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -16,10 +16,10 @@ use surface::limits::THROTTLE_BUCKETS_MAX;
 use surface::tag::Tag;
 use vcl_run::value::{Scratch, Value};
 
-/// How many tables there are: a power of two.
+/// Number of tables; a power of two.
 const SHARDS: usize = 16;
 
-/// Calls of a table from one sweep to the next.
+/// Calls of a table between two sweeps.
 const SWEEP_CALLS: u32 = 1000;
 
 /// SHA-256 of key, limit, period and block.
@@ -40,10 +40,10 @@ impl Bucket {
         Bucket { last_used: now, period: rate.period, blocked_until: 0.0, tokens: rate.limit, capacity: rate.limit }
     }
 
-    /// The tokens with those gained since the last use. A clock that was set back brings none.
+    /// The tokens, including those gained since the last use. If the clock was set back, none are gained.
     fn tokens_at(&self, now: f64) -> i64 {
         let gained = (now - self.last_used).max(0.0) / self.period * self.capacity as f64;
-        // `as` cuts off fractions, makes nothing of what is not a number, and keeps within the range.
+        // `as` truncates and saturates, and turns NaN into 0.
         self.tokens.saturating_add(gained as i64).min(self.capacity)
     }
 
@@ -67,7 +67,7 @@ impl Bucket {
     }
 }
 
-/// What a call says of a bucket.
+/// The arguments of a call that describe a bucket.
 struct Rate {
     identity: Identity,
     limit: i64,
@@ -89,7 +89,7 @@ impl Rate {
     }
 }
 
-/// A part of the buckets.
+/// One table of buckets.
 #[derive(Debug, Default)]
 struct Shard {
     buckets: HashMap<Identity, Bucket>,
@@ -97,7 +97,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// The bucket, made when there is none, and whether others had to go for it.
+    /// The bucket, made if there is none, and whether others were dropped to make room for it.
     fn bucket(&mut self, rate: &Rate, now: f64, buckets_max: usize) -> (&mut Bucket, bool) {
         self.calls += 1;
         let is_full = self.buckets.len() >= buckets_max && !self.buckets.contains_key(&rate.identity);
@@ -112,7 +112,7 @@ impl Shard {
         (self.buckets.entry(rate.identity).or_insert_with(|| Bucket::new(rate, now)), dropped)
     }
 
-    /// Drops the eighth of the buckets that has been unused for longest, so that the search pays for many additions.
+    /// Drops the least recently used eighth of the buckets, so that one search makes room for many additions.
     fn drop_oldest(&mut self) {
         let mut ages: Vec<f64> = self.buckets.values().map(|bucket| bucket.last_used).collect();
         let mut goes = ages.len() / 8 + 1;
@@ -136,7 +136,7 @@ impl Buckets {
     }
 }
 
-/// Does something with the bucket.
+/// Calls `then` with the bucket.
 fn with_bucket<T>(context: &mut dyn VmodContext, rate: &Rate, then: impl FnOnce(&mut Bucket, f64) -> T) -> T {
     let now = context.now();
     let mut shard = context.shared().buckets.shard(&rate.identity).lock();

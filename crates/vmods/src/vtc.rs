@@ -1,6 +1,6 @@
-//! vtc: helpers that test cases use.
+//! vtc: helpers for test cases.
 //!
-//! `barrier_sync` connects to a barrier of varnishtest and waits until that closes the connection.
+//! `barrier_sync` connects to a barrier of varnishtest and waits until the barrier closes the connection.
 //! Next file: `vtc/workspace.rs`.
 
 pub(crate) mod replay;
@@ -34,7 +34,7 @@ pub(crate) fn sleep(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> 
     Ok(Called::Wait)
 }
 
-/// `None` for no time at all, and for what is not a number.
+/// `None` for zero and negative times, and for NaN.
 fn duration(seconds: f64) -> Option<Duration> {
     let pause = Duration::try_from_secs_f64(seconds.clamp(0.0, WAIT_SECONDS_MAX)).ok()?;
     (!pause.is_zero()).then_some(pause)
@@ -67,7 +67,7 @@ fn settle(result: io::Result<()>) -> Result<Value, Failure> {
     }
 }
 
-/// Connects, and reads until the other side closes. Blocks.
+/// Connects, and reads until the other side closes. Blocking.
 fn meet(address: &str, limit: Option<Duration>) -> io::Result<()> {
     let mut stream: Box<dyn Read> = if address.starts_with('/') {
         let stream = UnixStream::connect(address)?;
@@ -94,7 +94,7 @@ fn socket_address(text: &str) -> io::Result<SocketAddr> {
     colon.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// `vtc.panic()`: costs the request that runs it.
+/// `vtc.panic()`: only the request that calls it is lost.
 ///
 /// # Panics
 /// Always.
@@ -102,7 +102,7 @@ pub(crate) fn panic(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     panic!("PANIC: {}", String::from_utf8_lossy(scratch.get(arguments.text(0))));
 }
 
-/// `vtc.typesize()`: the size in C of a structure whose members are given by letters; −1 for an unknown letter.
+/// `vtc.typesize()`: the size in C of a structure whose members the letters describe; −1 for an unknown letter.
 pub(crate) fn typesize(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     Value::Int(size_of_letters(scratch.get(arguments.text(0))))
 }

@@ -1,7 +1,7 @@
-//! xkey: purging by the tags that responses carry in their `xkey` header.
+//! xkey: purges by the tags in the `xkey` header of responses.
 //!
-//! The index is the cache's own (`cache::Cache::purge_tags`); it is there whether or not a VCL imports this.
-//! Compat: vmod_xkey of the varnish-modules collection, counts included.
+//! The index belongs to the cache (`cache::Cache::purge_tags`) and exists whether or not a VCL imports this VMOD.
+//! Compat: vmod_xkey of the varnish-modules collection, including the returned counts.
 
 use crate::arguments::Arguments;
 use crate::context::{PurgeKind, VmodContext};
@@ -17,7 +17,7 @@ pub(crate) fn purge(
     Ok(context.purge_tags(scratch.get(arguments.text(0)), PurgeKind::Hard))
 }
 
-/// `xkey.softpurge()`: freshness ends, grace and keep stay.
+/// `xkey.softpurge()`: ends freshness; grace and keep stay.
 pub(crate) fn soft_purge(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,

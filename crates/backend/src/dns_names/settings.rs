@@ -18,7 +18,7 @@ const LOOKUP_INTERVAL_MAX: f64 = 366.0 * 86_400.0;
 pub enum TtlFrom {
     /// The object's.
     Configuration,
-    /// That of the answer, if it has one; otherwise the object's.
+    /// That of the answer, or else the object's.
     Dns,
     /// The shorter of the two.
     Minimum,

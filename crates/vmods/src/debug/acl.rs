@@ -1,4 +1,4 @@
-//! debug: ACLs as values, and a look at which addresses of a range they match.
+//! debug: ACLs as values, and which addresses of a range they match.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -10,9 +10,9 @@ use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// Most addresses that a sweep looks at, rounds included: VCL holds up its event loop for that long.
+/// The most addresses that a sweep checks, over all rounds: VCL blocks its event loop for that long.
 const SWEEP_MAX: u128 = 10_000_000;
-/// Addresses a record.
+/// Addresses per record.
 const ADDRESSES_A_LINE: usize = 64;
 
 fn acl_of(arguments: Arguments<'_>) -> Result<u32, Failure> {
@@ -22,7 +22,7 @@ fn acl_of(arguments: Arguments<'_>) -> Result<u32, Failure> {
     }
 }
 
-/// Whether an ACL matches, with the record of an ACL that logs.
+/// Whether an ACL matches; writes the record if the ACL logs.
 fn is_match(context: &mut dyn VmodContext, acl: u32, address: IpAddr) -> bool {
     let program = context.program();
     let (Some(index), Some(definition)) = (program.acl(acl), program.program().acls.get(acl as usize)) else {

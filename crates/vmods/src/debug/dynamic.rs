@@ -1,4 +1,4 @@
-//! debug.dyn and debug.dyn_uds: backends that VCL replaces at run time. Each call makes a new one, even if nothing differs.
+//! debug.dyn and debug.dyn_uds: backends that VCL replaces at run time. Each call makes a new backend, even if nothing changes.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
@@ -53,7 +53,7 @@ pub(crate) fn replace(
     Ok(Called::Wait)
 }
 
-/// The first address of a name. Blocks.
+/// The first address of a name. Blocking.
 fn resolve(host: &str, port: &str) -> Option<SocketAddr> {
     (host, port.parse::<u16>().ok()?).to_socket_addrs().ok()?.next()
 }
@@ -134,7 +134,7 @@ pub(crate) fn replace_unix(
     done(install(context, instance, definition)?)
 }
 
-/// The path of a socket that exists.
+/// The path of an existing socket.
 fn checked_path(arguments: Arguments<'_>, scratch: &Scratch) -> Result<PathBuf, Failure> {
     let text = arguments.text(0);
     if !text.is_set() {

@@ -1,4 +1,4 @@
-//! debug: objects that keep what their constructor was given.
+//! debug: objects that store the arguments of their constructor.
 
 use super::{Place, address_of, shown};
 use crate::arguments::Arguments;
@@ -132,7 +132,7 @@ pub(crate) fn keep(context: &mut dyn VmodContext, instance: Option<u32>, argumen
     Value::Void
 }
 
-/// What they keep.
+/// The value that they store.
 pub(crate) fn held(context: &mut dyn VmodContext, instance: Option<u32>) -> Value {
     context.instances().object::<Held>(instance).map_or(Value::Absent, |Held(value)| *value)
 }

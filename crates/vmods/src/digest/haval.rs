@@ -1,13 +1,13 @@
-//! HAVAL with three passes, which no library keeps: a hash of 128 to 256 bits over blocks of 128 bytes.
+//! HAVAL with three passes, which no library offers: a hash of 128 to 256 bits over blocks of 128 bytes.
 //!
-//! Broken since 2004 and good for nothing but comparing with what others have hashed. Source: Y. Zheng, J. Pieprzyk,
-//! J. Seberry, "HAVAL: a one-way hashing algorithm with variable length of output", AUSCRYPT '92; the constants are the
-//! binary digits of pi's fraction.
+//! Broken since 2004; useful only to compare with existing hashes. Source: Y. Zheng, J. Pieprzyk, J. Seberry, "HAVAL: a
+//! one-way hashing algorithm with variable length of output", AUSCRYPT '92; the constants are the binary digits of pi's
+//! fraction.
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 128;
 
-/// How many times each block is gone through.
+/// How many times each block is processed.
 const PASSES: u16 = 3;
 
 const START: [u32; 8] =
@@ -29,7 +29,7 @@ const THIRD: [u32; 32] = [
     0xb3ee_1411, 0x636f_bc2a, 0x2ba9_c55d, 0x7418_31f6, 0xce5c_3e16, 0x9b87_931e, 0xafd6_ba33, 0x6c24_cf5c,
 ];
 
-/// Which word of the block each step of the second pass takes, and of the third.
+/// The word of the block that each step uses, in the second pass and in the third.
 #[rustfmt::skip]
 const SECOND_ORDER: [usize; 32] = [
     5, 14, 26, 18, 11, 28, 7, 16, 0, 23, 20, 22, 1, 10, 4, 8, 30, 3, 21, 9, 17, 24, 29, 6, 19, 12, 15, 13, 2, 25, 31, 27,
@@ -39,7 +39,7 @@ const THIRD_ORDER: [usize; 32] = [
     19, 9, 4, 20, 28, 17, 8, 22, 29, 14, 25, 12, 24, 30, 16, 26, 31, 15, 7, 3, 1, 0, 18, 27, 13, 6, 21, 10, 23, 11, 5, 2,
 ];
 
-/// How 256 bits become fewer: to word `n` are added those bits of the words 7, 6, … that the masks choose, rotated right.
+/// How 256 bits become fewer: to word `n`, add the bits of words 7, 6, … that the masks select, rotated right.
 type Fold = &'static [(&'static [u32], u32)];
 
 const FOLD_TO_128: Fold = &[
@@ -73,14 +73,14 @@ const FOLD_TO_224: Fold = &[
     (&[0x0000_000f], 0),
 ];
 
-/// The digest, of 128, 160, 192, 224 or 256 bits.
+/// The digest, with 128, 160, 192, 224 or 256 bits.
 pub(super) fn digest(text: &[u8], bits: u16) -> Vec<u8> {
     let mut state = START;
     let mut blocks = text.chunks_exact(BLOCK_BYTES);
     for block in &mut blocks {
         go_through(&mut state, block);
     }
-    // The rest, a bit, zeros, and in the last ten bytes what hash this is and how long the text was.
+    // The rest of the text, a 1 bit, zeros, and ten bytes with the parameters of the hash and the length of the text.
     let mut rest = blocks.remainder().to_vec();
     rest.push(1);
     let blocks_left = if rest.len() + 10 > BLOCK_BYTES { 2 } else { 1 };
@@ -127,7 +127,7 @@ fn go_through(state: &mut [u32; 8], block: &[u8]) {
     }
 }
 
-/// One step: a function of the seven words that follow replaces the eighth; then all of them move up by one.
+/// One step: a function of the following seven words replaces the eighth; then all words move up by one.
 fn advance(t: &mut [u32; 8], step: usize, mix: impl Fn([u32; 7]) -> u32, word: u32) {
     let place = |number: usize| (number + 32 - step) % 8;
     let mixed = mix(std::array::from_fn(|number| t[place(number)])).rotate_right(7);

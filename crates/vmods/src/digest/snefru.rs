@@ -1,16 +1,16 @@
-//! Snefru with eight passes, which no library keeps: a hash of 128 or 256 bits.
+//! Snefru with eight passes, which no library offers: a hash of 128 or 256 bits.
 //!
-//! Broken since 1993 and good for nothing but comparing with what others have hashed. Source: R. C. Merkle, "A Fast Software
-//! One-Way Hash Function", Journal of Cryptology 3, 1990. Compat: libmhash 0.9.9.
+//! Broken since 1993; useful only to compare with existing hashes. Source: R. C. Merkle, "A Fast Software One-Way Hash
+//! Function", Journal of Cryptology 3, 1990. Compat: libmhash 0.9.9.
 
 mod boxes;
 
 use boxes::BOXES;
 
-/// Words of a block: the hash so far, then text.
+/// Words of a block: the hash so far, followed by text.
 const BLOCK_WORDS: usize = 16;
 
-/// How far the words turn after each round of a pass, bits to the right.
+/// How far the words are rotated after each round of a pass, in bits to the right.
 const TURNS: [u32; 4] = [16, 8, 16, 24];
 
 /// The hash of a text; `bits` is 128 or 256.

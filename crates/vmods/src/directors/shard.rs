@@ -1,7 +1,8 @@
-//! directors.shard: the methods of the director that hashes consistently. Rings and choices are in `backend::director::kind::shard`.
+//! directors.shard: the methods of the director that uses consistent hashing. Rings and choices are in
+//! `backend::director::kind::shard`.
 //!
-//! Changes of members are kept in the task until `.reconfigure()`, or until the task ends. `.backend()` chooses at once, or
-//! with `resolve=LAZY` leaves its arguments in the task for the time when the director is used.
+//! Changes of members are kept in the task until `.reconfigure()` or the end of the task. `.backend()` chooses at once, or
+//! with `resolve=LAZY` stores its arguments in the task until the director is used.
 
 use super::shard_param::{Given, failure, is_backend_side, set_of_blob, settled};
 use super::{director_of, log_notes, name_of};
@@ -204,7 +205,7 @@ pub(crate) fn debug(
     done(Value::Void)
 }
 
-/// Places of the arguments of `.backend()` behind those that a parameter set has too.
+/// Positions of the arguments of `.backend()` that follow those it shares with parameter sets.
 const PARAM: usize = 7;
 const RESOLVE: usize = 8;
 
@@ -249,7 +250,7 @@ pub(crate) fn backend(
         }
         return done(Value::Backend(Some(id)));
     }
-    // What an earlier lazy call left counts here too, on the backend side.
+    // On the backend side, what an earlier lazy call has stored counts here too.
     let task = context.task().shard_parameters.clone();
     let notes = Notes::new();
     let asked = context.resolve_context(&notes);

@@ -1,6 +1,6 @@
-//! directors.shard_param: sets of parameters for shard directors, and the checks that a set and `.backend()` have in common.
+//! directors.shard_param: sets of parameters for shard directors, and the checks that a set and `.backend()` share.
 //!
-//! In vcl_init a set changes for good; in a backend task for that task. Elsewhere it cannot be changed.
+//! In vcl_init a set changes permanently, in a backend task for that task. Elsewhere it cannot be changed.
 
 use super::{log_notes, name_of};
 use crate::arguments::Arguments;
@@ -16,15 +16,15 @@ use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// What the blob of a set begins with; the object's number follows.
+/// Start of the blob that refers to a set; the object's number follows.
 const MARK: &[u8; 16] = b"copal shard set\0";
 
-/// A failure, with the words of Varnish.
+/// A failure in Varnish's words.
 pub(super) fn failure(name: &str, text: impl std::fmt::Display) -> Failure {
     Failure(format!("vmod_directors: shard {name}: {text}"))
 }
 
-/// Whether the task is one of the backend side; vcl_pipe counts as such.
+/// Whether the task is on the backend side; vcl_pipe counts as such.
 pub(super) fn is_backend_side(method: Method) -> bool {
     method.row().bit & (at::BACKEND | at::PIPE) != 0
 }
@@ -37,23 +37,23 @@ fn own(context: &dyn VmodContext, instance: Option<u32>) -> Result<Arc<Parameter
     set_of(context.instances(), instance).ok_or_else(|| failure(&name_of(context, instance), "was never made"))
 }
 
-/// The set that a blob made by `.use()` stands for.
+/// The set that a blob made by `.use()` refers to.
 pub(super) fn set_of_blob(instances: &Instances, blob: &[u8]) -> Option<Arc<ParameterSet>> {
     let number = blob.strip_prefix(MARK)?;
     set_of(instances, Some(u32::from_le_bytes(number.try_into().ok()?)))
 }
 
-/// Arguments as `.set()` and `.backend()` take them: by, key, key_blob, alt, warmup, rampup, healthy.
+/// The arguments that `.set()` and `.backend()` share: by, key, key_blob, alt, warmup, rampup, healthy.
 pub(super) struct Given<'a> {
     pub(super) name: &'a str,
     pub(super) function: &'a str,
     pub(super) arguments: Arguments<'a>,
 }
 
-/// Checks the arguments and makes one layer of them.
+/// Checks the arguments and makes a layer from them.
 ///
 /// # Errors
-/// Says which argument is missing, superfluous or out of range.
+/// Names the argument that is missing, superfluous or out of range.
 pub(super) fn settled(
     context: &mut dyn VmodContext,
     given: &Given<'_>,
@@ -120,7 +120,7 @@ pub(crate) fn create(context: &mut dyn VmodContext, instance: Option<u32>) -> Re
     done(Value::Void)
 }
 
-/// Changes a set where that is allowed.
+/// Changes a set, if that is allowed here.
 fn change(
     context: &mut dyn VmodContext,
     set: &ParameterSet,

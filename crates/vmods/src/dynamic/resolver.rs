@@ -1,5 +1,5 @@
-//! dynamic.resolver: how a `dynamic.director` asks DNS. Servers are those of resolv.conf, whatever asks them is ours; of the
-//! settings of getdns those count that mean something to it, and those that ask for what cannot be had fail vcl_init.
+//! dynamic.resolver: how a `dynamic.director` asks DNS. The servers are those of resolv.conf; our own resolver asks them. It
+//! honours the getdns settings that apply to it; settings that ask for something impossible fail vcl_init.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -11,19 +11,19 @@ use surface::vmod::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// What `.use()` gives begins with this; the number of the object follows.
+/// Start of the blob that `.use()` returns; the object's number follows.
 const MARK: &[u8; 16] = b"dynamic.resolver";
 
-/// What a resolver allows.
+/// The limits of a resolver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Limits {
-    /// Lookups at once.
+    /// The most lookups at once.
     pub(super) parallel: usize,
-    /// Seconds for one lookup; `None` = as the worker has it.
+    /// Seconds for one lookup; `None` = only the worker's own limit.
     pub(super) lookup_timeout: Option<f64>,
 }
 
-/// What a resolver object keeps.
+/// The content of a resolver object.
 struct Resolver {
     limits: Mutex<Limits>,
     /// Transports listed by `.add_transport()` that wait for `.set_transports()`.
@@ -36,7 +36,7 @@ impl Resolver {
     }
 }
 
-/// What the resolver allows that a blob of `.use()` stands for.
+/// The limits of the resolver that a blob of `.use()` refers to.
 pub(super) fn limits_of(instances: &Instances, blob: &[u8]) -> Option<Limits> {
     let number = u32::from_le_bytes(blob.strip_prefix(MARK)?.try_into().ok()?);
     Some(*instances.object::<Resolver>(Some(number))?.limits.lock())
@@ -69,7 +69,7 @@ pub(crate) fn use_blob(instance: Option<u32>, scratch: &mut Scratch) -> Value {
     Value::Blob(scratch.end(start))
 }
 
-/// The methods that set something: true, or a failure that says what cannot be had.
+/// The methods that set something: true, or a failure that names what is not possible.
 pub(crate) fn set(
     function: Function,
     context: &mut dyn VmodContext,
@@ -110,7 +110,7 @@ pub(crate) fn set(
             }
             Err(_) => return fault("may not be negative"),
         },
-        // What is done anyway: DNS and the hosts file, aliases followed, no connection kept for later.
+        // This is what we do anyway: DNS and the hosts file, aliases followed, no connection kept open.
         _ => {}
     }
     done(Value::Bool(true))

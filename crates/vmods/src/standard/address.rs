@@ -1,5 +1,5 @@
-//! std: addresses. `std.ip()` reads an address with an optional port; names are asked of the system's resolver, which may
-//! take its time: the task waits then, without holding up the event loop.
+//! std: addresses. `std.ip()` reads an address with an optional port. Names are looked up by the system's resolver, which
+//! may take long: the task waits for it, but the event loop does not.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
@@ -48,7 +48,7 @@ fn settle(found: Option<Address>, fallback: Value) -> Result<Value, Failure> {
     }
 }
 
-/// Asks the resolver for the first address of a name, and the services file for a port. Blocks.
+/// Asks the resolver for the first address of a name, and the services file for a port. Blocking.
 fn resolve(host: &str, port: &str) -> Option<Address> {
     let port = parse_port(port).or_else(|| service_port(port))?;
     if let Some(address) = parse_host(host) {
@@ -58,7 +58,7 @@ fn resolve(host: &str, port: &str) -> Option<Address> {
     Some((address.ip(), address.port()))
 }
 
-/// The port of a service, as the services file has it. Reads that file.
+/// The port of a service according to the services file, which is read each time.
 #[must_use]
 pub fn service_port(name: &str) -> Option<u16> {
     let services = std::fs::read_to_string(SERVICES_FILE).unwrap_or_default();
@@ -76,8 +76,7 @@ pub fn service_port(name: &str) -> Option<u16> {
     })
 }
 
-/// Cuts `host`, `host:port`, `host port`, `[host]:port` and `[host] port` in two. An IPv6 address without brackets has no
-/// port.
+/// Splits `host`, `host:port`, `host port`, `[host]:port` and `[host] port`. An IPv6 address without brackets has no port.
 fn split<'a>(text: &'a str, default_port: &'a str) -> Option<(&'a str, &'a str)> {
     if let Some(inner) = text.strip_prefix('[') {
         let (host, rest) = inner.split_once(']')?;
@@ -97,7 +96,7 @@ fn split<'a>(text: &'a str, default_port: &'a str) -> Option<(&'a str, &'a str)>
     }
 }
 
-/// A port in digits, modulo 65536; none is 0.
+/// A port in digits, modulo 65536; no digits mean 0.
 fn parse_port(text: &str) -> Option<u16> {
     if text.is_empty() {
         return Some(0);
@@ -105,7 +104,7 @@ fn parse_port(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok().map(|port| port as u16))?
 }
 
-/// A numeric address: IPv6 (a zone is dropped, an IPv4-mapped one is IPv4), or IPv4 in one to four parts, each decimal,
+/// A numeric address: IPv6 (a zone is dropped, an IPv4-mapped one becomes IPv4), or IPv4 in one to four parts, each decimal,
 /// octal or hexadecimal.
 fn parse_host(text: &str) -> Option<IpAddr> {
     if text.contains(':') {

@@ -13,9 +13,9 @@ use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Where the system's log daemon listens.
+/// The socket of the system's log daemon.
 const SYSLOG_SOCKET: &str = "/dev/log";
-/// The name under which messages go to syslog.
+/// The program name in syslog messages.
 const SYSLOG_NAME: &str = "varnishd";
 
 /// `std.log()`
@@ -34,15 +34,15 @@ pub(crate) fn syslog(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     });
     if let Some(socket) = socket {
         let message = syslog_message(arguments.int(0), scratch.get(arguments.text(1)), std::process::id());
-        // Nobody listening is not an error of the request.
+        // If no daemon listens, that is not an error of the request.
         let _ = socket.send_to(&message, SYSLOG_SOCKET);
     }
     Value::Void
 }
 
-/// A message in the form that syslog(3) sends; the daemon adds the time.
+/// A message as syslog(3) sends it, without the time, which the daemon adds.
 fn syslog_message(priority: i64, text: &[u8], process: u32) -> Vec<u8> {
-    // Ten bits of facility and level, as the C library masks them.
+    // Facility and level have ten bits; the C library masks them in the same way.
     let mut message = format!("<{}>{SYSLOG_NAME}[{process}]: ", priority & 0x3ff).into_bytes();
     message.extend_from_slice(text);
     message
@@ -57,10 +57,10 @@ pub(crate) fn timestamp(context: &mut dyn VmodContext, arguments: Arguments<'_>,
     Value::Void
 }
 
-/// `std.timed_call()`: the evaluator runs the subroutine and takes the time.
+/// `std.timed_call()`: the evaluator runs the subroutine and measures the time.
 ///
 /// # Errors
-/// Without a subroutine.
+/// No subroutine was given.
 pub(crate) fn timed_call(arguments: Arguments<'_>) -> Result<Called, Failure> {
     match arguments.value(0) {
         Value::Sub(sub) => Ok(Called::TimedSub(sub)),
@@ -76,7 +76,7 @@ pub(crate) fn syntax(context: &dyn VmodContext, arguments: Arguments<'_>) -> Val
 
 /// `std.getenv()`
 pub(crate) fn getenv(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
-    // No system has longer names.
+    // Only the start of a long name is used: no system has names that long.
     let name = line::shown(scratch.get(arguments.text(0))).into_owned();
     if name.is_empty() || name.contains(['=', '\0']) {
         return Value::Text(Text::UNSET);

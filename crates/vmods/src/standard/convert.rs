@@ -1,4 +1,4 @@
-//! std: conversions between types. Each takes exactly one source, by name or place, and a fallback for when that fails.
+//! std: conversions between types. Each takes exactly one source, by name or position, and a fallback for failures.
 
 use crate::arguments::Arguments;
 use crate::done;
@@ -7,10 +7,10 @@ use semantics::date::DateForms;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// The place of the one source among `places`.
+/// The position of the one source among `places`.
 ///
 /// # Errors
-/// When none or several were given.
+/// None or several were given.
 fn source(name: &str, arguments: Arguments<'_>, places: &[usize]) -> Result<usize, Failure> {
     let mut given = places.iter().copied().filter(|place| arguments.is_given(*place));
     match (given.next(), given.next()) {
@@ -29,7 +29,7 @@ fn settle(name: &str, arguments: Arguments<'_>, converted: Result<Value, NumberE
     }
 }
 
-/// The text of the source, if that is set.
+/// The text of the source, if it is set.
 fn source_text<'a>(arguments: Arguments<'_>, scratch: &'a Scratch) -> Result<&'a [u8], NumberError> {
     let text = arguments.text(0);
     if text.is_set() { Ok(scratch.get(text)) } else { Err(NumberError::Other) }
@@ -50,7 +50,7 @@ pub(crate) fn duration(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Ca
 pub(crate) fn bytes(arguments: Arguments<'_>, scratch: &Scratch) -> Result<Called, Failure> {
     let size = match source("bytes", arguments, &[0, 2, 3])? {
         0 => source_text(arguments, scratch).ok().and_then(number::bytes),
-        // The largest double below 2^63; anything beyond is no size.
+        // The largest double below 2^63; anything above is not a size.
         2 => Some(arguments.real(2).trunc()).filter(|real| (0.0..9.2e18).contains(real)).map(|real| real as i64),
         _ => Some(arguments.int(3)),
     };
@@ -92,7 +92,7 @@ pub(crate) fn time(dates: DateForms, arguments: Arguments<'_>, scratch: &Scratch
     settle("time", arguments, converted.map(Value::Time))
 }
 
-/// A date, or seconds since 1970; zero and below are no time.
+/// A date, or seconds since 1970; zero and negative numbers are not a time.
 fn parse_time(text: &[u8], forms: DateForms) -> Option<f64> {
     let date = semantics::date::parse(text.trim_ascii_start(), forms);
     let seconds =
@@ -105,7 +105,7 @@ pub(crate) fn real2integer(arguments: Arguments<'_>) -> Value {
     number::truncate(arguments.real(0).round()).map_or(arguments.value(1), Value::Int)
 }
 
-/// `std.real2time()`: the fraction stays.
+/// `std.real2time()`: keeps the fraction.
 pub(crate) fn real2time(arguments: Arguments<'_>) -> Value {
     let real = arguments.real(0);
     if real.is_finite() { Value::Time(real) } else { arguments.value(1) }

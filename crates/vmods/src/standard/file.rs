@@ -1,6 +1,6 @@
-//! std: files. What std.fileread and std.blobread have read once is kept for as long as the VCL is loaded.
+//! std: files. Once std.fileread or std.blobread has read a file, its content is kept until the VCL is discarded.
 //!
-//! A file system may be slow, so the reading is done off the event loop where the task can wait.
+//! A file system may be slow, so files are read off the event loop if the task can wait.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// What becomes of a file's content.
+/// The type of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A STRING; it ends at the first zero byte.
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// `std.fileread()`, `std.blobread()`: unset when the file cannot be read.
+/// `std.fileread()`, `std.blobread()`: unset if the file can't be read.
 pub(crate) fn read(
     context: &mut dyn VmodContext,
     arguments: Arguments<'_>,

@@ -1,4 +1,4 @@
-//! std: `std.strftime()`, as the C library formats a UTC time in its C locale.
+//! std: `std.strftime()`, which formats a UTC time as the C library does in its C locale.
 
 use crate::arguments::Arguments;
 use semantics::calendar::{self, Zone};

@@ -1,4 +1,4 @@
-//! Blobs as values: where they are, where they end as strings, and what is said about wrong ones.
+//! Blobs as values: their addresses, where they end as strings, and the errors for invalid ones.
 
 use super::*;
 

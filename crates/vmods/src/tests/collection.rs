@@ -1,4 +1,4 @@
-//! xkey, bodyaccess and tcp, through the one entry.
+//! xkey, bodyaccess and tcp, through the single entry point.
 
 use super::*;
 use std::cell::RefCell;
@@ -59,7 +59,7 @@ fn a_body_that_is_not_held_is_an_error_in_the_log() {
     assert_eq!(engine.records, ["VCLError Unbuffered req.body"; 4]);
 }
 
-/// A socket that notes what it is told.
+/// A socket that records the calls.
 #[derive(Default)]
 struct Socket {
     pace: RefCell<u32>,

@@ -1,4 +1,4 @@
-//! debug through the table: what test cases of others rely on.
+//! debug through the table: what Varnish's test cases rely on.
 
 use super::*;
 

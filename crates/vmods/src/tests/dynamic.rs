@@ -1,4 +1,4 @@
-//! dynamic: what objects are made of, and what is refused.
+//! dynamic: the settings of objects, and the arguments that are refused.
 
 use super::*;
 use backend::dns_names::resolve::Source;
@@ -6,7 +6,7 @@ use backend::dns_names::settings::TtlFrom;
 
 const OBJECTS: &[(&str, &str)] = &[("dynamic", "director"), ("dynamic", "resolver")];
 
-/// The arguments of the constructor as the compiler completes them.
+/// The constructor's arguments as the compiler completes them.
 fn defaults(engine: &mut Engine) -> Vec<Value> {
     let seconds = Value::Duration;
     vec![

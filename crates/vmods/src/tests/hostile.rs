@@ -1,4 +1,4 @@
-//! The VMODs of the collections under arguments that no client should send.
+//! The VMODs of the collections, called with arguments from hostile clients.
 
 use super::*;
 

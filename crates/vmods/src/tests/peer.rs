@@ -1,4 +1,4 @@
-//! Who is at the other end: what the system, and a proxy in front, say of the client.
+//! The client at the other end: what the system and a proxy in front say about it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The shard director through its VCL methods: which arguments are taken where, and what is said about wrong ones.
+//! The shard director through its VCL methods: which arguments are accepted where, and the errors for wrong ones.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn value(called: Result<Called, Failure>) -> Value {
     }
 }
 
-/// Arguments of `.backend()`, all left out but those named by place.
+/// The arguments of `.backend()`, all left out except those given by position.
 fn arguments(given: &[(usize, Value)]) -> [Value; 9] {
     let mut all = [Value::Absent; 9];
     for (place, value) in given {

@@ -1,4 +1,4 @@
-//! vtc: a task's memory made scarce, and records that nobody else would write.
+//! vtc: a task with little memory left, and records that nothing else would write.
 
 use super::*;
 

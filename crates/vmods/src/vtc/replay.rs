@@ -1,4 +1,4 @@
-//! vtc.vsl and vtc.vsl_replay: log records of transactions that never were, for tests of what reads the log.
+//! vtc.vsl and vtc.vsl_replay: log records of invented transactions, to test programs that read the log.
 
 use crate::arguments::Arguments;
 use crate::context::{Transaction, VmodContext};
@@ -7,7 +7,7 @@ use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// Transactions have 30 bits.
+/// Transaction numbers have 30 bits.
 const NUMBER_MAX: i64 = (1 << 30) - 1;
 
 fn record(
@@ -56,8 +56,8 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
     line.split_at(line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len()))
 }
 
-/// Number, tag, side and payload of a line; `None` when it shows no record. What precedes `vsl|` in a line that begins
-/// with a star is varnishtest's.
+/// Number, tag, side and payload of a line; `None` if it shows no record. In a line that begins with a star, everything
+/// before `vsl|` comes from varnishtest.
 fn parse(line: &[u8]) -> Option<(i64, &str, bool, &[u8])> {
     const MARK: &[u8] = b"vsl|";
     let line = match line.first() {

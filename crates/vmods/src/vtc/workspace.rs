@@ -1,8 +1,8 @@
-//! vtc.workspace_…: the memory of a task put into a given state, to see what becomes of a request that runs out of it.
+//! vtc.workspace_…: changes the memory of a task, to test what happens to a request that runs out of it.
 //!
 //! There are no workspaces of fixed size here: the strings and messages of a task grow up to the parameter
-//! request_memory_max. All four names mean that memory. Taking some of it lowers what is left, for the rest of the task;
-//! what is asked for is not written. Session and thread have nothing that could overflow; the mark alone is kept.
+//! request_memory_max. All four workspace names mean that memory. Allocating some of it lowers what is left for the rest of
+//! the task; nothing is written to it. Session and thread have nothing that could overflow; only the mark is kept.
 
 use crate::arguments::Arguments;
 use crate::context::VmodContext;
@@ -10,21 +10,21 @@ use crate::done;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// Most bytes that a dump shows.
+/// The most bytes that a dump shows.
 const DUMP_BYTES_MAX: i64 = 1024;
 
-/// Bytes left.
+/// Bytes of memory left.
 fn left(context: &dyn VmodContext, scratch: &Scratch) -> usize {
     scratch.limit_bytes().saturating_sub(scratch.used_bytes()).saturating_sub(context.message_bytes())
 }
 
-/// How many bytes are asked for: a negative size leaves that many.
+/// The requested size in bytes; a negative size means all but that many.
 fn asked(context: &dyn VmodContext, size: i64, scratch: &Scratch) -> i64 {
     let left = i64::try_from(left(context, scratch)).unwrap_or(i64::MAX);
     if size < 0 { size.saturating_add(left) } else { size }
 }
 
-/// Whether the named one is that of the task itself, rather than of its session or thread.
+/// Whether the named workspace is the task's, rather than the session's or thread's.
 fn is_of_task(arguments: Arguments<'_>, scratch: &Scratch) -> bool {
     matches!(scratch.get(arguments.text(0)), b"client" | b"backend")
 }

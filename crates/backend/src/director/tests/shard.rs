@@ -89,7 +89,7 @@ fn set(directors: &Directors, backend: u32, health: AdminHealth, now: f64) {
     directors.own_health(DirectorId(backend)).unwrap().set_admin(health, now);
 }
 
-/// The place and host in each record of the ring.
+/// The point and host in each record of the ring.
 fn ring(records: &[String]) -> Vec<(String, String)> {
     records
         .iter()

@@ -1,4 +1,4 @@
-//! The substitution tables of Snefru: 16 of 256 words, two for each pass, which its author drew from the RAND
+//! The substitution tables of Snefru: 16 tables of 256 words, two for each pass, which its author took from the RAND
 //! corporation's million random digits. Source: R. C. Merkle, "A Fast Software One-Way Hash Function", 1990.
 
 #[rustfmt::skip]
