@@ -1,15 +1,15 @@
-//! The type-length-value elements behind the addresses of a version 2 header.
+//! The type-length-value elements after the addresses of a version 2 header.
 //!
-//! Those of a header that was read are well-formed ([`ProxyHeader::elements`](crate::ProxyHeader)); in others, one that is
-//! not reads as absent.
+//! The elements of a header that was read are well-formed ([`ProxyHeader::elements`](crate::ProxyHeader)); in other bytes, a
+//! malformed element counts as absent.
 
 /// The protocol that the client speaks (ALPN).
 pub const ALPN: u8 = 0x01;
 /// The name that the client asked for (SNI).
 pub const AUTHORITY: u8 = 0x02;
-/// The checksum of the header, taken with zeros in its place.
+/// The checksum of the header, computed with zeros in its place.
 const CHECKSUM: u8 = 0x03;
-/// What is known of the client's TLS: flags, the result of the check of its certificate, and more elements.
+/// What is known about the client's TLS: flags, the result of the check of its certificate, and more elements.
 pub const TLS: u8 = 0x20;
 /// Within the TLS element: the version.
 pub const TLS_VERSION: u8 = 0x21;
@@ -24,15 +24,15 @@ pub const KEY_ALGORITHM: u8 = 0x25;
 
 /// Flag in the first byte of the TLS element: the client came over TLS.
 pub const OVER_TLS: u8 = 0x01;
-/// It gave a certificate over this connection.
+/// Flag: the client gave a certificate over this connection.
 pub const CERTIFICATE_ON_CONNECTION: u8 = 0x02;
-/// It gave one at least once over the TLS session.
+/// Flag: the client gave a certificate at least once over the TLS session.
 pub const CERTIFICATE_IN_SESSION: u8 = 0x04;
 
-/// Bytes of the TLS element before the elements within it: the flags, and four with the result of the check.
+/// Bytes of the TLS element before the elements within it: the flags, and four bytes with the result of the check.
 pub const TLS_HEAD_BYTES: usize = 5;
 
-/// The value of the first element of a type; those within the TLS element are found like the others.
+/// The value of the first element of a type; includes elements within the TLS element.
 #[must_use]
 pub fn find(elements: &[u8], wanted: u8) -> Option<&[u8]> {
     let mut rest = elements;
@@ -52,7 +52,7 @@ pub fn find(elements: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
-/// Checks the elements of a header, those within the TLS element included, and its checksum.
+/// Checks the elements of a header, including those within the TLS element, and its checksum.
 pub(crate) fn check(elements: &[u8], header: &[u8]) -> Result<(), &'static str> {
     let mut rest = elements;
     while let Some((kind, value)) = next_element(&mut rest)? {
@@ -89,7 +89,7 @@ fn next_element<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, &'sta
     }
 }
 
-/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once a connection. Source: RFC 9260 appendix A.
+/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once per connection. Source: RFC 9260 appendix A.
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })

@@ -1,9 +1,9 @@
-//! What lies where in a header, for those who read and those who write.
+//! The layout of a header, for reading and writing.
 
 /// Start of a version 2 header.
 pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// What a version 1 header begins with.
+/// Start of a version 1 header.
 pub(crate) const PREFIX: &str = "PROXY";
 /// Bytes of a version 2 header before the addresses: signature, version and command, family, length of the rest.
 pub(crate) const HEAD_BYTES: usize = 16;

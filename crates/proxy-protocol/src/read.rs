@@ -1,7 +1,7 @@
-//! Headers that came from others.
+//! Reads headers.
 //!
 //! A parser over the bytes received so far. Addresses that the sender left out or that we can't use are not an error
-//! (`addresses: None`), a malformed header is. Compat: texts as observed in Varnish 7.1.1.
+//! (`addresses: None`); a malformed header is. Compat: texts as observed in Varnish 7.1.1.
 
 use crate::element;
 use crate::layout::{
@@ -10,7 +10,7 @@ use crate::layout::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
-/// A whole header.
+/// A complete header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
     /// 1 or 2.
@@ -21,11 +21,11 @@ pub struct ProxyHeader {
     pub ignored: Option<String>,
     /// LOCAL command (version 2): the sender speaks for itself.
     pub local: bool,
-    /// The type-length-value elements behind the addresses (version 2), well-formed.
+    /// The type-length-value elements after the addresses (version 2), well-formed.
     pub elements: Vec<u8>,
 }
 
-/// What the bytes so far amount to.
+/// The result of parsing the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// More bytes are needed.
@@ -37,13 +37,13 @@ pub enum Parsed {
         /// Its length in bytes.
         consumed: usize,
     },
-    /// Not a PROXY header; the text is for `ProxyGarbage`, empty when there is nothing to say.
+    /// Not a PROXY header; the text is for `ProxyGarbage`, empty if there is nothing to log.
     Bad(String),
-    /// Longer than we wait for, by its own word or so far.
+    /// Longer than we accept, by its own length field or by the bytes so far.
     Overflow,
 }
 
-/// Looks at the bytes received so far.
+/// Parses the bytes received so far.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed {
     let shared = bytes.len().min(SIGNATURE.len());
@@ -62,11 +62,11 @@ fn version_1(bytes: &[u8]) -> Parsed {
     if bytes[..shared] != prefix[..shared] {
         return Parsed::Bad(String::new());
     }
-    // One that is here is told what is wrong with it, however long; one that is not is not waited for.
+    // A complete line is parsed even if it is too long, to report what is wrong with it; an incomplete one is refused.
     let Some(end) = bytes.iter().take(PROXY_HEADER_2_BYTES_MAX).position(|byte| *byte == b'\n') else {
         return if bytes.len() >= PROXY_HEADER_1_BYTES_MAX { Parsed::Overflow } else { Parsed::Partial };
     };
-    // The specification wants CR LF; a header that ends in a bare LF is somebody's mistake or trick.
+    // The specification requires CR LF; a header that ends in a bare LF is a mistake or a trick.
     let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Parsed::Bad(String::new()) };
     let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
     let fields: Vec<&str> = line.split(' ').collect();

@@ -1,4 +1,4 @@
-//! Headers for others: whose request a connection carries.
+//! Writes headers, which tell a peer whose request a connection carries.
 
 use crate::element;
 use crate::layout::{
@@ -15,12 +15,12 @@ pub fn write_version_1(client: SocketAddr, server: SocketAddr, out: &mut Vec<u8>
     out.extend_from_slice(line.as_bytes());
 }
 
-/// Writes the version 1 header of a connection about which nothing can be said.
+/// Writes the version 1 header of a connection whose client is unknown.
 pub fn write_version_1_unknown(out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{PREFIX} UNKNOWN\r\n").as_bytes());
 }
 
-/// Writes a version 2 header, with the name the client asked for (SNI) when there is one.
+/// Writes a version 2 header, with the name that the client asked for (SNI) if there is one.
 pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8], out: &mut Vec<u8>) {
     let (client, server) = same_family(client, server);
     out.extend_from_slice(&SIGNATURE);
@@ -50,7 +50,7 @@ pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8],
     }
 }
 
-/// Writes a version 2 header that says we speak for ourselves, as probes do.
+/// Writes a version 2 header that says that we speak for ourselves, as probes do.
 pub fn write_version_2_local(out: &mut Vec<u8>) {
     out.extend_from_slice(&SIGNATURE);
     out.extend_from_slice(&[COMMAND_LOCAL, FAMILY_UNSPECIFIED, 0, 0]);
