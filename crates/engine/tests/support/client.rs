@@ -7,14 +7,14 @@ pub struct Client {
     stream: DuplexStream,
 }
 
-/// A response as a client got it.
+/// A response as a client received it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Everything up to the empty line.
+    /// Everything before the empty line.
     pub head: String,
     /// The body, unchunked.
     pub body: Vec<u8>,
-    /// The body ended as the head had promised.
+    /// Whether the body ended as the head had announced.
     pub is_whole: bool,
 }
 
@@ -24,7 +24,7 @@ impl Response {
         self.head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
     }
 
-    /// A header by its name in lower case.
+    /// The value of a header; `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find_header(&self.head, name)
     }
@@ -35,7 +35,7 @@ impl Response {
     }
 }
 
-/// The value of a header in a head, by its name in lower case.
+/// The value of a header in a head; `name` is in lower case.
 pub fn find_header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().skip(1).find_map(|line| {
         let (found, value) = line.split_once(':')?;
@@ -43,7 +43,7 @@ pub fn find_header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A chunked body to its end; `None` when it breaks off.
+/// Reads a chunked body to its end; `None` if it ends early.
 pub async fn read_chunked(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     read_chunks(stream, &mut body).await.then_some(body)
@@ -75,12 +75,12 @@ impl Client {
         Client { stream }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends `GET` with a Host, and headers (each with its line end).
+    /// Sends a `GET` with a Host header and `headers` (each with its line end), and reads the response.
     pub async fn get(&mut self, target: &str, headers: &str) -> Response {
         self.send(format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{headers}\r\n")).await;
         self.response().await
@@ -96,7 +96,7 @@ impl Client {
         self.read_response(true).await
     }
 
-    /// Sends a request with its body while reading the response; whether the body was wanted to its end does not matter.
+    /// Sends a request with its body while reading the response; the engine need not read all of the body.
     pub async fn post(&mut self, head: String, body: Vec<u8>) -> Response {
         let (mut reader, mut writer) = tokio::io::split(&mut self.stream);
         let send = async {
@@ -110,28 +110,28 @@ impl Client {
         read_response(&mut self.stream, to_head).await
     }
 
-    /// Everything until the engine closes.
+    /// Reads everything until the engine closes.
     pub async fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest).await;
         String::from_utf8_lossy(&rest).into_owned()
     }
 
-    /// The next bytes, as many as given.
+    /// Reads the next `count` bytes.
     pub async fn receive(&mut self, count: usize) -> String {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).await.unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads on after `read` bytes of a response with a body of that length; whether all of it comes.
+    /// Reads the rest of a response body of that length after `read` bytes; returns whether all of it arrives.
     pub async fn rest_of_length(&mut self, read: usize, body_bytes: usize) -> bool {
         let mut rest = Vec::new();
         let mut limited = (&mut self.stream).take((body_bytes - read) as u64);
         limited.read_to_end(&mut rest).await.is_ok() && rest.len() == body_bytes - read
     }
 
-    /// Says that no more will be sent; responses can still be read.
+    /// Ends the sending direction; responses can still be read.
     pub async fn end(&mut self) {
         self.stream.shutdown().await.unwrap();
     }

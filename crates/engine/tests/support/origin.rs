@@ -14,13 +14,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 /// The origin's end of a connection.
 pub type OriginStream = DuplexStream;
 
-/// Takes a new connection.
+/// Handles a new connection.
 pub(super) type Handler = Rc<dyn Fn(OriginStream)>;
 
-/// Bytes that a connection between the engine and an origin holds.
+/// Buffer size of a connection between the engine and an origin, in bytes.
 const CONNECTION_BYTES: usize = 64 << 10;
 
-/// Opens connections to origins by address; where there is none, the connection is refused.
+/// Opens connections to origins by address; if there is no origin, the connection is refused.
 #[derive(Default)]
 pub(super) struct DialInMemory {
     origins: RefCell<HashMap<SocketAddr, Handler>>,
@@ -28,12 +28,12 @@ pub(super) struct DialInMemory {
     breaks: Rc<Breaks>,
 }
 
-/// How connections break, where they do otherwise than by ending.
+/// How connections break instead of ending normally.
 #[derive(Default)]
 pub(super) struct Breaks {
-    /// What ends reads as ECONNRESET.
+    /// The end of a connection reads as ECONNRESET.
     pub(super) ends_are_resets: Cell<bool>,
-    /// The next write on any connection is refused with EPIPE, and takes nothing.
+    /// The next write on any connection fails with EPIPE and sends nothing.
     pub(super) next_write: Cell<bool>,
 }
 
@@ -115,17 +115,17 @@ impl AsyncWrite for NearEnd {
     }
 }
 
-/// A request as an origin got it.
+/// A request as an origin received it.
 #[derive(Clone, Debug, Default)]
 pub struct OriginRequest {
-    /// Everything up to the empty line.
+    /// Everything before the empty line.
     pub head: String,
     /// The body, unchunked.
     pub body: Vec<u8>,
 }
 
 impl OriginRequest {
-    /// Reads the next request; `None` when the engine closed.
+    /// Reads the next request; `None` if the engine has closed the connection.
     pub async fn read(stream: &mut OriginStream) -> Option<OriginRequest> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -151,13 +151,13 @@ impl OriginRequest {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// A header by its name in lower case.
+    /// The value of a header; `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         super::client::find_header(&self.head, name)
     }
 }
 
-/// An origin that answers each request on a connection with the bytes that `answer` makes.
+/// An origin that answers each request on a connection with the bytes from `answer`.
 pub fn serve_each(
     answer: impl Fn(&OriginRequest) -> Vec<u8> + Clone + 'static,
 ) -> impl Fn(OriginStream) -> Pin<Box<dyn Future<Output = ()>>> {
@@ -173,7 +173,7 @@ pub fn serve_each(
     }
 }
 
-/// An origin that answers everything with a 200 of that body, `headers` (each with its line end) added.
+/// An origin that answers every request with a 200, that body, and `headers` (each with its line end).
 pub fn always(headers: &str, body: &str) -> impl Fn(OriginStream) -> Pin<Box<dyn Future<Output = ()>>> + use<> {
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
     serve_each(move |_| answer.clone().into_bytes())

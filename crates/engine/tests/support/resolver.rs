@@ -1,4 +1,4 @@
-//! Names that are looked up in a table, by the background that the worker runs for a VCL.
+//! Names that are looked up in a table, in the background, as the worker does for a VCL.
 
 use super::World;
 use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 #[derive(Default)]
 pub struct Table {
     pub addresses: RefCell<HashMap<String, Vec<&'static str>>>,
-    /// How often it was asked.
+    /// Number of lookups.
     pub asked: Cell<usize>,
 }
 
@@ -25,7 +25,7 @@ fn unknown<T>() -> Result<Answer<T>, ResolveError> {
 }
 
 impl Table {
-    /// What a name stands for from now on.
+    /// Sets the addresses of a name.
     pub fn set(&self, host: &str, addresses: &[&'static str]) {
         self.addresses.borrow_mut().insert(host.to_owned(), addresses.to_vec());
     }

@@ -1,8 +1,8 @@
 //! A second transport: many exchanges at once on one connection, as streams of frames in memory.
 //!
-//! All streams of a connection share a short queue of small frames, so that responses interleave and wait for one another. It
-//! has no wire to give away, nothing like `Connection` or `Expect`, and bodies end by a mark of their own. The engine knows
-//! nothing of it: it is made of what any transport has (`engine::exchange`).
+//! All streams of a connection share a short queue of small frames, so that responses interleave and wait for one another.
+//! This transport has no wire that it could hand over, has nothing like `Connection` or `Expect`, and marks the end of a
+//! body with a frame. The engine knows nothing about it: it uses only what every transport uses (`engine::exchange`).
 
 use super::client::Response;
 use engine::context::Loop;
@@ -19,31 +19,31 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use surface::close_reason::CloseReason;
 
-/// Frames under way to the client, of all streams together.
+/// The most frames on their way to the client, for all streams together.
 const FRAMES_MAX: usize = 4;
-/// Most bytes of body in a frame.
+/// The most body bytes in a frame.
 const FRAME_BYTES_MAX: usize = 1000;
 
-/// What goes to the client.
+/// A frame to the client.
 enum Frame {
     Head(Vec<u8>),
     Data(Vec<u8>),
-    /// The response is whole.
+    /// The response is complete.
     End,
-    /// It is not, and never will be.
+    /// The response is not complete, and never will be.
     Reset,
 }
 
-/// One stream as both sides know it.
+/// The state of one stream, shared by both sides.
 #[derive(Default)]
 struct Stream {
-    /// The request's body as far as it came.
+    /// The part of the request's body that has arrived.
     body: VecDeque<u8>,
     is_body_over: bool,
-    /// The client does not want it any more.
+    /// The client no longer wants the response.
     is_given_up: bool,
     response: Response,
-    /// Why nothing more comes: whether that was all.
+    /// Set at the end of the response: whether it is complete.
     is_over: Option<bool>,
     server: Option<Waker>,
     client: Option<Waker>,
@@ -58,12 +58,12 @@ struct Link {
     open: Cell<usize>,
     open_peak: Cell<usize>,
     last: Cell<u32>,
-    /// How often a frame was of another stream than the one before.
+    /// How often a frame belonged to another stream than the frame before it.
     switches: Cell<usize>,
 }
 
 impl Link {
-    /// Queues a frame. False when there is no room: the task is woken when there is some.
+    /// Queues a frame. Returns false if there is no room; then the task is woken once there is.
     fn push(&self, context: &Context<'_>, id: u32, frame: Frame) -> bool {
         let mut frames = self.frames.borrow_mut();
         if frames.len() >= FRAMES_MAX {
@@ -78,13 +78,13 @@ impl Link {
         work(self.streams.borrow_mut().entry(id).or_default())
     }
 
-    /// What the client's end of the connection does: takes frame after frame to the stream that it belongs to.
+    /// The client's end of the connection: delivers each frame to its stream.
     async fn read(self: Rc<Self>) {
         loop {
-            // Every frame takes its time on the wire.
+            // Every frame takes some time on the wire.
             tokio::time::sleep(std::time::Duration::from_micros(10)).await;
             let frame = self.frames.borrow_mut().pop_front();
-            // One at a time, so that they take turns.
+            // Only one task is woken at a time, so that the streams take turns.
             if let Some(waker) = self.waiting.borrow_mut().pop_front() {
                 waker.wake();
             }
@@ -129,7 +129,7 @@ impl StreamClient {
         }
     }
 
-    /// Asks, and waits for the response. The head is that of HTTP/1, to its empty line.
+    /// Sends a request and waits for the response. The head is written as in HTTP/1, including the empty line.
     pub async fn ask(&self, head: &str, body: &[u8]) -> Response {
         let id = self.begin(head, body);
         let is_whole = poll_fn(|context| {
@@ -146,7 +146,7 @@ impl StreamClient {
         Response { is_whole, ..response }
     }
 
-    /// Asks, and gives up after that time.
+    /// Sends a request and gives up after that time.
     pub async fn break_off(&self, head: &str, after: std::time::Duration) {
         let id = self.begin(head, b"");
         tokio::time::sleep(after).await;
@@ -174,7 +174,7 @@ impl StreamClient {
         self.link.open_peak.get()
     }
 
-    /// How often a frame was of another stream than the one before.
+    /// How often a frame belonged to another stream than the frame before it.
     pub fn switches(&self) -> usize {
         self.link.switches.get()
     }
@@ -229,12 +229,12 @@ fn fill(head: &mut Message, text: &str) {
 struct StreamExchange<'a> {
     link: &'a Link,
     id: u32,
-    /// Body bytes for the machine to take.
+    /// Body bytes for the machine to read.
     body: Vec<u8>,
     is_body_begun: bool,
-    /// A head that has not gone out.
+    /// A head that has not been sent yet.
     head: Option<Vec<u8>>,
-    /// How much of the piece being sent has gone out.
+    /// How much of the present piece has been sent.
     gone: usize,
     is_over: bool,
     sent: Sent,

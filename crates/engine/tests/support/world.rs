@@ -1,4 +1,4 @@
-//! One engine and one event loop of it.
+//! One engine with one event loop.
 
 use super::client::Client;
 use super::origin::{DialInMemory, Handler, OriginStream};
@@ -26,29 +26,29 @@ use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::task::LocalSet;
 
-/// Where the backend `default` of [`World::load`] leads.
+/// The address of the backend `default` of [`World::load`].
 pub const ORIGIN: &str = "10.0.0.1:80";
 
-/// When the clock of a test starts, seconds since 1970: a Friday.
+/// The time at which a test's clock starts, seconds since 1970: a Friday.
 pub const START: f64 = 1_795_202_400.0;
 
-/// Bytes that a connection between a client and the engine holds.
+/// Buffer size of a connection between a client and the engine, in bytes.
 const CONNECTION_BYTES: usize = 64 << 10;
 
-/// One engine with everything around it.
+/// One engine and its surroundings.
 pub struct World {
     pub context: Rc<Loop>,
     pub engine: Arc<Engine>,
     dial: Rc<DialInMemory>,
 }
 
-/// Runs a story in a world with default parameters and a VCL that says nothing but where the origin is.
+/// Runs a story in a world with default parameters and a VCL that only defines the origin.
 pub fn run<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
     run_with(|_| {}, "", story);
 }
 
-/// Runs a story in a world with other parameters and a VCL text behind `vcl 4.1;` and the backend `default`. A text with a version
-/// or with a backend `default` of its own is taken as it is.
+/// Runs a story in a world with other parameters and a VCL text, which is put after `vcl 4.1;` and the backend `default`. A
+/// text with its own version or its own backend `default` is used as it is.
 pub fn run_with<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Parameters),
     vcl: &str,
@@ -70,18 +70,18 @@ impl World {
         World::with_storage(parameters, 64 << 20)
     }
 
-    /// The same with a storage of that size.
+    /// As [`World::new`], with a storage of that size.
     pub fn with_storage(parameters: Parameters, storage_bytes: u64) -> World {
         World::with_storages(parameters, &[storage_bytes])
     }
 
-    /// The same with a storage for each size.
+    /// As [`World::new`], with one storage of each size.
     pub fn with_storages(parameters: Parameters, storages_bytes: &[u64]) -> World {
         let cache = Cache::in_memory_of(storages_bytes, START).unwrap();
         World::over(parameters, cache)
     }
 
-    /// The same over a cache that may hold something.
+    /// As [`World::new`], with a cache that may already have objects.
     pub fn over(parameters: Parameters, cache: Cache) -> World {
         let ring = LogRing::in_memory(8 << 20);
         ring.configure(&LogConfiguration::from(&parameters));
@@ -113,7 +113,7 @@ impl World {
         World { context, engine, dial }
     }
 
-    /// Compiles a text behind `vcl 4.1;` and the backend `default`, loads it under that name and makes it the active one.
+    /// Compiles a text after `vcl 4.1;` and the backend `default`, loads it as `name` and makes it the active VCL.
     pub fn load(&self, name: &str, text: &str) {
         let vcl = self.compile(name, text);
         let mut table = VclTable::clone(&self.engine.vcl.load());
@@ -122,7 +122,7 @@ impl World {
         self.engine.vcl.store(Arc::new(table));
     }
 
-    /// As [`World::load`], but only a label points to it.
+    /// As [`World::load`], but instead of making it active, points a label at it.
     pub fn load_under_label(&self, name: &str, label: &str, text: &str) {
         let vcl = self.compile(name, text);
         let mut table = VclTable::clone(&self.engine.vcl.load());
@@ -131,7 +131,7 @@ impl World {
         self.engine.vcl.store(Arc::new(table));
     }
 
-    /// Whether a text can be loaded; what it was loaded as is dropped.
+    /// Whether a text can be loaded; the loaded VCL is dropped.
     pub fn try_load(&self, name: &str, text: &str) -> Result<(), String> {
         self.try_compile(name, text).map(drop)
     }
@@ -158,12 +158,12 @@ impl World {
         vcl_life::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())
     }
 
-    /// Has connections to the origin of `default` served by `handler`, each in a task of its own.
+    /// Serves connections to the origin of `default` with `handler`, each in its own task.
     pub fn origin<F: Future<Output = ()> + 'static>(&self, handler: impl Fn(OriginStream) -> F + 'static) {
         self.origin_at(ORIGIN, handler);
     }
 
-    /// The same for another address.
+    /// As [`World::origin`], for another address.
     pub fn origin_at<F: Future<Output = ()> + 'static>(
         &self,
         address: &str,
@@ -176,37 +176,37 @@ impl World {
         self.dial.set(address, handler);
     }
 
-    /// Connections that were opened to an origin so far.
+    /// Number of connections to origins that were opened so far.
     pub fn dialled(&self) -> usize {
         self.dial.count()
     }
 
-    /// Whether connections that an origin ends read as reset.
+    /// Sets whether the end of an origin's connection reads as a reset.
     pub fn ends_are_resets(&self, are_they: bool) {
         self.dial.breaks().ends_are_resets.set(are_they);
     }
 
-    /// Refuses the next bytes for an origin, as a connection does that was reset meanwhile.
+    /// Refuses the next write to an origin, as if the connection had been reset meanwhile.
     pub fn refuse_next_write(&self) {
         self.dial.breaks().next_write.set(true);
     }
 
-    /// A client that has just connected.
+    /// A newly connected client.
     pub fn client(&self) -> Client {
         self.client_with(CONNECTION_BYTES)
     }
 
-    /// The same, on a connection that holds only so many bytes.
+    /// As [`World::client`], on a connection with a buffer of that size.
     pub fn client_with(&self, connection_bytes: usize) -> Client {
         self.connect(connection_bytes, self.peer())
     }
 
-    /// A client that has many requests under way on one connection.
+    /// A client that can have many requests in progress on one connection.
     pub fn stream_client(&self) -> StreamClient {
         StreamClient::new(&self.context, self.peer())
     }
 
-    /// A client that is somebody else.
+    /// A client with other addresses.
     pub fn client_from(&self, peer: Peer) -> Client {
         self.connect(CONNECTION_BYTES, peer)
     }
@@ -217,7 +217,7 @@ impl World {
         Client::new(near)
     }
 
-    /// The ends of a client's connection.
+    /// The addresses of a client's connection.
     pub fn peer(&self) -> Peer {
         Peer {
             client: "192.0.2.7:4711".parse().unwrap(),
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// A counter.
+    /// The value of a counter.
     pub fn count(&self, counter: Main) -> u64 {
         self.context.counters.get(counter)
     }
@@ -241,7 +241,7 @@ impl World {
         self.engine.ring.records()
     }
 
-    /// The log so far: one line a record, `vxid Tag payload`, in the order of the transactions' ends.
+    /// The log so far: one line per record, `vxid Tag payload`, in the order in which the transactions ended.
     pub fn log(&self) -> Vec<String> {
         let lines = self.records().into_iter().map(|record| {
             format!("{} {} {}", record.id.vxid(), record.tag.name(), String::from_utf8_lossy(&record.payload))
@@ -249,8 +249,8 @@ impl World {
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`. Those that
-    /// Varnish has not are left out: the reasons.
+    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`. The records of
+    /// reasons, which Varnish does not have, are left out.
     pub fn transaction(&self, vxid: u32) -> Vec<String> {
         let mut lines = Vec::new();
         for record in self.records().into_iter().filter(|record| record.id.vxid() == vxid) {
