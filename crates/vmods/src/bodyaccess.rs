@@ -10,7 +10,7 @@ use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::value::{Scratch, Value};
 
-/// The result if there is none.
+/// The result if there is no body.
 const ERROR: Value = Value::Int(-1);
 
 /// The body. If it is not in memory, logs an error.

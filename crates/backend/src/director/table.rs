@@ -45,8 +45,8 @@ pub enum MemberError {
     Ring,
 }
 
-/// The bits below this one say which backend or object an id refers to; those above are the generation of a backend made at
-/// run time ([`Dynamic`]), and zero for all others.
+/// An id's bits below this position say which backend or object it refers to; those from here on are the generation of a
+/// backend made at run time ([`Dynamic`]), and zero for all others.
 const GENERATION_SHIFT: u32 = 20;
 const INDEX_MASK: u32 = (1 << GENERATION_SHIFT) - 1;
 const _: () = assert!(GENERATION_MAX < FIRST_ID >> GENERATION_SHIFT);
