@@ -77,7 +77,11 @@ impl Client {
 
     /// Sends raw bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).await.unwrap();
+        match self.stream.write_all(bytes.as_ref()).await {
+            // The engine has just closed, for want of requests: the response will be an empty one.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            written => written.unwrap(),
+        }
     }
 
     /// Sends a `GET` with a Host header and `headers` (each with its line end), and reads the response.
