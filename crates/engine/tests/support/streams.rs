@@ -55,6 +55,8 @@ struct Link {
     frames: RefCell<VecDeque<(u32, Frame)>>,
     waiting: RefCell<VecDeque<Waker>>,
     streams: RefCell<BTreeMap<u32, Stream>>,
+    /// The client has closed the connection: whatever is queued now goes nowhere.
+    is_closed: Cell<bool>,
     open: Cell<usize>,
     open_peak: Cell<usize>,
     last: Cell<u32>,
@@ -65,6 +67,9 @@ struct Link {
 impl Link {
     /// Queues a frame. Returns false if there is no room; then the task is woken once there is.
     fn push(&self, context: &Context<'_>, id: u32, frame: Frame) -> bool {
+        if self.is_closed.get() {
+            return true;
+        }
         let mut frames = self.frames.borrow_mut();
         if frames.len() >= FRAMES_MAX {
             self.waiting.borrow_mut().push_back(context.waker().clone());
@@ -183,6 +188,12 @@ impl StreamClient {
 impl Drop for StreamClient {
     fn drop(&mut self) {
         self.reader.abort();
+        self.link.is_closed.set(true);
+        for stream in self.link.streams.borrow_mut().values_mut() {
+            stream.is_given_up = true;
+            stream.server.take().into_iter().for_each(Waker::wake);
+        }
+        self.link.waiting.borrow_mut().drain(..).for_each(Waker::wake);
         if let Some(session) = self.session.take() {
             session.close(&self.context, SessionEnd { reason: CloseReason::RemClose, is_by_request: false });
         }
@@ -255,7 +266,7 @@ impl<'a> StreamExchange<'a> {
     }
 
     fn poll_frames(&mut self, context: &Context<'_>, piece: &[u8], is_last: bool) -> Poll<Result<(), SendError>> {
-        if self.link.with(self.id, |stream| stream.is_given_up) {
+        if self.link.is_closed.get() || self.link.with(self.id, |stream| stream.is_given_up) {
             return Poll::Ready(Err(SendError));
         }
         if let Some(head) = &self.head {
