@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 
 /// The outcome of a connect.
 pub(crate) enum Answer {
@@ -106,29 +107,18 @@ impl AsyncWrite for MemoryStream {
 }
 
 /// A backend definition at 192.0.2.1:80.
-pub(crate) fn definition(name: &str) -> vcl_run::program::BackendDefinition {
-    vcl_run::program::BackendDefinition {
-        name: name.to_owned(),
-        endpoint: vcl_run::program::Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None },
+pub(crate) fn definition(name: &str) -> BackendDefinition {
+    BackendDefinition {
         host: "192.0.2.1".to_owned(),
         port: "80".to_owned(),
         host_header: "origin.example".to_owned(),
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        max_connections: 0,
-        wait_limit: None,
-        wait_timeout: None,
-        via: None,
-        proxy_header: 0,
-        preamble: Vec::new(),
-        probe: None,
+        ..BackendDefinition::new(name, Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None })
     }
 }
 
 /// A probe definition with the defaults of VCL, except the window.
-pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> vcl_run::program::ProbeDefinition {
-    vcl_run::program::ProbeDefinition {
+pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> ProbeDefinition {
+    ProbeDefinition {
         name: String::new(),
         url: "/".to_owned(),
         request: String::new(),

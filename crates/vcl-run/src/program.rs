@@ -71,6 +71,30 @@ pub struct BackendDefinition {
     pub probe: Option<u32>,
 }
 
+impl BackendDefinition {
+    /// A backend of that name and address for which VCL says nothing else.
+    #[must_use]
+    pub fn new(name: impl Into<String>, endpoint: Endpoint) -> BackendDefinition {
+        BackendDefinition {
+            name: name.into(),
+            endpoint,
+            host: String::new(),
+            port: String::new(),
+            host_header: String::new(),
+            connect_timeout: None,
+            first_byte_timeout: None,
+            between_bytes_timeout: None,
+            max_connections: 0,
+            wait_limit: None,
+            wait_timeout: None,
+            via: None,
+            proxy_header: 0,
+            preamble: Vec::new(),
+            probe: None,
+        }
+    }
+}
+
 /// `.via`: connections go to another backend's address, and begin with a PROXY header of version 2 that names their
 /// destination.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -44,27 +44,11 @@ struct Engine {
 }
 
 fn backend_definition(name: &str) -> BackendDefinition {
-    BackendDefinition {
-        name: name.to_owned(),
-        endpoint: if name == "none" {
-            Endpoint::None
-        } else {
-            Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None }
-        },
-        host: String::new(),
-        port: String::new(),
-        host_header: String::new(),
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        max_connections: 0,
-        wait_limit: None,
-        wait_timeout: None,
-        via: None,
-        proxy_header: 0,
-        preamble: Vec::new(),
-        probe: None,
-    }
+    let endpoint = match name {
+        "none" => Endpoint::None,
+        _ => Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None },
+    };
+    BackendDefinition::new(name, endpoint)
 }
 
 /// A VCL with backends `b0`, `b1`, `none`, and one object of each given class.

@@ -272,24 +272,7 @@ mod tests {
     use vcl_run::program::{BackendDefinition, Endpoint};
 
     fn backend(name: &str) -> Arc<Backend> {
-        let definition = BackendDefinition {
-            name: name.to_owned(),
-            endpoint: Endpoint::None,
-            host: String::new(),
-            port: String::new(),
-            host_header: String::new(),
-            connect_timeout: None,
-            first_byte_timeout: None,
-            between_bytes_timeout: None,
-            max_connections: 0,
-            wait_limit: None,
-            wait_timeout: None,
-            via: None,
-            proxy_header: 0,
-            preamble: Vec::new(),
-            probe: None,
-        };
-        Backend::new("v", definition, None, 0.0)
+        Backend::new("v", BackendDefinition::new(name, Endpoint::None), None, 0.0)
     }
 
     #[test]

@@ -207,21 +207,13 @@ impl MakerSettings {
     /// The definition of a backend, without its name and address.
     pub(crate) fn definition(&self, host_header: String) -> BackendDefinition {
         BackendDefinition {
-            name: String::new(),
-            endpoint: Endpoint::None,
-            host: String::new(),
-            port: String::new(),
             host_header,
             connect_timeout: self.connect_timeout,
             first_byte_timeout: self.first_byte_timeout,
             between_bytes_timeout: self.between_bytes_timeout,
             max_connections: self.max_connections,
-            wait_limit: None,
-            wait_timeout: None,
-            via: None,
             proxy_header: self.proxy_header,
-            preamble: Vec::new(),
-            probe: None,
+            ..BackendDefinition::new("", Endpoint::None)
         }
     }
 }

@@ -73,7 +73,7 @@ impl Checker<'_> {
     pub(super) fn backend(&mut self, tree: &Backend) -> Checked<()> {
         let index = self.backends.len() as u32;
         let name = self.declare(tree.name, Meaning::Backend(index), "Backend", "backend")?;
-        let mut definition = none_backend(name.clone());
+        let mut definition = BackendDefinition::new(name.clone(), Endpoint::None);
         if let Some(fields) = &tree.fields {
             let context = Draft::new(Code::Expected).text("\nIn backend specification starting at:\n");
             self.call_context.push(context.at(self.token(tree.keyword)));
@@ -160,7 +160,7 @@ impl Checker<'_> {
             first_byte_timeout: set.first_byte_timeout,
             between_bytes_timeout: set.between_bytes_timeout,
             max_connections: set.max_connections,
-            ..none_backend(String::new())
+            ..BackendDefinition::new("", Endpoint::None)
         })
     }
 
@@ -621,27 +621,6 @@ impl Checker<'_> {
             }
         };
         Ok(amount * factor)
-    }
-}
-
-/// `backend name none;`
-fn none_backend(name: String) -> BackendDefinition {
-    BackendDefinition {
-        name,
-        endpoint: Endpoint::None,
-        host: String::new(),
-        port: String::new(),
-        host_header: String::new(),
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        max_connections: 0,
-        wait_limit: None,
-        wait_timeout: None,
-        via: None,
-        proxy_header: 0,
-        preamble: Vec::new(),
-        probe: None,
     }
 }
 

@@ -76,21 +76,11 @@ fn put(
 
 fn definition(host: &str, port: &str, host_header: &str, endpoint: Endpoint, probe: Option<u32>) -> BackendDefinition {
     BackendDefinition {
-        name: String::new(),
-        endpoint,
         host: host.to_owned(),
         port: port.to_owned(),
         host_header: host_header.to_owned(),
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        max_connections: 0,
-        wait_limit: None,
-        wait_timeout: None,
-        via: None,
-        proxy_header: 0,
-        preamble: Vec::new(),
         probe,
+        ..BackendDefinition::new("", endpoint)
     }
 }
 

@@ -44,21 +44,10 @@ fn loaded(vcl: &str) -> Directors {
 
 fn definition(name: &str) -> BackendDefinition {
     BackendDefinition {
-        name: name.to_owned(),
-        endpoint: Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None },
         host: "192.0.2.1".to_owned(),
         port: "80".to_owned(),
         host_header: "origin.example".to_owned(),
-        connect_timeout: None,
-        first_byte_timeout: None,
-        between_bytes_timeout: None,
-        max_connections: 0,
-        wait_limit: None,
-        wait_timeout: None,
-        via: None,
-        proxy_header: 0,
-        preamble: Vec::new(),
-        probe: None,
+        ..BackendDefinition::new(name, Endpoint::Ip { v4: Some(([192, 0, 2, 1], 80).into()), v6: None })
     }
 }
 
