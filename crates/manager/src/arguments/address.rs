@@ -1,6 +1,7 @@
 //! Network addresses as they are written on the command line: `host`, `host:port`, `[v6]:port`, `:port`, `host port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use vcl::{Resolve as _, SystemResolver};
 
 /// An address as written, split in two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,19 +66,7 @@ fn port_number(text: &str) -> Option<u16> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
     }
-    let services = std::fs::read_to_string("/etc/services").unwrap_or_default();
-    let from_file = services.lines().find_map(|line| {
-        let line = line.split('#').next()?;
-        let mut words = line.split_ascii_whitespace();
-        let name = words.next()?;
-        let port = words.next()?.strip_suffix("/tcp")?;
-        (name == text || words.any(|alias| alias == text)).then(|| port.parse().ok())?
-    });
-    from_file.or(match text {
-        "http" => Some(80),
-        "https" => Some(443),
-        _ => None,
-    })
+    SystemResolver.port(text)
 }
 
 #[cfg(test)]
