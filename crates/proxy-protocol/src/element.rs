@@ -36,9 +36,7 @@ pub const TLS_HEAD_BYTES: usize = 5;
 #[must_use]
 pub fn find(elements: &[u8], wanted: u8) -> Option<&[u8]> {
     let mut rest = elements;
-    while let [kind, high, low, ..] = *rest {
-        let end = 3 + usize::from(u16::from_be_bytes([high, low]));
-        let value = rest.get(3..end)?;
+    while let Ok(Some((kind, value))) = next_element(&mut rest) {
         if kind == wanted {
             return Some(value);
         }
@@ -47,7 +45,6 @@ pub fn find(elements: &[u8], wanted: u8) -> Option<&[u8]> {
         {
             return Some(found);
         }
-        rest = &rest[end..];
     }
     None
 }
