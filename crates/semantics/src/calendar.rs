@@ -1,15 +1,15 @@
 //! The Gregorian calendar, and times as text in the formats of strftime(3): for everything that shows one.
 //!
-//! Names are those of the C locale; flags, widths and what is no conversion are as the GNU C library has them. HTTP's own
-//! dates are in `date.rs`.
+//! Names are those of the C locale; flags, widths and invalid conversions behave as in the GNU C library. HTTP's own dates are
+//! in `date.rs`.
 
 use std::fmt::Write;
 
 /// Longest width that a conversion may ask for.
 const WIDTH_MAX: usize = 1024;
-/// More bytes than any conversion that is made of others has.
+/// More bytes than any conversion that consists of others can produce.
 const NESTED_BYTES_MAX: usize = 256;
-/// Times beyond are cut; the years then have nine digits.
+/// Times beyond this are clamped; the years then have nine digits.
 const SECONDS_MAX: f64 = 1e15;
 
 /// Names of the days, from 0, Sunday.
@@ -29,29 +29,29 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Where a time is shown: how far from UTC, in seconds to the east, and what `%Z` is there.
+/// A time zone: its offset from UTC, and its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zone<'a> {
-    /// Seconds to the east.
+    /// Seconds east of UTC.
     pub offset_seconds: i32,
     /// What `%Z` writes.
     pub name: &'a str,
 }
 
 impl Zone<'_> {
-    /// UTC, as the C library calls it when it is asked for UTC.
+    /// UTC, by the name that the C library gives it.
     pub const UTC: Zone<'static> = Zone { offset_seconds: 0, name: "GMT" };
 }
 
-/// The time of `seconds` since 1970 in the format of strftime(3): all of it, or the start of it that is just longer than
-/// `limit_bytes`. A conversion that there is not stays as it is written.
+/// Formats the time of `seconds` since 1970 as strftime(3) does. A text longer than `limit_bytes` may be cut short somewhere
+/// beyond that length. An unknown conversion is copied unchanged.
 #[must_use]
 pub fn strftime(seconds: f64, zone: Zone<'_>, format: &[u8], limit_bytes: usize) -> Vec<u8> {
     Moment::new(seconds, zone).text(format, limit_bytes)
 }
 
-/// Days since 1970 of a date. The year is taken to start in March, so that the leap day is its last, and to be one of the 400
-/// of an era of 146,097 days.
+/// Days since 1970 of a date. Years are counted from March, so that the leap day comes last, in eras of 400 years or 146,097
+/// days.
 pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -74,10 +74,10 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
-/// A moment, taken apart.
+/// A moment, split into its parts.
 struct Moment<'a> {
     zone: Zone<'a>,
-    /// Since 1970, in UTC; all else is of the zone.
+    /// Since 1970, in UTC; all other fields are in the zone.
     seconds: i64,
     days: i64,
     year: i64,
@@ -125,7 +125,7 @@ impl<'a> Moment<'a> {
         (self.hour + 11) % 12 + 1
     }
 
-    /// What is written, or the start of it that is just longer than so many bytes.
+    /// The formatted time; may be cut short beyond `limit_bytes`.
     fn text(&self, format: &[u8], limit_bytes: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = format;
@@ -142,7 +142,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// How a conversion is to be written.
+/// The flags and width of a conversion.
 #[derive(Clone, Copy, Default)]
 struct Style {
     /// `-`, `_` or `0`.
@@ -154,7 +154,7 @@ struct Style {
     width: Option<usize>,
 }
 
-/// Writes the conversion at the start of `spec`; returns its length. What is none is written as it stands.
+/// Writes the conversion at the start of `spec` and returns its length. An invalid one is copied unchanged.
 fn conversion(moment: &Moment<'_>, spec: &[u8], out: &mut Vec<u8>) -> usize {
     let mut style = Style::default();
     let mut at = 1;
