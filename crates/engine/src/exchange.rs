@@ -132,10 +132,7 @@ pub trait Exchange {
     /// The answer that the protocol prescribes.
     fn admit(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<Option<CloseReason>, Refusal>;
 
-    /// Whether the client still waits for `100 Continue`.
-    fn owes_continue(&self) -> bool;
-
-    /// As [`Exchange::owes_continue`]; afterwards no `100 Continue` is owed any more.
+    /// Whether the client still waits for `100 Continue`; afterwards none is owed any more.
     fn take_continue(&mut self) -> bool;
 
     /// Waits for bytes of the request's body. Returns how many are in [`Exchange::body`], for the caller to consume; 0 at the

@@ -54,9 +54,13 @@ impl Request {
         self.task.settings = Settings::from(parameters);
     }
 
-    /// Call this when the head is complete: it took `head_bytes`, at `now` (seconds since 1970).
-    pub fn complete(&mut self, head_bytes: u64, now: f64) {
+    /// Call this when more of the head arrives later, at `now` (seconds since 1970).
+    pub fn receive_more(&mut self, now: f64) {
         self.task.life.received_at = now;
+    }
+
+    /// Call this when the head is complete: it took `head_bytes`.
+    pub fn complete(&mut self, head_bytes: u64) {
         self.task.life.account.request_head = head_bytes;
     }
 

@@ -12,18 +12,17 @@
 
 mod connection;
 mod exchange;
-mod head;
 
 use crate::context::Loop;
 use crate::deadline::duration;
+use crate::exchange::Malformed;
 use crate::memory::MEMORY_SHORT;
 use crate::peer::Peer;
-use crate::request::{self, RequestSlot};
+use crate::request::{self, RequestSlot, Settings};
 use crate::session::{Session, SessionEnd, SessionView};
-use ::http1::{HeadError, HeadStatus, parse_request};
+use ::http1::{HeadError, HeadLimits, HeadStatus, parse_request};
 use connection::{Connection, ReceiveError};
 use exchange::{Http1Exchange, NAME};
-use head::{Parsed, broken_limit, head_limits};
 use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
@@ -67,12 +66,12 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     }
     drop(preread);
     loop {
-        let (mut slot, parsed) = match receive_head(context, session, connection, held.take()).await {
+        let (mut slot, malformed) = match receive_head(context, session, connection, held.take()).await {
             Ok(received) => received,
             Err(reason) => return SessionEnd::waiting(reason),
         };
         let RequestSlot { buffers, request } = &mut *slot;
-        let mut exchange = Http1Exchange::new(connection, buffers, parsed, &request.task.settings);
+        let mut exchange = Http1Exchange::new(connection, buffers, malformed);
         let outcome = request::run(context, session, &mut exchange, request).await;
         if outcome.is_ruined {
             return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
@@ -97,7 +96,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     session: &mut SessionView,
     connection: &mut Connection<S>,
     held: Option<Box<RequestSlot>>,
-) -> Result<(Box<RequestSlot>, Parsed), CloseReason> {
+) -> Result<(Box<RequestSlot>, Option<Malformed>), CloseReason> {
     let (timeout, linger) = {
         let parameters = context.engine.parameters.load();
         let timeouts = &session.timeouts;
@@ -152,12 +151,15 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             match parse_request(&buffers.received, &limits, &mut request.task.request) {
                 Ok(HeadStatus::Complete { consumed }) => {
                     buffers.consume(consumed);
-                    request.task.life.account.request_head = consumed as u64;
-                    return Ok((slot, Ok(consumed)));
+                    request.complete(consumed as u64);
+                    return Ok((slot, None));
                 }
                 Ok(HeadStatus::Partial) => {}
                 Err(HeadError::Overflow) => return Err(overflow(context, session, slot)),
-                Err(error) => return Ok((slot, Err(error))),
+                Err(error) => {
+                    let limit = broken_limit(&error, &limits);
+                    return Ok((slot, Some(Malformed { bogo_header: error.bogo_header(), limit })));
+                }
             }
         }
         if buffers.received.len() >= limits.total_bytes {
@@ -173,7 +175,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         seen = buffers.received.len();
         let room = limits.total_bytes - seen;
         match connection.receive(&mut buffers.received, room.min(READ_BYTES), due).await {
-            Ok(_) => request.task.life.received_at = session.now(context),
+            Ok(_) => request.receive_more(session.now(context)),
             Err(error) => {
                 let is_blank = buffers.received.iter().all(u8::is_ascii_whitespace);
                 let reason = match error {
@@ -221,4 +223,24 @@ fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> Cl
         context.engine.ring.write(reason::TAG, LogId::client(session.vxid), &payload);
     }
     give_up(context, slot, CloseReason::RxOverflow)
+}
+
+/// How large a head may be.
+fn head_limits(settings: &Settings) -> HeadLimits {
+    HeadLimits {
+        total_bytes: settings.http_req_size,
+        line_bytes: settings.http_req_hdr_len,
+        headers_max: settings.http_max_hdr,
+    }
+}
+
+/// The parameter whose limit a head exceeded, as a detail of the reason.
+fn broken_limit(error: &HeadError, limits: &HeadLimits) -> Option<String> {
+    let (name, max) = match error {
+        HeadError::Overflow => ("http_req_size", limits.total_bytes),
+        HeadError::LineTooLong(_) => ("http_req_hdr_len", limits.line_bytes),
+        HeadError::TooManyHeaders(_) => ("http_max_hdr", limits.headers_max),
+        _ => return None,
+    };
+    Some(format!("limit={name} max={max}"))
 }

@@ -209,7 +209,7 @@ async fn serve(context: Rc<Loop>, mut session: SessionView, link: Rc<Link>, id: 
     let now = context.clock.now();
     request.arrive(&context.engine.parameters.load(), now);
     fill(request.head(), &head);
-    request.complete(head.len() as u64, now);
+    request.complete(head.len() as u64);
     let mut exchange = StreamExchange::new(&link, id);
     let outcome = request::run(&context, &mut session, &mut exchange, request).await;
     if !exchange.is_over {
@@ -311,10 +311,6 @@ impl Exchange for StreamExchange<'_> {
 
     fn admit(&mut self, _head: &mut Message, _log: &mut LogBuffer) -> Result<Option<CloseReason>, Refusal> {
         Ok(None)
-    }
-
-    fn owes_continue(&self) -> bool {
-        false
     }
 
     fn take_continue(&mut self) -> bool {

@@ -4,13 +4,12 @@
 //! is never taken for part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
 
 use super::connection::{Connection, ReceiveError};
-use super::head::{Parsed, broken_limit, head_limits};
 use crate::deadline::duration;
 use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
 use crate::logged::{self, REQ, RESP};
-use crate::request::{Buffers, Settings};
+use crate::request::Buffers;
 use ::http1::{
-    BodyDecoder, BodyError, BodyLength, FramingError, HeadError, LAST_CHUNK, chunk_header, connection_options,
+    BodyDecoder, BodyError, BodyLength, FramingError, LAST_CHUNK, chunk_header, connection_options,
     request_body_length, split_absolute_form, write_response_head,
 };
 use message::Message;
@@ -50,8 +49,8 @@ struct Incoming {
 pub(super) struct Http1Exchange<'a, S> {
     connection: &'a mut Connection<S>,
     buffers: &'a mut Buffers,
-    /// What is wrong with the head, if anything, and which limit it exceeded.
-    head_error: Option<(HeadError, Option<String>)>,
+    /// What is wrong with the head, if anything.
+    malformed: Option<Malformed>,
     incoming: Option<Incoming>,
     is_http11: bool,
     owes_continue: bool,
@@ -67,17 +66,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
     pub(super) fn new(
         connection: &'a mut Connection<S>,
         buffers: &'a mut Buffers,
-        parsed: Parsed,
-        settings: &Settings,
+        malformed: Option<Malformed>,
     ) -> Self {
-        let head_error = parsed.err().map(|error| {
-            let limit = broken_limit(&error, &head_limits(settings));
-            (error, limit)
-        });
         Http1Exchange {
             connection,
             buffers,
-            head_error,
+            malformed,
             incoming: None,
             is_http11: false,
             owes_continue: false,
@@ -110,8 +104,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
     }
 
     fn open(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed> {
-        if let Some((error, limit)) = self.head_error.take() {
-            return Err(Malformed { bogo_header: error.bogo_header(), limit });
+        if let Some(malformed) = self.malformed.take() {
+            return Err(malformed);
         }
         let length = match request_body_length(head) {
             Ok(length) => length,
@@ -166,10 +160,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
                 close: CloseReason::RxBad,
             }),
         }
-    }
-
-    fn owes_continue(&self) -> bool {
-        self.owes_continue
     }
 
     fn take_continue(&mut self) -> bool {
