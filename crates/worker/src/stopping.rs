@@ -11,6 +11,9 @@ use surface::parameter::debug;
 /// How long a stop waits for requests in flight when a test script controls the worker.
 const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 
+/// How long to wait for the event loops to say what they have in flight, once time is up.
+const REPORT_WAIT: Duration = Duration::from_millis(100);
+
 impl Worker {
     /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
     /// cut off; empty if nothing was.
@@ -45,7 +48,14 @@ impl Worker {
             () = tokio::time::sleep(limit) => {}
             _ = hurried => {}
         }
-        // A loop that has not reported a number is too busy to do so.
+        // A loop reports its number when it gets to the command; one that was told to hurry at once may not have got there.
+        let reported = async {
+            while self.loops.iter().any(|one| one.in_flight.load(Ordering::Acquire) == usize::MAX) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let _ = tokio::time::timeout(REPORT_WAIT, reported).await;
+        // One that still has not is too busy to do so.
         let counts =
             self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
         let cut = counts.sum::<usize>();
