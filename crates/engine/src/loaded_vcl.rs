@@ -11,6 +11,7 @@
 //! in `vcl_life.rs`.
 
 use backend::{Backend, Directors};
+use semantics::HttpPolicy;
 use shm::locks::ClassMutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,6 +95,8 @@ pub struct LoadedVcl {
     pub program: Arc<LinkedProgram>,
     /// The generation of the language it is written in.
     pub(crate) generation: Generation,
+    /// Which rules decide what may be stored and for how long.
+    pub(crate) policy: HttpPolicy,
     /// Its backends and directors.
     pub directors: Directors,
     /// Whether it reads `resp.time`; if not, the clock need not be read.
@@ -132,6 +135,7 @@ impl LoadedVcl {
             reads_response_time: program.program().code.contains(&Op::Read(Var::RespTime)),
             reads_last_use: program.program().code.contains(&Op::Read(Var::ObjLastuse)),
             generation: program.program().generation(),
+            policy: policy_of(program.program()),
             program: Arc::new(program),
             directors,
             life: ClassMutex::new(LockClass::Vcl, Life { state, is_warm: state != VclState::Cold, last_used: now }),
@@ -286,5 +290,15 @@ impl VclTable {
     pub fn held(&self, vcl: &Arc<LoadedVcl>) -> usize {
         let in_list = self.loaded.values().filter(|other| Arc::ptr_eq(other, vcl)).count();
         in_list + usize::from(self.active.as_ref().is_some_and(|active| Arc::ptr_eq(active, vcl)))
+    }
+}
+
+/// The rules that a program was compiled for: those of its dialect, or those that the operator chose.
+fn policy_of(program: &Program) -> HttpPolicy {
+    match program.generation() {
+        Generation::V1 | Generation::V20 | Generation::V21 => HttpPolicy::Varnish2,
+        Generation::V3 => HttpPolicy::Varnish3,
+        Generation::V4 if program.follows_rfc => HttpPolicy::Rfc,
+        Generation::V4 => HttpPolicy::Varnish,
     }
 }

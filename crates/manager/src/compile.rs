@@ -21,6 +21,7 @@ pub struct Job {
     storages: Vec<String>,
     labels: Vec<String>,
     syntax_min: u8,
+    follows_rfc: bool,
     /// The rights with which everything is read.
     reader: Option<Reader>,
 }
@@ -60,6 +61,7 @@ impl Job {
             storages: Vec::new(),
             labels: Vec::new(),
             syntax_min: 40,
+            follows_rfc: parameters.http_policy == "rfc",
             reader: jail.reader().cloned(),
         }
     }
@@ -90,6 +92,7 @@ impl Job {
             storages: &self.storages,
             labels: &self.labels,
             syntax_min: self.syntax_min,
+            follows_rfc: self.follows_rfc,
             ..CompileOptions::default()
         };
         let source = SourceText { name: &self.source_name, text: &self.text };

@@ -88,7 +88,7 @@ pub fn lifetime(
     defaults: &LifetimeDefaults,
 ) -> Lifetime {
     match policy {
-        HttpPolicy::Varnish => varnish(status, response, now, defaults),
+        HttpPolicy::Varnish | HttpPolicy::Rfc => varnish(status, response, now, defaults),
         HttpPolicy::Varnish3 => of_old(status == 307 || is_cacheable_of_old(status), response, now, defaults),
         HttpPolicy::Varnish2 => of_old(true, response, now, defaults),
     }

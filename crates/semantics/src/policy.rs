@@ -6,6 +6,8 @@ pub enum HttpPolicy {
     /// The rules of Varnish 7.1.
     #[default]
     Varnish,
+    /// RFC 9111 in full.
+    Rfc,
     /// The rules of Varnish 3.0, which VCL of that time relies on; the parameter cannot select it.
     Varnish3,
     /// The rules of Varnish 1 and 2: a status says whether a response is cacheable, not for how long.
@@ -18,6 +20,7 @@ impl HttpPolicy {
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "varnish" => Some(HttpPolicy::Varnish),
+            "rfc" => Some(HttpPolicy::Rfc),
             _ => None,
         }
     }
@@ -27,6 +30,7 @@ impl HttpPolicy {
     pub fn name(self) -> &'static str {
         match self {
             HttpPolicy::Varnish => "varnish",
+            HttpPolicy::Rfc => "rfc",
             HttpPolicy::Varnish3 => "varnish3",
             HttpPolicy::Varnish2 => "varnish2",
         }

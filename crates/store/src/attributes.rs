@@ -27,6 +27,12 @@ impl ObjectFlags {
     pub const PRIVATE: ObjectFlags = ObjectFlags(256);
     /// A marker: the body, of unknown length, was too large to be kept.
     pub const TOO_LARGE: ObjectFlags = ObjectFlags(512);
+    /// Must be validated before every use (`no-cache`).
+    pub const REVALIDATE: ObjectFlags = ObjectFlags(1024);
+    /// Must never be served stale, not even if the origin fails (`must-revalidate`, `proxy-revalidate`, `s-maxage`).
+    pub const NEVER_STALE: ObjectFlags = ObjectFlags(2048);
+    /// The body is a part of the representation; status 206, and `Content-Range` in the head says which part.
+    pub const PARTIAL: ObjectFlags = ObjectFlags(4096);
 
     /// Whether all bits of `other` are set.
     #[must_use]

@@ -262,6 +262,8 @@ pub struct Program {
     /// The VCL itself adds to `vcl_backend_refresh` or to one of its built-in pieces, so it must be run for a 304.
     /// Otherwise nothing is run: the built-in decision is what Varnish 7.1 does.
     pub refreshes: bool,
+    /// It was compiled under `http_policy=rfc`, whose built-in VCL it has. Never true for the old dialects.
+    pub follows_rfc: bool,
 }
 
 impl Program {

@@ -436,6 +436,7 @@ impl<'a> Checker<'a> {
             points: self.emitter.points,
             places: self.emitter.places,
             refreshes,
+            follows_rfc: self.options.follows_rfc && self.loaded.syntax >= 40,
         }
     }
 }

@@ -74,6 +74,8 @@ pub struct CompileOptions<'a> {
     pub syntax_min: u8,
     /// The generation of the language; `None`: detected from the text.
     pub generation: Option<Generation>,
+    /// Parameter `http_policy` is `rfc`: the built-in VCL is the one for it. The old dialects have rules of their own.
+    pub follows_rfc: bool,
     /// Resolves host names.
     pub resolver: &'a dyn Resolve,
     /// Reads included files.
@@ -91,6 +93,7 @@ impl Default for CompileOptions<'_> {
             labels: &[],
             syntax_min: 40,
             generation: None,
+            follows_rfc: false,
             resolver: &SystemResolver,
             files: &SystemFiles,
         }

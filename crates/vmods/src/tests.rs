@@ -94,6 +94,7 @@ fn program(classes: &[(&str, &str)]) -> Program {
         points: Vec::new(),
         places: Vec::new(),
         refreshes: false,
+        follows_rfc: false,
     }
 }
 

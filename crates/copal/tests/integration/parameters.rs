@@ -44,7 +44,7 @@ const READERS: &[(&str, &str)] = &[
     ("gzip_level", "body/src/filter/gzip.rs"),
     ("http_gzip_support", "engine/src/request/task.rs"),
     ("http_max_hdr", "engine/src/request/task.rs"),
-    ("http_policy", "engine/src/fetch/response.rs"),
+    ("http_policy", "manager/src/compile.rs"),
     ("http_range_support", "engine/src/request/task.rs"),
     ("http_req_hdr_len", "engine/src/request/task.rs"),
     ("http_req_size", "engine/src/request/task.rs"),

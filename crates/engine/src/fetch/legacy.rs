@@ -10,7 +10,7 @@ use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::logged::{self, BEREQ};
 use crate::ruling::StatusLine;
 use backend::{Notes, OpenError};
-use semantics::{HttpPolicy, is_cacheable_of_old};
+use semantics::is_cacheable_of_old;
 use surface::counter::{Main, Vbe};
 use surface::vcl::Generation;
 
@@ -21,15 +21,6 @@ impl Fetch {
         logged::log_request(&mut self.log, BEREQ, &self.task.bereq);
         self.task.bereq_original.copy_from(&self.task.bereq);
         Step::Send
-    }
-
-    /// The lifetime rules that the dialect relies on; `None` = those that the operator chose.
-    pub(super) fn legacy_policy(&self) -> Option<HttpPolicy> {
-        match self.task.order.vcl.generation {
-            Generation::V1 | Generation::V20 | Generation::V21 => Some(HttpPolicy::Varnish2),
-            Generation::V3 => Some(HttpPolicy::Varnish3),
-            Generation::V4 => None,
-        }
     }
 
     /// How the dialect treats a response before vcl_fetch: it is received completely unless VCL wants it streamed, and its

@@ -10,8 +10,8 @@ use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
 use crate::origin::{HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use crate::ruling::{Failed, PassTime, ResponseRuling, StatusLine};
+use semantics::LifetimeDefaults;
 use semantics::date::DateForms;
-use semantics::{HttpPolicy, LifetimeDefaults};
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
@@ -180,8 +180,7 @@ impl Fetch {
                 clock_skew: parameters.clock_skew as f64,
                 dates: DateForms::of_features(parameters.feature),
             };
-            let chosen = || HttpPolicy::from_name(&parameters.http_policy).unwrap_or_default();
-            let policy = self.legacy_policy().unwrap_or_else(chosen);
+            let policy = self.task.order.vcl.policy;
             let lifetime = semantics::lifetime(policy, beresp.status(), beresp, *responded, &defaults);
             let mut payload = Vec::with_capacity(96);
             semantics::log_ttl_rfc(&lifetime, *responded, !self.task.life.uncacheable, &mut payload);

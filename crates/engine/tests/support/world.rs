@@ -151,8 +151,14 @@ impl World {
         let labels: Vec<String> = self.engine.vcl.load().labels.keys().cloned().collect();
         let storages = &self.engine.storages;
         let storages: Vec<String> = storages.all().map(|index| storages.name(index).unwrap().name.clone()).collect();
-        let options =
-            vcl::CompileOptions { labels: &labels, storages: &storages, err_unref: false, ..Default::default() };
+        let follows_rfc = self.engine.parameters.load().http_policy == "rfc";
+        let options = vcl::CompileOptions {
+            labels: &labels,
+            storages: &storages,
+            err_unref: false,
+            follows_rfc,
+            ..Default::default()
+        };
         let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
         let program = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{error}")).program;
         vcl_life::load(&self.engine, name, program, VclState::Auto, self.context.clock.now())
