@@ -4,6 +4,7 @@ mod support;
 
 mod bodies;
 mod bounds;
+mod caching;
 mod collections;
 mod compatibility;
 mod delivery;
