@@ -12,6 +12,8 @@
 //! *Invariant:* the bytes that a stage made are held until the next stage has taken all of them; only then does the stage
 //! run again.
 
+use crate::esi::join::GzipSum;
+use crate::esi::note::Note;
 use crate::filter::gunzip::TRUNCATED;
 use crate::machine::{FilterError, GzipTotals, Machine};
 use crate::staging::Staging;
@@ -139,6 +141,34 @@ impl Chain {
     #[must_use]
     pub fn passed(&self, index: usize) -> (Passed, Option<GzipTotals>) {
         self.stages.get(index).map_or_else(Default::default, |stage| (stage.passed, stage.machine.totals()))
+    }
+
+    /// The next thing that a filter has to say about the body; ask after each step until there is nothing more.
+    #[must_use]
+    pub fn note(&mut self) -> Option<Note> {
+        self.stages.iter_mut().find_map(|stage| stage.machine.note())
+    }
+
+    /// What is to be stored beside the body, once the chain has ended. `None` if there is nothing, or if a later filter has changed
+    /// what it is about.
+    #[must_use]
+    pub fn annex(&mut self) -> Option<Vec<u8>> {
+        let mut is_changed = false;
+        for stage in self.stages.iter_mut().rev() {
+            let annex = stage.machine.annex();
+            if annex.is_some() {
+                return annex.filter(|_| !is_changed);
+            }
+            is_changed |= !stage.machine.passes_parts() || stage.passed.bytes_in != stage.passed.bytes_out;
+        }
+        None
+    }
+
+    /// Checksum and length of what has passed, if the last filter makes a part of a joined gzip stream; right once the chain has
+    /// ended.
+    #[must_use]
+    pub fn gzip_sum(&self) -> Option<GzipSum> {
+        self.stages.last()?.machine.gzip_sum()
     }
 
     /// Does one step: takes some of the input (`None` = the input has ended) and returns what comes out.

@@ -53,8 +53,8 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "gzip", sides: &[Req, Beresp], is_heavy: true, open: gzip::open },
     FilterRow { name: "gunzip", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: gunzip::open },
     FilterRow { name: "testgunzip", sides: &[Req, Beresp], is_heavy: true, open: testgunzip::open },
-    FilterRow { name: "esi", sides: &[Req, Beresp], is_heavy: false, open: esi::open },
-    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: false, open: esi::open },
+    FilterRow { name: "esi", sides: &[Req, Beresp, Resp], is_heavy: false, open: esi::open },
+    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open },
 ];
 
 /// The filter of that name, if it may be used on that side.
@@ -68,6 +68,12 @@ pub fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty())
 }
 
+/// Why no filters of this list can be opened for a partial response (206); `None` if they leave it alone.
+#[must_use]
+pub fn refusal_of_part(list: &[u8]) -> Option<&'static str> {
+    names(list).any(|name| name == b"esi" || name == b"esi_gzip").then_some("Attempted ESI on partial (206) response")
+}
+
 /// The head of the message whose body a filter is opened for. The implementation also logs the changes.
 pub trait Head {
     /// The message in its present state.
@@ -75,6 +81,11 @@ pub trait Head {
 
     /// The request that a response to a client answers; `None` on all other sides.
     fn request(&self) -> Option<&Message>;
+
+    /// The target of the request to the origin that the message answers: what addresses in a page are relative to.
+    fn target(&self) -> &[u8] {
+        b"/"
+    }
 
     /// The last four bytes of the filter's input; `None` unless the whole input is already there.
     fn body_tail(&self) -> Option<[u8; 4]>;

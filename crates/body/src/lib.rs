@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 mod chain;
+pub mod esi;
 pub mod filter;
 mod machine;
 mod staging;

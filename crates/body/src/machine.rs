@@ -19,6 +19,8 @@
 //! Machines do no I/O and wait for nothing but input: when one has taken all of its input and puts nothing out, the chain
 //! returns [`crate::Flow::Hungry`]. Next file: `staging.rs`.
 
+use crate::esi::join::GzipSum;
+use crate::esi::note::Note;
 use crate::staging::Staging;
 
 /// A running filter.
@@ -59,6 +61,21 @@ pub trait Machine {
 
     /// The totals of a machine that packs, unpacks or checks gzip.
     fn totals(&self) -> Option<GzipTotals> {
+        None
+    }
+
+    /// The next thing that it has to say about the body; ask after each step until there is nothing more.
+    fn note(&mut self) -> Option<Note> {
+        None
+    }
+
+    /// What is to be stored beside the body, once its input has ended: the plan of a page ([`crate::esi::Plan`]).
+    fn annex(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Checksum and length of what has passed, from a machine that makes a part of a joined gzip stream; right once it has ended.
+    fn gzip_sum(&self) -> Option<GzipSum> {
         None
     }
 }
@@ -127,6 +144,8 @@ impl FilterError {
 pub struct GzipTotals {
     /// What was done, as in the record: `G` packed, `U` unpacked, `u` checked.
     pub work: char,
+    /// A page with ESI was packed.
+    pub is_esi: bool,
     /// Bytes in.
     pub input_bytes: u64,
     /// Bytes out.
@@ -142,6 +161,6 @@ pub struct GzipTotals {
 impl GzipTotals {
     /// The totals of a machine that does not know the positions of deflate blocks.
     pub(crate) fn of_bytes(work: char, input_bytes: u64, output_bytes: u64) -> GzipTotals {
-        GzipTotals { work, input_bytes, output_bytes, start_bit: 0, last_bit: 0, stop_bit: 0 }
+        GzipTotals { work, is_esi: false, input_bytes, output_bytes, start_bit: 0, last_bit: 0, stop_bit: 0 }
     }
 }

@@ -49,6 +49,12 @@ pub const FILTER_STEP_BYTES_MIN: usize = 4 << 10;
 pub const FILTER_STEPS_AT_ONCE_MAX: usize = 16;
 /// Most filters of one body.
 pub const FILTERS_MAX: usize = 8;
+/// Most fragments that one page includes; the rest of the page is then sent as it stands.
+pub const ESI_INCLUDES_MAX: usize = 10_000;
+/// Longest plan of one page, in bytes; the rest of the page is then sent as it stands.
+pub const ESI_PLAN_BYTES_MAX: usize = 1 << 20;
+/// Longest address of a fragment (`src`) in a page, in bytes; a longer one is not included.
+pub const ESI_SRC_BYTES_MAX: usize = 8 << 10;
 /// Memory of one decompressor besides its output, in bytes: its window and its tables.
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
 /// Memory of one compressor besides its output, in bytes.

@@ -5,7 +5,7 @@
 //! held. `body::FILTERS` lists the filters; nothing here knows one by name. Compat: records of Varnish 7.1.1.
 
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
-use body::filter::{find, names};
+use body::filter::{find, names, refusal_of_part};
 use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
 use message::Message;
 use semantics::reason;
@@ -100,6 +100,9 @@ impl Filters {
         if !is_delivery {
             check(list, side)?;
             if subject.message.status() == 206 {
+                if let Some(text) = refusal_of_part(list) {
+                    return Err(text.to_owned());
+                }
                 // Part of a gzip stream can be neither tested nor unpacked, and part of a page must not be compressed.
                 return Ok(Filters::default());
             }
@@ -221,10 +224,12 @@ impl Opened {
 }
 
 fn log_gzip(totals: Option<GzipTotals>, way: char, log: &mut LogBuffer) {
-    let Some(GzipTotals { work, input_bytes, output_bytes, start_bit, last_bit, stop_bit }) = totals else { return };
+    let Some(totals) = totals else { return };
+    let GzipTotals { work, is_esi, input_bytes, output_bytes, start_bit, last_bit, stop_bit } = totals;
+    let esi = if is_esi { 'E' } else { '-' };
     log.record_fmt(
         Tag::Gzip,
-        format_args!("{work} {way} - {input_bytes} {output_bytes} {start_bit} {last_bit} {stop_bit}"),
+        format_args!("{work} {way} {esi} {input_bytes} {output_bytes} {start_bit} {last_bit} {stop_bit}"),
     );
 }
 

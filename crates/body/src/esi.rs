@@ -1,0 +1,22 @@
+//! Edge Side Includes: a page is parsed while it is stored, and put together from its pieces while it is sent.
+//!
+//! ```text
+//! page ─▶ machine (filters `esi`, `esi_gzip`) ─▶ stored body, unchanged or packed
+//!           │ parser ─▶ runs ─▶ plan, stored beside the body      notes ─▶ log
+//!
+//! stored body + plan ─▶ verbatim pieces ─┐
+//! fragments, plain or gzip ─▶ joining ───┴─▶ what the client gets
+//! ```
+//!
+//! Nothing here fetches or sends: the parser and the joining of gzip streams are machines without I/O; who includes what is
+//! the engine's business. *Invariants:* the stored body is the whole page, so that it can be sent as it came; a plan covers it
+//! exactly; the plan does not depend on the pieces in which the page came.
+//!
+//! Reading order: `plan`, `note`, `parser` (characters to events), `runs` (events to a plan), `machine` (the filters), `join`.
+
+pub mod join;
+pub(crate) mod note;
+mod plan;
+
+pub use note::{Note, NoteLevel};
+pub use plan::{Instruction, Instructions, Plan, PlanWriter};
