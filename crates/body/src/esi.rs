@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! page ─▶ machine (filters `esi`, `esi_gzip`) ─▶ stored body, unchanged or packed
-//!           │ parser ─▶ runs ─▶ plan, stored beside the body      notes ─▶ log
+//!             └ parser ─▶ runs ─▶ plan, stored beside the body      notes ─▶ log
 //!
 //! stored body + plan ─▶ verbatim pieces ─┐
 //! fragments, plain or gzip ─▶ joining ───┴─▶ what the client gets
@@ -12,11 +12,19 @@
 //! the engine's business. *Invariants:* the stored body is the whole page, so that it can be sent as it came; a plan covers it
 //! exactly; the plan does not depend on the pieces in which the page came.
 //!
-//! Reading order: `plan`, `note`, `parser` (characters to events), `runs` (events to a plan), `machine` (the filters), `join`.
+//! Reading order: `plan`, `note`, `machine` (the filters), `parser`, `runs` (its marks become the plan), `join`.
 
+mod address;
 pub mod join;
+pub(crate) mod machine;
 pub(crate) mod note;
+mod packer;
+pub(crate) mod parser;
 mod plan;
+mod runs;
+mod syntax;
 
+pub use machine::{Esi, EsiGzip, Page};
 pub use note::{Note, NoteLevel};
+pub use parser::Leniency;
 pub use plan::{Instruction, Instructions, Plan, PlanWriter};

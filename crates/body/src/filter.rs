@@ -54,7 +54,7 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "gunzip", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: gunzip::open },
     FilterRow { name: "testgunzip", sides: &[Req, Beresp], is_heavy: true, open: testgunzip::open },
     FilterRow { name: "esi", sides: &[Req, Beresp, Resp], is_heavy: false, open: esi::open },
-    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open },
+    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open_gzip },
 ];
 
 /// The filter of that name, if it may be used on that side.

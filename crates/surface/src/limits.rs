@@ -55,6 +55,8 @@ pub const ESI_INCLUDES_MAX: usize = 10_000;
 pub const ESI_PLAN_BYTES_MAX: usize = 1 << 20;
 /// Longest address of a fragment (`src`) in a page, in bytes; a longer one is not included.
 pub const ESI_SRC_BYTES_MAX: usize = 8 << 10;
+/// What the compressor of a page with ESI may have made and not passed on, in bytes.
+pub const ESI_GZIP_QUEUE_BYTES: usize = 128 << 10;
 /// Memory of one decompressor besides its output, in bytes: its window and its tables.
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
 /// Memory of one compressor besides its output, in bytes.

@@ -197,6 +197,11 @@ impl PlanWriter {
         self.bytes.len()
     }
 
+    /// The memory that it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Adds an instruction. In a plain body `crc32` and `plain_bytes` of verbatim pieces are left out.
     pub fn push(&mut self, instruction: Instruction<'_>) {
         match instruction {

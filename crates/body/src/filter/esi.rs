@@ -1,12 +1,43 @@
-//! The names of ESI, which is not supported yet: VCL may list them; the log says that they do nothing.
+//! `esi` and `esi_gzip`: a page is parsed on its way into the store. What they do is in `crate::esi`.
+//!
+//! On the way to a client `esi` is a word only: whoever sends a page puts it together, and knows what is sent then.
+//! Compat: header changes of Varnish 7.1.1. A partial response is refused before any filter is opened.
 
-use super::{Opened, Opening, Side};
+use super::{Coding, Effect, Opened, Opening, Side};
+use crate::esi::machine::{Esi, EsiGzip, Page};
+use crate::esi::parser::Leniency;
+use surface::counter::Main;
+use surface::parameter::{debug, feature};
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    if opening.side == Side::Resp {
-        // Putting pages together is the business of whoever sends them.
+    let page = page(opening)?;
+    Some(Opened { machine: Box::new(Esi::new(&page)), effect: Effect::of_length(opening.length) })
+}
+
+pub(super) fn open_gzip(opening: &mut Opening<'_>) -> Option<Opened> {
+    let page = page(opening)?;
+    opening.weaken_etag();
+    opening.head.unset("Content-Length");
+    opening.head.unset("Content-Encoding");
+    opening.head.append("Content-Encoding", b"gzip");
+    opening.vary_on_encoding();
+    let level = u32::try_from(opening.parameters.gzip_level).unwrap_or(6);
+    let effect = Effect { length: None, coding: Coding::Packed, counter: Some(Main::NGzip) };
+    Some(Opened { machine: Box::new(EsiGzip::new(&page, level)), effect })
+}
+
+/// The page that comes from an origin; there are none on other ways.
+fn page(opening: &mut Opening<'_>) -> Option<Page> {
+    if opening.side != Side::Beresp {
         return None;
     }
-    opening.head.error("ESI is not part of this build: body passed unparsed");
-    None
+    let features = opening.parameters.feature;
+    let leniency = Leniency {
+        any_page: features & feature::ESI_DISABLE_XML_CHECK != 0,
+        within_tags: features & feature::ESI_IGNORE_OTHER_ELEMENTS != 0,
+        byte_order_mark: features & feature::ESI_REMOVE_BOM != 0,
+        https: features & feature::ESI_IGNORE_HTTPS != 0,
+    };
+    let is_chopped = opening.parameters.debug & debug::ESI_CHOP != 0;
+    Some(Page { target: opening.head.target().to_vec(), leniency, is_chopped })
 }

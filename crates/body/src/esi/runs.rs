@@ -1,0 +1,170 @@
+//! What the parser marks becomes runs of bytes that are sent or left out, and those become the plan of a page.
+//!
+//! A run ends where the other kind begins. If the body is packed, each run ends with a whole byte, and nothing in one that is sent
+//! refers back across its beginning: all between the two may be left out, and fragments may come in.
+//!
+//! Compat: notes count from where the present run began in the stored body, as in Varnish 7.1.1, for which an empty run is one too.
+
+use super::address::Address;
+use super::note::{Note, NoteLevel};
+use super::packer::Packer;
+use super::plan::{Instruction, PlanWriter};
+use std::collections::VecDeque;
+use surface::limits::ESI_PLAN_BYTES_MAX;
+
+/// Room in the plan that is left for what one tag adds, without the address of a fragment.
+const RESERVED_BYTES: usize = 256;
+
+/// What becomes of some bytes of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// They are sent.
+    Verbatim,
+    /// They are left out.
+    Skip,
+}
+
+/// The runs of one page.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    plan: PlanWriter,
+    packer: Option<Packer>,
+    mark: Mark,
+    /// Bytes of the page in the present run.
+    run_bytes: u64,
+    /// Where it begins in the stored body.
+    run_start: u64,
+    /// Bytes of the stored body that are left out and not yet in the plan.
+    skipped_bytes: u64,
+    /// There is ESI in the page.
+    is_found: bool,
+    notes: VecDeque<Note>,
+}
+
+impl Runs {
+    /// The parser pauses when there are so many notes.
+    pub(crate) const NOTES_AT_ONCE: usize = 32;
+    /// Beyond this nobody takes the notes, so they are dropped.
+    const NOTES_MAX: usize = 4 * Runs::NOTES_AT_ONCE;
+
+    /// The runs of a page that is stored as it came, or packed.
+    pub(crate) fn new(packer: Option<Packer>) -> Runs {
+        let header_bytes = packer.as_ref().map_or(0, Packer::made_bytes);
+        Runs {
+            plan: PlanWriter::new(packer.is_some()),
+            packer,
+            mark: Mark::Verbatim,
+            run_bytes: 0,
+            run_start: header_bytes,
+            skipped_bytes: header_bytes,
+            is_found: false,
+            notes: VecDeque::new(),
+        }
+    }
+
+    /// The memory that is held besides the packer, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.plan.held_bytes() + self.notes.capacity() * size_of::<Note>()
+    }
+
+    /// What packs the body.
+    pub(crate) fn packer(&mut self) -> Option<&mut Packer> {
+        self.packer.as_mut()
+    }
+
+    /// The next bytes of the page, perhaps none, are of this kind.
+    pub(crate) fn mark(&mut self, mark: Mark, bytes: &[u8]) {
+        if mark != self.mark && self.run_bytes > 0 {
+            self.end_run(mark);
+        }
+        self.mark = mark;
+        self.run_bytes += bytes.len() as u64;
+        if let Some(packer) = &mut self.packer {
+            packer.pack(bytes);
+        }
+    }
+
+    /// Ends the present run; one of the other kind comes next.
+    fn end_run(&mut self, next: Mark) {
+        let plain_bytes = std::mem::take(&mut self.run_bytes);
+        let (bytes, crc32) = match &mut self.packer {
+            None => (plain_bytes, 0),
+            Some(packer) => {
+                let crc32 = packer.end_run(next == Mark::Verbatim);
+                (packer.made_bytes() - self.run_start, crc32)
+            }
+        };
+        self.run_start += bytes;
+        match self.mark {
+            Mark::Skip => self.skipped_bytes += bytes,
+            Mark::Verbatim => {
+                self.write_skipped();
+                self.plan.push(Instruction::Verbatim { bytes, crc32, plain_bytes });
+            }
+        }
+    }
+
+    fn write_skipped(&mut self) {
+        let bytes = std::mem::take(&mut self.skipped_bytes);
+        if bytes > 0 {
+            self.plan.push(Instruction::Skip { bytes });
+        }
+    }
+
+    /// The page has ESI.
+    pub(crate) fn found(&mut self) {
+        self.is_found = true;
+    }
+
+    /// Whether the plan has no room for another tag.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.plan.written_bytes() + RESERVED_BYTES > ESI_PLAN_BYTES_MAX
+    }
+
+    /// Whether the plan has room for a fragment.
+    pub(crate) fn has_room(&self, address: &Address) -> bool {
+        let bytes = address.host.as_ref().map_or(0, Vec::len) + address.target.len();
+        self.plan.written_bytes() + bytes + RESERVED_BYTES <= ESI_PLAN_BYTES_MAX
+    }
+
+    /// A fragment comes in here.
+    pub(crate) fn include(&mut self, address: &Address, continues: bool) {
+        let Address { host, target, .. } = address;
+        self.plan.push(Instruction::Include { host: host.as_deref(), target, continues });
+    }
+
+    /// Notes something about the present run.
+    pub(crate) fn note(&mut self, level: NoteLevel, text: &'static str) {
+        if self.notes.len() < Runs::NOTES_MAX {
+            self.notes.push_back(Note::new(level, self.run_start, text));
+        }
+    }
+
+    /// Whether so many notes have not been taken yet.
+    pub(crate) fn has_notes(&self, count: usize) -> bool {
+        self.notes.len() >= count
+    }
+
+    /// The next note.
+    pub(crate) fn take_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    /// The page has ended: ends the last run, and the packed body.
+    pub(crate) fn finish(&mut self) {
+        if self.run_bytes > 0 {
+            self.end_run(Mark::Skip);
+        }
+        if let Some(packer) = &mut self.packer {
+            packer.finish();
+            self.skipped_bytes += packer.made_bytes() - self.run_start;
+        }
+        self.write_skipped();
+    }
+
+    /// The plan of a page that has ended. `None` if there is no ESI in it.
+    pub(crate) fn take_plan(&mut self) -> Option<Vec<u8>> {
+        let is_found = std::mem::take(&mut self.is_found);
+        is_found.then(|| std::mem::replace(&mut self.plan, PlanWriter::new(false)).finish())
+    }
+}
