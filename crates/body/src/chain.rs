@@ -12,8 +12,8 @@
 //! *Invariant:* the bytes that a stage made are held until the next stage has taken all of them; only then does the stage
 //! run again.
 
-use crate::esi::join::GzipSum;
 use crate::esi::note::Note;
+use crate::esi::sum::GzipSum;
 use crate::filter::gunzip::TRUNCATED;
 use crate::machine::{FilterError, GzipTotals, Machine};
 use crate::staging::Staging;

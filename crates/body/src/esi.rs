@@ -15,6 +15,8 @@
 //! Reading order: `plan`, `note`, `machine` (the filters), `parser`, `runs` (its marks become the plan), `join`.
 
 mod address;
+mod deflate;
+mod huffman;
 pub mod join;
 pub(crate) mod machine;
 pub(crate) mod note;
@@ -22,6 +24,7 @@ mod packer;
 pub(crate) mod parser;
 mod plan;
 mod runs;
+pub(crate) mod sum;
 mod syntax;
 
 pub use machine::{Esi, EsiGzip, Page};

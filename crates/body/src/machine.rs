@@ -19,8 +19,8 @@
 //! Machines do no I/O and wait for nothing but input: when one has taken all of its input and puts nothing out, the chain
 //! returns [`crate::Flow::Hungry`]. Next file: `staging.rs`.
 
-use crate::esi::join::GzipSum;
 use crate::esi::note::Note;
+use crate::esi::sum::GzipSum;
 use crate::staging::Staging;
 
 /// A running filter.

@@ -1,62 +1,252 @@
 //! One gzip stream made of pieces: those of a page, and its fragments, which are not unpacked for that.
 //!
 //! ```text
-//! JOINED_HEADER · pieces of the page, each a number of whole bytes · deflate blocks of fragments, made to end with a byte · trailer
+//! JOINED_HEADER · pieces of the page and deflate blocks of fragments, each ending with a byte · GzipSum::trailer
 //! ```
 //!
 //! A gzipped page is stored so that its verbatim pieces can be sent as they lie. Fragments go through [`GzipFragment`] or
-//! [`PlainFragment`], machines whose output takes its place among those pieces. The checksum of all is combined from those of
-//! the pieces ([`GzipSum`]). Source: RFC 1951, RFC 1952.
+//! [`PlainFragment`], machines whose output takes its place among those pieces. A page that is a fragment itself gives its pieces
+//! without header and trailer. The checksum of all is combined from those of the pieces ([`GzipSum`]). Source: RFC 1951, RFC 1952.
 
+use super::deflate::{Bits, Pause, Walk};
+use crate::filter::gunzip::{JUNK_AFTER_END, TRUNCATED};
 use crate::machine::{FilterError, Machine, Progress};
 use crate::staging::Staging;
 
-/// How a joined stream begins.
-pub const JOINED_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+pub use super::sum::{GzipSum, JOINED_HEADER};
 
-/// Checksum and length of plain bytes, as the trailer of a gzip stream has them. The default is that of no bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GzipSum {
-    /// CRC-32.
-    pub crc32: u32,
-    /// How many bytes.
-    pub plain_bytes: u64,
+const NO_GZIP: FilterError = FilterError::new("Invalid Gzip data: incorrect header check");
+const BAD_METHOD: FilterError = FilterError::new("Invalid Gzip data: unknown compression method");
+const BAD_FLAGS: FilterError = FilterError::new("Invalid Gzip data: unknown header flags set");
+const BAD_HEADER: FilterError = FilterError::new("Invalid Gzip data: header crc mismatch");
+const BAD_LENGTH: FilterError = FilterError::new("Invalid Gzip data: incorrect length check");
+
+const HAS_HEADER_CRC: u8 = 2;
+const HAS_EXTRA: u8 = 4;
+const HAS_NAME: u8 = 8;
+const HAS_COMMENT: u8 = 16;
+
+/// The part of a gzip member that comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// The fixed fields of the header; so many bytes of them are there.
+    Fixed(usize),
+    ExtraLength(usize),
+    Extra(u16),
+    Name,
+    Comment,
+    HeaderCrc(usize),
+    Blocks,
+    /// The checksum and the length; so many bytes of them are there.
+    Trailer(usize),
+    Whole,
 }
 
-impl GzipSum {
-    /// Adds what follows.
-    pub fn append(&mut self, next: GzipSum) {
-        let mut sum = crc32fast::Hasher::new_with_initial_len(self.crc32, self.plain_bytes);
-        sum.combine(&crc32fast::Hasher::new_with_initial_len(next.crc32, next.plain_bytes));
-        self.crc32 = sum.finalize();
-        self.plain_bytes = self.plain_bytes.wrapping_add(next.plain_bytes);
-    }
-
-    /// What ends a joined stream: an empty last block, the checksum, and the length modulo 2^32.
-    #[must_use]
-    pub fn trailer(self) -> [u8; 13] {
-        let mut trailer = [1, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
-        trailer[5..9].copy_from_slice(&self.crc32.to_le_bytes());
-        trailer[9..].copy_from_slice(&(self.plain_bytes as u32).to_le_bytes());
-        trailer
-    }
-}
-
-/// Makes a gzipped fragment a part of a joined stream. At its end, [`Machine::gzip_sum`] has its sum.
-#[derive(Debug, Default)]
+/// Makes a gzipped fragment a part of a joined stream: without header and trailer, its last block no longer marked as the last, and
+/// ending with a byte. At the end, [`Machine::gzip_sum`] has its sum, whose checksum is taken on trust.
+#[derive(Debug)]
 pub struct GzipFragment {
+    part: Part,
+    flags: u8,
+    /// Bytes of a field that is read.
+    field: [u8; 8],
+    header_crc: crc32fast::Hasher,
+    walk: Walk,
+    bits: Bits,
+    /// Bytes that were read and not completely used.
+    held: Vec<u8>,
+    /// Bytes of the blocks that went out.
+    sent: u64,
     sum: GzipSum,
 }
 
+impl Default for GzipFragment {
+    fn default() -> GzipFragment {
+        GzipFragment {
+            part: Part::Fixed(0),
+            flags: 0,
+            field: [0; 8],
+            header_crc: crc32fast::Hasher::new(),
+            walk: Walk::default(),
+            bits: Bits::default(),
+            held: Vec::with_capacity(8),
+            sent: 0,
+            sum: GzipSum::default(),
+        }
+    }
+}
+
+/// More than what a step puts out besides its input: what was held, and what ends the last block.
+const STEP_EXTRA_BYTES: usize = 16;
+
 impl Machine for GzipFragment {
     /// # Errors
-    /// The fragment is not one whole gzip member, or damaged.
-    fn step(&mut self, _input: Option<&[u8]>, _out: &mut Staging) -> Result<Progress, FilterError> {
-        Err(FilterError::new("Not yet"))
+    /// The fragment is not one whole gzip member, or damaged. Compat: what follows the member is junk, even a second one.
+    fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
+        let Some(bytes) = input else {
+            let progress = Progress { has_ended: true, ..Progress::default() };
+            return if self.part == Part::Whole { Ok(progress) } else { Err(TRUNCATED) };
+        };
+        let bytes = &bytes[..bytes.len().min(out.spare().len() - STEP_EXTRA_BYTES)];
+        let mut taken = 0;
+        while let Some(byte) = bytes.get(taken) {
+            taken += match self.part {
+                Part::Whole => return Err(JUNK_AFTER_END),
+                Part::Trailer(at) => {
+                    self.trailer(*byte, at)?;
+                    1
+                }
+                Part::Blocks => self.blocks(&bytes[taken..], out)?,
+                _ => {
+                    self.header(*byte)?;
+                    1
+                }
+            };
+        }
+        Ok(Progress { taken, ..Progress::default() })
+    }
+
+    fn state_bytes(&self) -> usize {
+        Walk::MEMORY_BYTES
     }
 
     fn gzip_sum(&self) -> Option<GzipSum> {
         Some(self.sum)
+    }
+}
+
+impl GzipFragment {
+    /// The next byte of the header.
+    fn header(&mut self, byte: u8) -> Result<(), FilterError> {
+        if !matches!(self.part, Part::HeaderCrc(_)) {
+            self.header_crc.update(&[byte]);
+        }
+        self.part = match self.part {
+            Part::Fixed(at) => {
+                match (at, byte) {
+                    (0, 0x1f) | (1, 0x8b) | (2, 8) | (4.., _) => {}
+                    (0 | 1, _) => return Err(NO_GZIP),
+                    (2, _) => return Err(BAD_METHOD),
+                    (_, flags) if flags & 0xe0 != 0 => return Err(BAD_FLAGS),
+                    (_, flags) => self.flags = flags,
+                }
+                if at < 9 { Part::Fixed(at + 1) } else { self.after(0) }
+            }
+            Part::ExtraLength(0) => {
+                self.field[0] = byte;
+                Part::ExtraLength(1)
+            }
+            Part::ExtraLength(_) => match u16::from_le_bytes([self.field[0], byte]) {
+                0 => self.after(HAS_EXTRA),
+                length => Part::Extra(length),
+            },
+            Part::Extra(1) => self.after(HAS_EXTRA),
+            Part::Extra(left) => Part::Extra(left - 1),
+            Part::Name if byte == 0 => self.after(HAS_NAME),
+            Part::Comment if byte == 0 => self.after(HAS_COMMENT),
+            part @ (Part::Name | Part::Comment) => part,
+            Part::HeaderCrc(0) => {
+                self.field[0] = byte;
+                Part::HeaderCrc(1)
+            }
+            Part::HeaderCrc(_) => {
+                let crc = std::mem::take(&mut self.header_crc).finalize();
+                if u16::from_le_bytes([self.field[0], byte]) != crc as u16 {
+                    return Err(BAD_HEADER);
+                }
+                Part::Blocks
+            }
+            part @ (Part::Blocks | Part::Trailer(_) | Part::Whole) => part,
+        };
+        Ok(())
+    }
+
+    /// The part that comes after the optional one of this flag (0 = after the fixed fields).
+    fn after(&self, flag: u8) -> Part {
+        let next = |part: u8| flag < part && self.flags & part != 0;
+        if next(HAS_EXTRA) {
+            Part::ExtraLength(0)
+        } else if next(HAS_NAME) {
+            Part::Name
+        } else if next(HAS_COMMENT) {
+            Part::Comment
+        } else if self.flags & HAS_HEADER_CRC != 0 {
+            Part::HeaderCrc(0)
+        } else {
+            Part::Blocks
+        }
+    }
+
+    /// Goes on through the blocks; what was used of them goes out. Returns how many bytes were taken.
+    fn blocks(&mut self, bytes: &[u8], out: &mut Staging) -> Result<usize, FilterError> {
+        let (taken, pause) = self.walk.go_on(&mut self.bits, bytes)?;
+        let whole = (self.bits.used() / 8 - self.sent) as usize;
+        let from_held = whole.min(self.held.len());
+        let room = out.spare();
+        room[..from_held].copy_from_slice(&self.held[..from_held]);
+        self.held.drain(..from_held);
+        let from_bytes = whole - from_held;
+        room[from_held..whole].copy_from_slice(&bytes[..from_bytes]);
+        self.held.extend_from_slice(&bytes[from_bytes..taken]);
+        self.unmark(&mut room[..whole]);
+        out.wrote(whole);
+        self.sent += whole as u64;
+        if pause == Pause::Ended {
+            self.end_blocks(out);
+            self.end_of_bits()?;
+        }
+        Ok(taken)
+    }
+
+    /// Clears the mark of the last block, if it is among these next bytes.
+    fn unmark(&self, bytes: &mut [u8]) {
+        let Some(mark) = self.walk.last_mark() else { return };
+        let at = (mark / 8).checked_sub(self.sent).and_then(|at| usize::try_from(at).ok());
+        if let Some(byte) = at.and_then(|at| bytes.get_mut(at)) {
+            *byte &= !(1 << (mark & 7));
+        }
+    }
+
+    /// Fills up the last byte with the beginning of an empty stored block, which the next byte begins with.
+    fn end_blocks(&mut self, out: &mut Staging) {
+        let used = (self.bits.used() & 7) as u32;
+        if used > 0 {
+            let mut last = [self.held.first().copied().unwrap_or_default() & ((1 << used) - 1)];
+            self.unmark(&mut last);
+            let header_bytes = if used + 3 > 8 { &[last[0], 0][..] } else { &last[..] };
+            out.copy_from(header_bytes);
+            out.copy_from(&[0, 0, 0xff, 0xff]);
+        }
+        self.held.clear();
+    }
+
+    /// What was read beyond the blocks is the beginning of the trailer.
+    fn end_of_bits(&mut self) -> Result<(), FilterError> {
+        self.bits.align();
+        self.sum.plain_bytes = self.walk.plain_bytes();
+        self.part = Part::Trailer(0);
+        while let Some(byte) = self.bits.byte() {
+            let Part::Trailer(at) = self.part else { return Err(JUNK_AFTER_END) };
+            self.trailer(byte, at)?;
+        }
+        Ok(())
+    }
+
+    fn trailer(&mut self, byte: u8, at: usize) -> Result<(), FilterError> {
+        self.field[at] = byte;
+        self.part = Part::Trailer(at + 1);
+        if at + 1 == self.field.len() {
+            let [crc32, length] = [0, 4].map(|at| {
+                let field = self.field[at..].first_chunk().copied().unwrap_or_default();
+                u32::from_le_bytes(field)
+            });
+            if length != self.sum.plain_bytes as u32 {
+                return Err(BAD_LENGTH);
+            }
+            self.sum.crc32 = crc32;
+            self.part = Part::Whole;
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! What is made waits in a queue until it is taken; it grows by what one call makes, so whoever calls gives a bounded number of
 //! bytes and takes what was made before the next call.
 
-use super::join::{GzipSum, JOINED_HEADER};
+use super::sum::{GzipSum, JOINED_HEADER};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// What the library is given room for at a time, in bytes.
