@@ -6,24 +6,28 @@
 //! After a restart objects are tested against the bans that are newer than their mark, so nothing banned comes back.
 //!
 //! *Lock*: one read-write lock around the list, taken inside a shard's. The number of the newest ban is an atomic, so
-//! the lookup of an object that is already tested takes no lock. *Invariant*: adding or dropping a ban costs the same,
-//! however many there are. Next files: `ban/catalogue.rs`, `ban/specification.rs`, `ban/lurker.rs`.
+//! the lookup of an object that is already tested takes no lock. *Invariants*: adding or dropping a ban costs the same,
+//! however many there are; so does testing an object against those that are in the index. Next files:
+//! `ban/pattern.rs`, `ban/specification.rs`, `ban/index.rs`, `ban/catalogue.rs`, `ban/lurker.rs`.
 
 mod catalogue;
+mod index;
 pub(crate) mod listing;
 pub(crate) mod lurker;
+pub(crate) mod pattern;
 pub(crate) mod specification;
 
 use crate::{Cache, Totals};
-use catalogue::Catalogue;
+use catalogue::{Catalogue, Scope, Tally};
 use message::Message;
 use shm::locks::ClassRwLock;
-use specification::{BanSpecification, ObjectView};
+use specification::{BanSpecification, Clue, ObjectView};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{Journal, Object};
 use surface::counter::{LockClass, Main};
+use surface::limits::BAN_LIST_STEP_MAX;
 
 /// One ban.
 pub(crate) struct Ban {
@@ -35,17 +39,27 @@ pub(crate) struct Ban {
     pub(crate) references: AtomicU64,
     /// All objects have been tested, or a newer ban says the same. Set by the catalogue.
     completed: AtomicBool,
+    /// Which of its conditions it is filed under in the index.
+    clue: Option<u16>,
 }
 
 impl Ban {
-    fn new(sequence: u64, time: f64, specification: BanSpecification, completed: bool) -> Arc<Ban> {
-        Arc::new(Ban {
+    /// A ban that is in no index.
+    fn new(sequence: u64, time: f64, mut specification: BanSpecification, completed: bool) -> Ban {
+        specification.forget_words();
+        Ban {
             sequence,
             time,
             specification,
             references: AtomicU64::new(0),
             completed: AtomicBool::new(completed),
-        })
+            clue: None,
+        }
+    }
+
+    /// By what the index finds it; `None` when it is not in the index.
+    fn clue(&self) -> Option<Clue<'_>> {
+        self.specification.clue(self.clue?)
     }
 
     pub(crate) fn is_completed(&self) -> bool {
@@ -117,8 +131,12 @@ impl BanList {
         }
     }
 
+    /// Drops some of them: readers wait meanwhile. The next call goes on.
     fn cut_tail(&self, list: &mut Catalogue) {
-        while list.has_unreferenced_tail() {
+        for _ in 0..BAN_LIST_STEP_MAX {
+            if !list.has_unreferenced_tail() {
+                break;
+            }
             list.forget_oldest();
             self.totals.add(Main::BansDeleted, 1);
         }
@@ -175,16 +193,11 @@ impl BanList {
     /// The lock of the object's shard is held.
     pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> Option<Arc<Ban>> {
         let list = self.list.read();
-        let since = object.ban();
         let view = ObjectView::new(object, now, idle_seconds);
-        let mut tests = 0;
-        let banned = list
-            .after(since)
-            .rev()
-            .find(|ban| !ban.is_completed() && ban.specification.hits(&view, ban.time, Some(request), &mut tests))
-            .cloned();
+        let mut tally = Tally::default();
+        let banned = list.hit((object.ban(), u64::MAX), Scope::Lookup(request), &view, &mut tally).cloned();
         self.totals.add(Main::BansTested, 1);
-        self.totals.add(Main::BansTestsTested, tests);
+        self.totals.add(Main::BansTestsTested, tally.tests);
         if banned.is_some() {
             self.totals.add(Main::BansObjKilled, 1);
         } else if let Some(newest) = list.newest() {
@@ -199,17 +212,11 @@ impl BanList {
         let list = self.list.read();
         // The object has not been used yet.
         let view = ObjectView::new(object, now, 0.0);
-        let mut tested_up_to = list.newest().map_or(since, |ban| ban.sequence);
-        for ban in list.after(since).rev() {
-            if ban.specification.has_request_tests() {
-                if !ban.is_completed() {
-                    tested_up_to = ban.sequence - 1;
-                }
-            } else if ban.specification.hits(&view, ban.time, None, &mut 0) {
-                // Even if the ban is completed: that covers only the objects that were in the index then.
-                return false;
-            }
+        if list.hit((since, u64::MAX), Scope::Arrival, &view, &mut Tally::default()).is_some() {
+            return false;
         }
+        let newest = list.newest().map_or(since, |ban| ban.sequence);
+        let tested_up_to = list.request_ban_after(since).map_or(newest, |sequence| sequence - 1);
         let Some(ban) = list.at(tested_up_to) else { return true };
         ban.references.fetch_add(1, Ordering::AcqRel);
         object.set_ban(ban.sequence);

@@ -138,3 +138,16 @@ pub const FAILURE_BYTES_MAX: usize = 4 << 10;
 pub const DYNAMIC_REGEX_BYTES_MAX: usize = 64 << 10;
 /// Longest ban expression that VCL builds, in bytes.
 pub const VCL_BAN_BYTES_MAX: usize = 64 << 10;
+/// Most texts of one ban's expression that are told apart (`(^|,)(a|b|c)(,|$)` has three); with more the ban is tested like
+/// any other.
+pub const BAN_PATTERN_LITERALS_MAX: usize = 1024;
+/// By so many bytes the index of bans goes of the beginning of a value.
+pub const BAN_PREFIX_BYTES_MAX: usize = 64;
+/// Most fields (`obj.http.x-url`, `req.url`) whose bans are indexed; bans on others are tested one by one.
+pub const BAN_INDEX_FIELDS_MAX: usize = 32;
+/// Most kinds of lists (by their separators) that one field is taken apart as for the index of bans.
+pub const BAN_INDEX_LISTS_MAX: usize = 4;
+/// If an object has not been tested against at most this many bans, they are tested one by one rather than looked up.
+pub const BAN_WALK_MAX: usize = 16;
+/// Most bans that are dropped, completed or looked at by the lurker while the list is locked once.
+pub const BAN_LIST_STEP_MAX: usize = 1024;

@@ -1,13 +1,19 @@
-//! The bans themselves, oldest first, with what is needed often: which bans say the same, how many there are of each
-//! kind, and how far the lurker has got. All of it is updated as bans come and go, so only listing the bans walks the
-//! whole list. *Lock*: the ban list's.
+//! The bans themselves, oldest first, with what is needed often: which of them may hit an object, which say the same, how
+//! many there are of each kind, and how far the lurker has got. All of it is updated as bans come and go, so only listing
+//! the bans walks the whole list. *Lock*: the ban list's. *Invariant*: a ban that may still hit something is in the index
+//! or in `walked`, never in both.
 
 use super::Ban;
-use super::specification::BanSpecification;
-use std::collections::{HashMap, VecDeque};
+use super::index::Index;
+use super::specification::{BanSpecification, ObjectView};
+use message::Message;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use surface::limits::{BAN_LIST_STEP_MAX, BAN_WALK_MAX};
 
 /// The number of bans of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -43,32 +49,148 @@ impl std::borrow::Borrow<BanSpecification> for Saying {
     }
 }
 
+/// Which bans count for an object.
+#[derive(Clone, Copy)]
+pub(super) enum Scope<'a> {
+    /// A request asks for it: all that are not completed.
+    Lookup(&'a Message),
+    /// The lurker has come to it: of those, the ones on objects alone.
+    Lurker,
+    /// It is new: those on objects alone, even completed ones. They cover only what was in the index then.
+    Arrival,
+}
+
+impl Scope<'_> {
+    fn has(&self, ban: &Ban) -> bool {
+        match self {
+            Scope::Lookup(_) => !ban.is_completed(),
+            Scope::Lurker => is_for_lurker(ban),
+            Scope::Arrival => !ban.specification.has_request_tests(),
+        }
+    }
+
+    fn request(&self) -> Option<&Message> {
+        if let Scope::Lookup(request) = self { Some(request) } else { None }
+    }
+}
+
+/// What was tested.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) bans: u64,
+    pub(super) tests: u64,
+}
+
+impl Tally {
+    /// Whether a ban hits an object.
+    pub(super) fn hits(&mut self, ban: &Ban, object: &ObjectView<'_>, request: Option<&Message>) -> bool {
+        self.bans += 1;
+        ban.specification.hits(object, ban.time, request, &mut self.tests)
+    }
+}
+
+/// The bans after a sequence number, up to another.
+type Range = (u64, u64);
+
+fn is_for_lurker(ban: &Ban) -> bool {
+    !ban.is_completed() && !ban.specification.has_request_tests()
+}
+
 /// See the module header.
 #[derive(Default)]
 pub(super) struct Catalogue {
     list: VecDeque<Arc<Ban>>,
+    index: Index,
+    /// The bans that are not in the index, by sequence number.
+    walked: BTreeMap<u64, Arc<Ban>>,
+    /// The sequence numbers of the bans on requests that are not completed.
+    of_requests: BTreeSet<u64>,
     /// The bans that are not completed and could be repeated, grouped by what they say, oldest first. A group has more
     /// than one member only if `ban_dups` was off.
-    sayings: HashMap<Saying, VecDeque<Arc<Ban>>>,
+    sayings: HashMap<Saying, SmallVec<[Arc<Ban>; 1]>>,
     gauges: Gauges,
-    /// No ban up to this sequence number will ever concern the lurker.
-    passed_over: u64,
+    /// No ban up to this sequence number will ever concern the lurker, except one of its pass under way.
+    lurked: u64,
+    /// The bans up to this sequence number are old enough for the lurker.
+    ripe: u64,
+    /// Between the two there is something for the lurker.
+    has_ripe: bool,
 }
 
 impl Catalogue {
     /// Adds a ban that is newer than all others.
-    pub(super) fn push(&mut self, ban: Arc<Ban>) {
+    pub(super) fn push(&mut self, mut ban: Ban) {
+        if !ban.specification.is_nothing() {
+            ban.clue = self.index.choose(ban.specification.clues());
+        }
+        let ban = Arc::new(ban);
         self.count(&ban, 1);
-        if !ban.is_completed() && ban.specification.can_be_repeated() {
-            self.sayings.entry(Saying(Arc::clone(&ban))).or_default().push_back(Arc::clone(&ban));
+        if !ban.is_completed() {
+            if ban.clue.is_some() {
+                self.index.add(&ban);
+            } else {
+                self.walked.insert(ban.sequence, Arc::clone(&ban));
+            }
+            if ban.specification.has_request_tests() {
+                self.of_requests.insert(ban.sequence);
+            }
+            if ban.specification.can_be_repeated() {
+                self.sayings.entry(Saying(Arc::clone(&ban))).or_default().push(Arc::clone(&ban));
+            }
         }
         self.list.push_back(ban);
     }
 
-    /// Adds a ban that is older than all others.
-    pub(super) fn reach_back(&mut self, ban: Arc<Ban>) {
+    /// Adds a ban that is older than all others and hits nothing.
+    pub(super) fn reach_back(&mut self, ban: Ban) {
         self.count(&ban, 1);
-        self.list.push_front(ban);
+        self.list.push_front(Arc::new(ban));
+    }
+
+    /// A ban that hits an object, among those in `range`. Short ranges are walked, newest first.
+    pub(super) fn hit(
+        &self,
+        range: Range,
+        scope: Scope<'_>,
+        object: &ObjectView<'_>,
+        tally: &mut Tally,
+    ) -> Option<&Arc<Ban>> {
+        let request = scope.request();
+        if self.is_short(range) {
+            let mut bans = self.between(range).rev();
+            return bans.find(|ban| scope.has(ban) && tally.hits(ban, object, request));
+        }
+        let found = self.indexed_hit(range, scope, object, tally);
+        found.or_else(|| {
+            let mut bans = self.walked_between(range).rev();
+            bans.find(|ban| scope.has(ban) && tally.hits(ban, object, request))
+        })
+    }
+
+    /// The same among those in the index only.
+    pub(super) fn indexed_hit(
+        &self,
+        range: Range,
+        scope: Scope<'_>,
+        object: &ObjectView<'_>,
+        tally: &mut Tally,
+    ) -> Option<&Arc<Ban>> {
+        let request = scope.request();
+        self.index.newest(range, object, request, |ban| scope.has(ban) && tally.hits(ban, object, request))
+    }
+
+    /// Whether there are so few bans that testing each of them costs no more than asking the index.
+    pub(super) fn is_short(&self, range: Range) -> bool {
+        self.places(range).len() <= BAN_WALK_MAX
+    }
+
+    fn walked_between(&self, (since, until): Range) -> impl DoubleEndedIterator<Item = &Arc<Ban>> {
+        self.walked.range((Excluded(since), Included(until.max(since)))).map(|(_, ban)| ban)
+    }
+
+    /// The oldest ban on requests after `since` that is not completed.
+    pub(super) fn request_ban_after(&self, since: u64) -> Option<u64> {
+        self.of_requests.range(since.saturating_add(1)..).next().copied()
     }
 
     fn count(&mut self, ban: &Ban, change: i64) {
@@ -85,15 +207,20 @@ impl Catalogue {
             return 0;
         }
         let equals = self.sayings.remove(specification).unwrap_or_default();
-        equals.iter().map(|ban| u64::from(self.mark(ban))).sum()
+        let mut completed = 0;
+        for ban in &equals {
+            completed += u64::from(self.mark(ban));
+            // Whatever it hits the new one hits too, even what arrives later.
+            self.withdraw(ban);
+        }
+        completed
     }
 
-    /// Completes a ban, unless it has been dropped meanwhile.
-    pub(super) fn complete(&mut self, ban: &Arc<Ban>) {
-        if self.oldest().is_some_and(|oldest| oldest.sequence <= ban.sequence) {
-            self.mark(ban);
-            self.silence(ban);
-        }
+    /// Takes out a ban that need not be tested any more.
+    fn withdraw(&mut self, ban: &Ban) {
+        self.index.remove(ban);
+        self.walked.remove(&ban.sequence);
+        self.of_requests.remove(&ban.sequence);
     }
 
     fn mark(&mut self, ban: &Ban) -> bool {
@@ -124,6 +251,7 @@ impl Catalogue {
         if let Some(ban) = self.list.pop_front() {
             self.count(&ban, -1);
             self.silence(&ban);
+            self.withdraw(&ban);
         }
     }
 
@@ -142,27 +270,79 @@ impl Catalogue {
 
     /// The newest ban that is not newer than `sequence`.
     pub(super) fn at(&self, sequence: u64) -> Option<&Arc<Ban>> {
-        self.list.get(self.list.partition_point(|ban| ban.sequence <= sequence).saturating_sub(1))
+        self.list.get(self.place_after(sequence).saturating_sub(1))
+    }
+
+    /// The place of the oldest ban newer than `sequence`.
+    fn place_after(&self, sequence: u64) -> usize {
+        let count = self.list.len();
+        let distance = self.newest().map_or(0, |newest| newest.sequence.saturating_sub(sequence));
+        // Numbers rarely have gaps.
+        let guess = usize::try_from(distance).ok().and_then(|distance| count.checked_sub(distance));
+        match guess {
+            Some(place) if place > 0 && self.list[place - 1].sequence == sequence => place,
+            _ => self.list.partition_point(|ban| ban.sequence <= sequence),
+        }
+    }
+
+    fn places(&self, (since, until): Range) -> std::ops::Range<usize> {
+        let end = self.place_after(until);
+        self.place_after(since).min(end)..end
+    }
+
+    fn between(&self, range: Range) -> impl DoubleEndedIterator<Item = &Arc<Ban>> {
+        let found = self.list.range(self.places(range));
+        #[cfg(test)]
+        return found.inspect(|_| steps::count());
+        #[cfg(not(test))]
+        found
     }
 
     /// The bans newer than `sequence`, oldest first.
     pub(super) fn after(&self, sequence: u64) -> impl DoubleEndedIterator<Item = &Arc<Ban>> {
-        let first = self.list.partition_point(|ban| ban.sequence <= sequence);
-        #[cfg(test)]
-        return self.list.range(first..).inspect(|_| steps::count());
-        #[cfg(not(test))]
-        self.list.range(first..)
+        self.between((sequence, u64::MAX))
     }
 
-    /// Skips the bans that will never concern the lurker, up to the first that may.
-    pub(super) fn pass_over(&mut self, is_nothing: impl Fn(&Ban) -> bool) {
-        let passed = self.after(self.passed_over).take_while(|ban| is_nothing(ban)).last().map(|ban| ban.sequence);
-        self.passed_over = passed.unwrap_or(self.passed_over);
+    /// Looks for bans that have become old enough for the lurker, some at a time; returns when to look again.
+    pub(super) fn ripen(&mut self, now: f64, age: f64) -> f64 {
+        let (mut ripe, mut has_ripe, mut due) = (self.ripe, self.has_ripe, f64::INFINITY);
+        for (count, ban) in self.after(self.ripe).enumerate() {
+            if count == BAN_LIST_STEP_MAX {
+                due = now;
+                break;
+            }
+            if ban.time + age > now {
+                due = ban.time + age;
+                break;
+            }
+            ripe = ban.sequence;
+            has_ripe |= is_for_lurker(ban);
+        }
+        (self.ripe, self.has_ripe) = (ripe, has_ripe);
+        due
     }
 
-    /// The bans that have not been skipped, oldest first.
-    pub(super) fn unpassed(&self) -> impl Iterator<Item = &Arc<Ban>> {
-        self.after(self.passed_over)
+    /// What is ripe for the lurker, if anything is: the range, and the bans in it that are not in the index.
+    pub(super) fn take_ripe(&mut self) -> Option<(Range, Vec<Arc<Ban>>)> {
+        let range = (self.lurked, self.ripe);
+        self.lurked = self.ripe;
+        let has_ripe = std::mem::take(&mut self.has_ripe);
+        has_ripe.then(|| (range, self.walked_between(range).filter(|ban| is_for_lurker(ban)).cloned().collect()))
+    }
+
+    /// Undoes [`Catalogue::take_ripe`].
+    pub(super) fn give_back(&mut self, (since, _): Range) {
+        (self.lurked, self.has_ripe) = (since, true);
+    }
+
+    /// Completes some of the bans that the lurker has tested every object against; returns up to which.
+    pub(super) fn complete(&mut self, range: Range) -> u64 {
+        let some: Vec<_> = self.between(range).take(BAN_LIST_STEP_MAX).cloned().collect();
+        for ban in some.iter().filter(|ban| is_for_lurker(ban)) {
+            self.mark(ban);
+            self.silence(ban);
+        }
+        if some.len() < BAN_LIST_STEP_MAX { range.1 } else { some.last().map_or(range.1, |ban| ban.sequence) }
     }
 
     pub(super) fn gauges(&self) -> Gauges {
@@ -247,6 +427,18 @@ mod tests {
         assert_eq!(totals.get(Main::BansDups), 1, "what was read is known, too");
     }
 
+    /// Passes of the lurker over no objects, until nothing is left to do.
+    fn lurk(bans: &BanList) {
+        loop {
+            let (targets, due) = bans.lurkable(1000.0, 1.0);
+            if let Some(mut targets) = targets {
+                while !bans.complete(&mut targets) {}
+            } else if due > 1000.0 {
+                return;
+            }
+        }
+    }
+
     #[test]
     fn the_lurker_looks_at_no_ban_twice_that_is_nothing_for_it() {
         let (bans, _) = held(Journal::in_memory().unwrap());
@@ -254,20 +446,19 @@ mod tests {
             bans.add(saying(&format!("req.url ~ /{number}/")), 2.0, true).unwrap();
             bans.add(saying(&format!("obj.http.x == {number}")), 2.0, true).unwrap();
         }
-        let (targets, _) = bans.lurkable(1000.0, 60.0);
-        assert_eq!(targets.len() as u64, BANS);
-        bans.complete(&targets);
-        steps::taken();
-        for _ in 0..100 {
-            assert!(bans.lurkable(1000.0, 60.0).0.is_empty());
-        }
+        lurk(&bans);
+        assert_eq!(bans.list.read().gauges().completed, BANS + 1);
         let steps = steps::taken();
-        assert!(steps <= 2 * BANS + 1, "{steps}");
+        assert!(steps <= 7 * BANS, "{steps}");
+        for _ in 0..100 {
+            assert!(bans.lurkable(1000.0, 60.0).0.is_none());
+        }
+        assert_eq!(steps::taken(), 0);
         // Young bans wait, and the first of them determines how long.
         bans.add(saying("obj.http.x == y"), 990.0, true).unwrap();
         bans.add(saying("obj.http.x == z"), 995.0, true).unwrap();
         assert_eq!(bans.lurkable(1000.0, 60.0).1, 1050.0);
-        assert_eq!(bans.lurkable(1052.0, 60.0).0.len(), 1);
+        assert!(bans.lurkable(1052.0, 60.0).0.is_some());
     }
 
     #[test]
@@ -289,7 +480,9 @@ mod tests {
                         bans.clean_tail();
                         bans.refer(0);
                     }
-                    bans.complete(&targets);
+                    if let Some(mut targets) = targets {
+                        while !bans.complete(&mut targets) {}
+                    }
                 }
                 _ => {
                     bans.release(0);
@@ -308,6 +501,12 @@ mod tests {
             assert_eq!(list.gauges(), walked);
             let repeatable = count(&|ban| !ban.is_completed() && ban.specification.can_be_repeated());
             assert_eq!(list.sayings.values().map(|equals| equals.len() as u64).sum::<u64>(), repeatable);
+            let pending = |ban: &Ban| !ban.is_completed();
+            for ban in list.list.iter().filter(|ban| pending(ban)) {
+                assert_eq!(list.walked.contains_key(&ban.sequence), ban.clue.is_none(), "in one of the two places");
+            }
+            let of_requests = count(&|ban| pending(ban) && ban.specification.has_request_tests());
+            assert_eq!(list.of_requests.len() as u64, of_requests);
             assert_eq!(totals.get(Main::BansReq), walked.request);
         }
     }

@@ -1,12 +1,14 @@
 //! The ban lurker: tests objects in the background against bans on obj.* alone, so that those bans can be dropped.
 //!
 //! ```text
-//! idle ──a ban is old enough──▶ pass over all shards, a batch at a time ──end──▶ its bans are completed ──▶ idle
+//! idle ──a ban is old enough──▶ pass over all shards, a batch at a time ──end──▶ its bans are completed, some at a time ──▶ idle
 //! ```
 //!
+//! A pass costs a look at each object, however many bans it is for, as far as they are in the index.
 //! Bans on req.* need a request and are left to lookups. An object that arrives during a pass is tested on arrival
 //! (`BanList::accept`). When a shard is locked the lurker steps back: lookups come first.
 
+use super::catalogue::{Scope, Tally};
 use super::{Ban, BanList};
 use crate::Inner;
 use crate::ban::specification::ObjectView;
@@ -18,10 +20,18 @@ use surface::counter::Main;
 use surface::reason::Departure;
 use surface::tag::Tag;
 
+/// What objects are tested against.
+#[derive(Default)]
+pub(super) struct Targets {
+    /// The bans on objects alone after the first sequence number, up to the second.
+    range: (u64, u64),
+    /// Those of them that are not in the index, oldest first.
+    walked: Vec<Arc<Ban>>,
+}
+
 /// A pass under way.
 struct Pass {
-    /// What objects are tested against, oldest first.
-    targets: Vec<Arc<Ban>>,
+    targets: Targets,
     /// Objects whose mark is older than this are removed, whatever the bans say; 0 = off.
     cutoff: u64,
     shard: usize,
@@ -42,21 +52,12 @@ enum Verdict {
 }
 
 impl BanList {
-    /// The bans that the lurker may test now, and when the next one will be old enough.
-    pub(super) fn lurkable(&self, now: f64, age: f64) -> (Vec<Arc<Ban>>, f64) {
+    /// The bans that the lurker may test now, and when the next ones may be old enough.
+    pub(super) fn lurkable(&self, now: f64, age: f64) -> (Option<Targets>, f64) {
         // Usually there is nothing to test, so the write lock is held only briefly.
         let mut list = self.list.write();
-        list.pass_over(|ban| ban.is_completed() || ban.specification.has_request_tests());
-        let mut targets = Vec::new();
-        for ban in list.unpassed() {
-            if ban.time + age > now {
-                return (targets, ban.time + age);
-            }
-            if !ban.is_completed() && !ban.specification.has_request_tests() {
-                targets.push(Arc::clone(ban));
-            }
-        }
-        (targets, f64::INFINITY)
+        let due = list.ripen(now, age);
+        (list.take_ripe().map(|(range, walked)| Targets { range, walked }), due)
     }
 
     /// The sequence number of the `count`th newest ban; 0 when there are no more than `count`.
@@ -75,38 +76,60 @@ impl BanList {
             self.totals.add(Main::BansLurkerObjKilledCutoff, 1);
             return Verdict::CutOff;
         }
+        let range = (since, pass.targets.range.1);
+        if since >= range.1 {
+            return Verdict::Stays;
+        }
         let view = ObjectView::new(object, now, idle_seconds);
-        for ban in pass.targets.iter().rev().take_while(|ban| ban.sequence > since) {
-            let mut tests = 0;
-            let banned = ban.specification.hits(&view, ban.time, None, &mut tests);
-            self.totals.add(Main::BansLurkerTested, 1);
-            self.totals.add(Main::BansLurkerTestsTested, tests);
-            if banned {
-                self.totals.add(Main::BansLurkerObjKilled, 1);
-                return Verdict::Banned(Arc::clone(ban));
-            }
+        let mut tally = Tally::default();
+        let banned = self.lurk_hit(range, &view, &pass.targets.walked, &mut tally);
+        self.totals.add(Main::BansLurkerTested, tally.bans);
+        self.totals.add(Main::BansLurkerTestsTested, tally.tests);
+        if let Some(ban) = banned {
+            self.totals.add(Main::BansLurkerObjKilled, 1);
+            return Verdict::Banned(ban);
         }
         let list = self.list.read();
-        let mut reached = since;
-        for ban in list.after(since) {
-            let was_tested = pass.targets.binary_search_by_key(&ban.sequence, |target| target.sequence).is_ok();
-            if !was_tested && !ban.is_completed() {
-                break;
-            }
-            reached = ban.sequence;
-        }
-        if reached > since {
+        let reached = list.request_ban_after(since).map_or(range.1, |sequence| range.1.min(sequence - 1));
+        if list.at(reached).is_some_and(|ban| ban.sequence > since) {
             Self::move_reference(&list, object, reached);
         }
         Verdict::Stays
     }
 
-    pub(super) fn complete(&self, targets: &[Arc<Ban>]) {
-        let mut list = self.list.write();
-        for ban in targets {
-            list.complete(ban);
+    /// A ban that hits an object; `walked`: those that are not in the index.
+    fn lurk_hit(
+        &self,
+        range: (u64, u64),
+        view: &ObjectView<'_>,
+        walked: &[Arc<Ban>],
+        tally: &mut Tally,
+    ) -> Option<Arc<Ban>> {
+        {
+            let list = self.list.read();
+            if list.is_short(range) {
+                return list.hit(range, Scope::Lurker, view, tally).cloned();
+            }
+            if let Some(ban) = list.indexed_hit(range, Scope::Lurker, view, tally) {
+                return Some(Arc::clone(ban));
+            }
         }
+        // There may be many, so this is done without the lock.
+        let mut walked = walked.iter().rev().take_while(|ban| ban.sequence > range.0);
+        walked.find(|ban| tally.hits(ban, view, None)).cloned()
+    }
+
+    /// Completes some of a pass's bans; returns whether all of them are now.
+    pub(super) fn complete(&self, targets: &mut Targets) -> bool {
+        let mut list = self.list.write();
+        targets.range.0 = list.complete(targets.range);
         self.cut_tail(&mut list);
+        targets.range.0 == targets.range.1
+    }
+
+    /// Leaves the bans of a pass to a later one.
+    fn give_back(&self, targets: &Targets) {
+        self.list.write().give_back(targets.range);
     }
 }
 
@@ -116,26 +139,28 @@ impl Inner {
         let sleep = self.parameters.lurker_sleep.get();
         let mut lurker = self.lurker.lock();
         if sleep <= 0.0 {
-            lurker.pass = None;
+            if let Some(pass) = lurker.pass.take() {
+                self.bans.give_back(&pass.targets);
+            }
             return f64::INFINITY;
         }
         if now < lurker.resume_at {
             return lurker.resume_at;
         }
+        self.bans.clean_tail();
         if lurker.pass.is_none() {
-            self.bans.clean_tail();
             let (targets, next) = self.bans.lurkable(now, self.parameters.lurker_age.get());
             let cutoff = self.bans.cutoff(self.parameters.ban_cutoff.load(Ordering::Relaxed));
-            if targets.is_empty() && cutoff == 0 {
+            if targets.is_none() && cutoff == 0 {
                 return next;
             }
-            lurker.pass = Some(Pass { targets, cutoff, shard: 0, slot: 0 });
+            lurker.pass = Some(Pass { targets: targets.unwrap_or_default(), cutoff, shard: 0, slot: 0 });
         }
         let Some(mut pass) = lurker.pass.take() else { return f64::INFINITY };
         lurker.resume_at = now + sleep;
         match self.lurk_on(&mut pass, now) {
-            Progress::Done => self.bans.complete(&pass.targets),
-            Progress::Batch => lurker.pass = Some(pass),
+            Progress::Done if self.bans.complete(&mut pass.targets) => {}
+            Progress::Done | Progress::Batch => lurker.pass = Some(pass),
             Progress::Contended => {
                 self.totals.add(Main::BansLurkerContention, 1);
                 lurker.resume_at = now + self.parameters.lurker_holdoff.get();

@@ -6,18 +6,21 @@
 //! since a ban is about what was there at that time. Source: interoperability notes §9.12, and the stock program's
 //! replies.
 
+use super::pattern::{Form, Key, necessary_beginning};
 use message::Message;
 use pcre2::bytes::{Regex, RegexBuilder};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use store::Object;
 
 /// What a test looks at.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Subject {
+pub(crate) enum Subject {
     RequestUrl,
-    RequestHeader(String),
-    ObjectHeader(String),
+    RequestHeader(Box<str>),
+    ObjectHeader(Box<str>),
     ObjectStatus,
     ObjectAge,
     ObjectTtl,
@@ -40,7 +43,9 @@ enum Operator {
 
 #[derive(Clone, Debug)]
 enum Argument {
-    Text(String),
+    Text(Box<str>),
+    /// A regular expression whose form is known.
+    Form(Box<Form>),
     Expression(Box<Regex>),
     Seconds(f64),
 }
@@ -55,21 +60,22 @@ struct Test {
 /// A checked ban expression.
 #[derive(Clone, Debug)]
 pub struct BanSpecification {
-    tests: Vec<Test>,
-    /// The expression as it was written: field, operator, argument, `&&`, …
-    words: Vec<String>,
+    tests: Box<[Test]>,
+    /// The expression as it was written, in the form of the journal: field, operator, argument, `&&`, … Empty in the list.
+    words: Box<[u8]>,
     /// The expression as it is shown.
-    text: String,
+    text: Box<str>,
 }
 
 impl Argument {
-    /// What tells arguments apart: a text, or the bits of a number.
-    fn identity(&self) -> (&str, u64) {
+    /// What tells arguments apart: a text, the bits of a number, or a form.
+    fn identity(&self) -> (&str, u64, Option<&Form>) {
         match self {
-            Argument::Text(text) => (text, 0),
-            Argument::Expression(expression) => (expression.as_str(), 0),
+            Argument::Text(text) => (text, 0, None),
+            Argument::Form(form) => ("", 0, Some(form)),
+            Argument::Expression(expression) => (expression.as_str(), 0, None),
             // Adding 0 makes one number of both zeros.
-            Argument::Seconds(seconds) => ("", (seconds + 0.0).to_bits()),
+            Argument::Seconds(seconds) => ("", (seconds + 0.0).to_bits(), None),
         }
     }
 }
@@ -109,10 +115,10 @@ impl Hash for BanSpecification {
 /// The subjects, each with the beginning of its name.
 fn subject(field: &str) -> Option<Subject> {
     if let Some(name) = field.strip_prefix("req.http.") {
-        return Some(Subject::RequestHeader(name.to_owned()));
+        return Some(Subject::RequestHeader(name.into()));
     }
     if let Some(name) = field.strip_prefix("obj.http.") {
-        return Some(Subject::ObjectHeader(name.to_owned()));
+        return Some(Subject::ObjectHeader(name.into()));
     }
     let plain = [
         ("req.url", Subject::RequestUrl),
@@ -127,7 +133,7 @@ fn subject(field: &str) -> Option<Subject> {
 }
 
 impl Subject {
-    fn is_of_request(&self) -> bool {
+    pub(crate) fn is_of_request(&self) -> bool {
         matches!(self, Subject::RequestUrl | Subject::RequestHeader(_))
     }
 
@@ -226,8 +232,11 @@ impl Test {
                 duration(argument)
                     .ok_or_else(|| format!("expected duration <n.nn>[ms|s|m|h|d|w|y] got \"{argument}\""))?,
             ),
-            Operator::Matches | Operator::MatchesNot => Argument::Expression(Box::new(expression(argument)?)),
-            _ => Argument::Text(argument.to_owned()),
+            Operator::Matches | Operator::MatchesNot => match Form::of(argument) {
+                Some(form) => Argument::Form(Box::new(form)),
+                None => Argument::Expression(Box::new(expression(argument)?)),
+            },
+            _ => Argument::Text(argument.into()),
         };
         Ok(Test { subject, operator, argument })
     }
@@ -236,8 +245,8 @@ impl Test {
         match &self.subject {
             Subject::RequestUrl => request.is_some_and(|request| self.holds_text(Some(request.target()))),
             Subject::RequestHeader(name) => request.is_some_and(|request| self.holds_text(request.get(name))),
-            Subject::ObjectHeader(name) => self.holds_text(object.head().get(name)),
-            Subject::ObjectStatus => self.holds_text(Some(object.head().status().to_string().as_bytes())),
+            Subject::ObjectHeader(name) => self.holds_text(object.header(name)),
+            Subject::ObjectStatus => self.holds_text(Some(object.status().to_string().as_bytes())),
             Subject::ObjectAge => self.holds_seconds(time - object.object.origin()),
             Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - time),
             Subject::ObjectGrace => self.holds_seconds(object.object.grace()),
@@ -249,6 +258,7 @@ impl Test {
     fn holds_text(&self, value: Option<&[u8]>) -> bool {
         let is_positive = match &self.argument {
             Argument::Text(text) => value == Some(text.as_bytes()),
+            Argument::Form(form) => value.is_some_and(|value| form.matches(value)),
             // An expression that exceeds its limits matches nothing.
             Argument::Expression(regex) => value.is_some_and(|value| regex.is_match(value).unwrap_or(false)),
             Argument::Seconds(_) => false,
@@ -273,6 +283,33 @@ impl Test {
             Operator::LessEqual => value < seconds || is_equal,
             Operator::Matches | Operator::MatchesNot => false,
         }
+    }
+}
+
+/// By what a ban can be found.
+pub(crate) struct Clue<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) key: Key,
+    pub(crate) texts: SmallVec<[Cow<'a, [u8]>; 1]>,
+}
+
+impl Test {
+    fn clue(&self) -> Option<Clue<'_>> {
+        let (key, texts) = match (&self.argument, self.operator) {
+            (Argument::Text(text), Operator::Equal) => {
+                (Key::Whole, SmallVec::from_iter([Cow::Borrowed(text.as_bytes())]))
+            }
+            (Argument::Form(form), Operator::Matches) => {
+                let (key, texts) = form.keys();
+                (key, texts.into_iter().map(Cow::Borrowed).collect())
+            }
+            (Argument::Expression(regex), Operator::Matches) => {
+                let beginning = necessary_beginning(regex.as_str())?;
+                (Key::Beginning, SmallVec::from_iter([Cow::Owned(beginning.into_vec())]))
+            }
+            _ => return None,
+        };
+        Some(Clue { subject: &self.subject, key, texts })
     }
 }
 
@@ -330,12 +367,22 @@ impl BanSpecification {
                 *argument = show_duration(*seconds);
             }
         }
-        BanSpecification { tests, words: words.iter().map(|word| (*word).to_owned()).collect(), text: shown.join(" ") }
+        let mut entry = Vec::new();
+        for word in words {
+            entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
+            entry.extend_from_slice(word.as_bytes());
+        }
+        BanSpecification { tests: tests.into(), words: entry.into(), text: shown.join(" ").into() }
+    }
+
+    /// Gives up what only the journal needs.
+    pub(crate) fn forget_words(&mut self) {
+        self.words = Box::default();
     }
 
     /// A ban that bans nothing: every list begins with it.
     pub(crate) fn nothing() -> BanSpecification {
-        BanSpecification { tests: Vec::new(), words: Vec::new(), text: String::new() }
+        BanSpecification { tests: Box::default(), words: Box::default(), text: Box::default() }
     }
 
     /// A ban on every object: it stands for a damaged entry of the journal.
@@ -343,7 +390,7 @@ impl BanSpecification {
         let test = Test {
             subject: Subject::ObjectStatus,
             operator: Operator::Differs,
-            argument: Argument::Text(String::new()),
+            argument: Argument::Text(Box::default()),
         };
         BanSpecification::new(vec![test], &["obj.status", "!=", ""])
     }
@@ -355,12 +402,7 @@ impl BanSpecification {
     /// The journal entry for this ban, added at `time`, in seconds since 1970.
     #[must_use]
     pub fn to_journal(&self, time: f64) -> Vec<u8> {
-        let mut entry = time.to_le_bytes().to_vec();
-        for word in &self.words {
-            entry.extend_from_slice(&(word.len() as u32).to_le_bytes());
-            entry.extend_from_slice(word.as_bytes());
-        }
-        entry
+        [&time.to_le_bytes()[..], &self.words].concat()
     }
 
     /// Reads a journal entry: when the ban was added, and what it says. An unreadable entry bans everything older than
@@ -407,6 +449,16 @@ impl BanSpecification {
         !self.is_nothing() && !self.tests.iter().any(|test| test.subject.is_of_its_time())
     }
 
+    /// By what each test could be found in an index: its number, field and keys. Whatever it holds for has one of them.
+    pub(crate) fn clues(&self) -> impl Iterator<Item = (u16, Clue<'_>)> {
+        (0..=u16::MAX).zip(&self.tests).filter_map(|(number, test)| Some((number, test.clue()?)))
+    }
+
+    /// The clue with that number.
+    pub(crate) fn clue(&self, number: u16) -> Option<Clue<'_>> {
+        self.tests.get(usize::from(number))?.clue()
+    }
+
     /// Whether all tests hold; counts the tests made. `time` is that of the ban. Without a request, tests on the request
     /// fail.
     pub(crate) fn hits(
@@ -424,27 +476,43 @@ impl BanSpecification {
     }
 }
 
-/// An object as bans see it; its head is decoded at most once, and only if a test needs it.
+/// An object as bans see it. Headers are read where they lie; the status is decoded at most once.
 pub(crate) struct ObjectView<'a> {
     object: &'a Object,
     /// When it was delivered last, or stored if it never was; seconds since 1970.
     used_at: f64,
-    head: OnceCell<Message>,
+    status: OnceCell<u16>,
 }
 
 impl<'a> ObjectView<'a> {
     pub(crate) fn new(object: &'a Object, now: f64, idle_seconds: f64) -> ObjectView<'a> {
-        ObjectView { object, used_at: now - idle_seconds, head: OnceCell::new() }
+        ObjectView { object, used_at: now - idle_seconds, status: OnceCell::new() }
     }
 
-    fn head(&self) -> &Message {
-        self.head.get_or_init(|| {
+    /// The first header of that name.
+    fn header(&self, name: &str) -> Option<&'a [u8]> {
+        message::stored_headers(self.object.head()).find(|header| header.is(name)).map(|header| header.value())
+    }
+
+    fn status(&self) -> u16 {
+        *self.status.get_or_init(|| {
             let mut message = Message::new();
-            if message.decode(self.object.head()).is_none() {
-                message.clear();
-            }
-            message
+            message.decode(self.object.head()).map_or(0, |()| message.status())
         })
+    }
+
+    /// Calls `see` with the value that a test of `subject` looks at, if it is a text and is there.
+    pub(crate) fn show(&self, subject: &Subject, request: Option<&Message>, see: impl FnOnce(&[u8])) {
+        let value = match subject {
+            Subject::RequestUrl => request.map(Message::target),
+            Subject::RequestHeader(name) => request.and_then(|request| request.get(name)),
+            Subject::ObjectHeader(name) => self.header(name),
+            Subject::ObjectStatus => return see(self.status().to_string().as_bytes()),
+            _ => None,
+        };
+        if let Some(value) = value {
+            see(value);
+        }
     }
 }
 

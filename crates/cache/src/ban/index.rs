@@ -1,0 +1,227 @@
+//! The index of the bans: finds the few bans that may hit an object among a million that do not.
+//!
+//! A ban whose conditions say what a value must be, begin with or have among its members is filed under the hash of that
+//! text; the fields, and how their values are taken apart, are columns. An object or request is taken apart in the same
+//! way, and only the bans filed under its own texts are tested, all conditions of each. A hash that collides therefore
+//! costs a test, never a wrong answer. Of several conditions the one counts that the fewest bans share by now.
+//!
+//! *Lock*: the ban list's. *Invariant*: a ban in the index hits only what has one of its keys. What is indexed and what
+//! is not is decided once, when the ban is added. See `docs/decisions/bans-are-indexed.md`.
+
+use super::Ban;
+use super::pattern::{Key, Separators, keys_of};
+use super::specification::{Clue, ObjectView, Subject};
+use message::Message;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::Arc;
+use surface::limits::{BAN_INDEX_FIELDS_MAX, BAN_INDEX_LISTS_MAX, BAN_PREFIX_BYTES_MAX};
+
+/// Hashes are not hashed again.
+#[derive(Default)]
+pub(super) struct Unchanged(u64);
+
+impl Hasher for Unchanged {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// How a field is taken apart: for how many texts of bans in each way.
+struct Column {
+    subject: Subject,
+    /// Tells the texts of this column from those of others.
+    number: u64,
+    whole: usize,
+    word: usize,
+    /// By length, less one.
+    beginnings: [usize; BAN_PREFIX_BYTES_MAX],
+    /// A bit for each length that occurs.
+    lengths: u64,
+    lists: SmallVec<[(Separators, usize); 1]>,
+}
+
+const _: () = assert!(BAN_PREFIX_BYTES_MAX <= u64::BITS as usize);
+
+impl Column {
+    fn new(subject: Subject, number: u64) -> Column {
+        let lists = SmallVec::new();
+        Column { subject, number, whole: 0, word: 0, beginnings: [0; BAN_PREFIX_BYTES_MAX], lengths: 0, lists }
+    }
+
+    /// Whether bans with such a key have room.
+    fn takes(&self, key: Key) -> bool {
+        match key {
+            Key::Member(separators) => {
+                self.lists.len() < BAN_INDEX_LISTS_MAX || self.lists.iter().any(|(known, _)| *known == separators)
+            }
+            Key::Whole | Key::Beginning | Key::Word => true,
+        }
+    }
+
+    /// Counts a text in or out.
+    fn count(&mut self, key: Key, text: &[u8], change: isize) {
+        let counter = match key {
+            Key::Whole => &mut self.whole,
+            Key::Word => &mut self.word,
+            Key::Beginning => &mut self.beginnings[text.len().clamp(1, BAN_PREFIX_BYTES_MAX) - 1],
+            Key::Member(separators) => {
+                let at = self.lists.iter().position(|(known, _)| *known == separators).unwrap_or_else(|| {
+                    self.lists.push((separators, 0));
+                    self.lists.len() - 1
+                });
+                &mut self.lists[at].1
+            }
+        };
+        *counter = counter.saturating_add_signed(change);
+        match key {
+            Key::Beginning => {
+                let at = text.len().clamp(1, BAN_PREFIX_BYTES_MAX) - 1;
+                self.lengths = self.lengths & !(1 << at) | u64::from(self.beginnings[at] > 0) << at;
+            }
+            Key::Member(_) => self.lists.retain(|(_, count)| *count > 0),
+            Key::Whole | Key::Word => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.whole == 0 && self.word == 0 && self.lengths == 0 && self.lists.is_empty()
+    }
+
+    /// The ways in which values have to be taken apart.
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let whole = (self.whole > 0).then_some(Key::Whole);
+        let word = (self.word > 0).then_some(Key::Word);
+        let beginning = (self.lengths != 0).then_some(Key::Beginning);
+        let lists = self.lists.iter().map(|(separators, _)| Key::Member(*separators));
+        whole.into_iter().chain(word).chain(beginning).chain(lists)
+    }
+}
+
+fn is_same_field(one: &Subject, other: &Subject) -> bool {
+    match (one, other) {
+        (Subject::RequestHeader(one), Subject::RequestHeader(other))
+        | (Subject::ObjectHeader(one), Subject::ObjectHeader(other)) => one.eq_ignore_ascii_case(other),
+        (one, other) => one == other,
+    }
+}
+
+/// The bans of one text, oldest first.
+type Bucket = SmallVec<[Arc<Ban>; 1]>;
+
+/// See the module header.
+#[derive(Default)]
+pub(super) struct Index {
+    /// Seeded, so that nobody can choose texts that collide.
+    seed: RandomState,
+    table: HashMap<u64, Bucket, BuildHasherDefault<Unchanged>>,
+    columns: Vec<Column>,
+    columns_made: u64,
+}
+
+impl Index {
+    /// What tells the texts of a column, taken apart in one way, from all others.
+    fn salt(&self, column: &Column, key: Key) -> u64 {
+        self.seed.hash_one((column.number, key))
+    }
+
+    fn hash(&self, salt: u64, text: &[u8]) -> u64 {
+        self.seed.hash_one((salt, text))
+    }
+
+    fn column_of(&self, subject: &Subject) -> Option<usize> {
+        self.columns.iter().position(|column| is_same_field(&column.subject, subject))
+    }
+
+    /// Under which of its conditions a new ban is to be filed; `None` when it cannot be.
+    pub(super) fn choose<'a>(&self, clues: impl Iterator<Item = (u16, Clue<'a>)>) -> Option<u16> {
+        let crowd = |(number, clue): (u16, Clue<'a>)| {
+            let bytes = clue.texts.iter().map(|text| text.len()).min()?;
+            let crowd = match self.column_of(clue.subject) {
+                None => (self.columns.len() < BAN_INDEX_FIELDS_MAX).then_some(0)?,
+                Some(at) if self.columns[at].takes(clue.key) => {
+                    let salt = self.salt(&self.columns[at], clue.key);
+                    let shared = |text: &[u8]| self.table.get(&self.hash(salt, text)).map_or(0, SmallVec::len);
+                    clue.texts.iter().map(|text| shared(text)).max()?
+                }
+                Some(_) => return None,
+            };
+            Some((crowd, std::cmp::Reverse(bytes), number))
+        };
+        clues.filter_map(crowd).min().map(|(.., number)| number)
+    }
+
+    /// Files a ban that is newer than all others.
+    pub(super) fn add(&mut self, ban: &Arc<Ban>) {
+        let Some(clue) = ban.clue() else { return };
+        let at = self.column_of(clue.subject).unwrap_or_else(|| {
+            self.columns_made += 1;
+            self.columns.push(Column::new(clue.subject.clone(), self.columns_made));
+            self.columns.len() - 1
+        });
+        let salt = self.salt(&self.columns[at], clue.key);
+        for text in &clue.texts {
+            let hash = self.hash(salt, text);
+            self.columns[at].count(clue.key, text, 1);
+            self.table.entry(hash).or_default().push(Arc::clone(ban));
+        }
+    }
+
+    /// Takes a ban out that [`Index::add`] put in; does nothing if it is out already.
+    pub(super) fn remove(&mut self, ban: &Ban) {
+        let Some(clue) = ban.clue() else { return };
+        let Some(at) = self.column_of(clue.subject) else { return };
+        let salt = self.salt(&self.columns[at], clue.key);
+        for text in &clue.texts {
+            let hash = self.hash(salt, text);
+            let Some(bucket) = self.table.get_mut(&hash) else { continue };
+            // A ban may name the same text twice.
+            let Ok(place) = bucket.binary_search_by_key(&ban.sequence, |other| other.sequence) else { continue };
+            bucket.remove(place);
+            if bucket.is_empty() {
+                self.table.remove(&hash);
+            }
+            self.columns[at].count(clue.key, text, -1);
+        }
+        if self.columns[at].is_empty() {
+            self.columns.swap_remove(at);
+        }
+        if self.table.is_empty() {
+            self.table = HashMap::default();
+        }
+    }
+
+    /// The newest of the filed bans after `since`, up to `until`, for which `hits` holds. It is asked only about bans that
+    /// share a text with the object or the request.
+    pub(super) fn newest(
+        &self,
+        (since, until): (u64, u64),
+        object: &ObjectView<'_>,
+        request: Option<&Message>,
+        mut hits: impl FnMut(&Ban) -> bool,
+    ) -> Option<&Arc<Ban>> {
+        let mut newest: Option<&Arc<Ban>> = None;
+        for column in &self.columns {
+            object.show(&column.subject, request, |value| {
+                for key in column.keys() {
+                    let salt = self.salt(column, key);
+                    keys_of(value, key, column.lengths, |text| {
+                        let Some(bucket) = self.table.get(&self.hash(salt, text)) else { return };
+                        let after = newest.map_or(since, |ban| ban.sequence);
+                        let end = bucket.partition_point(|ban| ban.sequence <= until);
+                        let mut fresh = bucket[..end].iter().rev().take_while(|ban| ban.sequence > after);
+                        newest = fresh.find(|ban| hits(ban)).or(newest);
+                    });
+                }
+            });
+        }
+        newest
+    }
+}

@@ -1,0 +1,428 @@
+//! Recognises the regular expressions that publishing systems ban with, so that they can be answered without a regular
+//! expression and found by hash.
+//!
+//! ```text
+//! (^|,)cat_p_42(,|$)    ((^|,)a(,|$))|((^|,)b(,|$))    (^|[, ])(a|b)([, ]|$)     a member of a list
+//! ^/blog/    ^/blog/.*    ^/blog/.*$    ^/(en|de)/                               the beginning of a value
+//! ^/page$    ^(a|b)$                                                             a whole value
+//! \bnode:42\b                                                                    a word
+//! ```
+//!
+//! A recognised pattern means exactly what PCRE makes of it, the line feed before `$` included; whatever is not understood
+//! to the last byte is not recognised. *Invariant*: a value that matches yields every [`Key`] that the pattern was filed
+//! under (`ban/index.rs`); the fuzz target `ban_pattern` holds both against the library.
+
+use smallvec::SmallVec;
+use surface::limits::{BAN_PATTERN_LITERALS_MAX, BAN_PREFIX_BYTES_MAX};
+
+/// A set of ASCII characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Separators(u128);
+
+impl Separators {
+    fn with(self, byte: u8) -> Option<Separators> {
+        (byte < 128).then(|| Separators(self.0 | 1 << byte))
+    }
+
+    fn union(self, other: Separators) -> Separators {
+        Separators(self.0 | other.0)
+    }
+
+    fn has(self, byte: u8) -> bool {
+        byte < 128 && self.0 & 1 << byte != 0
+    }
+
+    /// `\s`
+    fn blanks() -> Separators {
+        Separators(b" \t\n\x0b\x0c\r".iter().fold(0, |set, byte| set | 1 << byte))
+    }
+}
+
+/// Where in a value a text has to stand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Shape {
+    /// `^text$`
+    Whole,
+    /// `^text`
+    Beginning,
+    /// `^text.*$`: only one line follows.
+    BeginningOfLine,
+    /// `(^|,)text(,|$)`
+    Member(Separators),
+    /// `\btext\b`
+    Word,
+}
+
+/// A recognised pattern: a value matches if any of the texts stands in it as the shape says.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Form {
+    shape: Shape,
+    /// The texts, with a line feed between them: they contain no control characters.
+    texts: Box<[u8]>,
+}
+
+/// How the texts of a ban and those of a value are compared: both are made into the same keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key {
+    /// The value itself.
+    Whole,
+    /// Its first bytes, at most `BAN_PREFIX_BYTES_MAX`.
+    Beginning,
+    /// Each part between these separators.
+    Member(Separators),
+    /// Each run of letters, digits and `_`.
+    Word,
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The value without the line feed that `$` may stand before.
+fn without_line_feed(value: &[u8]) -> Option<&[u8]> {
+    value.strip_suffix(b"\n")
+}
+
+impl Form {
+    /// The form of a regular expression, if it has one that is known.
+    pub(crate) fn of(pattern: &str) -> Option<Form> {
+        let mut found = Found { shape: None, texts: Vec::new() };
+        found.alternatives(pattern.as_bytes(), 0)?;
+        Some(Form { shape: found.shape?, texts: found.texts.join(&b'\n').into() })
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.texts.split(|byte| *byte == b'\n')
+    }
+
+    /// Whether a value matches the expression.
+    pub(crate) fn matches(&self, value: &[u8]) -> bool {
+        self.texts().any(|text| stands_in(text, self.shape, value))
+    }
+
+    /// What to file a ban under: a matching value has at least one of these keys.
+    pub(crate) fn keys(&self) -> (Key, SmallVec<[&[u8]; 1]>) {
+        match self.shape {
+            Shape::Whole => (Key::Whole, self.texts().collect()),
+            Shape::Beginning | Shape::BeginningOfLine => (Key::Beginning, self.texts().map(beginning).collect()),
+            Shape::Member(separators) => (Key::Member(separators), self.texts().collect()),
+            Shape::Word => (Key::Word, self.texts().map(most_telling_word).collect()),
+        }
+    }
+}
+
+fn stands_in(text: &[u8], shape: Shape, value: &[u8]) -> bool {
+    match shape {
+        Shape::Whole => value == text || without_line_feed(value) == Some(text),
+        Shape::Beginning => value.starts_with(text),
+        Shape::BeginningOfLine => {
+            let rest = value.strip_prefix(text);
+            rest.is_some_and(|rest| !without_line_feed(rest).unwrap_or(rest).contains(&b'\n'))
+        }
+        Shape::Member(separators) => members(value, separators).any(|member| member == text),
+        Shape::Word => value.windows(text.len()).enumerate().any(|(at, window)| {
+            let before = at.checked_sub(1).and_then(|at| value.get(at));
+            let behind = value.get(at + text.len());
+            window == text && ![before, behind].into_iter().flatten().any(|byte| is_word(*byte))
+        }),
+    }
+}
+
+/// The members of a list, the last one also without its line feed.
+fn members(value: &[u8], separators: Separators) -> impl Iterator<Item = &[u8]> {
+    let last = value.rsplit(move |byte| separators.has(*byte)).next().and_then(without_line_feed);
+    value.split(move |byte| separators.has(*byte)).chain(last)
+}
+
+/// As much of a text as the index goes by.
+fn beginning(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(BAN_PREFIX_BYTES_MAX)]
+}
+
+/// Of the words in `product-42`, the one that the fewest values will have: with digits if possible, then the longest.
+fn most_telling_word(text: &[u8]) -> &[u8] {
+    let words = text.split(|byte| !is_word(*byte));
+    words.max_by_key(|word| (word.iter().any(u8::is_ascii_digit), word.len())).unwrap_or(text)
+}
+
+/// Calls `see` with what a value has of one kind of key. `lengths`: for beginnings, a bit for each length that is asked for,
+/// the lowest for 1.
+pub(crate) fn keys_of(value: &[u8], key: Key, lengths: u64, mut see: impl FnMut(&[u8])) {
+    match key {
+        Key::Whole => [Some(value), without_line_feed(value)].into_iter().flatten().for_each(see),
+        Key::Beginning => {
+            let mut left = lengths;
+            while left != 0 {
+                let len = left.trailing_zeros() as usize + 1;
+                let Some(text) = value.get(..len) else { return };
+                see(text);
+                left &= left - 1;
+            }
+        }
+        Key::Member(separators) => members(value, separators).for_each(see),
+        Key::Word => value.split(|byte| !is_word(*byte)).filter(|word| !word.is_empty()).for_each(see),
+    }
+}
+
+/// The text that every match of an expression begins with, if it cannot match elsewhere: `/product/` for
+/// `^/product/[0-9]+`. At most as long as the index goes by.
+pub(crate) fn necessary_beginning(pattern: &str) -> Option<SmallVec<[u8; 64]>> {
+    let mut rest = pattern.as_bytes().strip_prefix(b"^")?;
+    if split(pattern.as_bytes())?.len() > 1 {
+        return None;
+    }
+    let mut text = SmallVec::new();
+    while let Some((byte, behind)) = literal(rest) {
+        // A quantifier may do without the byte before it.
+        if matches!(behind.first(), Some(b'*' | b'?' | b'+' | b'{')) {
+            break;
+        }
+        text.push(byte);
+        rest = behind;
+    }
+    text.truncate(BAN_PREFIX_BYTES_MAX);
+    (!text.is_empty()).then_some(text)
+}
+
+/// Deepest nesting of groups that is followed.
+const NESTING_MAX: usize = 8;
+
+/// What has been read of a pattern.
+struct Found {
+    shape: Option<Shape>,
+    texts: Vec<Vec<u8>>,
+}
+
+/// How a branch begins.
+enum Left {
+    Start,
+    Separator(Separators),
+    Word,
+}
+
+impl Found {
+    /// Reads `branch|branch|…`.
+    fn alternatives(&mut self, pattern: &[u8], depth: usize) -> Option<()> {
+        if depth > NESTING_MAX {
+            return None;
+        }
+        for branch in split(pattern)? {
+            match whole_group(branch) {
+                Some(inner) => self.alternatives(inner, depth + 1)?,
+                None => self.branch(branch)?,
+            }
+        }
+        Some(())
+    }
+
+    /// Reads one branch; all of them must have the same shape.
+    fn branch(&mut self, branch: &[u8]) -> Option<()> {
+        let (left, rest) = left(branch)?;
+        let (texts, rest) = texts(rest)?;
+        let shape = match left {
+            Left::Start => match rest {
+                b"" | b".*" => Shape::Beginning,
+                b"$" => Shape::Whole,
+                b".*$" => Shape::BeginningOfLine,
+                _ => return None,
+            },
+            Left::Separator(separators) => {
+                let (right, behind) = edge(rest, b'$')?;
+                if right != separators || !behind.is_empty() {
+                    return None;
+                }
+                Shape::Member(separators)
+            }
+            Left::Word => {
+                if rest != b"\\b" {
+                    return None;
+                }
+                Shape::Word
+            }
+        };
+        let fits = |text: &Vec<u8>| match shape {
+            Shape::Whole => true,
+            Shape::Beginning | Shape::BeginningOfLine => !text.is_empty(),
+            Shape::Member(separators) => !text.is_empty() && !text.iter().any(|byte| separators.has(*byte)),
+            Shape::Word => {
+                text.first().is_some_and(|byte| is_word(*byte)) && text.last().is_some_and(|byte| is_word(*byte))
+            }
+        };
+        if *self.shape.get_or_insert(shape) != shape || !texts.iter().all(fits) {
+            return None;
+        }
+        self.texts.extend(texts);
+        (self.texts.len() <= BAN_PATTERN_LITERALS_MAX).then_some(())
+    }
+}
+
+/// The place behind what begins `pattern`: an escape, a class, or a single byte. Classes need not be valid, but end.
+fn behind_item(pattern: &[u8]) -> Option<usize> {
+    match pattern.first()? {
+        b'\\' => behind_escape(pattern),
+        b'[' => {
+            let mut at = 1 + usize::from(pattern.get(1) == Some(&b'^'));
+            // A bracket that comes first stands for itself.
+            at += usize::from(pattern.get(at) == Some(&b']'));
+            loop {
+                match pattern.get(at)? {
+                    b']' => return Some(at + 1),
+                    // Inner classes are rare, and the rules for them many.
+                    b'[' => return None,
+                    b'\\' => at += behind_escape(&pattern[at..])?,
+                    _ => at += 1,
+                }
+            }
+        }
+        _ => Some(1),
+    }
+}
+
+fn behind_escape(pattern: &[u8]) -> Option<usize> {
+    // Quoting, and control characters that look like brackets.
+    let hides = matches!(pattern.get(1)?, b'Q' | b'E' | b'c');
+    (!hides).then_some(2)
+}
+
+/// The branches of a pattern, at the `|` outside of groups. `None` where brackets don't match, or groups are more than
+/// groups: in comments brackets mean nothing.
+fn split(pattern: &[u8]) -> Option<Vec<&[u8]>> {
+    let (mut branches, mut start, mut at, mut depth) = (Vec::new(), 0, 0, 0usize);
+    while at < pattern.len() {
+        let behind = at + behind_item(&pattern[at..])?;
+        match pattern[at] {
+            b'(' if pattern[behind..].starts_with(b"?:") => depth += 1,
+            b'(' if matches!(pattern.get(behind), Some(b'?' | b'*')) => return None,
+            b'(' => depth += 1,
+            b')' => depth = depth.checked_sub(1)?,
+            b'|' if depth == 0 => {
+                branches.push(&pattern[start..at]);
+                start = behind;
+            }
+            _ => {}
+        }
+        at = behind;
+    }
+    branches.push(pattern.get(start..)?);
+    (depth == 0).then_some(branches)
+}
+
+/// What begins with `(` as a group: its inside, and what follows it. Groups that are more than groups have `?` or `*`
+/// behind the bracket and are not read, except `(?:…)`.
+fn group(pattern: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inside = pattern.strip_prefix(b"(")?;
+    let inside = inside.strip_prefix(b"?:").unwrap_or(inside);
+    if matches!(inside.first(), Some(b'?' | b'*')) {
+        return None;
+    }
+    let (mut at, mut depth) = (0, 0usize);
+    loop {
+        match inside.get(at)? {
+            b'(' => depth += 1,
+            b')' if depth == 0 => return Some((&inside[..at], &inside[at + 1..])),
+            b')' => depth -= 1,
+            _ => {}
+        }
+        at += behind_item(&inside[at..])?;
+    }
+}
+
+/// The inside of a branch that is one group.
+fn whole_group(branch: &[u8]) -> Option<&[u8]> {
+    group(branch).filter(|(_, behind)| behind.is_empty()).map(|(inside, _)| inside)
+}
+
+/// A byte that stands for itself, and what follows.
+fn literal(pattern: &[u8]) -> Option<(u8, &[u8])> {
+    let (byte, rest) = match pattern {
+        [b'\\', byte, rest @ ..] if byte.is_ascii_punctuation() => (*byte, rest),
+        [byte, rest @ ..] if !b"\\^$.[]|()?*+{}".contains(byte) => (*byte, rest),
+        _ => return None,
+    };
+    (!byte.is_ascii_control()).then_some((byte, rest))
+}
+
+/// One separator: a byte, `\s`, or a class of these.
+fn separator(pattern: &[u8]) -> Option<Separators> {
+    if pattern == b"\\s" {
+        return Some(Separators::blanks());
+    }
+    if let Some((byte, b"")) = literal(pattern) {
+        return Separators::default().with(byte);
+    }
+    let mut rest = pattern.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let mut set = Separators::default();
+    while !rest.is_empty() {
+        if let Some(behind) = rest.strip_prefix(b"\\s") {
+            (set, rest) = (set.union(Separators::blanks()), behind);
+        } else {
+            let (byte, behind) = literal(rest)?;
+            // An unescaped `-` may be a range.
+            if byte == b'-' {
+                return None;
+            }
+            (set, rest) = (set.with(byte)?, behind);
+        }
+    }
+    (set != Separators::default()).then_some(set)
+}
+
+/// A group like `(^|,)`: the anchor and separators, in any order; and what follows it.
+fn edge(pattern: &[u8], anchor: u8) -> Option<(Separators, &[u8])> {
+    let (inside, behind) = group(pattern)?;
+    let (mut set, mut is_anchored) = (Separators::default(), false);
+    for branch in split(inside)? {
+        if branch == [anchor] {
+            is_anchored = true;
+        } else {
+            set = set.union(separator(branch)?);
+        }
+    }
+    (is_anchored && set != Separators::default()).then_some((set, behind))
+}
+
+fn left(branch: &[u8]) -> Option<(Left, &[u8])> {
+    if let Some(rest) = branch.strip_prefix(b"^") {
+        return Some((Left::Start, rest));
+    }
+    if let Some(rest) = branch.strip_prefix(b"\\b") {
+        return Some((Left::Word, rest));
+    }
+    edge(branch, b'^').map(|(separators, rest)| (Left::Separator(separators), rest))
+}
+
+/// Reads literal bytes and groups of alternative literals; returns all texts that they spell, and what follows.
+fn texts(pattern: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
+    let (mut texts, mut rest) = (vec![Vec::new()], pattern);
+    loop {
+        if let Some((byte, behind)) = literal(rest) {
+            texts.iter_mut().for_each(|text| text.push(byte));
+            rest = behind;
+        } else if let Some((choices, behind)) = choices(rest) {
+            if texts.len() * choices.len() > BAN_PATTERN_LITERALS_MAX {
+                return None;
+            }
+            texts = texts.iter().flat_map(|text| choices.iter().map(|choice| [text, *choice].concat())).collect();
+            rest = behind;
+        } else {
+            return Some((texts, rest));
+        }
+    }
+}
+
+/// `(a|b|c)`: the alternatives, unescaped literals only, and what follows.
+fn choices(pattern: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
+    let (mut inside, behind) = group(pattern)?;
+    while let Some(inner) = whole_group(inside) {
+        inside = inner;
+    }
+    let branches = split(inside)?;
+    let is_plain = |branch: &&[u8]| {
+        let mut rest: &[u8] = branch;
+        while let Some((_, behind)) = literal(rest) {
+            rest = behind;
+        }
+        rest.is_empty() && !branch.contains(&b'\\')
+    };
+    branches.iter().all(is_plain).then_some((branches, behind))
+}
