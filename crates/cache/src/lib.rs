@@ -11,7 +11,7 @@
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
 //! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `departure` → `tag` →
-//! `eviction` → `upkeep`; then `ban` and in it `specification`, `listing`, `lurker`.
+//! `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -32,6 +32,7 @@ mod waiting;
 mod wheel;
 
 pub use ban::listing::{BanAddresses, ListedBan};
+pub use ban::pattern::{PatternVerdict, judge as judge_ban_pattern};
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
 pub use departure::{Absence, BanNote, Gone};

@@ -184,6 +184,37 @@ pub(crate) fn necessary_beginning(pattern: &str) -> Option<SmallVec<[u8; 64]>> {
     (!text.is_empty()).then_some(text)
 }
 
+/// What the cache makes of a pattern and a value, for those who compare that with the library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PatternVerdict {
+    /// Whether the value matches, as far as that is known without a regular expression.
+    pub matches: Option<bool>,
+    /// Whether the index would find a ban with this pattern for the value; `None` when it would not be in the index.
+    pub is_found: Option<bool>,
+}
+
+/// Judges one pattern and one value. The pattern must be a valid regular expression.
+#[must_use]
+pub fn judge(pattern: &str, value: &[u8]) -> PatternVerdict {
+    let is_found = |key: Key, texts: &[&[u8]]| {
+        let bit = |text: &&[u8]| 1 << (text.len().clamp(1, BAN_PREFIX_BYTES_MAX) - 1);
+        let lengths = texts.iter().map(bit).fold(0, std::ops::BitOr::bitor);
+        let mut is_found = false;
+        keys_of(value, key, lengths, |text| is_found |= texts.contains(&text));
+        is_found
+    };
+    match Form::of(pattern) {
+        Some(form) => {
+            let (key, texts) = form.keys();
+            PatternVerdict { matches: Some(form.matches(value)), is_found: Some(is_found(key, &texts)) }
+        }
+        None => {
+            let found = necessary_beginning(pattern).map(|text| is_found(Key::Beginning, &[&text]));
+            PatternVerdict { matches: None, is_found: found }
+        }
+    }
+}
+
 /// Deepest nesting of groups that is followed.
 const NESTING_MAX: usize = 8;
 
@@ -425,4 +456,190 @@ fn choices(pattern: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
         rest.is_empty() && !branch.contains(&b'\\')
     };
     branches.iter().all(is_plain).then_some((branches, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcre2::bytes::Regex;
+
+    /// What systems send, as far as it can be looked up by hash.
+    const RECOGNISED: &[&str] = &[
+        "((^|,)cat_p_42(,|$))",
+        "((^|,)cat_p_42(,|$))|((^|,)cat_p(,|$))",
+        "(^|,)(a|b|c)(,|$)",
+        "(,|^)((a|b))($|,)",
+        "(?:^|,)a(?:,|$)",
+        "(^|\\s)node:1(\\s|$)",
+        "(^| )node:1( |$)",
+        "(^|[, ])a([ ,]|$)",
+        "(^|[\\s,])a(,|\\s|$)",
+        "(^|;)pageId_5(;|$)",
+        "\\bpost-42\\b",
+        "\\b(a|b)\\b",
+        "^/blog/",
+        "^/blog/.*",
+        "^/blog/.*$",
+        "^/blog/a\\.html$",
+        "^(/a|/b)",
+        "^/a$|^/b$",
+        "^/(en|de)/(shop|blog)/",
+        "(^/a$|^/b$)",
+        "^$",
+        "^/a b$",
+    ];
+
+    /// What looks similar and means something else, or is not understood.
+    const NOT_RECOGNISED: &[&str] = &[
+        "",
+        "a",
+        "^",
+        "^a|b",
+        "a$",
+        "(^|,)a",
+        "(^|,)a( |$)",
+        "(^|,)a,b(,|$)",
+        "(^|,)a*(,|$)",
+        "(^|,)(a|b)?(,|$)",
+        "(^|,)?a(,|$)",
+        "(^|,)(,|$)",
+        "^a?",
+        "^a{2}",
+        "^a+",
+        "^*a",
+        "^a.b",
+        "^/a[bc]",
+        "(?i)^a",
+        "(*UTF)^a",
+        "^\\d",
+        "^\\Qa\\E",
+        "^/a/.+",
+        "\\b-a\\b",
+        "\\ba",
+        "(^|,)a(,|$)|^b$",
+        "(^|[^,])a([^,]|$)",
+        "(^|[a-c])x([a-c]|$)",
+        "^a.*?$",
+        "(?=^a)",
+        "^a(?#)|b",
+        "^a$\n",
+        "(^|,)a(,|$)(,|$)",
+    ];
+
+    const VALUES: &[&str] = &[
+        "",
+        "a",
+        "b",
+        "a,b",
+        "b,a",
+        ",a",
+        "a,",
+        "a\n",
+        "b,a\n",
+        "a\nb",
+        "x,a,y",
+        "xa,y",
+        "x,ay",
+        "a b",
+        "b a",
+        "x; a",
+        "a;b",
+        "cat_p_42",
+        "cat_p",
+        "cat_p_4,cat_p_42",
+        "cat_p_421",
+        "xcat_p_42",
+        "cat_c_1,cat_p_42,FPC",
+        "node:1",
+        "node:1 x",
+        "x node:1",
+        "node:12",
+        "x\tnode:1\ny",
+        "post-42",
+        "x post-42",
+        "post-421",
+        "xpost-42",
+        "post-42-1",
+        "/blog/",
+        "/blog/a",
+        "/blog/a.html",
+        "/blog/axhtml",
+        "/blog",
+        "x/blog/",
+        "/blog/a\n",
+        "/blog/a\nb",
+        "/blog/\n\n",
+        "/a",
+        "/b",
+        "/ab",
+        "/a\n",
+        "/en/shop/1",
+        "/de/blog/",
+        "/en/x/",
+        "/a b",
+        "pageId_5",
+        "x;pageId_5;y",
+        "aa",
+        "a,a",
+        ",",
+        ",,",
+        "\n",
+        "(^|,)a",
+    ];
+
+    #[test]
+    fn a_recognised_pattern_means_what_the_library_makes_of_it() {
+        for pattern in RECOGNISED {
+            let regex = Regex::new(pattern).unwrap();
+            let form = Form::of(pattern).unwrap_or_else(|| panic!("{pattern} is not recognised"));
+            for value in VALUES {
+                let expected = regex.is_match(value.as_bytes()).unwrap();
+                assert_eq!(form.matches(value.as_bytes()), expected, "{pattern} on {value:?}");
+                let verdict = judge(pattern, value.as_bytes());
+                assert!(verdict.is_found == Some(true) || !expected, "{pattern} is not found for {value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_to_the_last_byte_is_not_recognised() {
+        for pattern in NOT_RECOGNISED {
+            assert_eq!(Form::of(pattern), None, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_that_every_match_has_is_used() {
+        let cases: &[(&str, Option<&str>)] = &[
+            ("^/product/[0-9]+", Some("/product/")),
+            ("^/page(\\?.*)?$", Some("/page")),
+            ("^/ab?c", Some("/a")),
+            ("^/a+", Some("/")),
+            ("^/a{0,1}b", Some("/")),
+            ("^/a|b", None),
+            ("^a(?#[)|b(?#])", None),
+            ("^a\\c[|b]", None),
+            ("^a[]|b]", Some("a")),
+            ("^a[\\]|]b", Some("a")),
+            ("^(/a|/b)x?", None),
+            ("^*/a", None),
+            ("/a", None),
+        ];
+        for (pattern, expected) in cases {
+            let found = necessary_beginning(pattern);
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{pattern}");
+        }
+        let long = format!("^/{}", "a".repeat(1000));
+        assert_eq!(necessary_beginning(&long).unwrap().len(), BAN_PREFIX_BYTES_MAX);
+    }
+
+    #[test]
+    fn too_many_texts_are_left_to_the_library() {
+        let names = |count: usize| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>().join("|");
+        assert!(Form::of(&format!("(^|,)({})(,|$)", names(BAN_PATTERN_LITERALS_MAX))).is_some());
+        assert!(Form::of(&format!("(^|,)({})(,|$)", names(BAN_PATTERN_LITERALS_MAX + 1))).is_none());
+        assert!(Form::of(&format!("^({})({})$", names(40), names(40))).is_none());
+        let deep = format!("{}^a${}", "(".repeat(5000), ")".repeat(5000));
+        assert!(Form::of(&deep).is_none());
+    }
 }

@@ -5,6 +5,7 @@ mod departures;
 mod eviction;
 mod lives;
 mod lookups;
+mod many_bans;
 mod random;
 mod tags;
 mod waiting;

@@ -86,6 +86,11 @@ fn a_ban_is_what_it_says_after_a_restart_too() {
 }
 
 #[test]
+fn a_recognised_pattern_means_what_the_library_makes_of_it() {
+    replay("ban_pattern", cache::ban_pattern);
+}
+
+#[test]
 fn no_command_or_reply_panics() {
     replay("cli_command", cli_proto::both_ends);
 }
