@@ -462,6 +462,7 @@ fn choices(pattern: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
 mod tests {
     use super::*;
     use pcre2::bytes::Regex;
+    use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
     /// What systems send, as far as it can be looked up by hash.
     const RECOGNISED: &[&str] = &[
@@ -631,6 +632,41 @@ mod tests {
         }
         let long = format!("^/{}", "a".repeat(1000));
         assert_eq!(necessary_beginning(&long).unwrap().len(), BAN_PREFIX_BYTES_MAX);
+    }
+
+    #[test]
+    fn no_pattern_made_by_chance_means_something_else() {
+        const PIECES: &[&str] = &[
+            "^", "$", "(", ")", "|", ",", "a", "b", "ab", "(^|,)", "(,|$)", "\\b", ".*", "?", "*", "[", "]", "\\s",
+            "(?:", "(?#", "\\c", "[^", "{2}", ".", "(a|b)", "-", "\\.", "(^|[, ])", "([ ,]|$)", "\\Q", "\\E", " ",
+            "(^|\\s)", "($|\\s)",
+        ];
+        let mut random = SmallRng::seed_from_u64(3);
+        let mut text = |most: usize, pieces: &[&str]| -> String {
+            (0..random.random_range(1..=most)).map(|_| pieces[random.random_range(0..pieces.len())]).collect()
+        };
+        let (mut recognised, mut begun) = (0, 0);
+        for _ in 0..800_000 {
+            let pattern = text(7, PIECES);
+            let verdict = judge(&pattern, b"");
+            if verdict.is_found.is_none() {
+                continue;
+            }
+            let Ok(regex) = Regex::new(&pattern) else {
+                assert_eq!(verdict.matches, None, "{pattern} is no pattern");
+                continue;
+            };
+            recognised += usize::from(verdict.matches.is_some());
+            begun += usize::from(verdict.matches.is_none());
+            for _ in 0..8 {
+                let value = text(5, &["a", "b", "ab", ",", " ", "\n", "-", ".", "]"]);
+                let expected = regex.is_match(value.as_bytes()).unwrap();
+                let verdict = judge(&pattern, value.as_bytes());
+                assert!(verdict.matches.is_none_or(|matches| matches == expected), "{pattern} on {value:?}");
+                assert!(!expected || verdict.is_found == Some(true), "{pattern} is not found for {value:?}");
+            }
+        }
+        assert!(recognised > 1000 && begun > 700, "{recognised} {begun}");
     }
 
     #[test]
