@@ -100,6 +100,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::Bytes
         | ParameterKind::Pool
         | ParameterKind::LogMask
+        | ParameterKind::Encodings
         | ParameterKind::Text => None,
     }
 }

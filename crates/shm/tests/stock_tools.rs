@@ -179,7 +179,7 @@ fn varnishstat_shows_what_is_published_and_not_what_is_hidden_or_withdrawn() {
     let gone = publisher.publish(&LCK, "LCK.gone").unwrap();
     publisher.withdraw(gone).unwrap();
     let text = server.run(&varnishstat, &["-1"]);
-    assert_eq!(text.lines().count(), 7 + 146 + 7);
+    assert_eq!(text.lines().count(), 7 + 150 + 7);
     assert!(text.contains("\nMAIN.cache_hit"), "{text}");
     assert!(!text.contains("cold") && !text.contains("gone"));
     cold.hide(false);

@@ -232,6 +232,10 @@ pub enum Main {
     NTestGunzip,
     ReqBytes,
     ReqRefused,
+    NCopies,
+    NCopiesRefused,
+    CopiesSent,
+    CopiesSavedBytes,
 }
 
 /// Section `MAIN`: main counters.
@@ -392,6 +396,10 @@ pub static MAIN: SectionRow = SectionRow {
         row("n_test_gunzip", Counter, INFO, INTEGER, "Gzip validation runs"),
         row("req_bytes", Gauge, INFO, BYTES, "Bytes held by requests and fetches in progress"),
         row("req_refused", Counter, INFO, INTEGER, "Requests refused by requests_memory_max"),
+        row("n_copies", Counter, INFO, INTEGER, "Compressed copies made of objects"),
+        row("n_copies_refused", Counter, INFO, INTEGER, "Compressed copies given up: no gain, or no room"),
+        row("copies_sent", Counter, INFO, INTEGER, "Responses sent from compressed copies"),
+        row("copies_saved_bytes", Counter, INFO, BYTES, "Bytes by which those were shorter than the stored bodies"),
     ],
 };
 

@@ -11,6 +11,7 @@ pub mod cli;
 pub mod close_reason;
 pub mod counter;
 pub mod diagnostic;
+pub mod encoding;
 pub mod header;
 pub mod legible;
 pub mod limits;

@@ -61,6 +61,29 @@ pub const ESI_GZIP_QUEUE_BYTES: usize = 128 << 10;
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
 /// Memory of one compressor besides its output, in bytes.
 pub const GZIP_STATE_BYTES: usize = 384 << 10;
+/// Largest window of brotli that is unpacked, in bytes: all that RFC 7932 has. What goes beyond ("large window") is
+/// refused.
+pub const UNBROTLI_WINDOW_BYTES_MAX: usize = 16 << 20;
+/// Memory of one decompressor of brotli besides its window and its output, in bytes.
+pub const UNBROTLI_STATE_BYTES: usize = 512 << 10;
+/// Largest window of Zstandard that is unpacked, in bytes: RFC 9659 allows no more for a content coding.
+pub const UNZSTD_WINDOW_BYTES_MAX: usize = 8 << 20;
+/// Memory of one decompressor of Zstandard besides its window and its output, in bytes.
+pub const UNZSTD_STATE_BYTES: usize = 512 << 10;
+/// Most memory of one compressor of brotli besides its output, in bytes, its window included: that of level 9.
+pub const BROTLI_STATE_BYTES_MAX: usize = 40 << 20;
+/// Window of what is packed with brotli, as a power of two: half a megabyte, so that a phone can unpack it.
+pub const BROTLI_WINDOW_BITS: u32 = 19;
+/// Most memory of one compressor of Zstandard besides its output, in bytes, its window included: that of level 19.
+pub const ZSTD_STATE_BYTES_MAX: usize = 96 << 20;
+/// Window of what is packed with Zstandard, as a power of two.
+pub const ZSTD_WINDOW_BITS: u32 = 20;
+/// Shortest body that a compressed copy is made of, in bytes: a shorter one fits into a packet anyway.
+pub const COPIED_BYTES_MIN: u64 = 1 << 10;
+/// Longest body that a compressed copy is made of, in bytes, and the longest that it may unpack to.
+pub const COPIED_BYTES_MAX: u64 = 16 << 20;
+/// A compressed copy that is not shorter than the original by this part of it is not kept.
+pub const COPY_GAIN_PART: u64 = 20;
 
 const _: () = assert!(FILTER_STEP_BYTES_MAX <= PASS_IN_FLIGHT_BYTES_MAX, "what a filter puts out fits on its way");
 const _: () = assert!(FILTER_STEP_BYTES_MAX >= 32 << 10, "a step is no smaller than the window of gzip");

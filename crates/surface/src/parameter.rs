@@ -10,6 +10,7 @@ pub mod value;
 
 pub use bits::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, debug, experimental, feature};
 
+use crate::encoding::Encodings;
 use serde::{Deserialize, Serialize};
 
 /// How a value is written, parsed and bounded.
@@ -35,6 +36,8 @@ pub enum ParameterKind {
     ExperimentalBits,
     /// The set of suppressed log tags.
     LogMask,
+    /// Content codings, the preferred one first, see [`crate::encoding::Encodings`].
+    Encodings,
     /// Free text.
     Text,
 }
@@ -162,6 +165,7 @@ parameters! {
     ban_lurker_holdoff: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", EXPERIMENTAL, "Lurker pause when lookups contend.";
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
+    brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of the filter brotli and of compressed copies.";
     cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
@@ -169,6 +173,8 @@ parameters! {
     cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
     clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";
     clock_step: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", ACCEPTED_ONLY, "Clock jump that triggers a panic.";
+    compress_after: u64 = 3, Number, Unsigned, "3", Some("0"), None, "hits", COPAL, "How often an object must have been hit before a copy in a better coding (http_encodings) is made of it.";
+    compress_cpu: u64 = 25, Number, Unsigned, "25", Some("0"), Some("100"), "percent of a core", COPAL, "How much of one core making compressed copies of objects may take, in the background; 0 makes none.";
     connect_timeout: f64 = 3.5, Float, Seconds, "3.500", Some("0.000"), None, "seconds", 0, "Backend connect time limit.";
     critbit_cooloff: f64 = 180.0, Float, Seconds, "180.000", Some("60.000"), Some("254.000"), "seconds", WIZARD | ACCEPTED_ONLY, "Delay before freeing hash heads.";
     debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "What helps to debug, bit by bit; none takes all bits away.";
@@ -194,6 +200,7 @@ parameters! {
     h2_rx_window_low_water: u64 = 10485760, Number, Bytes, "10M", Some("65535b"), Some("1G"), "bytes", WIZARD | ACCEPTED_ONLY, "Send credit when window is below.";
     h2_rxbuf_storage: String = "Transient".to_owned(), Text, Text, "Transient", None, None, "", MUST_RESTART | ACCEPTED_ONLY, "Storage name for H2 receive buffers.";
     http1_iovs: u64 = 64, Number, Unsigned, "64", Some("5"), Some("1024"), "struct iovec (=16 bytes)", WIZARD | ACCEPTED_ONLY, "Io vectors for HTTP/1 output.";
+    http_encodings: u64 = Encodings::GZIP.parameter(), Number, Encodings, "gzip", None, None, "", COPAL, "Content codings that clients and origins are offered, the preferred one first: gzip, br, zstd.";
     http_gzip_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Master switch for gzip handling.";
     http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
     http_policy: String = "varnish".to_owned(), Text, Text, "varnish", None, None, "", COPAL, "Which rules decide what may be stored and for how long: varnish (the habits of Varnish 7.1).";
@@ -267,6 +274,7 @@ parameters! {
     workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
     workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
+    zstd_level: u64 = 9, Number, Unsigned, "9", Some("1"), Some("19"), "", COPAL, "Zstandard level, of the filter zstd and of compressed copies.";
 }
 
 impl Parameters {

@@ -8,6 +8,7 @@ use super::{
     BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
     ValueRef, default_log_mask,
 };
+use crate::encoding::Encodings;
 use crate::tag::TAGS;
 
 /// The largest whole number; shown as `unlimited`, and may be written so.
@@ -145,6 +146,7 @@ pub fn format(parameters: &Parameters, row: &ParameterRow) -> String {
         (ParameterKind::DebugBits, Some(ValueRef::Number(bits))) => format_bits(*bits, DEBUG_BITS),
         (ParameterKind::FeatureBits, Some(ValueRef::Number(bits))) => format_bits(*bits, FEATURE_BITS),
         (ParameterKind::ExperimentalBits, Some(ValueRef::Number(bits))) => format_bits(*bits, EXPERIMENTAL_BITS),
+        (ParameterKind::Encodings, Some(ValueRef::Number(value))) => Encodings::of_parameter(*value).join(" "),
         (_, Some(ValueRef::Number(number))) if *number >= UNLIMITED => "unlimited".to_owned(),
         (_, Some(ValueRef::Number(number))) => number.to_string(),
         (_, Some(ValueRef::Mask(mask))) => format_mask(mask),
@@ -252,6 +254,7 @@ fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: 
         ParameterKind::ExperimentalBits => {
             parse_bits(parameters.experimental, text, EXPERIMENTAL_BITS, "experimental", None)?
         }
+        ParameterKind::Encodings => Encodings::parse(text)?.parameter(),
         ParameterKind::Unsigned => {
             let value = parse_unsigned(text, row.max.is_some())?;
             check_number(parameters, row, value)?;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use surface::cli::{BAN_FIELDS, COMMANDS, CommandRow, command};
+use surface::encoding::ENCODINGS;
 use surface::legible;
 use surface::parameter::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind};
 use surface::tag::TAGS;
@@ -136,6 +137,7 @@ fn values(parameter: Option<&str>) -> Vec<String> {
         ParameterKind::FeatureBits => bits(FEATURE_BITS),
         ParameterKind::ExperimentalBits => bits(EXPERIMENTAL_BITS),
         ParameterKind::LogMask => TAGS.iter().map(|row| format!("+{}", row.name)).collect(),
+        ParameterKind::Encodings => ENCODINGS.iter().map(|encoding| encoding.name().to_owned()).collect(),
         _ => Vec::new(),
     });
     found
