@@ -5,17 +5,23 @@
 //! surroundings is [`Opening`] and [`Head`]. To add a filter, add a file in `filter/` with its machine and its `open`, and a
 //! row here.
 //!
-//! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `gzip`, `gunzip`, `testgunzip`, `esi`.
+//! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `gzip`, `gunzip`, `testgunzip`, `brotli`,
+//! `unbrotli`, `zstd`, `unzstd`, `esi`.
 
+pub(crate) mod brotli;
 mod esi;
 pub(crate) mod gunzip;
 pub(crate) mod gzip;
 pub(crate) mod range;
 pub(crate) mod testgunzip;
+pub(crate) mod unbrotli;
+pub(crate) mod unzstd;
+pub(crate) mod zstd;
 
 use crate::machine::Machine;
 use message::Message;
 use surface::counter::Main;
+use surface::encoding::Encoding;
 use surface::parameter::Parameters;
 
 /// Where a body is on its way through the proxy; named after the variable that lists the filters.
@@ -53,6 +59,10 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "gzip", sides: &[Req, Beresp], is_heavy: true, open: gzip::open },
     FilterRow { name: "gunzip", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: gunzip::open },
     FilterRow { name: "testgunzip", sides: &[Req, Beresp], is_heavy: true, open: testgunzip::open },
+    FilterRow { name: "brotli", sides: &[Req, Beresp], is_heavy: true, open: brotli::open },
+    FilterRow { name: "unbrotli", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: unbrotli::open },
+    FilterRow { name: "zstd", sides: &[Req, Beresp], is_heavy: true, open: zstd::open },
+    FilterRow { name: "unzstd", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: unzstd::open },
     FilterRow { name: "esi", sides: &[Req, Beresp, Resp], is_heavy: false, open: esi::open },
     FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open_gzip },
 ];
@@ -89,6 +99,11 @@ pub trait Head {
 
     /// The last four bytes of the filter's input; `None` unless the whole input is already there.
     fn body_tail(&self) -> Option<[u8; 4]>;
+
+    /// The first bytes of the filter's input, as many as lie in one piece; empty unless the whole input is already there.
+    fn body_start(&self) -> &[u8] {
+        &[]
+    }
 
     /// Adds a header at the end.
     fn append(&mut self, name: &str, value: &[u8]);
@@ -146,6 +161,11 @@ impl Effect {
     pub fn of_length(length: Option<u64>) -> Effect {
         Effect { length, coding: Coding::Untold, counter: None }
     }
+
+    /// The effect of a filter that packs a body with that coding, which is not gzip.
+    fn of_packed(encoding: Encoding) -> Effect {
+        Effect { length: None, coding: Coding::Coded(encoding), counter: None }
+    }
 }
 
 /// What a filter knows of the coding of its output.
@@ -157,14 +177,44 @@ pub enum Coding {
     StillGzip,
     /// It has become gzip.
     Packed,
-    /// It was gzip.
+    /// It was gzip, or another coding.
     Unpacked,
+    /// It has become this, which is not gzip.
+    Coded(Encoding),
 }
 
 impl Opening<'_> {
     /// Whether the message says that its body is gzip and nothing else.
     pub(crate) fn is_gzipped(&self) -> bool {
         self.head.message().get("Content-Encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"))
+    }
+
+    /// Changes the head of a body without coding for one that gets a coding; false, and no change, if it has one.
+    fn pack(&mut self, encoding: Encoding) -> bool {
+        if self.head.message().has("Content-Encoding") {
+            return false;
+        }
+        self.head.unset("Content-Length");
+        self.weaken_etag();
+        self.head.append("Content-Encoding", encoding.name().as_bytes());
+        self.vary_on_encoding();
+        true
+    }
+
+    /// Changes the head of a body that loses its coding. `None`, and no change, if it does not have that coding; on the
+    /// client's side VCL decides, as for `gunzip`.
+    fn unpack(&mut self, encoding: Encoding) -> Option<Effect> {
+        let is_delivery = self.side == Side::Resp;
+        let is_it = |value: &[u8]| value.eq_ignore_ascii_case(encoding.name().as_bytes());
+        if !is_delivery && !self.head.message().get("Content-Encoding").is_some_and(is_it) {
+            return None;
+        }
+        self.head.unset("Content-Encoding");
+        if !is_delivery {
+            self.head.unset("Content-Length");
+            self.weaken_etag();
+        }
+        Some(Effect { length: None, coding: Coding::Unpacked, counter: None })
     }
 
     /// Makes an object vary on Accept-Encoding: not every client can use what is stored as gzip.

@@ -1,4 +1,5 @@
-//! What changes a body on its way: gzip, gunzip, the check of a gzipped body, and cutting out a range.
+//! What changes a body on its way: gzip, brotli and Zstandard in both directions, the check of a gzipped body,
+//! and cutting out a range.
 //!
 //! Machines without I/O that are pulled: the caller gives a [`Chain`] some input and asks for one step, which does a bounded
 //! amount of work and returns a bounded number of bytes; the caller uses those before it asks for the next step. Memory use
@@ -18,10 +19,14 @@ mod machine;
 mod staging;
 
 pub use chain::{Chain, Flow, Passed, Step, whole};
+pub use filter::brotli::Brotli;
 pub use filter::gunzip::{Gunzip, JUNK_AFTER_END, TRUNCATED};
 pub use filter::gzip::Gzip;
 pub use filter::range::RangeCut;
 pub use filter::testgunzip::TestGunzip;
+pub use filter::unbrotli::Unbrotli;
+pub use filter::unzstd::Unzstd;
+pub use filter::zstd::Zstd;
 pub use filter::{Coding, Effect, FILTERS, FilterRow, Head, Opened, Opening, Side};
 pub use machine::{FilterError, GzipTotals, Machine, Progress};
 pub use staging::Staging;

@@ -1,10 +1,14 @@
 //! What filters take of memory is what the limits say: measured on the process, so in a binary with nothing else in it.
 
-use body::{Chain, Gunzip, Gzip, Machine};
+use body::{Brotli, Chain, Gunzip, Gzip, Machine, Unbrotli, Unzstd, Zstd};
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, GZIP_STATE_BYTES};
 
 /// Many, so that what the process takes by the way does not count.
 const CHAINS: usize = 200;
+/// Fewer, of filters that take megabytes.
+const LARGE_CHAINS: usize = 4;
+
+type Filter = fn() -> Box<dyn Machine>;
 
 /// Resident private memory of this process, in bytes.
 fn resident_bytes() -> usize {
@@ -14,20 +18,24 @@ fn resident_bytes() -> usize {
 }
 
 fn measured(filter: impl Fn() -> Box<dyn Machine>, body: &[u8]) -> (usize, usize) {
+    measured_of(CHAINS, 50, filter, body)
+}
+
+fn measured_of(count: usize, steps: usize, filter: impl Fn() -> Box<dyn Machine>, body: &[u8]) -> (usize, usize) {
     let before = resident_bytes();
-    let chains: Vec<Chain> = (0..CHAINS)
+    let chains: Vec<Chain> = (0..count)
         .map(|_| {
             let mut chain = Chain::default();
             assert!(chain.push(filter()));
             let mut rest = body;
-            for _ in 0..50 {
+            for _ in 0..steps {
                 let step = chain.step(Some(rest)).unwrap();
                 rest = &rest[step.taken..];
             }
             chain
         })
         .collect();
-    ((resident_bytes() - before) / CHAINS, chains[0].memory_bytes())
+    ((resident_bytes() - before) / count, chains[0].memory_bytes())
 }
 
 #[test]
@@ -48,4 +56,39 @@ fn a_filter_takes_no_more_memory_than_the_limits_say() {
     assert_eq!(gzip_said, GZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX);
     assert!(gunzip <= gunzip_said && gunzip > gunzip_said / 2, "{gunzip} of {gunzip_said}");
     assert!(gzip <= gzip_said && gzip > gzip_said / 2, "{gzip} of {gzip_said}");
+    larger_windows_are_counted_too();
+}
+
+/// One test after the other: both measure the process.
+fn larger_windows_are_counted_too() {
+    // Text with little in common from one place to another, so that every window fills up.
+    let mut state = 1_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b"etaoin shrdlucmfwyp"[(state >> 24) as usize % 19]
+    };
+    let text: Vec<u8> = (0..3_000_000).map(|_| letter()).collect();
+    let packed = |machine: Box<dyn Machine>| {
+        let mut chain = Chain::default();
+        assert!(chain.push(machine));
+        let (mut rest, mut out) = (&text[..], Vec::new());
+        while !chain.has_ended() {
+            let step = chain.step((!rest.is_empty()).then_some(rest)).unwrap();
+            out.extend_from_slice(step.bytes);
+            rest = &rest[step.taken..];
+        }
+        out
+    };
+    let (brotli, zstd) = (packed(Box::new(Brotli::new(3, None))), packed(Box::new(Zstd::new(3, None))));
+    let filters: [(&str, Filter, &[u8]); 5] = [
+        ("brotli 6", || Box::new(Brotli::new(6, None)), &text[..500_000]),
+        ("brotli 9", || Box::new(Brotli::new(9, None)), &text[..500_000]),
+        ("zstd 9", || Box::new(Zstd::new(9, None)), &text[..500_000]),
+        ("unbrotli", || Box::new(Unbrotli::new(1 << 19)), &brotli),
+        ("unzstd", || Box::new(Unzstd::new(1 << 20)), &zstd),
+    ];
+    for (name, filter, body) in filters {
+        let (is, said) = measured_of(LARGE_CHAINS, 150, filter, body);
+        assert!(is <= said, "{name}: {is} of {said}");
+    }
 }

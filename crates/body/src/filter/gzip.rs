@@ -5,6 +5,7 @@ use crate::machine::{FilterError, GzipTotals, Machine, Progress};
 use crate::staging::Staging;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use surface::counter::Main;
+use surface::encoding::Encoding;
 use surface::limits::GZIP_STATE_BYTES;
 
 /// The largest window, 32 KiB, which is what everybody uses.
@@ -13,13 +14,9 @@ pub(crate) const WINDOW_BITS: u8 = 15;
 const FAILED: FilterError = FilterError::new("Gzip failed");
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    if opening.head.message().has("Content-Encoding") {
+    if !opening.pack(Encoding::Gzip) {
         return None;
     }
-    opening.head.unset("Content-Length");
-    opening.weaken_etag();
-    opening.head.append("Content-Encoding", b"gzip");
-    opening.vary_on_encoding();
     let level = u32::try_from(opening.parameters.gzip_level).unwrap_or(6);
     let effect = Effect { length: None, coding: Coding::Packed, counter: Some(Main::NGzip) };
     Some(Opened { machine: Box::new(Gzip::new(level)), effect })
