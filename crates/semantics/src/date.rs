@@ -2,7 +2,8 @@
 //!
 //! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must match the date,
 //! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
-//! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else.
+//! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else. Under the policy `rfc` names
+//! are read in any case, and ISO 8601 is no date.
 
 use crate::calendar::{WEEKDAYS, civil_from_days, days_from_civil};
 use surface::parameter::feature;
@@ -67,6 +68,8 @@ pub enum DateForms {
     Exact,
     /// The feature `http_date_postel`: `Sun, 6 Nov 1994 08:49:37 GMT` as well.
     Tolerant,
+    /// The three forms of RFC 9110 §5.6.7 only, with names in any case.
+    Rfc,
 }
 
 impl DateForms {
@@ -82,7 +85,7 @@ impl DateForms {
 pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
     let mut reader = Reader { rest: bytes, forms };
     let date = match bytes {
-        [b'0'..=b'9', ..] => reader.iso()?,
+        [b'0'..=b'9', ..] if forms != DateForms::Rfc => reader.iso()?,
         [_, _, _, b',', ..] => reader.imf()?,
         [_, _, _, b' ', ..] => reader.asctime()?,
         _ => reader.rfc850()?,
@@ -136,7 +139,12 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, text: &str) -> Option<()> {
-        (self.take(text.len())? == text.as_bytes()).then_some(())
+        let taken = self.take(text.len())?;
+        self.is_same(taken, text.as_bytes()).then_some(())
+    }
+
+    fn is_same(&self, given: &[u8], text: &[u8]) -> bool {
+        if self.forms == DateForms::Rfc { given.eq_ignore_ascii_case(text) } else { given == text }
     }
 
     fn number(&mut self, digits: usize) -> Option<i64> {
@@ -148,7 +156,7 @@ impl<'a> Reader<'a> {
     fn weekday(&mut self, is_long: bool) -> Option<i64> {
         let index = WEEKDAYS.iter().position(|name| {
             let name = if is_long { name } else { &name[..3] };
-            self.rest.starts_with(name.as_bytes())
+            self.rest.get(..name.len()).is_some_and(|given| self.is_same(given, name.as_bytes()))
         })?;
         self.take(if is_long { WEEKDAYS[index].len() } else { 3 })?;
         Some(index as i64)
@@ -156,7 +164,7 @@ impl<'a> Reader<'a> {
 
     fn month(&mut self) -> Option<i64> {
         let name = self.take(3)?;
-        MONTHS.iter().position(|it| it[..] == *name).map(|index| index as i64 + 1)
+        MONTHS.iter().position(|it| self.is_same(name, &it[..])).map(|index| index as i64 + 1)
     }
 
     fn second_of_day(&mut self) -> Option<i64> {
@@ -322,6 +330,17 @@ mod tests {
             assert_eq!(parse(date.as_bytes(), DateForms::Exact), None, "{date}");
             let expect = (date == "Wed, 9 Nov 2033 23:12:40 GMT").then_some(2_015_190_760.0);
             assert_eq!(parse(date.as_bytes(), DateForms::Tolerant), expect, "{date}");
+            let expect = (date == "wed, 09 nov 2033 23:12:40 gmt").then_some(2_015_190_760.0);
+            assert_eq!(parse(date.as_bytes(), DateForms::Rfc), expect, "{date}");
         }
+    }
+
+    #[test]
+    fn the_rfc_knows_three_forms_and_names_in_any_case() {
+        let time = Some(2_015_190_760.0);
+        for date in ["Wed, 09 Nov 2033 23:12:40 GMT", "wednesday, 09-NOV-33 23:12:40 gMt", "WED NOV  9 23:12:40 2033"] {
+            assert_eq!(parse(date.as_bytes(), DateForms::Rfc), time, "{date}");
+        }
+        assert_eq!(parse(b"2033-11-09T23:12:40", DateForms::Rfc), None);
     }
 }

@@ -3,7 +3,7 @@
 //! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the only seam is
 //! [`HttpPolicy`], which selects between them; everything else holds under every policy.
 //!
-//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
+//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `encoding` (answering).
 
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod policy;
 pub mod range;
 pub mod reason;
 pub mod revalidate;
+pub mod rfc;
 pub mod vary;
 
 pub use lifetime::{Lifetime, LifetimeDefaults, is_cacheable_of_old, lifetime, lifetime_of_pass, log_ttl_rfc};

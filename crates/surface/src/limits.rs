@@ -122,6 +122,8 @@ pub const DEPARTED_KEYS_MAX: usize = 1 << 14;
 pub const WHY_TEXT_BYTES_MAX: usize = 200;
 /// Most cookies of a request that its reason names.
 pub const WHY_COOKIES_MAX: usize = 64;
+/// Most fields that `private` and `no-cache` of one response can name; with more they apply to all of it.
+pub const UNSHARED_FIELDS_MAX: usize = 64;
 /// For how many paths `copal why` remembers what was in the cache according to the log.
 pub const WHY_PATHS_MAX: usize = 10_000;
 /// Most addresses of one such path.
