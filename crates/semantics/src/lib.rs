@@ -5,6 +5,8 @@
 //!
 //! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `encoding` (answering).
+//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
+//! `conditional`, `range`, `ranges`, `part`, `encoding` (answering).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -17,8 +19,10 @@ pub mod filter;
 mod lifetime;
 pub mod list;
 pub mod method;
+pub mod part;
 mod policy;
 pub mod range;
+pub mod ranges;
 pub mod reason;
 pub mod revalidate;
 pub mod rfc;

@@ -1,7 +1,7 @@
 //! Range requests, and backends that answer them.
 //!
 //! Compat: only a single range is served; an unreadable one is answered with 416. Observed of Varnish 7.1.1, texts
-//! included. Source: RFC 9110 §14.
+//! included. `ranges.rs` and `part.rs` are the reading of RFC 9110. Source: RFC 9110 §14.
 
 use crate::conditional::is_same_strong;
 use crate::date::{self, DateForms};
@@ -106,11 +106,12 @@ impl Wanted {
     }
 }
 
-struct TooBig;
+/// A number of 2^63 or more.
+pub(crate) struct TooBig;
 
 /// Cuts off a number; `None` when there are no digits. Numbers are less than 2^63; the digits of a larger one are cut
 /// off too.
-fn take_number(rest: &mut &[u8]) -> Result<Option<u64>, TooBig> {
+pub(crate) fn take_number(rest: &mut &[u8]) -> Result<Option<u64>, TooBig> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, tail) = rest.split_at(digits);
     *rest = tail;

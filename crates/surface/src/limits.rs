@@ -176,3 +176,9 @@ pub const BAN_INDEX_LISTS_MAX: usize = 4;
 pub const BAN_WALK_MAX: usize = 16;
 /// Most bans that are dropped, completed or looked at by the lurker while the list is locked once.
 pub const BAN_LIST_STEP_MAX: usize = 1024;
+/// Most ranges of one request that are heeded; a request for more gets the whole.
+pub const RANGES_MAX: usize = 64;
+/// Most parts of one response (one key and variant) that are kept beside one another.
+pub const PARTS_MAX: usize = 64;
+/// A stored part is copied into a larger one only if it has at most this many times the bytes that were received for that.
+pub const PART_JOIN_RATIO_MAX: u64 = 16;
