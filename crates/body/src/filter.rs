@@ -5,10 +5,11 @@
 //! surroundings is [`Opening`] and [`Head`]. To add a filter, add a file in `filter/` with its machine and its `open`, and a
 //! row here.
 //!
-//! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `gzip`, `gunzip`, `testgunzip`, `brotli`,
-//! `unbrotli`, `zstd`, `unzstd`, `esi`.
+//! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `byteranges`, `gzip`, `gunzip`, `testgunzip`,
+//! `brotli`, `unbrotli`, `zstd`, `unzstd`, `esi`.
 
 pub(crate) mod brotli;
+pub(crate) mod byteranges;
 mod esi;
 pub(crate) mod gunzip;
 pub(crate) mod gzip;
@@ -20,6 +21,7 @@ pub(crate) mod zstd;
 
 use crate::machine::Machine;
 use message::Message;
+use semantics::ranges::RangeRules;
 use surface::counter::Main;
 use surface::encoding::Encoding;
 use surface::parameter::Parameters;
@@ -134,6 +136,8 @@ pub struct Opening<'a> {
     pub length: Option<u64>,
     /// The current parameters.
     pub parameters: &'a Parameters,
+    /// How `range` reads the request.
+    pub ranges: RangeRules,
 }
 
 /// A filter that has something to do.

@@ -20,6 +20,7 @@ mod staging;
 
 pub use chain::{Chain, Flow, Passed, Step, whole};
 pub use filter::brotli::Brotli;
+pub use filter::byteranges::ByteRanges;
 pub use filter::gunzip::{Gunzip, JUNK_AFTER_END, TRUNCATED};
 pub use filter::gzip::Gzip;
 pub use filter::range::RangeCut;

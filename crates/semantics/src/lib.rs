@@ -4,8 +4,6 @@
 //! [`HttpPolicy`], which selects between them; everything else holds under every policy.
 //!
 //! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
-//! `conditional`, `range`, `encoding` (answering).
-//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `ranges`, `part`, `encoding` (answering).
 
 #![forbid(unsafe_code)]

@@ -1,12 +1,86 @@
-//! `range`: cuts out the part of a body that a client asked for. Source: RFC 9110 §14.
+//! `range`: cuts out the part of a body that a client asked for, or several. Source: RFC 9110 §14.
+//!
+//! Under Varnish's rules from a whole body only; under those of the RFC also from a body that is itself a part. Next file:
+//! `byteranges.rs`.
 
-use super::{Effect, Opened, Opening};
+use super::byteranges::ByteRanges;
+use super::{Effect, Head, Opened, Opening};
 use crate::machine::{FilterError, Machine, Progress};
 use crate::staging::Staging;
 use semantics::date::DateForms;
+use semantics::part::Part;
 use semantics::range::{self, RangeResult};
+use semantics::ranges::{RangeRules, Selection, Span, select};
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
+    match opening.ranges {
+        RangeRules::Varnish => open_as_varnish(opening),
+        RangeRules::Rfc { boundary } => open_by_rfc(opening, boundary),
+    }
+}
+
+fn open_by_rfc(opening: &mut Opening<'_>, boundary: u64) -> Option<Opened> {
+    let (head, length) = (&mut *opening.head, opening.length);
+    let there = match head.message().status() {
+        200 => There { span: None, first: 0, total: Some(length?) },
+        _ => There::of_part(Part::of_message(head.message(), length)?),
+    };
+    match select(head.request()?, head.message(), there.total) {
+        Selection::Whole => None,
+        // What is not there cannot be cut out: the client gets the part as it is, and its Content-Range says what it is.
+        Selection::Parts(spans) if !spans.iter().all(|span| there.span.is_none_or(|all| all.has(*span))) => None,
+        Selection::Parts(spans) => match spans.as_slice() {
+            [single] if there.span == Some(*single) => None,
+            [single] => {
+                let mut value = Vec::new();
+                range::content_range(single.first, single.last, there.total, &mut value);
+                head.set("Content-Range", &value);
+                head.set_status(206);
+                Some(opened(RangeCut::new(single.first - there.first, single.last - there.first)))
+            }
+            _ => Some(open_several(head, spans, &there, boundary)),
+        },
+        Selection::Unsatisfiable => {
+            head.debug("RANGE_FAIL nothing of it is there");
+            let mut value = Vec::new();
+            range::content_range_unsatisfied(there.total, &mut value);
+            head.set("Content-Range", &value);
+            head.set_status(416);
+            Some(opened(RangeCut::new(1, 0)))
+        }
+    }
+}
+
+/// The body that ranges are cut from.
+struct There {
+    /// Its bytes; `None` = all of the representation.
+    span: Option<Span>,
+    first: u64,
+    total: Option<u64>,
+}
+
+impl There {
+    fn of_part(part: Part) -> There {
+        There { span: Some(part.span), first: part.span.first, total: part.total }
+    }
+}
+
+fn open_several(head: &mut dyn Head, spans: Vec<Span>, there: &There, boundary: u64) -> Opened {
+    let machine = ByteRanges::new(spans, there.first, there.total, boundary, head.message().get("Content-Type"));
+    if head.message().has("Content-Range") {
+        head.unset("Content-Range");
+    }
+    head.set("Content-Type", &machine.content_type());
+    head.set_status(206);
+    let effect = Effect::of_length(machine.output_bytes());
+    Opened { machine: Box::new(machine), effect }
+}
+
+fn opened(cut: RangeCut) -> Opened {
+    Opened { effect: Effect::of_length(Some(cut.remaining())), machine: Box::new(cut) }
+}
+
+fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
     let (head, length) = (&mut *opening.head, opening.length);
     if head.message().status() != 200 {
         return None;
@@ -29,8 +103,7 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
     };
     head.append("Content-Range", &value);
     head.set_status(status);
-    let effect = Effect::of_length(Some(cut.remaining()));
-    Some(Opened { machine: Box::new(cut), effect })
+    Some(opened(cut))
 }
 
 /// Passes only the bytes from `first` to `last` of a stream.

@@ -8,6 +8,7 @@ use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
 use body::filter::{find, names, refusal_of_part};
 use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
 use message::Message;
+use semantics::ranges::RangeRules;
 use semantics::reason;
 use shm::counters::MainCounters;
 use shm::log::LogBuffer;
@@ -70,6 +71,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) object: Option<&'a Object>,
     /// The length of the body if known; becomes the length after the filters.
     pub(crate) length: Option<u64>,
+    /// How the request's Range is read.
+    pub(crate) ranges: RangeRules,
 }
 
 impl<'a> Subject<'a> {
@@ -80,7 +83,7 @@ impl<'a> Subject<'a> {
         log: &'a mut LogBuffer,
         length: Option<u64>,
     ) -> Subject<'a> {
-        Subject { side, message, log, request: None, object: None, length }
+        Subject { side, message, log, request: None, object: None, length, ranges: RangeRules::Varnish }
     }
 }
 
@@ -95,7 +98,7 @@ impl Filters {
         parameters: &Parameters,
         counters: &MainCounters,
     ) -> Result<Filters, String> {
-        let side = subject.side;
+        let (side, ranges) = (subject.side, subject.ranges);
         let is_delivery = side == Side::Resp;
         if !is_delivery {
             check(list, side)?;
@@ -112,7 +115,7 @@ impl Filters {
         for name in names(list) {
             let row = find(name, side).ok_or_else(|| unknown(name))?;
             let length = subject.length;
-            if let Some(opened) = (row.open)(&mut Opening { side, head: subject, length, parameters }) {
+            if let Some(opened) = (row.open)(&mut Opening { side, head: subject, length, parameters, ranges }) {
                 if !chain.push(opened.machine) {
                     return Err(too_many());
                 }

@@ -16,10 +16,20 @@ pub(crate) fn default_list(task: &Task) -> Vec<u8> {
         list.extend_from_slice(b" gunzip");
     }
     let is_get = !task.life.is_head && task.request.method() == b"GET";
-    if task.settings.range_support && task.response.status() == 200 && is_get && task.request.has("Range") {
+    if task.settings.range_support && is_get && can_be_cut(task) && task.request.has("Range") {
         list.extend_from_slice(b" range");
     }
     list
+}
+
+/// Whether ranges can be cut from the response: it is a whole one, or a part that was stored as such.
+fn can_be_cut(task: &Task) -> bool {
+    let is_part = || task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::PARTIAL));
+    match task.response.status() {
+        200 => true,
+        206 => is_part(),
+        _ => false,
+    }
 }
 
 /// Whether the response will go through a filter that needs much memory.

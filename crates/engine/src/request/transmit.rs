@@ -12,6 +12,8 @@ use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
 use crate::turns::Turns;
 use body::Side;
+use semantics::HttpPolicy;
+use semantics::ranges::RangeRules;
 use std::future::poll_fn;
 use store::BodyState;
 use surface::close_reason::CloseReason;
@@ -136,9 +138,11 @@ impl Run<'_> {
     /// when a filter cannot be set up.
     #[cold]
     fn open_filters_of(&mut self, list: &[u8], length: &mut Option<u64>) -> Option<Filters> {
+        let ranges = self.range_rules();
         let request = &mut *self.request;
         let task = &mut request.task;
         let mut subject = Subject {
+            ranges,
             request: Some(&task.request),
             object: task.found.object.as_ref().map(|object| &***object),
             ..Subject::new(Side::Resp, &mut task.response, &mut request.log, *length)
@@ -147,6 +151,17 @@ impl Run<'_> {
         let opened = Filters::open(list, &mut subject, &parameters, &self.context.counters);
         *length = subject.length;
         opened.map_err(|text| request.log.record(Tag::Error, text.as_bytes())).ok()
+    }
+
+    /// How the client's Range is read: by the policy of its VCL.
+    fn range_rules(&self) -> RangeRules {
+        let request = &*self.request;
+        if !request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc) || !request.task.request.has("Range")
+        {
+            return RangeRules::Varnish;
+        }
+        let random = &self.context.engine.random;
+        RangeRules::Rfc { boundary: u64::from(random.next_bits()) << 32 | u64::from(random.next_bits()) }
     }
 
     /// How long sending may take, according to parameters and VCL.
