@@ -47,7 +47,7 @@ impl Busy {
         let number = inner.next_busy.fetch_add(1, Ordering::Relaxed);
         let ban = inner.bans.refer_to_newest();
         let (head, is_new) = shard.make_head(digest);
-        head.busy.push(BusyMark { number, vary });
+        head.busy.push(BusyMark { number, vary, range: Box::default() });
         inner.totals.add(Main::NObjectcore, 1);
         inner.totals.add(Main::NObjecthead, u64::from(is_new));
         Busy {

@@ -10,7 +10,7 @@
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `lookup` → `busy` → `removal` → `departure` → `tag` →
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `lookup` → `busy` → `removal` → `departure` → `tag` →
 //! `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -24,6 +24,7 @@ mod eviction;
 mod expiry_log;
 mod lookup;
 mod parameters;
+mod parts;
 mod removal;
 mod shard;
 mod tag;
@@ -37,6 +38,7 @@ pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
 pub use departure::{Absence, BanNote, Gone};
 pub use lookup::{Lookup, LookupRequest, MissCause};
+pub use parts::may_ask_for_part;
 pub use removal::Purge;
 pub use tag::{TagPurge, TagUsage};
 

@@ -14,6 +14,7 @@
 use crate::ban::Ban;
 use crate::departure::{Absence, BanNote, Leaving};
 use crate::digest::Digest;
+use crate::parts::{self, PassedOver, Use};
 use crate::shard::Shard;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
@@ -47,6 +48,8 @@ pub struct LookupRequest<'a> {
     pub ignore_vary: bool,
     /// `http_gzip_support`.
     pub gzip_support: bool,
+    /// A stored part (206) may answer the request, and its fetch may ask for a part: RFC 9111 applies, and ranges are served.
+    pub parts: bool,
     /// `vary_notice`: this many mismatching variants are worth a record; 0 = never.
     pub vary_notice: u64,
     /// Receives for how many seconds the object that was found had not been used. If set, uses are noted exactly instead
@@ -83,6 +86,8 @@ pub enum Lookup {
         busy: Busy,
         /// An expired object within keep, for a conditional request.
         stale: Option<Arc<Object>>,
+        /// A fresh part (206) of the response, which the fetch may complete.
+        part: Option<Arc<Object>>,
     },
     /// Somebody is already fetching it.
     Wait(Waiter),
@@ -107,6 +112,8 @@ pub enum MissCause {
         /// The ban; the last one if there were several.
         ban: BanNote,
     },
+    /// What is stored are parts (206), and the request wants something else.
+    OtherParts,
     /// `req.hash_always_miss`.
     Forced,
     /// `req.hash_ignore_busy` is set and somebody is fetching it.
@@ -128,6 +135,8 @@ struct Sighting {
     ban: Option<Arc<Ban>>,
     /// A variant that did not match: shows what the response will vary on.
     other_variant: Option<Arc<Object>>,
+    /// Parts that don't hold what the request wants; `None` = there were none.
+    parts: Option<Box<PassedOver>>,
 }
 
 impl Cache {
@@ -172,7 +181,7 @@ impl Cache {
         counters: &MainCounters,
     ) -> Lookup {
         let inner = &*self.inner;
-        let Sighting { fresh, stale, other_variant, banned, ban, .. } = sighting;
+        let Sighting { fresh, stale, other_variant, banned, ban, parts, .. } = sighting;
         let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
             let vary = stale_or_other.map_or(&[][..], |object| object.vary());
             let expected = semantics::vary::of_request(vary, request.request);
@@ -200,7 +209,7 @@ impl Cache {
         let in_grace = stale.as_ref().is_some_and(|stale| is_in_grace(stale, request));
         let is_busy = !request.always_miss && !request.ignore_busy && {
             shard.existing_head(digest).is_some_and(|head| {
-                head.busy.iter().any(|mark| {
+                head.busy.iter().filter(|mark| parts::concerns(mark, request, stale.as_deref())).any(|mark| {
                     request.ignore_vary || semantics::vary::matches(&mark.vary, request.request, request.gzip_support)
                 })
             })
@@ -223,11 +232,14 @@ impl Cache {
                     (Some(stale), ..) => MissCause::Expired(request.now - stale.origin() - stale.ttl()),
                     (None, Some(ban), _) => MissCause::Banned { objects: banned, ban: BanNote::of(ban) },
                     _ if is_ignored => MissCause::IgnoredBusy,
+                    (None, None, _) if parts.as_ref().is_some_and(|parts| parts.are_any()) => MissCause::OtherParts,
                     (None, None, Some(other)) => MissCause::Vary { other: Arc::clone(other) },
                     (None, None, None) => MissCause::Absent(shard.departures.of(digest)),
                 };
                 let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
-                Lookup::Miss { cause, busy: new_busy(shard, stale.as_ref().or(other_variant.as_ref())), stale }
+                let busy = new_busy(shard, stale.as_ref().or(other_variant.as_ref()));
+                parts::note_range(shard, digest, request, stale.as_deref());
+                Lookup::Miss { cause, busy, stale, part: parts.and_then(|parts| parts.into_best()) }
             }
         }
     }
@@ -276,6 +288,16 @@ impl Inner {
                     sighting.other_variant = Some(Arc::clone(object));
                 }
                 continue;
+            }
+            if object.flags().has(ObjectFlags::PARTIAL) {
+                match sighting.parts.get_or_insert_default().judge(object, request) {
+                    Use::Answers => {}
+                    Use::PassedOver => continue,
+                    Use::Surplus => {
+                        sighting.doomed.push((slot, None));
+                        continue;
+                    }
+                }
             }
             let origin = object.origin();
             if origin + request.ttl_cap.map_or(ttl, |cap| ttl.min(cap)) > request.now {

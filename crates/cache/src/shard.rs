@@ -146,6 +146,8 @@ pub(crate) struct BusyMark {
     pub(crate) number: u64,
     /// What the response is expected to vary on; empty = unknown.
     pub(crate) vary: Vec<u8>,
+    /// The Range that the fetch sends, because its request wants no more; empty = it fetches the whole.
+    pub(crate) range: Box<[u8]>,
 }
 
 /// What a key needs beyond one object.

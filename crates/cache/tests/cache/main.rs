@@ -6,6 +6,7 @@ mod eviction;
 mod lives;
 mod lookups;
 mod many_bans;
+mod parts;
 mod random;
 mod tags;
 mod waiting;
@@ -119,6 +120,7 @@ impl Bench {
             ignore_busy: false,
             ignore_vary: false,
             gzip_support: true,
+            parts: false,
             vary_notice: 10,
             unused_seconds: None,
         };
