@@ -15,7 +15,7 @@ impl ObjectFlags {
     pub const GZIPPED: ObjectFlags = ObjectFlags(4);
     /// Has an ETag or Last-Modified and status 200: may be revalidated.
     pub const CAN_REVALIDATE: ObjectFlags = ObjectFlags(8);
-    /// The body holds ESI instructions.
+    /// Parsed for ESI: the annex holds what was found. Without an annex there was nothing.
     pub const ESI: ObjectFlags = ObjectFlags(16);
     /// Counted as Transient.
     pub const TRANSIENT: ObjectFlags = ObjectFlags(32);

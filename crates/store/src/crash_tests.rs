@@ -42,11 +42,13 @@ struct Expected {
     points: usize,
 }
 
+/// The body, and the annex behind it.
 fn body_of(object: &Object) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(chunk) = object.chunk_at(body.len() as u64) {
         body.extend_from_slice(chunk);
     }
+    body.extend(object.annex().unwrap_or_default());
     body
 }
 
@@ -113,7 +115,15 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
             let mut body = vec![0; random.random_range(0..2500)];
             random.fill_bytes(&mut body);
             let known = random.random_bool(0.5).then_some(body.len() as u64);
-            let Ok(object) = store.create(&attributes(xid, known), format!("head of {xid}").as_bytes()) else {
+            let mut annex = vec![0; random.random_range(0..1500)];
+            random.fill_bytes(&mut annex);
+            let mut attributes = attributes(xid, known);
+            if random.random_bool(0.5) {
+                annex.clear();
+            } else {
+                attributes.flags = ObjectFlags::ESI;
+            }
+            let Ok(object) = store.create(&attributes, format!("head of {xid}").as_bytes()) else {
                 continue;
             };
             let early = random.random_bool(0.5);
@@ -127,8 +137,13 @@ fn a_kill_at_any_store_loses_nothing_committed_and_brings_nothing_back() {
                 object.fail();
                 continue;
             }
+            body.extend_from_slice(&annex);
             expected.borrow_mut().in_doubt = Some((xid, body.clone()));
-            object.finish();
+            if object.finish_with(&annex).is_err() {
+                object.fail();
+                expected.borrow_mut().in_doubt = None;
+                continue;
+            }
             object.enter_index();
             expected.borrow_mut().bodies.insert(xid, body);
             expected.borrow_mut().in_doubt = None;

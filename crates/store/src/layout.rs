@@ -13,15 +13,19 @@
 //!          keep f32 | newest ban tested (32)
 //!          hits (32) | last use (32)                                    of this process only
 //!          key (24 bytes)                                               ends at byte 80
-//!          vary, response head, body bytes …, [link]
+//!          vary, response head, [annex length (64)], body bytes …, [annex], [link]
 //! ```
 //!
 //! The head word holds everything that a walk needs, so a store of eight bytes is enough to split, merge, commit or
 //! remove. The free-list words and PREVIOUS_FREE are hints for the running process: recovery computes them again. The
-//! key is cut to 192 bits: this saves eight bytes per object and still withstands a search for collisions.
+//! key is cut to 192 bits: this saves eight bytes per object and still withstands a search for collisions. Objects with
+//! the flag ESI have room for the length of an annex (`annex.rs`), which follows the body through the extents; that word is
+//! not aligned, and is written before COMPLETE.
+
+use crate::attributes::ObjectFlags;
 
 /// First bytes of a formatted arena.
-pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr1");
+pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr2");
 /// Offset of the word that holds [`ARENA_MAGIC`]; written last when formatting.
 pub(crate) const MAGIC_AT: u64 = 0;
 /// Offset of the word that holds the arena's length in bytes.
@@ -65,6 +69,8 @@ pub(crate) const KEY: u64 = 56;
 pub(crate) const RECORD_HEADER_BYTES: u64 = 80;
 /// Bytes of the key that are kept.
 pub(crate) const KEY_BYTES: usize = 24;
+/// Bytes that the length of an annex takes, in records that can have one.
+pub(crate) const ANNEX_LENGTH_BYTES: u64 = 8;
 /// Where body bytes begin in an extent.
 pub(crate) const EXTENT_HEADER_BYTES: u64 = 8;
 /// Bytes of a link.
@@ -102,6 +108,11 @@ impl Head {
 
     pub(crate) fn object_flags(self) -> u16 {
         (self.0 >> 48) as u16
+    }
+
+    /// Whether the record has room for the length of an annex.
+    pub(crate) fn is_annexed(self) -> bool {
+        self.object_flags() & ObjectFlags::ESI.0 != 0
     }
 
     pub(crate) fn with_object_flags(self, flags: u16) -> Head {

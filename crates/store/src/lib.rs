@@ -10,11 +10,12 @@
 //! reader may ask for never change while it reads.
 //!
 //! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `arena` (limit,
-//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `recovery` → `storage`; also
+//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery` → `storage`; also
 //! `passing` (responses that are not kept) and `journal`.
 
 #![warn(missing_docs)]
 
+mod annex;
 mod arena;
 mod attributes;
 mod heap;

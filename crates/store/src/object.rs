@@ -8,14 +8,14 @@
 //! Everything about a stored object except its handle lies in the arena (`layout`). The handle is 40 bytes with its
 //! counts, since there is one for every object in the index. While a body is being written the handle has a
 //! [`Streaming`], which is dropped when the body has ended. *Owners*: one writer appends; anybody reads; only the index
-//! uses `slot`, `touch`, `enter_index`. Next files: `writer.rs`, `reader.rs`.
+//! uses `slot`, `touch`, `enter_index`. Next files: `writer.rs`, `reader.rs`, `annex.rs`.
 
 use crate::arena::{Inner, StoreFull};
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
 use crate::layout::{
-    BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN, KEY, KEY_BYTES,
-    LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, high, lengths, low,
-    origin_seconds, origin_word, pair, seconds_down, seconds_near,
+    ANNEX_LENGTH_BYTES, BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN,
+    KEY, KEY_BYTES, LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, high,
+    lengths, low, origin_seconds, origin_word, pair, seconds_down, seconds_near,
 };
 use crate::passing::Passing;
 use crate::place::Place;
@@ -72,7 +72,9 @@ impl Object {
         if head.len() > HEAD_BYTES_MAX || promised.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
             return Err(StoreFull);
         }
-        let fixed_bytes = RECORD_HEADER_BYTES + u64::from(vary_bytes) + head.len() as u64;
+        let no_annex = [0; ANNEX_LENGTH_BYTES as usize];
+        let annex_length: &[u8] = if attributes.flags.has(ObjectFlags::ESI) { &no_annex } else { &[] };
+        let fixed_bytes = RECORD_HEADER_BYTES + u64::from(vary_bytes) + (head.len() + annex_length.len()) as u64;
         // Charged before room is sought, so that the limit holds at every instant.
         store.charge(HANDLE_BYTES + Streaming::PRIVATE_BYTES);
         let opening = Opening::allocate(store, fixed_bytes, promised, attributes.all_flags()).inspect_err(|_| {
@@ -90,7 +92,7 @@ impl Object {
         memory.store(place.at(KEEP_BAN), pair(seconds_near(attributes.keep).to_bits(), 0));
         memory.store(place.at(USE), 0);
         let mut at = place.at(KEY);
-        for part in [&attributes.key[..KEY_BYTES], &attributes.vary, head] {
+        for part in [&attributes.key[..KEY_BYTES], &attributes.vary, head, annex_length] {
             // SAFETY: the block was just allocated and nobody else knows of it; the parts lie inside it.
             unsafe { memory.write(at, part) };
             at += part.len() as u64;
@@ -249,7 +251,7 @@ impl Object {
     /// Marks the body as complete. Does nothing when it has already ended.
     pub fn finish(&self) {
         match &self.kind {
-            Kind::Stored(place) => self.end_stored(place, COMPLETE),
+            Kind::Stored(place) => self.end_stored(place, COMPLETE, &[]),
             Kind::Passing(passing) => passing.end(BodyState::Complete),
         }
     }
@@ -257,7 +259,7 @@ impl Object {
     /// Marks the body as failed: it will never be complete. Does nothing when it has already ended.
     pub fn fail(&self) {
         match &self.kind {
-            Kind::Stored(place) => self.end_stored(place, FAILED),
+            Kind::Stored(place) => self.end_stored(place, FAILED, &[]),
             Kind::Passing(passing) => passing.end(BodyState::Failed),
         }
     }

@@ -1,7 +1,9 @@
 //! Where a stored object lies, and the words of its record.
 
 use crate::arena::Inner;
-use crate::layout::{Head, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length};
+use crate::layout::{
+    ANNEX_LENGTH_BYTES, Head, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length,
+};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -45,6 +47,11 @@ impl Place {
 
     /// Where the body begins in the record, in bytes from the arena's start.
     pub(crate) fn body_at(&self) -> u64 {
+        self.fixed_end() + if self.head().is_annexed() { ANNEX_LENGTH_BYTES } else { 0 }
+    }
+
+    /// Where key, vary and response head end, in bytes from the arena's start. The length of an annex is there.
+    pub(crate) fn fixed_end(&self) -> u64 {
         self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
     }
 

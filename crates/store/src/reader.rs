@@ -20,10 +20,14 @@ struct Spot {
 }
 
 /// The contiguous body bytes from `offset` on, with the block where they were found; the search starts at `spot`.
-fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
+fn find(place: &Place, spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
+    // Loaded first, since it publishes the blocks and links.
+    find_before(place, spot, offset, place.body_bytes())
+}
+
+/// As [`find`]; `available` is how far published bytes go.
+fn find_before(place: &Place, mut spot: Spot, offset: u64, available: u64) -> Option<(&[u8], Spot)> {
     let (memory, geometry) = (&place.store.memory, place.store.geometry);
-    // Loaded first, since it publishes the blocks and links below.
-    let available = place.body_bytes();
     if offset >= available {
         return None;
     }
@@ -50,6 +54,12 @@ fn find(place: &Place, mut spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
         // being at `spot` until its next call.
         return Some((unsafe { memory.bytes(at + skip, len) }, spot));
     }
+}
+
+/// The contiguous bytes of a complete object's annex from `offset` of its record on: the annex, `annex_bytes` long, follows the
+/// body.
+pub(crate) fn annex_chunk(place: &Place, annex_bytes: u64, offset: u64) -> Option<&[u8]> {
+    find_before(place, first(place), offset, place.body_bytes() + annex_bytes).map(|(bytes, _)| bytes)
 }
 
 fn first(place: &Place) -> Spot {

@@ -7,8 +7,8 @@
 use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
 use crate::heap::{Geometry, Heap};
 use crate::layout::{
-    EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD, LENGTHS, LINK_BYTES, ORIGIN,
-    RECORD_HEADER_BYTES, REMOVED, body_length, head_length, high, low, vary_length,
+    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD, LENGTHS,
+    LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, body_length, head_length, high, low, vary_length,
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
@@ -104,9 +104,10 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
     let mut head = Head(memory.load(at));
     let block_bytes = geometry.byte(head.units());
     let lengths = memory.load(at + LENGTHS);
-    let fixed = RECORD_HEADER_BYTES + (vary_length(memory.load(at + ORIGIN)) + head_length(lengths)) as u64;
-    let mut body_bytes = body_length(lengths);
+    let annex = if head.is_annexed() { ANNEX_LENGTH_BYTES } else { 0 };
+    let fixed = RECORD_HEADER_BYTES + (vary_length(memory.load(at + ORIGIN)) + head_length(lengths)) as u64 + annex;
     let mut room = block_bytes.checked_sub(fixed)?;
+    let mut body_bytes = body_length(lengths).checked_add(annex_length(memory, head, at + fixed))?;
     let mut block = record;
     let mut claimed = Vec::new();
     while head.has(HAS_NEXT) {
@@ -121,6 +122,16 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
         room = geometry.byte(head.units()).checked_sub(EXTENT_HEADER_BYTES)?;
     }
     (body_bytes <= room).then_some(claimed)
+}
+
+/// The length of a record's annex; `body_at` is where its body begins, inside the record's block.
+fn annex_length(memory: &Memory, head: Head, body_at: u64) -> u64 {
+    if !head.is_annexed() {
+        return 0;
+    }
+    // SAFETY: nobody else uses the arena while it is recovered; the caller has checked that the word lies inside the block.
+    let bytes = unsafe { memory.bytes(body_at - ANNEX_LENGTH_BYTES, ANNEX_LENGTH_BYTES as usize) };
+    bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
 /// Computes the checksums of candidates; their blocks are known to hold what their lengths say.
@@ -153,10 +164,13 @@ fn checksum_holds(memory: &Memory, geometry: Geometry, candidate: &Candidate) ->
     hasher.update(&origin.to_le_bytes());
     hasher.update(&(head_length(lengths) as u32).to_le_bytes());
     let body_bytes = body_length(lengths);
-    let body_at = at + RECORD_HEADER_BYTES + (vary_length(origin) + head_length(lengths)) as u64;
+    let fixed_end = at + RECORD_HEADER_BYTES + (vary_length(origin) + head_length(lengths)) as u64;
+    let is_annexed = Head(memory.load(at)).is_annexed();
+    let body_at = fixed_end + if is_annexed { ANNEX_LENGTH_BYTES } else { 0 };
+    let annex_bytes = annex_length(memory, Head(memory.load(at)), body_at);
     // SAFETY: nobody else uses the arena while it is recovered; the range lies inside the record (`chain` checked).
-    hasher.update(unsafe { memory.bytes(at + KEY, (body_at - at - KEY) as usize) });
-    let mut left = body_bytes;
+    hasher.update(unsafe { memory.bytes(at + KEY, (fixed_end - at - KEY) as usize) });
+    let mut left = body_bytes + annex_bytes;
     let (mut block, mut from) = (candidate.record, body_at);
     for next in candidate.extents.iter().copied().map(Some).chain([None]) {
         let end = geometry.byte(block + Head(memory.load(geometry.byte(block))).units());
@@ -169,5 +183,5 @@ fn checksum_holds(memory: &Memory, geometry: Geometry, candidate: &Candidate) ->
             (block, from) = (next, geometry.byte(next) + EXTENT_HEADER_BYTES);
         }
     }
-    left == 0 && final_checksum(hasher, flags, body_bytes) == high(identity)
+    left == 0 && final_checksum(hasher, flags, body_bytes, annex_bytes) == high(identity)
 }

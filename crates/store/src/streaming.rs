@@ -14,6 +14,8 @@ use tokio::sync::Notify;
 pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Initial guess for a body of unknown length.
 pub(crate) const GUESS_BYTES: u64 = 4096;
+/// Initial guess for an annex.
+pub(crate) const ANNEX_GUESS_BYTES: u64 = 512;
 /// Room is made (by evicting) for a body of unknown length in steps of at most this.
 pub(crate) const FAIR_BYTES_MAX: u64 = 64 << 10;
 /// A block with less room for body bytes than this is not worth its header.
@@ -34,7 +36,9 @@ impl Opening {
         flags: ObjectFlags,
     ) -> Result<Opening, StoreFull> {
         let head = |bits: u64| Head(Head::new(0, KIND_RECORD).with_object_flags(flags.0).0 | bits);
-        let whole = promised.map(|body| fixed_bytes + body);
+        let is_annexed = flags.has(ObjectFlags::ESI);
+        let annex = if is_annexed { ANNEX_GUESS_BYTES + LINK_BYTES } else { 0 };
+        let whole = promised.map(|body| fixed_bytes + body + annex);
         if whole.is_some_and(|bytes| bytes > store.limit_bytes()) {
             return Err(StoreFull);
         }
@@ -55,7 +59,8 @@ impl Opening {
             },
         };
         let block = store.allocate(demand, head(0))?;
-        let growing = whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
+        // An annex may need more room than was guessed.
+        let growing = is_annexed || whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
         if growing {
             store.memory.update(store.geometry.byte(block.at), |head| head | GROWING);
         }
@@ -139,13 +144,16 @@ pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
     hasher.update(&(place.head_bytes() as u32).to_le_bytes());
     let from = place.at(KEY);
     // SAFETY: from the key to the end of the response head: written before the first call, not changed after.
-    hasher.update(unsafe { memory.bytes(from, (place.body_at() - from) as usize) });
+    hasher.update(unsafe { memory.bytes(from, (place.fixed_end() - from) as usize) });
     hasher
 }
 
-/// Ends a checksum: flags and body length are covered too.
-pub(crate) fn final_checksum(mut hasher: Hasher, flags: u16, body_bytes: u64) -> u32 {
+/// Ends a checksum: flags and the lengths of body and annex are covered too.
+pub(crate) fn final_checksum(mut hasher: Hasher, flags: u16, body_bytes: u64, annex_bytes: u64) -> u32 {
     hasher.update(&flags.to_le_bytes());
+    if flags & ObjectFlags::ESI.0 != 0 {
+        hasher.update(&annex_bytes.to_le_bytes());
+    }
     hasher.update(&body_bytes.to_le_bytes());
     hasher.finalize()
 }

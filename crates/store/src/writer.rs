@@ -32,19 +32,10 @@ impl Object {
             return Err(AppendError::Full);
         }
         while !bytes.is_empty() {
-            if position.at == position.end {
-                grow(place, &mut position, streaming.promised_bytes, bytes.len() as u64)?;
-            }
-            let room = (position.end - position.at) as usize;
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            // SAFETY: behind everything published (`available_bytes`) and inside the block being filled, which has one
-            // writer: the holder of the position's lock.
-            unsafe { memory.write(position.at, now) };
-            position.checksum.update(now);
-            position.at += now.len() as u64;
-            position.body_bytes += now.len() as u64;
+            let now = put(place, &mut position, streaming.promised_bytes, bytes)?;
+            position.body_bytes += now as u64;
             memory.store(place.at(LENGTHS), lengths(position.body_bytes, place.head_bytes()));
-            bytes = later;
+            bytes = &bytes[now..];
         }
         drop(position);
         streaming.changed.notify_waiters();
@@ -89,8 +80,8 @@ impl Object {
         self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.total_bytes())
     }
 
-    /// Ends the body, complete or failed.
-    pub(crate) fn end_stored(&self, place: &Place, how: u64) {
+    /// Ends the body, complete or failed. The annex has been written already.
+    pub(crate) fn end_stored(&self, place: &Place, how: u64, annex: &[u8]) {
         let Some(streaming) = self.streaming.load_full() else { return };
         let mut position = streaming.position.lock();
         let has_ended = std::mem::replace(&mut position.ended, true);
@@ -112,7 +103,8 @@ impl Object {
         }
         if how == COMPLETE {
             let flags = place.head().object_flags();
-            let checksum = final_checksum(position.checksum.clone(), flags, position.body_bytes);
+            let checksum = position.checksum.clone();
+            let checksum = final_checksum(checksum, flags, position.body_bytes, annex.len() as u64);
             store.memory.update(place.at(IDENTITY), |word| pair(low(word), checksum));
         }
         place.set_bits(how);
@@ -121,6 +113,26 @@ impl Object {
         drop(position);
         streaming.changed.notify_waiters();
     }
+}
+
+/// Writes as many bytes behind the last ones as fit into one block, which may have to be allocated. Returns how many.
+pub(crate) fn put(
+    place: &Place,
+    position: &mut Position,
+    promised: Option<u64>,
+    bytes: &[u8],
+) -> Result<usize, AppendError> {
+    if position.at == position.end {
+        grow(place, position, promised, bytes.len() as u64)?;
+    }
+    let room = (position.end - position.at) as usize;
+    let now = &bytes[..room.min(bytes.len())];
+    // SAFETY: behind everything published (`available_bytes`) and inside the block being filled, which has one writer: the
+    // holder of the position's lock.
+    unsafe { place.store.memory.write(position.at, now) };
+    position.checksum.update(now);
+    position.at += now.len() as u64;
+    Ok(now.len())
 }
 
 /// Links a new extent behind the block being filled.
