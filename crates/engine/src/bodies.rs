@@ -2,9 +2,11 @@
 //! stores it.
 //!
 //! The filters themselves are state machines of the crate `body`; here is what requests and fetches need around them. Reading
-//! order: `pull`, `source`, `filters`, `request`.
+//! order: `pull`, `source`, `filters`, `request`, `fragment`, `page`.
 
 pub(crate) mod filters;
+pub(crate) mod fragment;
+pub(crate) mod page;
 pub(crate) mod pull;
 pub mod request;
 pub(crate) mod source;

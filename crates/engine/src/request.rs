@@ -20,11 +20,13 @@ mod accept;
 mod await_object;
 mod deliver;
 mod finish;
+mod fragment;
 mod hash;
 mod hit;
 mod legacy;
 mod lookup;
 mod miss;
+mod page;
 mod pass;
 mod pipe;
 mod purge;
@@ -42,6 +44,7 @@ pub(crate) mod choices;
 pub(crate) mod client_body;
 pub(crate) mod delivered;
 pub(crate) mod filters;
+pub(crate) mod inclusion;
 pub(crate) mod pool;
 pub(crate) mod slot;
 pub(crate) mod step;
@@ -86,6 +89,27 @@ pub async fn run(
 ) -> Outcome {
     let _work = context.work();
     begin(context, session, request);
+    run_begun(context, session, exchange, request).await
+}
+
+/// As [`run`], for a fragment of a page, whose transaction has begun.
+async fn run_fragment(
+    context: &Rc<Loop>,
+    session: &mut SessionView,
+    exchange: &mut dyn Exchange,
+    request: &mut Request,
+) -> Outcome {
+    let _work = context.work();
+    run_begun(context, session, exchange, request).await
+}
+
+/// Runs an exchange whose transaction has begun.
+async fn run_begun(
+    context: &Rc<Loop>,
+    session: &mut SessionView,
+    exchange: &mut dyn Exchange,
+    request: &mut Request,
+) -> Outcome {
     let is_answered = match caught(live(context, session, exchange, request)).await {
         Ok(()) => return Outcome { close: request.task.life.close, is_ruined: false },
         Err(panic) => {
@@ -111,9 +135,11 @@ async fn live(context: &Rc<Loop>, session: &mut SessionView, exchange: &mut dyn 
         Ok(announced) => {
             request.task.life.protocol = exchange.protocol();
             request.task.life.body = announced.into();
-            request.vcl.clone_from(&context.engine.vcl.load().active);
-            if let Some(vcl) = &request.vcl {
-                request.log.record(Tag::VCLUse, vcl.name.as_bytes());
+            if request.task.life.inclusion.is_none() {
+                request.vcl.clone_from(&context.engine.vcl.load().active);
+                if let Some(vcl) = &request.vcl {
+                    request.log.record(Tag::VCLUse, vcl.name.as_bytes());
+                }
             }
             Run { context, session, exchange, request }.run().await;
         }

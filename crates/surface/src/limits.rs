@@ -57,6 +57,12 @@ pub const ESI_PLAN_BYTES_MAX: usize = 1 << 20;
 pub const ESI_SRC_BYTES_MAX: usize = 8 << 10;
 /// What the compressor of a page with ESI may have made and not passed on, in bytes.
 pub const ESI_GZIP_QUEUE_BYTES: usize = 128 << 10;
+/// Bytes of a fragment that may wait until the page that includes it has come that far.
+pub const FRAGMENT_IN_FLIGHT_BYTES_MAX: usize = 64 << 10;
+/// The same while requests hold nearly as much as all of them together may (parameter `requests_memory_max`).
+pub const FRAGMENT_IN_FLIGHT_BYTES_SHORT: usize = 4 << 10;
+/// In pieces of at most this many bytes.
+pub const FRAGMENT_PIECE_BYTES_MAX: usize = 16 << 10;
 /// Memory of one decompressor besides its output, in bytes: its window and its tables.
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
 /// Memory of one compressor besides its output, in bytes.

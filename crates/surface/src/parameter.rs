@@ -182,6 +182,7 @@ parameters! {
     default_keep: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Keep if nothing else sets it.";
     default_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Ttl if nothing else sets it.";
     drain_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), Some("86400.000"), "seconds", COPAL, "How long a stop of the worker waits for requests in flight before it cuts them; a second SIGTERM waits no longer.";
+    esi_parallel: u64 = 16, Number, Unsigned, "16", Some("1"), Some("1000"), "fragments", COPAL, "How many fragments of a page may be under way at once, those of the pages in it included; 1 = one after the other, as in Varnish.";
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
     experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Experiments, bit by bit; none takes all bits away.";
     feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Minor features, bit by bit; default gives the default ones, none takes all away.";
@@ -212,7 +213,7 @@ parameters! {
     idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
     listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
     lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
-    max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", ACCEPTED_ONLY, "ESI nesting limit.";
+    max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
     max_restarts: u64 = 4, Number, Unsigned, "4", Some("0"), None, "restarts", 0, "Restart limit.";
     max_retries: u64 = 4, Number, Unsigned, "4", Some("0"), None, "retries", 0, "Retry limit.";
     max_vcl: u64 = 100, Number, Unsigned, "100", Some("0"), None, "", 0, "Number of VCLs that triggers max_vcl_handling.";
@@ -278,6 +279,17 @@ parameters! {
 }
 
 impl Parameters {
+    /// How many fragments of a page may be under way at once: `esi_parallel`, except that test scripts, which play one origin
+    /// connection in order, get one at a time unless they say otherwise.
+    #[must_use]
+    pub fn esi_fragments_at_once(&self) -> usize {
+        let is_default = self.esi_parallel == Parameters::default().esi_parallel;
+        if is_default && self.debug & debug::VTC_MODE != 0 {
+            return 1;
+        }
+        usize::try_from(self.esi_parallel).unwrap_or(usize::MAX)
+    }
+
     /// Whether the reasons of decisions are recorded: `vsl_reasons`, except for test scripts, which count records.
     #[must_use]
     pub fn tells_reasons(&self) -> bool {

@@ -118,6 +118,19 @@ pub struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
+    /// Goes on where another walk through the same plan had `left_bytes` left. `plan` is one that [`Plan::decode`] has accepted.
+    #[must_use]
+    pub fn resumed(plan: &'a [u8], left_bytes: usize) -> Instructions<'a> {
+        let rest = &plan[plan.len().saturating_sub(left_bytes)..];
+        Instructions { is_gzipped: plan.get(1) == Some(&GZIPPED), rest }
+    }
+
+    /// How many bytes of the plan are left.
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        self.rest.len()
+    }
+
     fn read(&mut self) -> Option<Instruction<'a>> {
         let kind = self.take(1)?[0];
         let (continues, has_host) = (kind & CONTINUES != 0, kind & HAS_HOST != 0);

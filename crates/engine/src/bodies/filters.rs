@@ -2,9 +2,11 @@
 //!
 //! The first filter named is the one next to the body's source. Opening a filter changes the headers that describe the body,
 //! and logs that; a filter with nothing to do leaves no trace. Without filters the bytes are never touched, and no memory is
-//! held. `body::FILTERS` lists the filters; nothing here knows one by name. Compat: records of Varnish 7.1.1.
+//! held. `body::FILTERS` lists the filters; nothing here knows one by
+//! name, except those that parse pages. Compat: records of Varnish 7.1.1.
 
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
+use body::esi::Note;
 use body::filter::{find, names, refusal_of_part};
 use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
 use message::Message;
@@ -44,6 +46,9 @@ fn too_many() -> String {
     format!("More than {FILTERS_MAX} filters")
 }
 
+/// Filters that make an annex.
+const PARSERS: [&str; 2] = ["esi", "esi_gzip"];
+
 /// The filters of one body.
 #[derive(Default)]
 pub(crate) struct Filters(Option<Box<Opened>>);
@@ -67,6 +72,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) log: &'a mut LogBuffer,
     /// The client's request, if the message is the response to it.
     pub(crate) request: Option<&'a Message>,
+    /// The target of the request to an origin that the message answers; `/` elsewhere.
+    pub(crate) target: &'a [u8],
     /// The object that the body belongs to, if it comes from the cache.
     pub(crate) object: Option<&'a Object>,
     /// The length of the body if known; becomes the length after the filters.
@@ -83,7 +90,7 @@ impl<'a> Subject<'a> {
         log: &'a mut LogBuffer,
         length: Option<u64>,
     ) -> Subject<'a> {
-        Subject { side, message, log, request: None, object: None, length, ranges: RangeRules::Varnish }
+        Subject { side, message, log, request: None, target: b"/", object: None, length, ranges: RangeRules::Varnish }
     }
 }
 
@@ -147,6 +154,21 @@ impl Filters {
     /// Whether filtering may change the length of the body.
     pub(crate) fn change_length(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.changes_length)
+    }
+
+    /// Whether a page is parsed, so that the object may get an annex.
+    pub(crate) fn parse_pages(&self) -> bool {
+        self.0.as_ref().is_some_and(|opened| opened.rows.iter().any(|(name, _)| PARSERS.contains(name)))
+    }
+
+    /// What is to be stored beside the body, once the filters have ended.
+    pub(crate) fn annex(&mut self) -> Option<Vec<u8>> {
+        self.0.as_mut()?.chain.annex()
+    }
+
+    /// The next thing that a filter has to say about the body.
+    pub(crate) fn note(&mut self) -> Option<Note> {
+        self.0.as_mut()?.chain.note()
     }
 
     /// Whether a gzipped body is unpacked.
@@ -260,6 +282,10 @@ impl Head for Subject<'_> {
 
     fn request(&self) -> Option<&Message> {
         self.request
+    }
+
+    fn target(&self) -> &[u8] {
+        self.target
     }
 
     fn body_tail(&self) -> Option<[u8; 4]> {

@@ -14,6 +14,7 @@ use crate::logged::{self, BERESP};
 use crate::memory::MEMORY_SHORT;
 use crate::origin::{CutShort, OriginExchange, close_reason};
 use body::Side;
+use body::filter::refusal_of_part;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::counter::Main;
@@ -25,9 +26,6 @@ impl Fetch {
         let is_empty = self.task.attempt.body.size.is_empty();
         if is_empty && self.task.bereq.method() != b"HEAD" && self.task.attempt.beresp.status() != 304 {
             logged::unset(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Content-Encoding");
-        }
-        if self.task.attempt.verdict.do_esi {
-            self.log.record(Tag::Error, b"ESI is not part of this build: object delivered unparsed");
         }
         let mut filters = match self.open_filters(is_empty) {
             Ok(filters) => filters,
@@ -47,8 +45,10 @@ impl Fetch {
             BodyAnnounced::Length(bytes) if !filters.change_length() => Some(bytes),
             BodyAnnounced::Length(_) | BodyAnnounced::Unknown => None,
         };
-        let wants_stream = self.task.attempt.verdict.do_stream && !is_empty;
-        let Some(object) = self.allocate(length, filters.object_flags(), wants_stream) else {
+        // A page is put together along its plan, which is there when all of it is.
+        let parsed = if filters.parse_pages() { ObjectFlags::ESI } else { ObjectFlags::NONE };
+        let wants_stream = self.task.attempt.verdict.do_stream && !is_empty && parsed == ObjectFlags::NONE;
+        let Some(object) = self.allocate(length, filters.object_flags() | parsed, wants_stream) else {
             self.close_connection(close_reason::EXHAUSTED);
             return Step::Error;
         };
@@ -58,9 +58,9 @@ impl Fetch {
         }
         self.log_fetch_body(is_empty, is_streamed);
         let received = if is_empty { Ok(()) } else { self.receive_body(&object, &mut filters).await };
+        let received = received.and_then(|()| Ok(object.finish_with(&filters.annex().unwrap_or_default())?));
         match received {
             Ok(()) => {
-                object.finish();
                 self.log_totals(&filters, is_empty);
                 self.release_connection();
                 Step::Commit
@@ -101,8 +101,17 @@ impl Fetch {
             None => default_list(&self.task),
         };
         self.log.record(Tag::Filters, &list);
+        if self.task.attempt.beresp.status() == 206
+            && let Some(refusal) = refusal_of_part(&list)
+        {
+            return Err(refusal.to_owned());
+        }
         let attempt = &mut self.task.attempt;
-        let mut subject = Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, attempt.body.size.length());
+        let length = attempt.body.size.length();
+        let mut subject = Subject {
+            target: self.task.bereq.target(),
+            ..Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, length)
+        };
         Filters::open(&list, &mut subject, &self.task.order.parameters, &self.context.counters)
     }
 

@@ -10,10 +10,12 @@ use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
 use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
 use crate::turns::Turns;
 use body::FilterError;
+use body::esi::NoteLevel;
 use std::sync::Arc;
-use store::{AppendError, BodyReader, Object};
-use surface::counter::Vbe;
+use store::{AppendError, BodyReader, Object, ObjectFlags};
+use surface::counter::{Main, Vbe};
 use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
+use surface::tag::Tag;
 
 /// Bytes of a stored body to copy before other tasks of this event loop get a turn.
 const SLICE_BYTES: usize = 256 << 10;
@@ -153,11 +155,15 @@ impl Fetch {
                     self.receive(source).await?;
                     continue;
                 }
-                Next::Ended => break,
+                Next::Ended => {
+                    self.log_notes_of(filters);
+                    break;
+                }
                 Next::Failed(Failure::Filter(error)) => return Err(BodyFailure::Filter(error)),
                 // Sources fail only while they are waited for, and no filter of this side promises a length.
                 Next::Failed(Failure::Supply | Failure::Short) => return Err(BodyFailure::Origin(CutShort::GONE)),
             }
+            self.log_notes_of(filters);
             turns.take().await;
         }
         // The rest of the body must be received even if the filters don't use it.
@@ -165,6 +171,19 @@ impl Fetch {
             self.receive(source).await?;
         }
         Ok(())
+    }
+
+    /// Logs what the parser of pages has found.
+    #[inline]
+    fn log_notes_of(&mut self, filters: &mut Filters) {
+        while let Some(note) = filters.note() {
+            self.log.record_fmt(Tag::ESIXmlerror, format_args!("{note}"));
+            match note.level() {
+                NoteLevel::Error => self.context.count(Main::EsiErrors),
+                NoteLevel::Warning => self.context.count(Main::EsiWarnings),
+                NoteLevel::Remark => {}
+            }
+        }
     }
 
     /// Waits for the next piece and counts it.
@@ -193,6 +212,8 @@ impl Fetch {
         match object.append(bytes).await {
             Ok(()) => {}
             Err(AppendError::Abandoned) => return Err(AppendError::Abandoned),
+            // Half a page has no plan.
+            Err(error) if object.flags().has(ObjectFlags::ESI) => return Err(error),
             Err(error) => {
                 let stored = (object.available_bytes() - before) as usize;
                 self.overflow(object, error)?;

@@ -14,14 +14,20 @@ pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
     let supported = task.order.gzip_support;
     let gunzips = supported && task.attempt.verdict.do_gunzip && is_gzipped;
     let gzips = supported && task.attempt.verdict.do_gzip && is_plain;
+    // The first dialects knew nothing of gzip.
+    let packed = is_gzipped && task.order.vcl.generation >= Generation::V3;
     let mut list = Vec::new();
-    if gunzips {
+    if gunzips || (packed && task.attempt.verdict.do_esi) {
         list.extend_from_slice(b" gunzip");
+    }
+    if task.attempt.verdict.do_esi {
+        list.extend_from_slice(if gzips || (packed && !gunzips) { b" esi_gzip" } else { b" esi" });
+        return list;
     }
     if gzips {
         list.extend_from_slice(b" gzip");
     }
-    if is_gzipped && !gunzips && task.order.vcl.generation >= Generation::V3 {
+    if packed && !gunzips {
         list.extend_from_slice(b" testgunzip");
     }
     list

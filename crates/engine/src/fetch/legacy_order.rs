@@ -18,6 +18,8 @@ pub struct ClientRequest {
     pub(crate) choices: Choices,
     /// `req.restarts`.
     pub restarts: u64,
+    /// `req.esi_level`.
+    pub esi_level: u64,
     /// `req.xid`.
     pub vxid: u32,
     /// What VMODs keep for the request.

@@ -64,7 +64,8 @@ impl Fetch {
         let flags =
             KEPT_FLAGS.into_iter().filter(|flag| stale.flags().has(*flag)).fold(ObjectFlags::NONE, ObjectFlags::with);
         let length = Some(stale.available_bytes());
-        let is_streamed = self.task.attempt.verdict.do_stream;
+        // Readers of a page need its plan, which is copied last.
+        let is_streamed = self.task.attempt.verdict.do_stream && !stale.flags().has(ObjectFlags::ESI);
         let allocated = self.allocate(length, flags, is_streamed);
         self.release_connection();
         let Some(object) = allocated else { return Step::Error };
@@ -72,11 +73,10 @@ impl Fetch {
         if is_streamed {
             self.publish();
         }
-        match self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await {
-            Ok(()) => {
-                object.finish();
-                Step::Commit
-            }
+        let filled = self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await;
+        let filled = filled.and_then(|()| Ok(object.finish_with(&stale.annex().unwrap_or_default())?));
+        match filled {
+            Ok(()) => Step::Commit,
             Err(failure) => {
                 self.log_body_failure(&failure);
                 self.body_failed(&failure, is_streamed || object.has_overflowed())

@@ -29,7 +29,8 @@ impl Fetch {
     }
 
     /// Makes the object for the response. `length` is that of the stored body; `is_streamed` says that clients will read it
-    /// while it grows. `None` when VCL wants no storage for it.
+    /// while it grows. `None` when VCL wants no storage for it, or a page that is parsed finds none: it cannot pass by, since its
+    /// plan comes last.
     pub(super) fn allocate(
         &mut self,
         length: Option<u64>,
@@ -56,16 +57,24 @@ impl Fetch {
         let head = self.stored_head(length);
         let mut is_stored = !is_private && lives && self.task.life.busy.is_some() && !is_known_too_large;
         let mut is_full = false;
-        let may_pass_by = is_streamed || length == Some(0) || is_known_too_large;
+        let is_parsed = flags.has(ObjectFlags::ESI);
+        let may_pass_by = !is_parsed && (is_streamed || length == Some(0) || is_known_too_large);
         let object = if !is_stored && may_pass_by {
             Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
-            self.context.engine.storages.store(storage).create(&attributes, &head).unwrap_or_else(|_| {
-                self.log.record(Tag::Error, b"Could not get storage: not cached");
-                is_stored = false;
-                is_full = true;
-                Object::passing(&attributes, &head, self.in_flight_bytes())
-            })
+            match self.context.engine.storages.store(storage).create(&attributes, &head) {
+                Ok(object) => object,
+                Err(_) if is_parsed => {
+                    self.log_fetch_error(Reason::StorageRefused, "Could not get storage");
+                    return None;
+                }
+                Err(_) => {
+                    self.log.record(Tag::Error, b"Could not get storage: not cached");
+                    is_stored = false;
+                    is_full = true;
+                    Object::passing(&attributes, &head, self.in_flight_bytes())
+                }
+            }
         };
         self.task.attempt.kept = Kept { object: Some(Arc::clone(&object)), is_stored, is_marked: false, body_bytes: 0 };
         if is_known_too_large && !is_private {

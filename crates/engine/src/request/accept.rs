@@ -11,7 +11,9 @@ use surface::tag::Tag;
 
 impl Run<'_> {
     pub(super) async fn accept(&mut self) -> Step {
-        self.context.count(Main::ClientReq);
+        if self.request.task.life.inclusion.is_none() {
+            self.context.count(Main::ClientReq);
+        }
         if self.context.memory.is_full() {
             self.refuse_for_memory(true);
             self.close(CloseReason::Overload);

@@ -109,6 +109,10 @@ impl Run<'_> {
     fn judge_conditions(&mut self) {
         let request = &mut *self.request;
         let task = &mut request.task;
+        if task.life.inclusion.is_some() {
+            // A page cannot use a 304.
+            return;
+        }
         let Some(object) = &task.found.object else { return };
         let dates = DateForms::of_features(task.settings.feature);
         if task.response.status() % 1000 == 200

@@ -11,6 +11,9 @@ use store::ObjectFlags;
 /// The list that applies when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     let mut list = Vec::new();
+    if task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::ESI)) && is_page(task) {
+        list.extend_from_slice(b" esi");
+    }
     let is_gzipped = task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::GZIPPED));
     if task.settings.gzip_support && is_gzipped && !encoding::accepts_gzip(&task.request) {
         list.extend_from_slice(b" gunzip");
@@ -30,6 +33,12 @@ fn can_be_cut(task: &Task) -> bool {
         206 => is_part(),
         _ => false,
     }
+}
+
+/// Whether VCL lets a parsed object be put together as a page, and there is something to do.
+fn is_page(task: &Task) -> bool {
+    let has_plan = task.found.object.as_ref().is_some_and(|object| object.annex_bytes() > 0);
+    has_plan && !task.choices.is_esi_forbidden && task.answer.do_esi.unwrap_or(true)
 }
 
 /// Whether the response will go through a filter that needs much memory.

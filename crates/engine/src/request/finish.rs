@@ -30,11 +30,14 @@ impl Run<'_> {
     fn account_for_request(&mut self) {
         let account = self.request.task.life.account;
         let sent = self.exchange.sent();
-        let counters = &self.context.counters;
-        counters.add(Main::SReqHdrbytes, account.request_head);
-        counters.add(Main::SReqBodybytes, account.request_body);
-        counters.add(Main::SRespHdrbytes, sent.head_bytes);
-        counters.add(Main::SRespBodybytes, sent.body_bytes);
+        // The bytes of a fragment are among those of its page.
+        if self.request.task.life.inclusion.is_none() {
+            let counters = &self.context.counters;
+            counters.add(Main::SReqHdrbytes, account.request_head);
+            counters.add(Main::SReqBodybytes, account.request_body);
+            counters.add(Main::SRespHdrbytes, sent.head_bytes);
+            counters.add(Main::SRespBodybytes, sent.body_bytes);
+        }
         self.log_numbers(
             Tag::ReqAcct,
             &[

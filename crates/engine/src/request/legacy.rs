@@ -123,6 +123,7 @@ impl Run<'_> {
                 ..Choices::default()
             },
             restarts: task.life.restarts,
+            esi_level: task.life.inclusion.as_ref().map_or(0, |inclusion| inclusion.level),
             vxid: task.life.vxid,
             vmod_state: std::mem::take(&mut task.vmod_state),
             response_status: 0,

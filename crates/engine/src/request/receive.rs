@@ -81,7 +81,9 @@ impl Run<'_> {
     /// A connection that is shared with others cannot be handed over. Compat: the text of Varnish 7.1.
     fn pass_instead_of_pipe(&mut self) -> RecvRuling {
         let protocol = self.exchange.protocol();
-        let text = format_args!("vcl_recv{{}} returns pipe for {protocol} request.  Doing pass.");
+        let what = if self.request.task.life.inclusion.is_some() { "ESI included object" } else { protocol };
+        let request = if self.request.task.life.inclusion.is_some() { "" } else { " request" };
+        let text = format_args!("vcl_recv{{}} returns pipe for {what}{request}.  Doing pass.");
         self.log().record_fmt(Tag::VCLError, text);
         RecvRuling::Pass
     }
@@ -127,7 +129,7 @@ impl Run<'_> {
                 Some((vcl, label)) => {
                     self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
                     self.leave_vcl();
-                    self.request.vcl = Some(vcl);
+                    self.request.task.life.vcl_before_label = self.request.vcl.replace(vcl);
                     self.request.task.life.is_under_label = true;
                     let task = &mut self.request.task;
                     task.request.copy_from(&task.original);

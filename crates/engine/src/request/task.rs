@@ -3,6 +3,7 @@
 use super::choices::Choices;
 use super::client_body::ClientBody;
 use super::delivered::Delivered;
+use super::inclusion::Inclusion;
 use super::step::Step;
 use crate::bodies::request::Feed;
 use crate::fetch::legacy_order::PreparedRequest;
@@ -260,6 +261,10 @@ pub(crate) struct Life {
     pub(crate) pipe_account: Option<PipeAccount>,
     /// What a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
+    /// What a page includes this request for; `None` for a client's own request.
+    pub(crate) inclusion: Option<Box<Inclusion>>,
+    /// The VCL that `return(vcl(label))` left.
+    pub(crate) vcl_before_label: Option<Arc<LoadedVcl>>,
 }
 
 /// The results of lookup and fetch.
@@ -330,6 +335,8 @@ pub(crate) struct Answer {
     pub(crate) filters: Option<Vec<u8>>,
     /// `resp.do_esi` when VCL set it.
     pub(crate) do_esi: Option<bool>,
+    /// The body is put together from a page with ESI and its fragments.
+    pub(crate) is_page: bool,
 }
 
 impl Task {

@@ -12,9 +12,11 @@ use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
 use crate::turns::Turns;
 use body::Side;
+use body::filter::{names, weaken_etag};
 use semantics::HttpPolicy;
 use semantics::ranges::RangeRules;
 use std::future::poll_fn;
+use std::sync::Arc;
 use store::BodyState;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -24,7 +26,7 @@ use surface::tag::Tag;
 
 /// Why the body was not sent completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum TransmitError {
+pub(super) enum TransmitError {
     /// The client is gone or takes too long.
     Client,
     /// The fetch failed while the body was sent.
@@ -109,6 +111,7 @@ impl Run<'_> {
         };
         let list = task.answer.filters.take().unwrap_or_else(|| default_list(task));
         log.record(Tag::Filters, &list);
+        let list = self.note_page(list, &mut length)?;
         let filters = if list.is_empty() { Filters::default() } else { self.open_filters_of(&list, &mut length)? };
         let request = &mut *self.request;
         let (task, log) = (&mut request.task, &mut request.log);
@@ -144,7 +147,7 @@ impl Run<'_> {
         let mut subject = Subject {
             ranges,
             request: Some(&task.request),
-            object: task.found.object.as_ref().map(|object| &***object),
+            object: task.found.object.as_ref().filter(|_| !task.answer.is_page).map(|object| &***object),
             ..Subject::new(Side::Resp, &mut task.response, &mut request.log, *length)
         };
         let parameters = self.context.engine.parameters.load();
@@ -162,6 +165,39 @@ impl Run<'_> {
         }
         let random = &self.context.engine.random;
         RangeRules::Rfc { boundary: u64::from(random.next_bits()) << 32 | u64::from(random.next_bits()) }
+    }
+
+    /// If the list begins with `esi` and there is a page for it, notes that and takes it off the list. Then the length of the
+    /// body is not known. `None` when `esi` comes too late: it needs the body as it is stored.
+    #[inline]
+    fn note_page(&mut self, list: Vec<u8>, length: &mut Option<u64>) -> Option<Vec<u8>> {
+        let object = self.request.task.found.object.as_ref();
+        if list.is_empty() || !object.is_some_and(|object| object.flags().has(store::ObjectFlags::ESI)) {
+            return Some(list);
+        }
+        self.note_parsed_page(list, length)
+    }
+
+    #[cold]
+    fn note_parsed_page(&mut self, list: Vec<u8>, length: &mut Option<u64>) -> Option<Vec<u8>> {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let place = names(&list).position(|name| name == b"esi");
+        let Some(place) = place.filter(|_| task.found.object.as_ref().is_some_and(|object| object.annex_bytes() > 0))
+        else {
+            return Some(list);
+        };
+        if place > 0 {
+            request.log.record(Tag::Error, b"resp.filters: esi must come first");
+            return None;
+        }
+        task.answer.is_page = true;
+        *length = None;
+        weaken_etag(&mut Subject::new(Side::Resp, &mut task.response, &mut request.log, None));
+        if task.settings.debug & debug::PROCESSORS != 0 {
+            request.log.record(Tag::Debug, b"VDP_push(esi)");
+        }
+        Some(names(&list).skip(1).collect::<Vec<_>>().join(&b' '))
     }
 
     /// How long sending may take, according to parameters and VCL.
@@ -190,12 +226,20 @@ impl Run<'_> {
         if debug_bits & debug::FLUSH_HEAD != 0 {
             self.send_head().await?;
         }
+        if self.request.task.answer.is_page {
+            return Box::pin(self.send_page(filters)).await;
+        }
         self.send_body(filters).await
     }
 
     /// Sends the body from where it is, through its filters.
     async fn send_body(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
         let task = &mut self.request.task;
+        if let Some((inclusion, object)) = task.life.inclusion.as_ref().zip(task.found.object.as_ref())
+            && object.state() == BodyState::Writing
+        {
+            inclusion.fragment.reads(Arc::clone(object.object()));
+        }
         let mut source = match task.found.object.take() {
             Some(object) => Source::of_object(object),
             None => Source::of_synthetic(std::mem::take(&mut task.synthetic)),
@@ -232,7 +276,7 @@ impl Run<'_> {
     }
 
     /// The rest of the body will not come: sends what there is and stops.
-    async fn break_off(&mut self, failure: Failure) -> Result<(), TransmitError> {
+    pub(super) async fn break_off(&mut self, failure: Failure) -> Result<(), TransmitError> {
         if let Failure::Filter(error) = failure {
             log_delivery_failure(error, &mut self.request.log);
         }
@@ -245,16 +289,16 @@ impl Run<'_> {
     }
 
     /// Sends a piece of body, with the head if that was not sent yet, and with the end of the body after the last piece.
-    async fn send_piece(&mut self, piece: &[u8], is_last: bool) -> Result<(), TransmitError> {
+    pub(super) async fn send_piece(&mut self, piece: &[u8], is_last: bool) -> Result<(), TransmitError> {
         self.send(piece, is_last).await.map_err(|SendError| TransmitError::Client)
     }
 
-    async fn send_end(&mut self) -> Result<(), TransmitError> {
+    pub(super) async fn send_end(&mut self) -> Result<(), TransmitError> {
         self.send_piece(b"", true).await
     }
 
     /// Sends the head now if it was not sent with a piece of body.
-    async fn send_head(&mut self) -> Result<(), TransmitError> {
+    pub(super) async fn send_head(&mut self) -> Result<(), TransmitError> {
         self.send_piece(b"", false).await
     }
 

@@ -28,11 +28,15 @@ pub(super) enum StartLine {
 type Logged<'a> = (&'a mut LogBuffer, MessageTags, &'a mut Message);
 
 impl ClientSide<'_> {
-    /// The message that VCL calls by this name. On this side `req_top` means `req`, and `beresp` means `resp`.
+    /// The message that VCL calls by this name. On this side `beresp` means `resp`.
     #[inline]
     fn message(&mut self, http: HttpObject) -> &Message {
         match http {
-            HttpObject::Req | HttpObject::ReqTop => &self.task.request,
+            HttpObject::Req => &self.task.request,
+            HttpObject::ReqTop => match &self.task.life.inclusion {
+                Some(inclusion) => &inclusion.top.request,
+                None => &self.task.request,
+            },
             HttpObject::Resp | HttpObject::Beresp => &self.task.response,
             HttpObject::Obj => self.object_head(),
             HttpObject::Bereq => self.bereq(),

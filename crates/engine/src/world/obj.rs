@@ -28,7 +28,7 @@ pub(super) fn read(world: &mut World<'_>, var: Var, scratch: &mut Scratch) -> Re
     Ok(match var {
         Var::Cacheable => Value::Bool(true),
         Var::ObjAge => Value::Duration(object.map_or(0.0, |object| world.now - object.origin())),
-        Var::ObjCanEsi => Value::Bool(object.is_some_and(|object| object.flags().has(ObjectFlags::ESI))),
+        Var::ObjCanEsi => Value::Bool(object.is_some_and(|object| object.annex_bytes() > 0)),
         Var::ObjGrace => seconds(Object::grace),
         Var::ObjHash => hexadecimal(&client.task.life.digest, scratch),
         // If this request's lookup did not find the object, hits are 0, even if others have found it meanwhile.

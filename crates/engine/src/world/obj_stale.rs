@@ -2,7 +2,6 @@
 
 use super::value::text;
 use super::{Side, World, out_of_reach};
-use store::ObjectFlags;
 use surface::vcl::Var;
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
@@ -11,10 +10,9 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
     let Side::Fetch(fetch) = &world.side else { return Err(out_of_reach()) };
     let Some(stale) = &fetch.task.life.stale else { return Ok(Value::Void) };
     let head = &fetch.task.attempt.stale_head;
-    let flags = stale.flags();
     Ok(match var {
         Var::ObjStaleAge => Value::Duration(world.now - stale.origin()),
-        Var::ObjStaleCanEsi => Value::Bool(flags.has(ObjectFlags::ESI)),
+        Var::ObjStaleCanEsi => Value::Bool(stale.annex_bytes() > 0),
         Var::ObjStaleGrace => Value::Duration(stale.grace()),
         Var::ObjStaleHits => Value::Int(i64::from(stale.hits())),
         Var::ObjStaleIsValid => Value::Bool(!stale.is_removed()),

@@ -11,6 +11,9 @@ use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
 
 pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+    if matches!(var, Var::ReqTopMethod | Var::ReqTopProto | Var::ReqTopUrl | Var::ReqTopTime) {
+        return read_top(world, var, scratch);
+    }
     let (message, choices, restarts, vxid) = match &world.side {
         Side::Client(ClientSide { task, .. }) => (&task.request, &task.choices, task.life.restarts, task.life.vxid),
         Side::Fetch(fetch) => match &fetch.task.life.client {
@@ -24,15 +27,29 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::ReqBackendHint => Value::Backend(choices.director),
         Var::ReqCanGzip => Value::Bool(semantics::encoding::accepts_gzip(message)),
         Var::ReqEsi => Value::Bool(!choices.is_esi_forbidden),
-        Var::ReqEsiLevel => Value::Int(0),
+        Var::ReqEsiLevel => int(world.esi_level()),
         Var::ReqGrace => Value::Duration(grace_shown(choices.grace_cap, world.vcl.generation, world.default_grace())),
-        Var::ReqMethod | Var::ReqTopMethod => text(message.method(), scratch),
-        Var::ReqProto | Var::ReqTopProto => text(message.protocol(), scratch),
+        Var::ReqMethod => text(message.method(), scratch),
+        Var::ReqProto => text(message.protocol(), scratch),
         Var::ReqRestarts => int(restarts),
         Var::ReqTtl => Value::Duration(choices.ttl_cap.unwrap_or(-1.0)),
-        Var::ReqUrl | Var::ReqTopUrl => text(message.target(), scratch),
+        Var::ReqUrl => text(message.target(), scratch),
         Var::ReqXid => digits(vxid, scratch),
         var => return read_own(world, var, scratch),
+    })
+}
+
+/// `req_top`: the client's request above all pages that include this one, which may be this one.
+fn read_top(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+    let Side::Client(ClientSide { task, .. }) = &world.side else { return Err(out_of_reach()) };
+    let top = task.life.inclusion.as_ref().map(|inclusion| &*inclusion.top);
+    let message = top.map_or(&task.request, |top| &top.request);
+    Ok(match var {
+        Var::ReqTopMethod => text(message.method(), scratch),
+        Var::ReqTopProto => text(message.protocol(), scratch),
+        Var::ReqTopUrl => text(message.target(), scratch),
+        Var::ReqTopTime => Value::Time(top.map_or(task.life.received_at, |top| top.received_at)),
+        _ => return Err(out_of_reach()),
     })
 }
 
@@ -48,7 +65,7 @@ fn read_own(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value,
         Var::ReqIsHitmiss => Value::Bool(task.found.is_hitmiss),
         Var::ReqIsHitpass => Value::Bool(task.found.is_hitpass),
         Var::ReqStorage => Value::Stevedore(task.choices.storage),
-        Var::ReqTime | Var::ReqTopTime => Value::Time(task.life.received_at),
+        Var::ReqTime => Value::Time(task.life.received_at),
         Var::ReqTrace => Value::Bool(world.traces(task.choices.trace)),
         Var::ReqTransport => text(task.life.protocol.as_bytes(), scratch),
         _ => return Err(out_of_reach()),
@@ -113,6 +130,15 @@ pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
 }
 
 impl World<'_> {
+    /// `req.esi_level`.
+    fn esi_level(&self) -> u64 {
+        match &self.side {
+            Side::Client(client) => client.task.life.inclusion.as_ref().map_or(0, |inclusion| inclusion.level),
+            Side::Fetch(fetch) => fetch.task.life.client.as_ref().map_or(0, |client| client.esi_level),
+            Side::Housekeeping(_) => 0,
+        }
+    }
+
     /// The parameter `default_grace`; a fetch uses its value from when the fetch began.
     fn default_grace(&self) -> f64 {
         match &self.side {

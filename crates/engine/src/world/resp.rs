@@ -5,7 +5,7 @@ use super::value::{bool_of, bytes_of, text};
 use super::{ClientSide, Side, World, out_of_reach};
 use crate::request::filters::default_list;
 use crate::request::task::Answer;
-use store::{BodyState, ObjectFlags};
+use store::BodyState;
 use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
@@ -17,7 +17,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::Resp => Value::Http(HttpObject::Resp),
         Var::RespDoEsi => {
             task.answer.check_open("resp.do_esi")?;
-            let of_object = object.is_some_and(|object| object.flags().has(ObjectFlags::ESI));
+            let of_object = object.is_some_and(|object| object.annex_bytes() > 0);
             Value::Bool(task.answer.do_esi.unwrap_or(of_object))
         }
         Var::RespFilters => match &task.answer.filters {

@@ -32,7 +32,7 @@ fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
         ignore_busy: true,
         ignore_vary: false,
         gzip_support: true,
-            parts: false,
+        parts: false,
         vary_notice: 10,
         unused_seconds: None,
     };
