@@ -16,9 +16,10 @@ use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use store::{BodyState, Object};
 use surface::counter::{LockClass, Main};
+use surface::limits::VARIANTS_MAX;
 use surface::reason::Departure;
 use tokio::sync::Notify;
 
@@ -31,6 +32,10 @@ pub struct Busy {
     number: u64,
     /// The newest ban when the fetch began: the response may be older than any later one.
     ban: u64,
+    /// The key may have at most [`VARIANTS_MAX`] objects.
+    is_bounded: bool,
+    /// The transaction id of the object that those who wait may use; 0 = none.
+    granted: AtomicU32,
     published: ClassMutex<Option<Option<Arc<Object>>>>,
 }
 
@@ -47,7 +52,7 @@ impl Busy {
         let number = inner.next_busy.fetch_add(1, Ordering::Relaxed);
         let ban = inner.bans.refer_to_newest();
         let (head, is_new) = shard.make_head(digest);
-        head.busy.push(BusyMark { number, vary, range: Box::default() });
+        head.busy.push(BusyMark { number, vary, range: Box::default(), is_outdated: false });
         inner.totals.add(Main::NObjectcore, 1);
         inner.totals.add(Main::NObjecthead, u64::from(is_new));
         Busy {
@@ -55,8 +60,21 @@ impl Busy {
             digest: *digest,
             number,
             ban,
+            is_bounded: false,
+            granted: AtomicU32::new(0),
             published: ClassMutex::new(LockClass::Busyobj, None),
         }
+    }
+
+    /// The same, with or without a bound on the number of variants.
+    pub(crate) fn bounded(mut self, is_bounded: bool) -> Busy {
+        self.is_bounded = is_bounded;
+        self
+    }
+
+    /// Lets those who wait use an object that is stored already, when the fetch ends without a new one.
+    pub fn grant(&self, object: &Object) {
+        self.granted.store(object.xid(), Ordering::Relaxed);
     }
 
     /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object
@@ -69,15 +87,24 @@ impl Busy {
         let inner = &*self.cache.inner;
         let is_ours = !object.is_passing() && inner.digest_of_object(object) == self.digest;
         let mut shard = inner.lock(&self.digest);
-        let stays = is_ours && !object.is_removed() && inner.bans.accept(object, self.ban, inner.recent());
+        let stays = is_ours
+            && !object.is_removed()
+            && !self.is_outdated(&mut shard)
+            && inner.bans.accept(object, self.ban, inner.recent());
+        let mut crowded_out = None;
         if stays {
+            crowded_out = self.make_room(&mut shard);
             inner.insert(&mut shard, &self.digest, object);
+            self.granted.store(object.xid(), Ordering::Relaxed);
         } else if is_ours {
             object.remove();
         }
         *published = Some(stays.then(|| Arc::clone(object)));
         self.end(&mut shard);
         drop(shard);
+        if let Some(discarded) = crowded_out {
+            inner.log_removal(&discarded);
+        }
         inner.keep_to_limit(inner.store_of(object));
     }
 
@@ -119,6 +146,19 @@ impl Busy {
         }
     }
 
+    /// Whether the key was invalidated since the fetch began.
+    fn is_outdated(&self, shard: &mut Shard) -> bool {
+        let head = shard.existing_head(&self.digest);
+        head.is_some_and(|head| head.busy.iter().any(|mark| mark.number == self.number && mark.is_outdated))
+    }
+
+    /// Discards the oldest variant if there are as many as there may be.
+    fn make_room(&self, shard: &mut Shard) -> Option<Arc<Object>> {
+        let oldest = shard.existing_head(&self.digest).and_then(|head| head.oldest_of(VARIANTS_MAX))?;
+        let leaving = Leaving::As(Departure::Dropped);
+        self.is_bounded.then(|| self.cache.inner.discard(shard, &self.digest, oldest, leaving)).flatten()
+    }
+
     /// Removes the busy mark and wakes the first waiters.
     fn end(&self, shard: &mut Shard) {
         let inner = &*self.cache.inner;
@@ -127,6 +167,7 @@ impl Busy {
             head.busy.retain(|mark| mark.number != self.number);
             // Whoever starts to wait from now on, including a woken waiter that returns, waits for another fetch.
             head.woken_below = inner.next_busy.fetch_add(1, Ordering::Relaxed);
+            head.granted = self.granted.load(Ordering::Relaxed);
             inner.rush(head);
         }
         inner.simplify(shard, &self.digest);
@@ -182,7 +223,8 @@ impl std::fmt::Debug for Waiter {
 impl Waiter {
     pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest) -> Waiter {
         let number = cache.inner.next_busy.fetch_add(1, Ordering::Relaxed);
-        let waiting = Arc::new(Waiting { number, state: AtomicU8::new(PARKED), wake: Notify::new() });
+        let (state, granted) = (AtomicU8::new(PARKED), AtomicU32::new(0));
+        let waiting = Arc::new(Waiting { number, state, granted, wake: Notify::new() });
         shard.make_head(digest).0.waiting.push_back(Arc::clone(&waiting));
         Waiter { cache: cache.clone(), digest: *digest, waiting }
     }
@@ -193,6 +235,12 @@ impl Waiter {
             // The waker leaves a permit, so a wake cannot be missed.
             self.waiting.wake.notified().await;
         }
+    }
+
+    /// The transaction id of the object that was fetched or validated meanwhile, or may be used in its place; 0 = none.
+    #[must_use]
+    pub fn granted(&self) -> u32 {
+        self.waiting.granted.load(Ordering::Relaxed)
     }
 }
 
@@ -222,6 +270,7 @@ impl Inner {
                 return;
             }
             let Some(waiting) = head.waiting.pop_front() else { return };
+            waiting.granted.store(head.granted, Ordering::Relaxed);
             if waiting.state.compare_exchange(PARKED, WOKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 waiting.wake.notify_one();
                 self.totals.add(Main::BusyWakeup, 1);

@@ -10,7 +10,7 @@
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `lookup` → `busy` → `removal` → `departure` → `tag` →
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `terms` → `lookup` → `busy` → `removal` → `departure` → `tag` →
 //! `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ mod parts;
 mod removal;
 mod shard;
 mod tag;
+mod terms;
 mod upkeep;
 mod waiting;
 mod wheel;
@@ -41,6 +42,7 @@ pub use lookup::{Lookup, LookupRequest, MissCause};
 pub use parts::may_ask_for_part;
 pub use removal::Purge;
 pub use tag::{TagPurge, TagUsage};
+pub use terms::Terms;
 
 use ban::BanList;
 use ban::lurker::Lurker;

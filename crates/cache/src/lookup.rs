@@ -16,8 +16,10 @@ use crate::departure::{Absence, BanNote, Leaving};
 use crate::digest::Digest;
 use crate::parts::{self, PassedOver, Use};
 use crate::shard::Shard;
+use crate::terms::{Terms, Worth};
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use message::Message;
+use semantics::vary::Sameness;
 use shm::counters::MainCounters;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -50,6 +52,10 @@ pub struct LookupRequest<'a> {
     pub gzip_support: bool,
     /// A stored part (206) may answer the request, and its fetch may ask for a part: RFC 9111 applies, and ranges are served.
     pub parts: bool,
+    /// When a request is for the same variant.
+    pub sameness: Sameness,
+    /// What RFC 9111 asks of the answer; `None` under the other policies.
+    pub terms: Option<Terms>,
     /// `vary_notice`: this many mismatching variants are worth a record; 0 = never.
     pub vary_notice: u64,
     /// Receives for how many seconds the object that was found had not been used. If set, uses are noted exactly instead
@@ -105,6 +111,10 @@ pub enum MissCause {
     },
     /// What was stored is past its time to live and its grace; the seconds count from the end of the time to live.
     Expired(f64),
+    /// What is stored must be validated before every use.
+    MustValidate,
+    /// What is stored is fresh, but the client wants it fresher or validated.
+    Unwelcome,
     /// What was stored has just been removed by a ban.
     Banned {
         /// How many objects the ban removed.
@@ -185,7 +195,7 @@ impl Cache {
         let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
             let vary = stale_or_other.map_or(&[][..], |object| object.vary());
             let expected = semantics::vary::of_request(vary, request.request);
-            Busy::new(self, shard, digest, expected.unwrap_or_default())
+            Busy::new(self, shard, digest, expected.unwrap_or_default()).bounded(request.terms.is_some())
         };
         if let Some(object) = fresh {
             let flags = object.flags();
@@ -209,15 +219,17 @@ impl Cache {
         let in_grace = stale.as_ref().is_some_and(|stale| is_in_grace(stale, request));
         let is_busy = !request.always_miss && !request.ignore_busy && {
             shard.existing_head(digest).is_some_and(|head| {
-                head.busy.iter().filter(|mark| parts::concerns(mark, request, stale.as_deref())).any(|mark| {
-                    request.ignore_vary || semantics::vary::matches(&mark.vary, request.request, request.gzip_support)
-                })
+                head.busy
+                    .iter()
+                    .filter(|mark| parts::concerns(mark, request, stale.as_deref()))
+                    .any(|mark| request.ignore_vary || is_variant(&mark.vary, request))
             })
         };
         match (stale, in_grace, is_busy) {
             (Some(object), true, is_busy) => {
                 inner.used(&object, request, 1);
-                let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, object.vary().to_vec()));
+                let vary = || object.vary().to_vec();
+                let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, vary()).bounded(request.terms.is_some()));
                 Lookup::Grace { object, fetch }
             }
             (_, _, true) => {
@@ -229,7 +241,7 @@ impl Cache {
                     request.ignore_busy && shard.existing_head(digest).is_some_and(|head| !head.busy.is_empty());
                 let cause = match (&stale, &ban, &other_variant) {
                     _ if request.always_miss => MissCause::Forced,
-                    (Some(stale), ..) => MissCause::Expired(request.now - stale.origin() - stale.ttl()),
+                    (Some(stale), ..) => not_fresh(stale, request),
                     (None, Some(ban), _) => MissCause::Banned { objects: banned, ban: BanNote::of(ban) },
                     _ if is_ignored => MissCause::IgnoredBusy,
                     (None, None, _) if parts.as_ref().is_some_and(|parts| parts.are_any()) => MissCause::OtherParts,
@@ -245,8 +257,26 @@ impl Cache {
     }
 }
 
+/// Why a stored object cannot be used as it is.
+fn not_fresh(object: &Object, request: &LookupRequest<'_>) -> MissCause {
+    if request.terms.is_some() && object.flags().has(ObjectFlags::REVALIDATE) {
+        return MissCause::MustValidate;
+    }
+    let late = request.now - object.origin() - object.ttl();
+    // Only with terms an object can be refused before its time.
+    if late < 0.0 { MissCause::Unwelcome } else { MissCause::Expired(late) }
+}
+
+/// Whether a variant is the one for this request.
+fn is_variant(key: &[u8], request: &LookupRequest<'_>) -> bool {
+    semantics::vary::matches(key, request.request, request.gzip_support, request.sameness)
+}
+
 /// Whether a stale object may still be served.
 fn is_in_grace(object: &Object, request: &LookupRequest<'_>) -> bool {
+    if request.terms.is_some_and(|terms| !terms.allow_grace(object, request)) {
+        return false;
+    }
     let grace = request.grace_cap.map_or(object.grace(), |cap| object.grace().min(cap));
     object.origin() + object.ttl() + grace >= request.now
 }
@@ -270,7 +300,7 @@ impl Inner {
                 continue;
             }
             let ttl = object.ttl();
-            if ttl <= 0.0 {
+            if ttl <= 0.0 && request.terms.is_none() {
                 continue;
             }
             if object.ban() != newest_ban
@@ -282,7 +312,10 @@ impl Inner {
                 sighting.doomed.push((slot, Some(ban)));
                 continue;
             }
-            if !request.ignore_vary && !semantics::vary::matches(object.vary(), request.request, request.gzip_support) {
+            if !request.ignore_vary
+                && !is_variant(object.vary(), request)
+                && request.terms.is_none_or(|terms| !terms.speaks(object, request))
+            {
                 sighting.mismatched += 1;
                 if sighting.other_variant.is_none() {
                     sighting.other_variant = Some(Arc::clone(object));
@@ -300,6 +333,20 @@ impl Inner {
                 }
             }
             let origin = object.origin();
+            if let Some(terms) = &request.terms {
+                match terms.worth(object, request) {
+                    Worth::Answer => {
+                        sighting.fresh = Some(Arc::clone(object));
+                        break;
+                    }
+                    Worth::Stale if origin > youngest => {
+                        youngest = origin;
+                        sighting.stale = Some(Arc::clone(object));
+                    }
+                    Worth::Stale | Worth::Nothing => {}
+                }
+                continue;
+            }
             if origin + request.ttl_cap.map_or(ttl, |cap| ttl.min(cap)) > request.now {
                 sighting.fresh = Some(Arc::clone(object));
                 break;

@@ -91,6 +91,34 @@ impl Cache {
         }
         slots.len()
     }
+
+    /// Removes every variant under a key because a request has changed what they represent, but not the object of the transaction
+    /// `except`, which is the answer to that request. Fetches under way may have begun before the change, so what they bring is not kept.
+    /// Returns how many objects were removed. Source: RFC 9111 §4.4.
+    pub fn invalidate(&self, key: &[u8; 32], except: u32, now: f64) -> usize {
+        let inner = &*self.inner;
+        inner.see(now);
+        let digest = inner.digest(key);
+        let mut shard = inner.lock(&digest);
+        if let Some(head) = shard.existing_head(&digest) {
+            for mark in &mut head.busy {
+                mark.is_outdated = true;
+            }
+        }
+        let slots: SmallVec<[u32; 8]> = shard.variants(shard.find(&digest)).collect();
+        let mut removed = Vec::new();
+        for slot in slots {
+            if shard.slots.get(slot).is_some_and(|object| object.xid() != except) {
+                removed.extend(inner.discard(&mut shard, &digest, slot, Leaving::As(Departure::Invalidated)));
+            }
+        }
+        shard.settle(&inner.stores);
+        drop(shard);
+        for object in &removed {
+            inner.log_expiry(object, -0.0);
+        }
+        removed.len()
+    }
 }
 
 impl Inner {

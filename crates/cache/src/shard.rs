@@ -148,6 +148,8 @@ pub(crate) struct BusyMark {
     pub(crate) vary: Vec<u8>,
     /// The Range that the fetch sends, because its request wants no more; empty = it fetches the whole.
     pub(crate) range: Box<[u8]>,
+    /// The key was invalidated since: the response may be older than what made it invalid.
+    pub(crate) is_outdated: bool,
 }
 
 /// What a key needs beyond one object.
@@ -160,9 +162,16 @@ pub(crate) struct Head {
     pub(crate) waiting: VecDeque<Arc<Waiting>>,
     /// Waiters with a lower number may be woken: they were waiting when a fetch last ended.
     pub(crate) woken_below: u64,
+    /// The transaction id of the object with which a fetch last ended; 0 = none.
+    pub(crate) granted: u32,
 }
 
 impl Head {
+    /// The oldest object of a key that has that many.
+    pub(crate) fn oldest_of(&self, count: usize) -> Option<u32> {
+        self.variants.first().copied().filter(|_| self.variants.len() >= count)
+    }
+
     /// Whether the key has any objects, rather than only fetches and waiters.
     pub(crate) fn has_variants(&self) -> bool {
         !self.variants.is_empty()
@@ -303,6 +312,7 @@ impl Shard {
                     busy: SmallVec::new(),
                     waiting: VecDeque::new(),
                     woken_below: 0,
+                    granted: 0,
                 };
                 let number = self.free_heads.pop().unwrap_or_else(|| {
                     self.heads.push(None);

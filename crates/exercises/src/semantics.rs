@@ -4,9 +4,15 @@ use message::Message;
 use semantics::date::DateForms;
 use semantics::filter::{Class, copy_filtered};
 use semantics::range::{RangeResult, check_backend, content_range, resolve};
+use semantics::vary::Sameness;
 use semantics::{
-    HttpPolicy, LifetimeDefaults, conditional, date, encoding, lifetime, lifetime_of_pass, list, revalidate, vary,
+    HttpPolicy, LifetimeDefaults, Wishes, conditional, date, encoding, language, lifetime, lifetime_of_pass, list,
+    precondition, reference, revalidate, vary,
 };
+
+/// The ways to compare the values of a header.
+const SAMENESS: [Sameness; 3] =
+    [Sameness::Bytes, Sameness::Meaning { any_language_order: false }, Sameness::Meaning { any_language_order: true }];
 
 /// The time, in seconds since 1970.
 const NOW: f64 = 1.7e9;
@@ -15,7 +21,7 @@ const NOW: f64 = 1.7e9;
 /// line, and the lines of a response's headers.
 ///
 /// # Panics
-/// When a range is outside of the body, a lifetime is not a number, a date changes when it is written and read again, a
+/// When a range is outside of the body, a reference leads elsewhere than to a path, a lifetime is not a number, a date changes when it is written and read again, a
 /// variant does not match the request it was made for, or a header passes a filter that removed it before.
 pub fn headers(bytes: &[u8]) {
     let [status, length, text @ ..] = bytes else { return };
@@ -30,6 +36,9 @@ pub fn headers(bytes: &[u8]) {
     lives(&response);
     variants(&request, &response, text);
     let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0, DateForms::Tolerant);
+    conditions(&mut request, &response);
+    wishes(&request);
+    references(&request, &response, text);
     let _ = encoding::accepts_gzip(&request);
     encoding::weaken_etag(&mut response);
     let weak = response.get("ETag").map(<[u8]>::to_vec);
@@ -47,6 +56,36 @@ pub fn headers(bytes: &[u8]) {
         response.headers().all(|header| merged.has(&String::from_utf8_lossy(header.name()))),
         "nothing stored is lost"
     );
+}
+
+fn conditions(request: &mut Message, response: &Message) {
+    request.set_method(b"GET");
+    let judged = |request: &Message| precondition::not_modified(request, response, NOW, DateForms::Exact);
+    let is_judged = judged(request);
+    assert!(!is_judged || matches!(response.status(), 200 | 203), "only a representation can be unchanged");
+    let _ = revalidate::is_about(response, request);
+    let _ = language::preferred(request);
+    assert!(revalidate::stale_if_error(response).is_none_or(|seconds| seconds.is_finite() && seconds >= 0.0));
+}
+
+fn wishes(request: &Message) {
+    let wishes = Wishes::of(request);
+    for seconds in [wishes.max_age, wishes.max_stale, wishes.min_fresh, wishes.stale_if_error].into_iter().flatten() {
+        assert!(seconds >= 0.0, "{wishes:?}");
+    }
+}
+
+fn references(request: &Message, response: &Message, text: &[u8]) {
+    let host = request.get("Host").unwrap_or_default();
+    for base in [b"/a/b?c".as_slice(), text] {
+        for location in response.get_all("Location").chain(response.get_all("Content-Location")) {
+            let Some(target) = reference::target(location, host, base) else { continue };
+            if base.starts_with(b"/") {
+                assert!(target.starts_with(b"/"), "a target is a path");
+            }
+            assert!(target.len() <= location.len() + base.len() + 1, "a target does not grow");
+        }
+    }
 }
 
 fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
@@ -114,11 +153,19 @@ fn lives(response: &Message) {
 fn variants(request: &Message, response: &Message, key: &[u8]) {
     for gzip_support in [false, true] {
         // A key may come from a damaged arena.
-        let _ = vary::matches(key, request, gzip_support);
         let _ = vary::of_request(key, request);
-        if let Ok(Some(key)) = vary::encode(response, request, gzip_support) {
-            assert!(vary::matches(&key, request, gzip_support), "a variant is for the request it was made for");
-            assert_eq!(vary::of_request(&key, request), Some(key));
+        let own = vary::encode(response, request, gzip_support).ok().flatten();
+        for sameness in SAMENESS {
+            let matches = |key: &[u8]| vary::matches(key, request, gzip_support, sameness);
+            let is_same = vary::differing(key, request, sameness).next().is_none();
+            assert!(
+                !matches(key) || gzip_support || is_same,
+                "a variant that is for a request does not differ from it"
+            );
+            assert!(own.as_ref().is_none_or(|own| matches(own)), "a variant is for the request it was made for");
+        }
+        if let Some(own) = own {
+            assert_eq!(vary::of_request(&own, request), Some(own));
         }
     }
 }

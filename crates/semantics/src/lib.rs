@@ -5,6 +5,8 @@
 //!
 //! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `ranges`, `part`, `encoding` (answering).
+//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `language`, `vary`, `revalidate` (storing);
+//! `wishes`, `conditional`, `precondition`, `range`, `encoding` (answering); `reference` (what else a request has changed).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -14,17 +16,22 @@ pub mod conditional;
 pub mod date;
 pub mod encoding;
 pub mod filter;
+pub mod language;
 mod lifetime;
 pub mod list;
 pub mod method;
 pub mod part;
 mod policy;
+pub mod precondition;
 pub mod range;
 pub mod ranges;
 pub mod reason;
+pub mod reference;
 pub mod revalidate;
 pub mod rfc;
 pub mod vary;
+mod wishes;
 
 pub use lifetime::{Lifetime, LifetimeDefaults, is_cacheable_of_old, lifetime, lifetime_of_pass, log_ttl_rfc};
 pub use policy::HttpPolicy;
+pub use wishes::Wishes;

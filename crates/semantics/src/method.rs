@@ -7,6 +7,13 @@ pub fn is_idempotent(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
 }
 
+/// Whether a method only asks. What an unknown method does is unknown, so it counts as one that changes something. Source: RFC 9110
+/// §9.2.1 and the registry of methods.
+#[must_use]
+pub fn is_safe(method: &[u8]) -> bool {
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"QUERY" | b"PROPFIND" | b"REPORT" | b"SEARCH")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,6 +25,16 @@ mod tests {
         }
         for method in ["POST", "PATCH", "CONNECT", "LOCK", "get", "GETX", ""] {
             assert!(!is_idempotent(method.as_bytes()), "{method}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_not_known_to_be_safe_changes_something() {
+        for method in ["GET", "HEAD", "OPTIONS", "QUERY", "PROPFIND"] {
+            assert!(is_safe(method.as_bytes()), "{method}");
+        }
+        for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "PURGE", "get", ""] {
+            assert!(!is_safe(method.as_bytes()), "{method}");
         }
     }
 }

@@ -17,6 +17,30 @@ pub fn conditions(stored: &Message, bereq: &mut Message) {
     }
 }
 
+/// Whether a 304 is about a stored response: the tag that it names, if it names one, is that of the response. Source: RFC 9111 §4.3.4.
+#[must_use]
+pub fn is_about(stored: &Message, response_304: &Message) -> bool {
+    let opaque = |tag: &'_ [u8]| -> Vec<u8> { tag.strip_prefix(b"W/").unwrap_or(tag).to_vec() };
+    match (response_304.get("ETag"), stored.get("ETag")) {
+        (None, _) => true,
+        (Some(named), Some(stored)) => opaque(named) == opaque(stored),
+        (Some(_), None) => false,
+    }
+}
+
+/// For how many seconds after its time to live a stored response may be served when the origin answers with an error. Source: RFC 5861 §4.
+#[must_use]
+pub fn stale_if_error(stored: &Message) -> Option<f64> {
+    let of = |name| stored.get_all(name).find_map(|value| crate::list::directive(value, "stale-if-error"));
+    of("CDN-Cache-Control").or_else(|| of("Cache-Control")).flatten().and_then(crate::wishes::seconds)
+}
+
+/// Whether a status may be answered with a stale response that says `stale-if-error`. Source: RFC 5861 §4.
+#[must_use]
+pub fn is_error(status: u16) -> bool {
+    matches!(status, 500 | 502 | 503 | 504)
+}
+
 /// Turns a 304 into the response that it stands for: start line and every header it does not mention come from the
 /// stored response. The coding and the length are those of the stored body, whatever the 304 says.
 pub fn merge(stored: &Message, response_304: &mut Message) {
@@ -97,5 +121,26 @@ mod tests {
                 "Set-Cookie: b"
             ]
         );
+    }
+
+    #[test]
+    fn a_304_is_about_the_response_whose_tag_it_names() {
+        let tagged = |tag: &str| message(200, &[("ETag", tag)]);
+        assert!(is_about(&tagged("\"a\""), &message(304, &[])));
+        assert!(is_about(&tagged("\"a\""), &tagged("\"a\"")));
+        assert!(is_about(&tagged("W/\"a\""), &tagged("\"a\"")));
+        assert!(!is_about(&tagged("\"a\""), &tagged("\"b\"")));
+        assert!(!is_about(&message(200, &[]), &tagged("\"a\"")));
+        assert!(is_about(&message(200, &[]), &message(304, &[])));
+    }
+
+    #[test]
+    fn window_for_errors_is_read_from_the_stored_response() {
+        let window = |name: &str, value: &str| stale_if_error(&message(200, &[(name, value)]));
+        assert_eq!(window("Cache-Control", "max-age=1, stale-if-error=60"), Some(60.0));
+        assert_eq!(window("CDN-Cache-Control", "max-age=1, stale-if-error=60"), Some(60.0));
+        assert_eq!(window("Cache-Control", "max-age=1"), None);
+        assert_eq!(window("Cache-Control", "stale-if-error"), None);
+        assert!(is_error(503) && !is_error(501) && !is_error(404));
     }
 }

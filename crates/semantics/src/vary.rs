@@ -6,12 +6,14 @@
 //! name length (1 byte) │ name │ value length (2 bytes, little endian; 0xFFFF: there was no such header) │ value
 //! ```
 //!
-//! Values are compared byte by byte; several headers of a name count as one, joined by `, `. (Compat: Varnish compares
+//! Values are compared as [`Sameness`] says; several headers of a name count as one, joined by `, `. (Compat: Varnish compares
 //! only the first, and so may deliver a variant that was made for another request.) With gzip support on,
 //! Accept-Encoding is left out: the cache itself gives each client the coding it accepts. Source: RFC 9111 §4.1.
 
+use crate::language;
 use crate::list::members;
 use message::Message;
+use surface::limits::COMPARED_LANGUAGES_MAX;
 
 /// Longest name of a header in Vary, in bytes. Compat: `Vary header name length exceeded` beyond it.
 pub const NAME_BYTES_MAX: usize = 127;
@@ -21,6 +23,19 @@ pub const VALUE_BYTES_MAX: usize = 0xFFFE;
 pub const KEY_BYTES_MAX: usize = 0xFFFF;
 
 const ABSENT: u16 = 0xFFFF;
+
+/// When two values of a header count as the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sameness {
+    /// Byte by byte. Compat: Varnish 7.1.
+    #[default]
+    Bytes,
+    /// Lists are compared member by member, without the blanks around them, and languages without regard to case. Source: RFC 9111 §4.1.
+    Meaning {
+        /// The order of the languages in `Accept-Language` does not matter either.
+        any_language_order: bool,
+    },
+}
 
 /// Why a `Vary` header cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,26 +124,56 @@ fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), V
 
 /// The names in a key for which this request differs from the one that the key was made for; stops where the key is
 /// damaged.
-pub fn differing<'a>(key: &'a [u8], request: &'a Message) -> impl Iterator<Item = &'a [u8]> {
+pub fn differing<'a>(key: &'a [u8], request: &'a Message, sameness: Sameness) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = key;
     let entries = std::iter::from_fn(move || if rest.is_empty() { None } else { take_entry(&mut rest) });
-    entries.filter(|(name, value)| !is_same(*value, values(request, name))).map(|(name, _)| name)
+    entries.filter(move |(name, value)| !means_same(name, *value, request, sameness)).map(|(name, _)| name)
 }
 
 /// Whether a request would have led to the same variant. A damaged key matches nothing, an empty one everything.
 #[must_use]
-pub fn matches(key: &[u8], request: &Message, gzip_support: bool) -> bool {
+pub fn matches(key: &[u8], request: &Message, gzip_support: bool, sameness: Sameness) -> bool {
     let mut rest = key;
     while !rest.is_empty() {
         let Some((name, value)) = take_entry(&mut rest) else { return false };
         if gzip_support && is_accept_encoding(name) {
             continue;
         }
-        if !is_same(value, values(request, name)) {
+        if !means_same(name, value, request, sameness) {
             return false;
         }
     }
     true
+}
+
+/// Whether the request's value of a header is the one in a key.
+fn means_same(name: &[u8], expect: Option<&[u8]>, request: &Message, sameness: Sameness) -> bool {
+    if is_same(expect, values(request, name)) {
+        return true;
+    }
+    match (sameness, expect) {
+        (Sameness::Bytes, _) | (_, None) => false,
+        (Sameness::Meaning { any_language_order }, Some(expect)) => {
+            let is_language = name.eq_ignore_ascii_case(b"Accept-Language");
+            values(request, name).next().is_some()
+                && means_same_list(expect, request, name, (is_language, is_language && any_language_order))
+        }
+    }
+}
+
+fn means_same_list(expect: &[u8], request: &Message, name: &[u8], (is_language, any_order): (bool, bool)) -> bool {
+    let is_member = |one: &[u8], other: &[u8]| if is_language { language::is_same(one, other) } else { one == other };
+    let asked = || values(request, name).flat_map(members);
+    if !any_order {
+        let mut asked = asked();
+        return members(expect).all(|one| asked.next().is_some_and(|other| is_member(one, other)))
+            && asked.next().is_none();
+    }
+    let count = members(expect).count();
+    let times = |all: &mut dyn Iterator<Item = &[u8]>, one: &[u8]| all.filter(|other| is_member(one, other)).count();
+    count <= COMPARED_LANGUAGES_MAX
+        && count == asked().take(COMPARED_LANGUAGES_MAX + 1).count()
+        && members(expect).all(|one| times(&mut members(expect), one) == times(&mut asked(), one))
 }
 
 fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<&'a [u8]>)> {
@@ -212,7 +257,7 @@ mod tests {
         ];
         for (vary, stored, asked, expect) in cases {
             let key = key(vary, stored).unwrap().unwrap_or_default();
-            assert_eq!(matches(&key, &message(asked), true), *expect, "{vary}: {stored:?} {asked:?}");
+            assert_eq!(matches(&key, &message(asked), true, Sameness::Bytes), *expect, "{vary}: {stored:?} {asked:?}");
         }
     }
 
@@ -229,17 +274,17 @@ mod tests {
     fn several_vary_headers_are_one_list() {
         let response = message(&[("Vary", "Foo"), ("vary", "Bar")]);
         let key = encode(&response, &message(&[("Foo", "a")]), true).unwrap().unwrap();
-        assert!(matches(&key, &message(&[("Foo", "a")]), true));
-        assert!(!matches(&key, &message(&[("Foo", "a"), ("Bar", "b")]), true));
+        assert!(matches(&key, &message(&[("Foo", "a")]), true, Sameness::Bytes));
+        assert!(!matches(&key, &message(&[("Foo", "a"), ("Bar", "b")]), true, Sameness::Bytes));
     }
 
     #[test]
     fn accept_encoding_counts_only_without_gzip_support() {
         let response = message(&[("Vary", "accept-encoding, Foo")]);
         let key = encode(&response, &message(&[("Accept-Encoding", "br")]), false).unwrap().unwrap();
-        assert!(matches(&key, &message(&[("Accept-Encoding", "br")]), false));
-        assert!(!matches(&key, &message(&[("Accept-Encoding", "gzip")]), false));
-        assert!(matches(&key, &message(&[("Accept-Encoding", "gzip")]), true));
+        assert!(matches(&key, &message(&[("Accept-Encoding", "br")]), false, Sameness::Bytes));
+        assert!(!matches(&key, &message(&[("Accept-Encoding", "gzip")]), false, Sameness::Bytes));
+        assert!(matches(&key, &message(&[("Accept-Encoding", "gzip")]), true, Sameness::Bytes));
     }
 
     #[test]
@@ -261,8 +306,50 @@ mod tests {
         let request = message(&[("Foo", "a")]);
         let key = key("Foo", &[("Foo", "a")]).unwrap().unwrap();
         for cut in 1..key.len() {
-            assert!(!matches(&key[..cut], &request, true), "{cut}");
+            assert!(!matches(&key[..cut], &request, true, Sameness::Bytes), "{cut}");
         }
-        assert!(matches(&[], &request, true));
+        assert!(matches(&[], &request, true, Sameness::Bytes));
+    }
+
+    #[test]
+    fn values_that_mean_the_same_select_the_same_variant() {
+        let exact = Sameness::Meaning { any_language_order: false };
+        let any_order = Sameness::Meaning { any_language_order: true };
+        let language = "Accept-Language";
+        let cases: &[(&str, Lines, Lines, Sameness, bool)] = &[
+            ("Foo", &[("Foo", "1, 2")], &[("Foo", "1"), ("Foo", "2")], exact, true),
+            ("Foo", &[("Foo", "1,2")], &[("Foo", " 1 ,\t2")], exact, true),
+            ("Foo", &[("Foo", "1,2")], &[("Foo", "1 ,2")], Sameness::Bytes, false),
+            ("Foo", &[("Foo", "1, 2")], &[("Foo", "2, 1")], any_order, false),
+            ("Foo", &[("Foo", "1, 2")], &[("Foo", "1")], exact, false),
+            ("Foo", &[("Foo", "1")], &[("Foo", "1, 2")], exact, false),
+            ("Foo", &[("Foo", "a")], &[("Foo", "A")], exact, false),
+            ("Foo", &[("Foo", "\"a, b\"")], &[("Foo", "\"a,b\"")], exact, false),
+            ("Foo", &[("Foo", "")], &[], exact, false),
+            ("Foo", &[], &[("Foo", "")], exact, false),
+            ("Foo", &[], &[], exact, true),
+            (language, &[(language, "en, de")], &[(language, "eN,De")], exact, true),
+            (language, &[(language, "en, de;q=0.5")], &[(language, " en ,   de ; q=0.5")], exact, true),
+            (language, &[(language, "en, de")], &[(language, "de, en")], exact, false),
+            (language, &[(language, "en, de")], &[(language, "de, en")], any_order, true),
+            (language, &[(language, "en, en, de")], &[(language, "de, de, en")], any_order, false),
+            (language, &[(language, "en, de")], &[(language, "de, en, fr")], any_order, false),
+        ];
+        for (vary, stored, asked, sameness, expect) in cases {
+            let key = key(vary, stored).unwrap().unwrap_or_default();
+            assert_eq!(matches(&key, &message(asked), true, *sameness), *expect, "{vary}: {stored:?} {asked:?}");
+            let differs = differing(&key, &message(asked), *sameness).next().is_some();
+            assert_eq!(differs, !*expect, "{vary}: {stored:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn order_of_very_many_languages_is_not_compared() {
+        let forth: Vec<_> = (0..COMPARED_LANGUAGES_MAX + 1).map(|number| format!("x{number}")).collect();
+        let back: Vec<_> = forth.iter().rev().cloned().collect();
+        let (forth, back) = (forth.join(","), back.join(","));
+        let stored = key("Accept-Language", &[("Accept-Language", &forth)]).unwrap().unwrap();
+        let asked = message(&[("Accept-Language", &back)]);
+        assert!(!matches(&stored, &asked, true, Sameness::Meaning { any_language_order: true }));
     }
 }

@@ -63,6 +63,10 @@ pub const FRAGMENT_IN_FLIGHT_BYTES_MAX: usize = 64 << 10;
 pub const FRAGMENT_IN_FLIGHT_BYTES_SHORT: usize = 4 << 10;
 /// In pieces of at most this many bytes.
 pub const FRAGMENT_PIECE_BYTES_MAX: usize = 16 << 10;
+/// Most languages in one `Accept-Language` that are compared without regard to their order, or searched for the preferred one.
+pub const COMPARED_LANGUAGES_MAX: usize = 32;
+/// Most variants of one key under `http_policy=rfc`; another one replaces the oldest.
+pub const VARIANTS_MAX: usize = 1000;
 /// Memory of one decompressor besides its output, in bytes: its window and its tables.
 pub const GUNZIP_STATE_BYTES: usize = 48 << 10;
 /// Memory of one compressor besides its output, in bytes.

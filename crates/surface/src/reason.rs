@@ -40,6 +40,8 @@ pub enum Departure {
     Evicted,
     /// Its body failed, or another object replaced it.
     Dropped,
+    /// A request changed what it represented.
+    Invalidated,
 }
 
 /// For each [`Departure`] the word in records and its meaning. `never` is not a departure: nothing was there.
@@ -54,6 +56,11 @@ pub static DEPARTURES: &[(Option<Departure>, &str, &str)] = &[
     (Some(Departure::Expired), "expired", "The last copy had outlived its TTL, grace and keep"),
     (Some(Departure::Evicted), "evicted", "The last copy was evicted to make room for others"),
     (Some(Departure::Dropped), "dropped", "The last copy was dropped: its body failed, or another took its place"),
+    (
+        Some(Departure::Invalidated),
+        "invalidated",
+        "The last copy was invalidated: a request (POST, PUT, DELETE …) changed what it represented",
+    ),
     (None, NEVER, "It was not in the cache"),
 ];
 
@@ -126,6 +133,7 @@ macro_rules! reasons {
 reasons! {
     Hit, "hit", Lookup, "hit", "A fresh copy was in the cache.", "";
     HitGrace, "hit-grace", Lookup, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
+    HitStaleWelcome, "hit-stale-welcome", Lookup, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
     HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
     HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
@@ -134,9 +142,15 @@ reasons! {
         "send fewer variants to the cache: normalise these headers in vcl_recv, or make the origin vary on less";
     MissExpired, "miss-expired", Lookup, "fwd=stale", "The stored copy is past its TTL and its grace time.",
         "a longer TTL or grace (beresp.ttl, beresp.grace) would have served it";
+    MissMustValidate, "miss-must-validate", Lookup, "fwd=stale", "The stored copy may not be used without asking the origin first (no-cache).",
+        "leave out no-cache at the origin if the copy may be used unasked";
+    MissUnwelcome, "miss-unwelcome", Lookup, "fwd=request", "The stored copy is fresh, but the client wants it validated, or fresher (Cache-Control or Pragma of the request).",
+        "parameter http_request_directives off, or unset req.http.Cache-Control in vcl_recv, if clients should not decide that";
     MissBanned, "miss-banned", Lookup, "fwd=miss", "The stored copy was removed by a ban.", "ban.list shows the bans";
     MissForced, "miss-forced", Lookup, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
     MissIgnoredBusy, "miss-ignored-busy", Lookup, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
+    OnlyIfCached, "only-if-cached", Lookup, "", "Nothing stored could be used, and the client does not want the origin to be asked (only-if-cached): it got a 504.", "";
+    PassNoStore, "pass-no-store", Lookup, "fwd=request", "Nothing stored could be used, and the client does not want the response to be stored (no-store): it was passed.", "";
     PassByVcl, "pass", Vcl, "fwd=bypass", "VCL said return (pass).", "";
     PipeByVcl, "pipe", Vcl, "fwd=bypass", "VCL said return (pipe): bytes go to the origin untouched, and nothing is cached.", "";
     PurgeByVcl, "purge", Vcl, "", "VCL said return (purge).", "";
@@ -145,6 +159,11 @@ reasons! {
     RetryByVcl, "retry", Vcl, "", "VCL said return (retry): the fetch begins anew.", "";
     VclFailed, "vcl-failed", Vcl, "", "VCL failed.", "the VCL_Error record of this request says what failed";
     Stored, "stored", Store, "", "The response was stored.", "";
+    StaleOnError, "stale-on-error", Origin, "hit", "The origin failed, so the stored copy was served although it is stale.",
+        "the fetch of this request says how the origin failed";
+    StaleForbidden, "stale-forbidden", Origin, "", "The origin failed, and the stored copy may not be served stale (must-revalidate, proxy-revalidate, s-maxage or no-cache): 504.", "";
+    NotModifiedOther, "not-modified-other", Origin, "", "The origin answered 304 about something else than the stored copy, so it was asked again without conditions.", "mend the origin: its 304 names another ETag";
+    Invalidated, "invalidated", Store, "", "The request may have changed what is stored, so stored copies were removed.", "";
     StoredError, "stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
     NotStoredByVcl, "not-stored-vcl", Store, "", "VCL made the response uncacheable.", "";
     NotStoredPass, "not-stored-pass", Store, "", "The request was passed, so the response is for this client alone.", "";

@@ -9,10 +9,12 @@ mod many_bans;
 mod parts;
 mod random;
 mod tags;
+mod terms;
 mod waiting;
 
 use cache::{Busy, Cache, ListedBan, Lookup, LookupRequest};
 use message::Message;
+use semantics::vary::Sameness;
 use shm::counters::MainCounters;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -121,6 +123,8 @@ impl Bench {
             ignore_vary: false,
             gzip_support: true,
             parts: false,
+            sameness: Sameness::Bytes,
+            terms: None,
             vary_notice: 10,
             unused_seconds: None,
         };

@@ -33,6 +33,8 @@ fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
         ignore_vary: false,
         gzip_support: true,
         parts: false,
+        sameness: semantics::vary::Sameness::Bytes,
+        terms: None,
         vary_notice: 10,
         unused_seconds: None,
     };

@@ -1,0 +1,91 @@
+//! On what terms RFC 9111 lets a stored response answer a request.
+//!
+//! Under the other policies a lookup has no terms, and all is as in Varnish. With terms, an object that has no time to live can still be
+//! validated; one that must be validated, or that the client does not want as it is, counts as stale however fresh it is. Source: RFC 9111
+//! §4.2.4, §5.2. Next file: `lookup.rs`.
+
+use crate::LookupRequest;
+use semantics::{language, vary};
+use store::{Object, ObjectFlags};
+
+/// The terms of one request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// For how long a response may have been stale, in seconds: `max-stale` of the request.
+    pub max_stale: f64,
+    /// For how long a response must still be fresh, in seconds: `min-fresh` of the request.
+    pub min_fresh: f64,
+    /// The object (by its transaction id) that was fetched or validated while the request waited ([`crate::Waiter::granted`]): it can be
+    /// used as it is. 0 = none.
+    pub granted: u32,
+    /// A response in the language that the client prefers is also used if it was made for another `Accept-Language`.
+    pub selects_language: bool,
+}
+
+/// What an object is worth to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Worth {
+    /// It answers the request.
+    Answer,
+    /// It may be validated, or served in its grace.
+    Stale,
+    /// Nothing.
+    Nothing,
+}
+
+impl Terms {
+    /// What an object is worth whose variant is the right one.
+    pub(crate) fn worth(&self, object: &Object, request: &LookupRequest<'_>) -> Worth {
+        let (age, ttl, flags) = (request.now - object.origin(), object.ttl().max(0.0), object.flags());
+        if flags.has(ObjectFlags::HIT_FOR_PASS) || flags.has(ObjectFlags::HIT_FOR_MISS) {
+            return match age < ttl {
+                true => Worth::Answer,
+                false if flags.has(ObjectFlags::HIT_FOR_PASS) => Worth::Nothing,
+                false => Worth::Stale,
+            };
+        }
+        if self.granted != 0 && object.xid() == self.granted {
+            return Worth::Answer;
+        }
+        if flags.has(ObjectFlags::REVALIDATE) || !is_young_enough(age, request) || age + self.min_fresh > ttl {
+            let is_welcome = !flags.has(ObjectFlags::REVALIDATE)
+                && !flags.has(ObjectFlags::NEVER_STALE)
+                && self.min_fresh <= 0.0
+                && is_young_enough(age, request)
+                && age - ttl <= self.max_stale
+                && self.max_stale > 0.0;
+            return if is_welcome { Worth::Answer } else { Worth::Stale };
+        }
+        if age < ttl { Worth::Answer } else { Worth::Stale }
+    }
+
+    /// Whether a stale object may be served while it is refreshed.
+    pub(crate) fn allow_grace(&self, object: &Object, request: &LookupRequest<'_>) -> bool {
+        let age = request.now - object.origin();
+        !object.flags().has(ObjectFlags::REVALIDATE)
+            && self.min_fresh <= 0.0
+            && is_young_enough(age, request)
+            && age >= object.ttl()
+    }
+
+    /// Whether an object made for another `Accept-Language` is in the language that this client prefers.
+    pub(crate) fn speaks(&self, object: &Object, request: &LookupRequest<'_>) -> bool {
+        if !self.selects_language {
+            return false;
+        }
+        let ours = |name: &&[u8]| !(request.gzip_support && name.eq_ignore_ascii_case(b"Accept-Encoding"));
+        let mut differing = vary::differing(object.vary(), request.request, request.sameness).filter(ours);
+        if !differing.all(|name| name.eq_ignore_ascii_case(b"Accept-Language")) {
+            return false;
+        }
+        let mut languages = message::stored_headers(object.head()).filter(|header| header.is("Content-Language"));
+        match (languages.next(), languages.next(), language::preferred(request.request)) {
+            (Some(spoken), None, Some(preferred)) => spoken.value().eq_ignore_ascii_case(preferred),
+            _ => false,
+        }
+    }
+}
+
+fn is_young_enough(age: f64, request: &LookupRequest<'_>) -> bool {
+    request.ttl_cap.is_none_or(|cap| age < cap)
+}
