@@ -166,6 +166,14 @@ pub trait Exchange {
     /// As [`Exchange::begin`], for a status without headers or body, interim (1xx) or final.
     fn begin_bare(&mut self, status: u16, limits: SendLimits);
 
+    /// Whether the client can be sent interim responses (1xx) with headers.
+    fn takes_interim(&self) -> bool {
+        false
+    }
+
+    /// As [`Exchange::begin`], for an interim response. Call it only if the client takes them, and as often as there are some.
+    fn begin_interim(&mut self, _response: &Message, _limits: SendLimits) {}
+
     /// Sends the rest of the head, a piece of body (perhaps empty) and, if `is_last`, the end of the response. Call it with the
     /// same piece until it is ready.
     fn poll_send(

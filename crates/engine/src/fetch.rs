@@ -31,6 +31,7 @@ mod transmit;
 mod vcl;
 mod why;
 
+pub(crate) mod aside;
 pub(crate) mod filters;
 pub mod legacy_order;
 pub mod mode;

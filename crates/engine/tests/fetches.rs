@@ -3,6 +3,7 @@
 mod asking;
 mod faults;
 mod filters;
+mod interim;
 mod once;
 mod private;
 mod refresh;

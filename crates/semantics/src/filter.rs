@@ -52,6 +52,16 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     }
 }
 
+/// Makes `to` the interim response (1xx) that is passed on for `from`. It describes no body, whatever `from` says. Source: RFC
+/// 9110 §8.6 and §15.2, RFC 9112 §6.1.
+pub fn copy_interim(from: &Message, to: &mut Message) {
+    to.set_protocol(b"HTTP/1.1");
+    to.set_status(from.status());
+    to.set_reason(from.reason());
+    copy_filtered(from, to, Class::StorePass);
+    to.unset("Content-Length");
+}
+
 /// Joins all headers of this name into one, separated by `, `, in the place of the first. Does nothing when there are
 /// fewer than two.
 pub fn collapse(message: &mut Message, name: &str) {

@@ -106,6 +106,10 @@ pub const UNLIMITED_FREE_SPACE_BYTES: u64 = 999_999_999_999_999;
 pub const STORAGES_MAX: usize = 64;
 /// Longest chunk-size line with its extensions, in bytes.
 pub const CHUNK_HEADER_BYTES_MAX: usize = 256;
+/// Most interim responses (1xx) to one request before the origin counts as broken.
+pub const INTERIM_MAX: usize = 16;
+/// Most interim responses that wait for one client, in bytes of memory. Further ones are not passed on.
+pub const INTERIM_WAITING_BYTES_MAX: usize = 64 << 10;
 /// Longest trailer section of a chunked body, in bytes.
 pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
 /// Most idle connections kept to one backend by one event loop.

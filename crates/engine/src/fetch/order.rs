@@ -1,5 +1,6 @@
 //! What a request and its fetch exchange: the order, and the ticket that the answer comes on.
 
+use super::aside::Aside;
 use super::legacy_order::{ClientRequest, PreparedRequest};
 use super::mode::FetchMode;
 use crate::bodies::request::RequestBody;
@@ -51,6 +52,8 @@ pub struct FetchOrder {
     pub session_vxid: u32,
     /// `req.trace` when VCL set it.
     pub trace: Option<bool>,
+    /// Where interim responses go; `None` when the client gets none.
+    pub aside: Option<Aside>,
 }
 
 /// What the client's side should do.

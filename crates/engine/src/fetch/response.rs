@@ -1,6 +1,8 @@
 //! Response: receives the head, calculates its lifetime, and runs vcl_backend_response.
 //!
-//! Interim responses (1xx) are skipped. If the head is invalid, or the end of its body is uncertain, the connection is closed
+//! Interim responses (1xx) are passed on to the client that ordered the fetch under the policy `rfc`, and skipped under the
+//! others (Compat: Varnish 7.1 fails the fetch). `100 Continue` is never passed on: the origin was not asked for it, and a
+//! client that asked us has had ours. If the head is invalid, or the end of its body is uncertain, the connection is closed
 //! and vcl_backend_error runs. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
@@ -10,16 +12,15 @@ use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
 use crate::origin::{HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use crate::ruling::{Failed, PassTime, ResponseRuling, StatusLine};
+use message::Message;
 use semantics::LifetimeDefaults;
 use semantics::date::DateForms;
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
+use surface::limits::INTERIM_MAX;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
-
-/// Interim responses to skip before the origin is considered broken.
-const INTERIM_MAX: usize = 16;
 
 /// Why there is no response head.
 enum NoHead {
@@ -62,7 +63,7 @@ impl Fetch {
     async fn receive_head(&mut self) -> Result<(), NoHead> {
         self.context.count(Main::BackendReq);
         let limits = self.receive_limits();
-        for _ in 0..=INTERIM_MAX {
+        for earlier in 0..=INTERIM_MAX {
             let Attempt { exchange, beresp, .. } = &mut self.task.attempt;
             let Some(exchange) = exchange else { return Err(NoHead::Failed(HeadFailure::Ended)) };
             let bytes = exchange.receive_head(beresp, &limits).await.map_err(NoHead::Failed)?;
@@ -71,8 +72,26 @@ impl Fetch {
                 return Ok(());
             }
             self.context.count(Main::Fetch1xx);
+            if earlier < INTERIM_MAX {
+                self.pass_on_interim();
+            }
         }
         Err(NoHead::Interim)
+    }
+
+    /// Tells the client of an interim response, unless this is none for it.
+    fn pass_on_interim(&mut self) {
+        let interim = &self.task.attempt.beresp;
+        if interim.status() == 100 {
+            return;
+        }
+        let Some(aside) = &self.task.life.aside else { return };
+        logged::log_response(&mut self.log, BERESP, interim);
+        let mut passed_on = Message::new();
+        semantics::filter::copy_interim(interim, &mut passed_on);
+        if !aside.tell(passed_on, &self.context.memory) {
+            self.log.record(Tag::Error, b"Interim response not passed on: too many wait for the client");
+        }
     }
 
     /// How long the origin may take from now on, and how much it may send.

@@ -4,6 +4,7 @@
 //! the way to the origin; an attempt ends with its response. Each part is forgotten by replacing it as a whole, so that a new
 //! field is forgotten too. Next file: `retry.rs`.
 
+use super::aside::Aside;
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport};
@@ -106,6 +107,8 @@ pub(crate) struct Life {
     pub(crate) uncacheable_by: Option<Noted>,
     /// The Vary of a response is unusable.
     pub(crate) is_vary_unusable: bool,
+    /// What the client is told besides.
+    pub(crate) aside: Option<Aside>,
     /// Bytes transferred.
     pub(crate) account: Account,
     /// Memory held beyond the base.
@@ -286,6 +289,7 @@ impl FetchTask {
             client_identity,
             session_vxid,
             trace,
+            aside,
         } = order;
         let parameters = context.engine.parameters.load_full();
         let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
@@ -332,6 +336,7 @@ impl FetchTask {
                 uncacheable: mode == FetchMode::Pass,
                 uncacheable_by: None,
                 is_vary_unusable: false,
+                aside,
                 account: Account::default(),
                 held: Held::default(),
                 held_aside_bytes: 0,

@@ -1,15 +1,22 @@
-//! Orders a fetch and waits for its object, handing the client's body to the fetch meanwhile.
+//! Orders a fetch and waits for its object, handing the client's body to the fetch and interim responses to the client
+//! meanwhile.
 //!
 //! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth if there is none. In the
 //! old dialects vcl_fetch may restart the request.
 
 use super::{Run, Step};
-use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder};
+use crate::fetch::aside::Aside;
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
+use crate::logged::{self, RESP};
+use message::Message;
+use semantics::HttpPolicy;
 use std::pin::pin;
 use std::sync::Arc;
 use store::BodyState;
+use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::tag::Tag;
+use tokio::sync::oneshot::error::RecvError;
 
 impl Run<'_> {
     /// Orders the fetch; for a miss and a background fetch with the promise in the task. The ticket is kept for
@@ -33,6 +40,7 @@ impl Run<'_> {
         let body = self.body_for_fetch();
         self.hold_body_filters();
         let client = prepared.is_some().then(|| self.lend_request());
+        let aside = self.wants_aside(mode, vcl.policy).then(Aside::default);
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
@@ -40,7 +48,7 @@ impl Run<'_> {
             FetchMode::Background => task.found.object.as_ref().map(|object| Arc::clone(object.object())),
             FetchMode::Pass => None,
         };
-        let mut copy = message::Message::new();
+        let mut copy = Message::new();
         if prepared.is_none() {
             copy.copy_from(&task.request);
         }
@@ -63,30 +71,63 @@ impl Run<'_> {
             client_identity: task.choices.client_identity.clone(),
             session_vxid: self.session.vxid,
             trace: task.choices.trace,
+            aside: aside.clone(),
         };
         let ticket = fetch::start(self.context, order);
         match mode {
-            FetchMode::Fetch | FetchMode::Pass => self.request.task.found.ticket = Some(ticket),
+            FetchMode::Fetch | FetchMode::Pass => {
+                self.request.task.found.ticket = Some(ticket);
+                self.request.task.found.aside = aside;
+            }
             FetchMode::Background => {}
         }
         true
+    }
+
+    /// Whether the client should be told what the fetch learns besides the object.
+    fn wants_aside(&self, mode: FetchMode, policy: HttpPolicy) -> bool {
+        policy == HttpPolicy::Rfc && mode != FetchMode::Background && self.exchange.takes_interim()
+    }
+
+    /// Feeds the client's body to the fetch and waits for its report. A wait that is given up loses nothing but the rest of the
+    /// body.
+    async fn await_report(&mut self, ticket: &mut FetchTicket) -> Result<FetchReport, RecvError> {
+        if self.request.task.found.feed.is_some() {
+            let feeding = Box::pin(self.feed_fetch());
+            let mut feeding = pin!(feeding);
+            tokio::select! {
+                biased;
+                result = &mut ticket.ready => return result,
+                () = &mut feeding => {}
+            }
+        }
+        (&mut ticket.ready).await
+    }
+
+    /// Sends an interim response to the client.
+    async fn send_interim(&mut self, interim: &Message) {
+        logged::log_response(self.log(), RESP, interim);
+        self.exchange.begin_interim(interim, self.send_limits());
+        if self.send(b"", false).await.is_err() {
+            self.close(CloseReason::RemClose);
+        }
     }
 
     pub(super) async fn await_object(&mut self) -> Step {
         let Some(mut ticket) = self.request.task.found.ticket.take() else {
             return self.synthesise(503, b"");
         };
-        let is_fed = self.request.task.found.feed.is_some();
-        let result = if is_fed {
-            let feeding = Box::pin(self.feed_fetch());
-            let mut feeding = pin!(feeding);
-            tokio::select! {
-                biased;
-                result = &mut ticket.ready => result,
-                () = &mut feeding => ticket.ready.await,
-            }
-        } else {
-            ticket.ready.await
+        let result = match self.request.task.found.aside.clone() {
+            None => self.await_report(&mut ticket).await,
+            Some(aside) => loop {
+                // The fetch tells of interim responses only when it needs no more of the client's body.
+                let interim = tokio::select! {
+                    biased;
+                    interim = aside.next() => interim,
+                    result = self.await_report(&mut ticket) => break result,
+                };
+                self.send_interim(&interim).await;
+            },
         };
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);

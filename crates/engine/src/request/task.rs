@@ -6,6 +6,7 @@ use super::delivered::Delivered;
 use super::inclusion::Inclusion;
 use super::step::Step;
 use crate::bodies::request::Feed;
+use crate::fetch::aside::Aside;
 use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
 use crate::loaded_vcl::LoadedVcl;
@@ -292,6 +293,8 @@ pub(crate) struct Found {
     pub(crate) stale: Option<Arc<Object>>,
     /// The fetch that was ordered.
     pub(crate) ticket: Option<FetchTicket>,
+    /// What that fetch tells besides its report.
+    pub(crate) aside: Option<Aside>,
     /// The session's end of a body that is streamed to the fetch.
     pub(crate) feed: Option<Feed>,
     /// In vcl_pipe: the request to the origin.

@@ -16,6 +16,8 @@ pub struct Response {
     pub body: Vec<u8>,
     /// Whether the body ended as the head had announced.
     pub is_whole: bool,
+    /// The interim responses before it, where the transport keeps them apart.
+    pub interim: Vec<String>,
 }
 
 impl Response {
@@ -151,7 +153,7 @@ async fn read_response(stream: &mut (impl AsyncRead + Unpin), to_head: bool) -> 
             }
         }
     }
-    let mut response = Response { head: String::from_utf8(head).unwrap(), body: Vec::new(), is_whole: true };
+    let mut response = Response { head: String::from_utf8(head).unwrap(), is_whole: true, ..Response::default() };
     let status = response.status();
     if to_head || status < 200 || status == 204 || status == 304 {
         return response;

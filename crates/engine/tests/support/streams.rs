@@ -99,6 +99,9 @@ impl Link {
             }
             self.with(id, |stream| {
                 match frame {
+                    Frame::Head(bytes) if bytes.starts_with(b"HTTP/2.0 1") => {
+                        stream.response.interim.push(String::from_utf8(bytes).unwrap());
+                    }
                     Frame::Head(bytes) => stream.response.head = String::from_utf8(bytes).unwrap(),
                     Frame::Data(bytes) => stream.response.body.extend_from_slice(&bytes),
                     Frame::End => stream.is_over = Some(true),
@@ -378,6 +381,14 @@ impl Exchange for StreamExchange<'_> {
 
     fn begin_bare(&mut self, status: u16, _limits: SendLimits) {
         self.head = Some(format!("HTTP/2.0 {status} \r\n\r\n").into_bytes());
+    }
+
+    fn takes_interim(&self) -> bool {
+        true
+    }
+
+    fn begin_interim(&mut self, response: &Message, limits: SendLimits) {
+        self.begin(response, limits);
     }
 
     fn poll_send(

@@ -130,6 +130,7 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         client_identity: Some(b"somebody".to_vec()),
         session_vxid: 3,
         trace: Some(true),
+        aside: None,
     }
 }
 

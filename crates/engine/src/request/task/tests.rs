@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::bodies::filters::Filters;
+use crate::fetch::aside::Aside;
 use crate::fetch::{FetchMode, FetchTicket};
 use crate::request::{Buffers, RequestPool, RequestSlot};
 use crate::world::decision::Noted;
@@ -106,6 +107,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         object_head: ObjectHead::Changed,
         busy: Some(busy),
         stale: Some(object),
+        aside: Some(Aside::default()),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
         feed: Some(crate::bodies::request::feed(None).0),
         pipe: Some(Box::new(PipeRequest {
@@ -192,13 +194,14 @@ fn assert_found_is_new(found: Found) {
         busy,
         stale,
         ticket,
+        aside,
         feed,
         pipe,
         prepared,
     } = found;
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 5]);
-    assert!(object.is_none() && busy.is_none() && stale.is_none() && ticket.is_none());
+    assert!(object.is_none() && busy.is_none() && stale.is_none() && ticket.is_none() && aside.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
 }
 

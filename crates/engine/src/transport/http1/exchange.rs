@@ -81,6 +81,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
             sent: Sent::default(),
         }
     }
+
+    /// Begins a head of which only the bytes that really go out count. Returns the buffer to write it to.
+    fn begin_uncounted(&mut self, limits: SendLimits) -> &mut Vec<u8> {
+        self.connection.begin_sending(limits);
+        self.is_bare = true;
+        self.framing = Framing::Plain;
+        let head = &mut self.buffers.head;
+        head.clear();
+        head
+    }
 }
 
 /// `GET http://host/path` means the host and path of the target, whatever `Host` says.
@@ -261,17 +271,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
     }
 
     fn begin_bare(&mut self, status: u16, limits: SendLimits) {
-        self.connection.begin_sending(limits);
-        self.is_bare = true;
-        self.framing = Framing::Plain;
-        let head = &mut self.buffers.head;
-        head.clear();
+        let head = self.begin_uncounted(limits);
         let phrase = semantics::reason::phrase(status);
         head.extend_from_slice(b"HTTP/1.1 ");
         head.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
         head.extend_from_slice(b" ");
         head.extend_from_slice(phrase.as_bytes());
         head.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Source: RFC 9110 §15.2: a 1xx must not be sent to an HTTP/1.0 client.
+    fn takes_interim(&self) -> bool {
+        self.is_http11
+    }
+
+    fn begin_interim(&mut self, response: &Message, limits: SendLimits) {
+        write_response_head(response, self.begin_uncounted(limits));
     }
 
     fn poll_send(
