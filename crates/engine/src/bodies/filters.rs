@@ -179,7 +179,7 @@ impl Filters {
     /// The object flags that follow from the filters.
     pub(crate) fn object_flags(&self) -> ObjectFlags {
         self.codings().fold(ObjectFlags::NONE, |flags, coding| match coding {
-            Coding::Untold => flags,
+            Coding::Untold | Coding::Coded(_) => flags,
             Coding::StillGzip => flags | ObjectFlags::GZIPPED,
             Coding::Packed => flags | ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
             Coding::Unpacked => ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP,

@@ -56,7 +56,7 @@ impl Run<'_> {
                     task.found.stale = Some(marker);
                     Step::Miss
                 }
-                Lookup::Miss { cause, busy, stale } => {
+                Lookup::Miss { cause, busy, stale, .. } => {
                     self.why_miss(&cause);
                     let task = &mut self.request.task;
                     task.found.busy = Some(busy);
@@ -124,6 +124,9 @@ impl Run<'_> {
             ignore_busy: task.choices.ignore_busy,
             ignore_vary: task.choices.ignore_vary,
             gzip_support: task.settings.gzip_support,
+            parts: false,
+            sameness: semantics::vary::Sameness::Bytes,
+            terms: None,
             vary_notice: task.settings.vary_notice,
             unused_seconds: is_last_use_read.then_some(&unused_seconds),
         };

@@ -71,7 +71,11 @@ impl Run<'_> {
                 let names = head.decode(other.head()).and_then(|()| head.get("Vary")).unwrap_or_default();
                 let names = String::from_utf8_lossy(names).into_owned();
                 self.why(Reason::MissVary, format!("headers={names}").as_bytes());
-                let differing = semantics::vary::differing(other.vary(), &self.request.task.request);
+                let differing = semantics::vary::differing(
+                    other.vary(),
+                    &self.request.task.request,
+                    semantics::vary::Sameness::Bytes,
+                );
                 let differing: Vec<_> = differing.map(|name| String::from_utf8_lossy(name)).collect();
                 return self.why_more(format!("differs={}", differing.join(", ")).as_bytes());
             }
@@ -86,6 +90,9 @@ impl Run<'_> {
                 let noted = request.task.choices.always_miss_by.as_ref().zip(request.vcl.as_ref());
                 let place = noted.map(|(noted, vcl)| Decision::noted(noted, &vcl.program).to_string());
                 (Reason::MissForced, place.unwrap_or_default())
+            }
+            MissCause::MustValidate | MissCause::Unwelcome | MissCause::OtherParts => {
+                (Reason::MissAbsent, String::new())
             }
             MissCause::IgnoredBusy => (Reason::MissIgnoredBusy, String::new()),
         };
