@@ -1,4 +1,4 @@
-//! Tags: names that a response gives itself (`xkey: a b`), by which many objects are purged at once.
+//! Tags: names that a response gives itself (`xkey: a b`, `Surrogate-Key`, `Cache-Tag`), by which many objects are purged at once.
 //!
 //! An entry is a tag's hash and the place of an object: twelve bytes, ordered by tag, so that the objects of a tag are a
 //! range and each is removed in logarithmic time. The names themselves are only in the stored heads: an object found by
@@ -159,7 +159,7 @@ impl Cache {
         for name in &names {
             *ahead.entry(Arc::clone(name)).or_default() += 1;
         }
-        TagPurge { cache: self.clone(), names, ahead, purge, now, at: 0, from: None, count: 0 }
+        TagPurge { cache: self.clone(), names, ahead, purge, now, at: 0, from: None, count: 0, objects: 0 }
     }
 
     /// How many tags there are and what they cost.
@@ -185,6 +185,7 @@ pub struct TagPurge {
     /// Where to continue among its objects; `None` = at the first.
     from: Option<Entry>,
     count: usize,
+    objects: usize,
 }
 
 impl TagPurge {
@@ -224,6 +225,12 @@ impl TagPurge {
         self.count
     }
 
+    /// How many objects have been purged so far, each counted once.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.objects
+    }
+
     /// Purges the objects of a tag at these places, shard by shard.
     fn purge(&mut self, name: &[u8], entries: &[Entry]) {
         let inner = Arc::clone(&self.cache.inner);
@@ -249,12 +256,14 @@ impl TagPurge {
                         if object.ttl() > self.now - object.origin() + ttl {
                             inner.shorten(&mut shard, entry.slot, self.purge, self.now);
                             self.count += 1;
+                            self.objects += 1;
                         }
                     }
                 }
             }
             shard.settle(&inner.stores);
         }
+        self.objects += removed.len();
         inner.totals.add(Main::NExpired, removed.len() as u64);
         for object in &removed {
             let left = object.origin() - self.now;

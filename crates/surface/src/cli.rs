@@ -83,6 +83,8 @@ commands! {
     "status" "status [-j]" 0 0 json shown Manager "Say what state the worker is in.";
     "stop" "stop" 0 0 text shown Manager "Stop the worker.";
     "storage.list" "storage.list [-j]" 0 0 json shown Manager "Show the storages.";
+    "tag.purge" "tag.purge [-j] <tag>..." 1 any json shown Worker "Remove the objects with any of these tags (xkey, Surrogate-Key, Cache-Tag); say how many.";
+    "tag.softpurge" "tag.softpurge [-j] <tag>..." 1 any json shown Worker "End the freshness of the objects with any of these tags, leaving grace and keep; say how many.";
     "vcl.deps" "vcl.deps [-j]" 0 0 json shown Manager "Show which VCL depends on which.";
     "vcl.discard" "vcl.discard <name_pattern>..." 1 any text shown Manager "Unload VCLs and labels as soon as nothing uses them.";
     "vcl.inline" "vcl.inline <configname> <quoted_VCLstring> [auto|cold|warm]" 2 3 text shown Manager "Compile and load VCL given here.";

@@ -34,8 +34,9 @@ const I: u8 = DROP_INSERT;
 const S: u8 = DROP_STORE_PASS;
 const K: u8 = CONNECTION_SPECIFIC;
 
-/// The response headers with the tags of an object (xkey), separated by blanks and commas.
-pub const TAG_HEADERS: [&str; 2] = ["xkey", "X-HashTwo"];
+/// The response headers with the tags of an object, separated by blanks and commas: those of the VMOD xkey, and those that
+/// publishing systems send to content delivery networks.
+pub const TAG_HEADERS: [&str; 4] = ["xkey", "X-HashTwo", "Surrogate-Key", "Cache-Tag"];
 
 /// The rows, in alphabetical order ignoring case.
 pub static HEADERS: &[HeaderRow] = &[

@@ -115,7 +115,11 @@ pub static VMODS: &[VmodRow] = &[
     // vsthrottle
     VmodRow { name: "vsthrottle", text: "Limits on how often something may happen, by key.", directors: &[] },
     // xkey
-    VmodRow { name: "xkey", text: "Purging by the tags that responses carry in their xkey header.", directors: &[] },
+    VmodRow {
+        name: "xkey",
+        text: "Purging by the tags that responses carry in xkey, Surrogate-Key or Cache-Tag.",
+        directors: &[],
+    },
 ];
 
 /// A required argument.

@@ -1,9 +1,9 @@
-//! CLI commands that the worker answers: bans, backends, debug.
+//! CLI commands that the worker answers: bans, tags, backends, debug.
 
 use crate::configure::Worker;
 use crate::control::Reply;
 use crate::{backend_list, ban_list};
-use cache::BanSpecification;
+use cache::{BanSpecification, Purge};
 use cli_proto::json::JsonReply;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -16,11 +16,16 @@ const UNKNOWN: u16 = 101;
 /// CLI status: cannot be done now.
 const CANNOT: u16 = 300;
 
+/// How many objects a purge by tag examines before other tasks of this thread get a turn.
+const TAG_PURGE_OBJECTS: usize = 1000;
+
 /// Runs one command; the manager has checked the number of arguments.
-pub fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
+pub async fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
     let arguments = words.get(1..).unwrap_or(&[]);
     match words.first().map_or("", String::as_str) {
         "ban" => ban(worker, arguments),
+        "tag.purge" => purge_tags(worker, words, Purge::Hard, json).await,
+        "tag.softpurge" => purge_tags(worker, words, Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, json).await,
         "ban.list" if json => ban_list_json(worker, words),
         "ban.list" => Reply::ok(ban_list::text(&worker.engine.cache.list_bans())),
         "backend.list" => backend_list(worker, arguments, json),
@@ -91,6 +96,25 @@ fn ban_list_json(worker: &Worker, words: &[String]) -> Reply {
     if !elements.is_empty() {
         reply.push("\n", &elements);
     }
+    Reply::ok(reply.finish())
+}
+
+/// `tag.purge`, `tag.softpurge`. The answer comes when everything is durable.
+async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool) -> Reply {
+    let tags = words.get(1..).unwrap_or(&[]).join(" ");
+    let now = worker.own.clock.now();
+    let mut purge = worker.engine.cache.purge_tags(tags.as_bytes(), purge, now);
+    while !purge.step(TAG_PURGE_OBJECTS) {
+        tokio::task::yield_now().await;
+    }
+    let objects = purge.objects();
+    if !json {
+        return Reply::ok(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
+    }
+    let mut command = vec![words[0].clone(), "-j".to_owned()];
+    command.extend(words.iter().skip(1).cloned());
+    let mut reply = JsonReply::new(2, &command, now);
+    reply.push("\n", &format!("  {{ \"objects\": {objects} }}"));
     Reply::ok(reply.finish())
 }
 

@@ -138,7 +138,7 @@ async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(
         Request::VclDiscard { name } => vcl_control::discard(worker, &name),
         Request::VclStatus => Reply::ok(vcl_control::status(worker)),
         Request::Start => worker.start(),
-        Request::Command { words, json } => command::run(worker, &words, json),
+        Request::Command { words, json } => command::run(worker, &words, json).await,
         Request::Ping => Reply::ok("PONG"),
         Request::Stop => Reply::ok(worker.stop(step).await),
     }

@@ -41,6 +41,33 @@ fn all_objects_of_a_tag_go_and_no_others() {
 }
 
 #[test]
+fn tags_stand_in_the_headers_of_publishing_systems_too() {
+    let mut bench = Bench::new();
+    let headers =
+        vec![("surrogate-key", "page/1 shop"), ("Cache-Tag", "p1,p2"), ("Cache-Tags", "p3"), ("xkey", "shop")];
+    for (tag, expected) in [("page/1", 1), ("p1", 1), ("p2", 1), ("p3", 0), ("shop", 1)] {
+        bench.put(1, &Made { headers: headers.clone(), ..fresh(100.0) });
+        assert_eq!(bench.purge_tags(tag, Purge::Hard), expected, "{tag}");
+        bench.cache.purge(&key(1), Purge::Hard, bench.now);
+    }
+    assert_eq!(bench.cache.tag_usage().entries, 0);
+}
+
+#[test]
+fn an_object_counts_once_whatever_its_tags() {
+    let mut bench = Bench::new();
+    for number in 0..3 {
+        bench.put(number, &tagged(100.0, ["a", "a b", "a b c"][number as usize]));
+    }
+    let mut purge = bench.cache.purge_tags(b"c a b", SOFT, bench.now + 1.0);
+    assert!(purge.step(usize::MAX));
+    assert_eq!(purge.objects(), 3);
+    let mut purge = bench.cache.purge_tags(b"c a b", Purge::Hard, bench.now + 1.0);
+    assert!(purge.step(usize::MAX));
+    assert_eq!((purge.objects(), purge.count()), (3, 6));
+}
+
+#[test]
 fn tags_stand_in_two_headers_between_blanks_and_commas() {
     let mut bench = Bench::new();
     let headers = vec![("XKEY", "a  b,c\t d,"), ("xkey", ""), ("X-HashTwo", "e"), ("X-Key", "f"), ("xkey", "a g")];
