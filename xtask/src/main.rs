@@ -1,10 +1,11 @@
-//! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL,
-//! `cargo xtask soak` checks a long mixed load.
+//! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL, `cargo xtask bans`
+//! its bans, `cargo xtask soak` checks a long mixed load.
 //!
 //! `floor` and `load` are the two ends of a measurement and run as separate processes.
 
 #![forbid(unsafe_code)]
 
+mod bans;
 mod bench;
 mod floor;
 mod load;
@@ -22,6 +23,8 @@ usage: cargo xtask <task> [options]
 tasks:
   bench   CPU per request of Copal and its peers as a ratio to a bare epoll loop
           [--seconds S] [--rounds N] [--only NAME,…] [--bodies 1,1024,…] [--connections 50,500] [--out DIR] [--memory]
+  bans    what bans and lookups cost with many bans that were not tested yet, beside varnishd
+          [--objects N] [--bans N] [--seconds S] [--no-peer] [--as-built]
   vcl     how long VCLs take to load, and what a long vcl_recv costs a hit, beside varnishd
           [--rounds N] [--seconds S] [--no-peer]
   soak    a mixed load against Copal for a time, every body checked by content
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let task = arguments.remove(0);
     let result = match task.as_str() {
         "bench" => bench::main(&arguments),
+        "bans" => bans::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "soak" => soak::main(&arguments),
         "floor" => floor::main(&arguments),
