@@ -1,4 +1,6 @@
-//! Arbitrary bytes gunzipped, gzipped and cut.
+//! Arbitrary bytes gunzipped, gzipped and cut; pages, plans and fragments are in `esi`.
+
+pub mod esi;
 
 use body::{Chain, FilterError, Flow, Gunzip, Gzip, Machine, RangeCut, TestGunzip};
 use surface::limits::FILTER_STEP_BYTES_MAX;

@@ -57,6 +57,7 @@ impl Esi {
         let chopped_max = if self.is_chopped { 1 + self.piece % 4 } else { bytes_max };
         self.piece = self.piece.wrapping_mul(5).wrapping_add(3);
         let bytes = &bytes[..bytes.len().min(bytes_max).min(chopped_max)];
+        self.runs.begin_step();
         if bytes.is_empty() { 0 } else { self.parser.parse(bytes, &mut self.runs) }
     }
 

@@ -124,7 +124,8 @@ impl Parser {
         self.page.capacity() + self.tag.value.capacity() + self.tag.src.as_ref().map_or(0, Vec::capacity)
     }
 
-    /// Looks at the next bytes of the page. Returns how many it took: at least one, and fewer than all when notes pile up.
+    /// Looks at the next bytes of the page. Returns how many it took: at least one, and fewer than all when there is
+    /// much to do about them.
     pub(crate) fn parse(&mut self, bytes: &[u8], runs: &mut Runs) -> usize {
         let mut taken = 0;
         if !self.carry.is_empty() {
@@ -132,15 +133,15 @@ impl Parser {
             let mut bridge = std::mem::take(&mut self.carry);
             let waited = bridge.len();
             bridge.extend_from_slice(&bytes[..taken]);
-            let done = self.advance(&bridge, runs, usize::MAX);
+            let done = self.advance(&bridge, runs, false);
             if taken < BRIDGE_BYTES || done < waited {
                 self.carry = bridge.split_off(done);
                 return taken;
             }
             taken = done - waited;
         }
-        let done = taken + self.advance(&bytes[taken..], runs, Runs::NOTES_AT_ONCE);
-        if bytes.len() - done <= CARRY_BYTES_MAX && !runs.has_notes(Runs::NOTES_AT_ONCE) {
+        let done = taken + self.advance(&bytes[taken..], runs, true);
+        if bytes.len() - done <= CARRY_BYTES_MAX && !runs.is_busy() {
             self.carry.extend_from_slice(&bytes[done..]);
             return bytes.len();
         }
@@ -196,15 +197,15 @@ impl Parser {
         if self.is_removing { Mark::Skip } else { Mark::Verbatim }
     }
 
-    /// Goes on until it waits for more, or there are so many notes. Returns how many bytes it took.
-    fn advance(&mut self, bytes: &[u8], runs: &mut Runs, notes_max: usize) -> usize {
+    /// Goes on until it waits for more, or until there was much to do if it may pause then. Returns how many bytes it took.
+    fn advance(&mut self, bytes: &[u8], runs: &mut Runs, may_pause: bool) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
             match self.step(&bytes[taken..], runs) {
                 Took(count) => taken += count,
                 Waits => break,
             }
-            if taken > 0 && runs.has_notes(notes_max) {
+            if may_pause && taken > 0 && runs.is_busy() {
                 break;
             }
         }
@@ -309,6 +310,9 @@ impl Parser {
         if fits == wanted.len() {
             self.comment_end_at = None;
             runs.found();
+            if at == 0 && !self.is_removing {
+                runs.split();
+            }
             runs.mark(Mark::Skip, &bytes[..fits]);
             return Took(fits);
         }
@@ -340,6 +344,9 @@ impl Parser {
         if is_esi && runs.is_nearly_full() {
             runs.note(Error, "ESI 1.0 Too much of it: the rest of the page is not processed");
             return self.give_up();
+        }
+        if is_esi && !self.is_removing {
+            runs.split();
         }
         let word = &bytes[..taken];
         match opening {

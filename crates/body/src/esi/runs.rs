@@ -3,7 +3,7 @@
 //! A run ends where the other kind begins. If the body is packed, each run ends with a whole byte, and nothing in one that is sent
 //! refers back across its beginning: all between the two may be left out, and fragments may come in.
 //!
-//! Compat: notes count from where the present run began in the stored body, as in Varnish 7.1.1, for which an empty run is one too.
+//! Compat: notes count from where the present run began in the stored body, as in Varnish 7.1.1, where each tag begins one.
 
 use super::address::Address;
 use super::note::{Note, NoteLevel};
@@ -39,11 +39,15 @@ pub(crate) struct Runs {
     /// There is ESI in the page.
     is_found: bool,
     notes: VecDeque<Note>,
+    /// Runs that were packed in this step.
+    packed_runs: usize,
 }
 
 impl Runs {
     /// The parser pauses when there are so many notes.
-    pub(crate) const NOTES_AT_ONCE: usize = 32;
+    const NOTES_AT_ONCE: usize = 32;
+    /// It pauses after so many runs, if they are packed: what ends one clears the tables of the library.
+    const PACKED_AT_ONCE: usize = 16;
     /// Beyond this nobody takes the notes, so they are dropped.
     const NOTES_MAX: usize = 4 * Runs::NOTES_AT_ONCE;
 
@@ -59,6 +63,7 @@ impl Runs {
             skipped_bytes: header_bytes,
             is_found: false,
             notes: VecDeque::new(),
+            packed_runs: 0,
         }
     }
 
@@ -72,8 +77,21 @@ impl Runs {
         self.packer.as_mut()
     }
 
-    /// The next bytes of the page, perhaps none, are of this kind.
+    /// A step of the filter begins.
+    pub(crate) fn begin_step(&mut self) {
+        self.packed_runs = 0;
+    }
+
+    /// Whether so much was done in this step that the rest can wait for the next one.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.notes.len() >= Runs::NOTES_AT_ONCE || self.packed_runs >= Runs::PACKED_AT_ONCE
+    }
+
+    /// The next bytes of the page are of this kind.
     pub(crate) fn mark(&mut self, mark: Mark, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if mark != self.mark && self.run_bytes > 0 {
             self.end_run(mark);
         }
@@ -84,12 +102,20 @@ impl Runs {
         }
     }
 
-    /// Ends the present run; one of the other kind comes next.
+    /// A tag comes: notes about it count from here, even if the one before it was left out too.
+    pub(crate) fn split(&mut self) {
+        if self.mark == Mark::Skip && self.run_bytes > 0 {
+            self.end_run(Mark::Skip);
+        }
+    }
+
+    /// Ends the present run; one of this kind comes next.
     fn end_run(&mut self, next: Mark) {
         let plain_bytes = std::mem::take(&mut self.run_bytes);
         let (bytes, crc32) = match &mut self.packer {
             None => (plain_bytes, 0),
             Some(packer) => {
+                self.packed_runs += 1;
                 let crc32 = packer.end_run(next == Mark::Verbatim);
                 (packer.made_bytes() - self.run_start, crc32)
             }
@@ -138,11 +164,6 @@ impl Runs {
         if self.notes.len() < Runs::NOTES_MAX {
             self.notes.push_back(Note::new(level, self.run_start, text));
         }
-    }
-
-    /// Whether so many notes have not been taken yet.
-    pub(crate) fn has_notes(&self, count: usize) -> bool {
-        self.notes.len() >= count
     }
 
     /// The next note.

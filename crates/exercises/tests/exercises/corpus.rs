@@ -61,6 +61,21 @@ fn a_gzipped_body_is_the_same_in_any_pieces() {
 }
 
 #[test]
+fn a_page_and_its_plan_are_the_same_in_any_pieces() {
+    replay("esi_parse", body::esi::parse);
+}
+
+#[test]
+fn a_plan_is_written_as_it_was_read() {
+    replay("esi_plan", body::esi::plan);
+}
+
+#[test]
+fn a_joined_stream_unpacks_to_what_went_in() {
+    replay("esi_join", body::esi::join);
+}
+
+#[test]
 fn stored_messages_are_written_as_they_were_read() {
     replay("message_decode", message::stored);
 }
