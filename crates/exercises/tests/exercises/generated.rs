@@ -23,6 +23,40 @@ fn damaged_gzip_keeps_the_promises() {
 }
 
 #[test]
+fn pages_of_all_that_esi_knows_keep_the_promises() {
+    #[rustfmt::skip]
+    let words: &[&[u8]] = &[
+        b"<", b">", b"/", b"-", b"--", b"-->", b"]]>", b"<p>", b"<!--", b"<!--esi", b"<!---->", b"<![CDATA[", b"<esi:", b"</esi:",
+        b"include", b"remove", b"comment", b" ", b"\n", b"src=", b"onerror=", b"\"", b"'", b"/x", b"http://h", b"https://h/", b"&amp;",
+        b"<esi:remove>", b"</esi:remove>", b"<esi:include src=\"/y\"/>", b"<esi:include src='z' />", b"a", b"text", b"\xef\xbb\xbf", b"\0",
+    ];
+    let mut random = SmallRng::seed_from_u64(23);
+    for _ in 0..2000 {
+        let mut bytes = vec![random.random(), random.random_range(0..8)];
+        for _ in 0..random.random_range(0..25) {
+            bytes.extend_from_slice(words[random.random_range(0..words.len())]);
+        }
+        body::esi::parse(&bytes);
+    }
+}
+
+#[test]
+fn damaged_fragments_keep_the_promises() {
+    let mut random = SmallRng::seed_from_u64(29);
+    for _ in 0..300 {
+        let range = 1 << random.random_range(1..9);
+        let plain: Vec<u8> = (0..random.random_range(0..2000)).map(|_| random.random_range(0..range) as u8).collect();
+        let mut bytes = vec![random.random()];
+        ::body::whole(Gzip::new(random.random_range(0..10)), &plain, usize::MAX, &mut bytes).unwrap();
+        if random.random() {
+            let at = random.random_range(1..bytes.len());
+            bytes[at] ^= 1 << random.random_range(0..8);
+        }
+        body::esi::join(&bytes);
+    }
+}
+
+#[test]
 fn no_bytes_upset_the_ends_of_the_cli() {
     let mut random = SmallRng::seed_from_u64(7);
     let alphabet = b"ab<< \n\r\"\\x0147-\t\0\xff200 8       \nEOT";
