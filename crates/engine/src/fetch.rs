@@ -18,6 +18,7 @@ mod commit;
 mod error;
 mod fail;
 mod fill;
+mod judgement;
 mod legacy;
 mod overflow;
 mod prepare;
@@ -226,6 +227,7 @@ impl Fetch {
     /// abandons an object meant only for this client.
     fn deliver(&mut self, object: &Arc<Object>) {
         if let Some(delivered) = Delivered::new(Arc::clone(object)) {
+            let delivered = delivered.with_unshared(self.unshared_fields());
             let _ = self.report(FetchAnswer::Object(Box::new(delivered)));
         }
     }

@@ -19,6 +19,7 @@ mod migrations;
 mod overflow;
 mod reasons;
 mod requests;
+mod rfc_storing;
 mod saints;
 mod sessions;
 mod simulation;

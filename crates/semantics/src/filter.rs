@@ -15,6 +15,8 @@ pub enum Class {
     Fetch,
     /// From a backend response to an object that is kept.
     InsertStored,
+    /// The same under the policy `rfc`: a field without meaning in this response is kept all the same.
+    InsertRfc,
     /// From a backend response to an object that serves one request.
     StorePass,
     /// From an object to a response.
@@ -27,7 +29,7 @@ impl Class {
         match self {
             Class::Pass => DROP_PASS,
             Class::Fetch => DROP_FETCH,
-            Class::InsertStored => DROP_INSERT,
+            Class::InsertStored | Class::InsertRfc => DROP_INSERT,
             Class::StorePass => DROP_STORE_PASS,
             Class::Deliver => CONNECTION_SPECIFIC,
         }
@@ -39,7 +41,12 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     let dropped = class.dropped();
     for header in from.headers() {
         let row = find(header.name());
-        if row.is_some_and(|row| row.dropped & dropped != 0) {
+        if row.is_some_and(|row| row.dropped & dropped != 0)
+            && !(class == Class::InsertRfc && header.is("Content-Range"))
+        {
+            continue;
+        }
+        if class == Class::InsertRfc && header.is("Proxy-Authentication-Info") {
             continue;
         }
         // A header that everyone relies on is kept, even if Connection names it.

@@ -166,6 +166,7 @@ parameters! {
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
     brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of the filter brotli and of compressed copies.";
+    cache_control_targets: String = "CDN-Cache-Control, Surrogate-Control".to_owned(), Text, Text, "CDN-Cache-Control, Surrogate-Control", None, None, "", COPAL, "Under http_policy=rfc: the fields that replace Cache-Control and Expires where they say something, the most important first (RFC 9213). Put a name of your own in front, or leave it empty for none.";
     cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
@@ -236,6 +237,7 @@ parameters! {
     send_timeout: f64 = 600.0, Float, Seconds, "600.000", Some("0.000"), None, "seconds", DELAYED, "Total send time limit of a response, counted from the start of its delivery.";
     shortlived: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", 0, "Lifetime below which objects go to Transient.";
     sigsegv_handler: bool = true, Bool, Bool, "on", None, None, "bool", MUST_RESTART | ACCEPTED_ONLY, "Panic on SEGV/BUS/ABRT.";
+    store_set_cookie: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc: store responses that set a cookie, and send that cookie to everybody who gets them (RFC 9111 section 7.3). Off: such a response is for the client that asked.";
     syslog_cli_traffic: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Log CLI dialogue to syslog.";
     tcp_fastopen: bool = false, Bool, Bool, "off", None, None, "bool", MUST_RESTART, "TCP fast open.";
     tcp_keepalive_intvl: f64 = 75.0, Float, Seconds, "75.000", Some("1.000"), Some("100.000"), "seconds", EXPERIMENTAL, "Keepalive probe interval.";

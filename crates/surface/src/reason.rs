@@ -170,6 +170,19 @@ reasons! {
     NotStoredDead, "not-stored-ttl", Store, "", "The response has no time to live, no grace and no keep.",
         "see the TTL record: which header or default gave that TTL";
     NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
+    NotStoredNoStore, "not-stored-no-store", Store, "", "The response says that it must not be stored (no-store).",
+        "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
+    NotStoredPrivate, "not-stored-private", Store, "", "The response says that it is for one user (private).",
+        "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
+    NotStoredNotUnderstood, "not-stored-must-understand", Store, "", "The response may be stored only by a cache that understands its status (must-understand), and this status is not of HTTP's own.", "";
+    NotStoredAuthorization, "not-stored-authorization", Store, "", "The request had Authorization, and the response does not say that it may be shared.",
+        "if it is for everybody, have the origin send Cache-Control: public, or unset req.http.Authorization in vcl_recv";
+    NotStoredSetCookie, "not-stored-set-cookie", Store, "", "The response sets a cookie, and the parameter store_set_cookie is off.",
+        "have the origin set its cookie only where it is needed, or name it: Cache-Control: private=\"set-cookie\"";
+    NotStoredNoLifetime, "not-stored-no-lifetime", Store, "", "The response gives no lifetime, and for this status none may be guessed.",
+        "have the origin send Cache-Control: max-age, or set beresp.uncacheable = false and a ttl in vcl_backend_response";
+    NotStoredUseless, "not-stored-stale", Store, "", "The response is not fresh even now, cannot be validated, and nothing allows its use when it is stale.",
+        "have the origin send Cache-Control: max-age, or an ETag or Last-Modified";
     NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
     NotStoredTooLarge, "not-stored-too-large", Store, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",

@@ -40,6 +40,12 @@ use vcl_run::program::Program;
 /// The built-in VCL, as `vcl.show -v` and `varnishd -x builtin` show it.
 pub const BUILTIN: &str = include_str!("builtin.vcl");
 
+/// The built-in VCL under `http_policy=rfc`.
+pub const BUILTIN_RFC: &str = include_str!("builtin/rfc.vcl");
+
+/// The name of [`BUILTIN_RFC`] in places and listings.
+pub const BUILTIN_RFC_NAME: &str = "<builtin-rfc>";
+
 /// The built-in VCL of a generation of the language.
 #[must_use]
 pub fn builtin_of(generation: Generation) -> &'static str {

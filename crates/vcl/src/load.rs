@@ -79,7 +79,10 @@ pub(crate) fn load(
 
     let syntax = loader.syntax;
     let start = loader.tokens.len() as u32;
-    let source = loader.sources.add("<builtin>".to_owned(), dialect.builtin.as_bytes().to_vec(), None);
+    let follows_rfc = options.follows_rfc && syntax >= 40;
+    let (name, builtin) =
+        if follows_rfc { (crate::BUILTIN_RFC_NAME, crate::BUILTIN_RFC) } else { ("<builtin>", dialect.builtin) };
+    let source = loader.sources.add(name.to_owned(), builtin.as_bytes().to_vec(), None);
     let frame = loader.frame(source);
     loader.tokens.extend_from_slice(&frame.tokens);
     loader.end(source);

@@ -183,10 +183,9 @@ impl Fetch {
 
     /// Flags of an object that do not come from filters.
     pub(super) fn response_flags(&self) -> ObjectFlags {
-        if self.task.attempt.beresp.status() == 200 && semantics::revalidate::is_possible(&self.task.attempt.beresp) {
-            ObjectFlags::CAN_REVALIDATE
-        } else {
-            ObjectFlags::NONE
-        }
+        let is_possible =
+            self.task.attempt.beresp.status() == 200 && semantics::revalidate::is_possible(&self.task.attempt.beresp);
+        let validation = if is_possible { ObjectFlags::CAN_REVALIDATE } else { ObjectFlags::NONE };
+        validation | self.judged_flags()
     }
 }

@@ -54,6 +54,9 @@ impl Fetch {
         {
             return step;
         }
+        if self.task.attempt.verdict.was_304 && self.follows_rfc() {
+            self.judge();
+        }
         match self.run_vcl().await {
             Ok(ruling) => self.respond(ruling),
             Err(Failed) => self.response_vcl_failed(),
@@ -187,6 +190,9 @@ impl Fetch {
     }
 
     fn work_out_lifetime(&mut self) {
+        if self.follows_rfc() && self.task.order.mode != FetchMode::Pass {
+            return self.judge();
+        }
         let parameters = &self.task.order.parameters;
         let Attempt { beresp, responded, .. } = &self.task.attempt;
         let lifetime = if self.task.order.mode == FetchMode::Pass {
@@ -296,7 +302,10 @@ impl Fetch {
             return Step::Error;
         }
         let length = self.task.attempt.body.size.length();
+        // In any other response Content-Range means nothing. Source: RFC 9110 §14.4.
+        let has_meaning = !self.follows_rfc() || matches!(self.task.attempt.beresp.status(), 206 | 416);
         if self.task.order.parameters.http_range_support
+            && has_meaning
             && let Err(text) = semantics::range::check_backend(&self.task.bereq, &self.task.attempt.beresp, length)
         {
             self.log.record(Tag::Error, text.as_bytes());

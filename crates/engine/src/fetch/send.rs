@@ -42,6 +42,7 @@ impl Fetch {
                 return Step::Error;
             }
         }
+        self.task.attempt.requested = self.now();
         while let Err((reason, text)) = self.connect().await {
             if self.task.order.vcl.is_legacy() && self.resolve().is_ok() {
                 // The director has another backend.

@@ -48,7 +48,7 @@ impl Fetch {
         };
         attributes.transient = storage == self.context.engine.storages.transient();
         let is_known_too_large = length.is_none() && self.is_marked_too_large();
-        let is_private = self.task.life.uncacheable || self.task.order.mode == FetchMode::Pass;
+        let is_private = self.task.is_uncacheable() || self.task.order.mode == FetchMode::Pass;
         let lives = self.task.attempt.verdict.lives_at(self.now());
         if is_private {
             attributes.flags |= ObjectFlags::PRIVATE;
@@ -129,7 +129,7 @@ impl Fetch {
     /// storage.
     fn storage_of_response(&self) -> Option<u32> {
         let lifetime = self.task.attempt.verdict.lifetime();
-        if self.task.life.uncacheable || lifetime < self.task.order.parameters.shortlived {
+        if self.task.is_uncacheable() || lifetime < self.task.order.parameters.shortlived {
             return Some(self.context.engine.storages.transient());
         }
         self.task.attempt.storage
@@ -139,7 +139,7 @@ impl Fetch {
     fn log_storage(&mut self, storage: u32) {
         let engine = &self.context.engine;
         let lifetime = self.task.attempt.verdict.lifetime();
-        if self.task.life.uncacheable {
+        if self.task.is_uncacheable() {
             self.context.count(Main::BerespUncacheable);
         } else if lifetime < self.task.order.parameters.shortlived {
             self.context.count(Main::BerespShortlived);
@@ -151,13 +151,16 @@ impl Fetch {
 
     /// The encoded head of the object. Whatever VCL wrote, `Content-Length` is the length of the body, or absent.
     fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
-        let class = if self.task.life.uncacheable { Class::StorePass } else { Class::InsertStored };
+        let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
         stored.set_protocol(beresp.protocol());
         stored.set_status(beresp.status());
         stored.set_reason(beresp.reason());
         copy_filtered(beresp, &mut stored, class);
+        if !self.task.attempt.verdict.unshared.is_empty() && !self.task.is_uncacheable() {
+            stored.retain(|header| !self.task.attempt.verdict.unshared.contain(header.name()));
+        }
         let describes_another = self.task.bereq.method() == b"HEAD" || beresp.status() == 304;
         if !describes_another && let Some(value) = stored.get("Content-Length") {
             let mut number = itoa::Buffer::new();
@@ -173,6 +176,15 @@ impl Fetch {
         let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
         stored.encode(&mut head);
         head
+    }
+
+    /// Which fields of the response are kept.
+    fn stored_class(&self) -> Class {
+        match (self.task.is_uncacheable(), self.follows_rfc()) {
+            (true, _) => Class::StorePass,
+            (false, false) => Class::InsertStored,
+            (false, true) => Class::InsertRfc,
+        }
     }
 
     /// Publishes the response: to the index if it may be shared, and to the waiting client in any case. For a response that may
@@ -199,13 +211,23 @@ impl Fetch {
     /// The marker that a response must not be shared; `None` when that need not be remembered.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
         let Attempt { verdict, is_synthetic, .. } = &self.task.attempt;
-        let is_remembered =
-            self.task.life.uncacheable && !verdict.is_unremembered && (!is_synthetic || verdict.ttl > 0.0);
-        if !is_remembered || !verdict.lives_at(self.now()) {
+        let is_refused = verdict.refusal.is_some() && !verdict.is_ttl_set;
+        let is_remembered = self.task.is_uncacheable()
+            && !verdict.is_unremembered
+            && (!is_synthetic || verdict.ttl > 0.0)
+            && (is_refused || verdict.lives_at(self.now()));
+        if !is_remembered {
             return None;
         }
         let flag = if verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
-        self.make_marker(self.attributes(flag, object.vary().to_vec()))
+        let mut attributes = self.attributes(flag, object.vary().to_vec());
+        if is_refused {
+            // How long the response itself would have lived has nothing to do with it.
+            attributes.origin = self.now();
+            (attributes.ttl, attributes.grace, attributes.keep) =
+                (self.task.order.parameters.uncacheable_ttl, 0.0, 0.0);
+        }
+        self.make_marker(attributes)
     }
 
     /// Makes a marker with these attributes.

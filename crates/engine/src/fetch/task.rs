@@ -22,6 +22,7 @@ use backend::director::trail::Trail;
 use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
+use semantics::rfc::{FieldNames, Refusal};
 use shm::log::LogBuffer;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,7 +102,7 @@ pub(crate) struct Life {
     pub(crate) body: RequestBody,
     /// Part of a streamed body was taken, so it cannot be sent again.
     pub(crate) is_body_begun: bool,
-    /// `bereq.uncacheable`, `beresp.uncacheable`: once set, it stays set.
+    /// `bereq.uncacheable`; once set, it stays set, and makes every response uncacheable.
     pub(crate) uncacheable: bool,
     /// Where VCL made the response uncacheable.
     pub(crate) uncacheable_by: Option<Noted>,
@@ -163,6 +164,8 @@ pub(crate) struct Attempt {
 
     /// `beresp`.
     pub(crate) beresp: Message,
+    /// When the request began to be sent, seconds since 1970.
+    pub(crate) requested: f64,
     /// `beresp.time`, seconds since 1970.
     pub(crate) responded: f64,
     /// What the head says about the body.
@@ -253,6 +256,16 @@ pub(crate) struct Verdict {
     pub(crate) transit_buffer: Option<u64>,
     /// Where VCL set the ttl: the last place, and the one before it.
     pub(crate) ttl_by: [Option<Noted>; 2],
+    /// VCL set the ttl.
+    pub(crate) is_ttl_set: bool,
+    /// Why RFC 9111 does not let the response be stored; VCL may see it otherwise.
+    pub(crate) refusal: Option<Refusal>,
+    /// It must be validated before every use.
+    pub(crate) must_validate: bool,
+    /// It must never be served stale.
+    pub(crate) never_stale: bool,
+    /// Fields that only the client that asked may get.
+    pub(crate) unshared: FieldNames,
 }
 
 impl Verdict {
@@ -346,6 +359,11 @@ impl FetchTask {
             vmod_state,
             vmod_wait: None,
         }
+    }
+
+    /// `beresp.uncacheable`: said by VCL, or by the policy for this response.
+    pub(crate) fn is_uncacheable(&self) -> bool {
+        self.life.uncacheable || self.attempt.verdict.refusal.is_some()
     }
 
     /// Bytes of the messages that VCL can make grow.

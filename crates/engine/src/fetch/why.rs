@@ -63,6 +63,9 @@ impl Fetch {
             (false, false) if self.task.life.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
             (false, false) if self.task.attempt.is_synthetic => self.why(Reason::NotStoredError, ""),
             (false, false) if self.task.life.uncacheable => self.why_uncacheable(),
+            (false, false) if let Some(refusal) = self.task.attempt.verdict.refusal => {
+                self.why(super::judgement::reason_of(refusal), "");
+            }
             (false, false) if !lives => {
                 let details = self.set_ttl(0).unwrap_or_default();
                 self.why(Reason::NotStoredDead, &details);

@@ -64,6 +64,9 @@ impl Run<'_> {
             return false;
         }
         let response = &mut task.response;
+        if let Some(fields) = object.unshared() {
+            fields.headers().for_each(|header| response.append(header.name(), header.value()));
+        }
         logged::log_response(log, RESP, response);
 
         if response.protocol() != b"HTTP/1.1" {

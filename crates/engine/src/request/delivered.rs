@@ -1,5 +1,6 @@
 //! An object on its way to a client.
 
+use message::Message;
 use std::sync::Arc;
 use store::{BodyReader, Object};
 
@@ -10,13 +11,25 @@ pub struct Delivered {
     object: Arc<Object>,
     /// For a body that is still being written: keeps the unread part in case the body turns out too large for the cache.
     reader: Option<Box<BodyReader>>,
+    /// Fields of the response that only this client may get: they are not in the object.
+    unshared: Option<Box<Message>>,
 }
 
 impl Delivered {
     /// `None` when the beginning of the body may already be gone; the object has then left the index, too.
     pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
         let reader = if object.is_whole() || object.is_passing() { None } else { Some(Box::new(object.reader()?)) };
-        Some(Delivered { object, reader })
+        Some(Delivered { object, reader, unshared: None })
+    }
+
+    /// With fields for this client only; their status means nothing.
+    pub(crate) fn with_unshared(mut self, fields: Option<Box<Message>>) -> Delivered {
+        self.unshared = fields;
+        self
+    }
+
+    pub(crate) fn unshared(&self) -> Option<&Message> {
+        self.unshared.as_deref()
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {

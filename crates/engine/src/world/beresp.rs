@@ -57,7 +57,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
             let left = ttl - age;
             Value::Duration(if task.order.mode == FetchMode::Pass { left.max(0.0) } else { left })
         }
-        Var::BerespUncacheable => Value::Bool(task.life.uncacheable),
+        Var::BerespUncacheable => Value::Bool(task.is_uncacheable()),
         Var::BerespWas304 => Value::Bool(verdict.was_304),
         _ => return Err(out_of_reach()),
     })
@@ -147,6 +147,7 @@ fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) -> Result<(), Fai
     match var {
         Var::BerespTtl => {
             verdict.ttl = (seconds + age).max(0.0);
+            verdict.is_ttl_set = true;
             verdict.ttl_by.swap(0, 1);
             verdict.ttl_by[0] = world.noted.take();
         }
@@ -159,6 +160,10 @@ fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) -> Result<(), Fai
 
 fn set_uncacheable(world: &mut World<'_>, value: bool) -> Result<(), Failure> {
     let Side::Fetch(FetchSide { task, .. }) = &mut world.side else { return Err(out_of_reach()) };
+    if !value {
+        // What the policy has refused, VCL may store.
+        task.attempt.verdict.refusal = None;
+    }
     if task.life.uncacheable && !value {
         world.log.record(Tag::VCLError, b"Ignoring attempt to reset beresp.uncacheable");
     }
@@ -174,7 +179,7 @@ fn set_uncacheable(world: &mut World<'_>, value: bool) -> Result<(), Failure> {
 fn log_lifetime(world: &mut World<'_>) {
     let Side::Fetch(FetchSide { task, .. }) = &world.side else { return };
     let Verdict { origin, ttl, grace, keep, .. } = task.attempt.verdict;
-    let word = if task.life.uncacheable { "uncacheable" } else { "cacheable" };
+    let word = if task.is_uncacheable() { "uncacheable" } else { "cacheable" };
     world.log.record_fmt(Tag::TTL, format_args!("VCL {ttl:.0} {grace:.0} {keep:.0} {origin:.0} {word}"));
 }
 

@@ -40,7 +40,8 @@ impl FieldNames {
     }
 
     /// The names in a list; `None` when there is none, or more than [`UNSHARED_FIELDS_MAX`].
-    fn of_list(list: &[u8]) -> Option<FieldNames> {
+    #[must_use]
+    pub fn of_list(list: &[u8]) -> Option<FieldNames> {
         let names: Vec<Box<[u8]>> = members(list).take(UNSHARED_FIELDS_MAX + 1).map(Box::from).collect();
         (!names.is_empty() && names.len() <= UNSHARED_FIELDS_MAX).then_some(FieldNames(names))
     }

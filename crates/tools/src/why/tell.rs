@@ -291,6 +291,7 @@ fn source_of(place: &str, generation: Generation) -> Option<(String, usize)> {
     let number = number.parse().ok().filter(|number| *number > 0)?;
     let content = match file {
         "<builtin>" => vcl::builtin_of(generation).to_owned(),
+        vcl::BUILTIN_RFC_NAME => vcl::BUILTIN_RFC.to_owned(),
         // The path comes from the log: it may lead to anything, even something endless.
         path if path.starts_with('/') && std::fs::metadata(path).is_ok_and(|found| found.is_file()) => {
             let mut bytes = Vec::new();

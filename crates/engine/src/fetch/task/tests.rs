@@ -17,6 +17,7 @@ use crate::vxid::VxidSource;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
 use cache::Cache;
+use semantics::rfc::{FieldNames, Refusal};
 use shm::counters::MainCounters;
 use shm::log::LogRing;
 use std::io;
@@ -152,6 +153,11 @@ fn foreign_verdict() -> Verdict {
         is_unremembered: true,
         transit_buffer: Some(7),
         ttl_by: [Some(Noted::default()), Some(Noted::default())],
+        is_ttl_set: true,
+        refusal: Some(Refusal::NoStore),
+        must_validate: true,
+        never_stale: true,
+        unshared: FieldNames::of_list(b"foreign").unwrap(),
     }
 }
 
@@ -162,6 +168,7 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         body_stages: Some(Filters::default()),
         is_unpacked: true,
         beresp: message(b"/foreign"),
+        requested: 7.0,
         responded: 7.0,
         body: ResponseBody { size: BodyAnnounced::Unknown, carriage: Some(&FOREIGN) },
         verdict: foreign_verdict(),
@@ -194,7 +201,14 @@ fn assert_verdict_is_new(verdict: &Verdict) {
         is_unremembered,
         transit_buffer,
         ttl_by,
+        is_ttl_set,
+        refusal,
+        must_validate,
+        never_stale,
+        unshared,
     } = verdict;
+    assert!(refusal.is_none() && unshared.is_empty());
+    assert_eq!([*is_ttl_set, *must_validate, *never_stale], [false; 3]);
     assert_eq!([*do_esi, *do_gzip, *do_gunzip, *do_stream], [false; 4]);
     assert_eq!([*was_304, *is_hit_for_pass, *is_cacheable, *is_unremembered], [false; 4]);
     assert_eq!([*origin, *ttl, *grace, *keep], [0.0; 4]);
@@ -209,6 +223,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         body_stages,
         is_unpacked,
         beresp,
+        requested,
         responded,
         body,
         verdict,
@@ -226,7 +241,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     for message in [beresp, stale_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
-    assert_eq!((*responded, *body, *storage), (0.0, ResponseBody::default(), None));
+    assert_eq!((*requested, *responded, *body, *storage), (0.0, 0.0, ResponseBody::default(), None));
     assert_verdict_is_new(verdict);
     let Kept { object, is_stored, is_marked, body_bytes } = kept;
     assert!(object.is_none() && !is_stored && !is_marked);
