@@ -9,6 +9,7 @@ mod collections;
 mod compatibility;
 mod delivery;
 mod dns_names;
+mod esi;
 mod fetches;
 mod hit_cost;
 mod in_tree_vmods;

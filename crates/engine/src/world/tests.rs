@@ -108,6 +108,7 @@ fn lent() -> ClientRequest {
         original: message(b"/"),
         choices: Default::default(),
         restarts: 0,
+        esi_level: 0,
         vxid: 7,
         vmod_state: TaskState::new(),
         response_status: 200,

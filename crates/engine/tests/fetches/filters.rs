@@ -142,12 +142,3 @@ fn do_flags_come_too_late_after_filters() {
         assert_eq!(world.count(Main::VclFail), 1);
     });
 }
-
-#[test]
-fn esi_is_not_done_and_the_log_says_so() {
-    with_vcl("sub vcl_backend_response { set beresp.do_esi = true; }", |world| async move {
-        world.origin(always("", "<esi:include src=\"/x\"/>"));
-        assert_eq!(world.client().get("/a", "").await.text(), "<esi:include src=\"/x\"/>");
-        world.expect_log("Error ESI is not part of this build");
-    });
-}

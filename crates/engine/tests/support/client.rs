@@ -123,6 +123,18 @@ impl Client {
         String::from_utf8_lossy(&rest).into_owned()
     }
 
+    /// Reads up to the first place where this text ends.
+    pub async fn read_until(&mut self, text: &str) -> String {
+        let mut read = Vec::new();
+        while !read.ends_with(text.as_bytes()) {
+            match self.stream.read_u8().await {
+                Ok(byte) => read.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&read).into_owned()
+    }
+
     /// Reads the next `count` bytes.
     pub async fn receive(&mut self, count: usize) -> String {
         let mut bytes = vec![0; count];

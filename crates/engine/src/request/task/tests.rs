@@ -3,12 +3,16 @@
 
 use super::*;
 use crate::bodies::filters::Filters;
+use crate::bodies::fragment::Fragment;
+use crate::bodies::page::Budget;
 use crate::fetch::aside::Aside;
 use crate::fetch::{FetchMode, FetchTicket};
+use crate::request::inclusion::Top;
 use crate::request::{Buffers, RequestPool, RequestSlot};
 use crate::world::decision::Noted;
 use cache::{Cache, Lookup, LookupRequest};
 use shm::counters::MainCounters;
+use std::rc::Rc;
 use store::ObjectAttributes;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
 use surface::vcl::Generation;
@@ -70,6 +74,12 @@ fn foreign_life() -> Life {
         account: Account { request_head: 7, request_body: 7 },
         pipe_account: Some(PipeAccount { client_head: 7, backend_head: 7, from_client: 7, to_client: 7 }),
         vmod_wait: Some(VmodWait::Value(Value::Int(7))),
+        inclusion: Some(Box::new(Inclusion {
+            level: 1,
+            top: Rc::new(Top { request: Message::new(), received_at: 1.0, vcl: None, budget: Budget::new(1) }),
+            fragment: Fragment::new(),
+        })),
+        vcl_before_label: None,
     }
 }
 
@@ -147,7 +157,10 @@ fn assert_life_is_new(life: Life) {
         account,
         pipe_account,
         vmod_wait,
+        inclusion,
+        vcl_before_label,
     } = life;
+    assert!(inclusion.is_none() && vcl_before_label.is_none());
     assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
     assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
@@ -225,8 +238,8 @@ fn assert_task_is_new(task: Task) {
     assert_life_is_new(life);
     assert_choices_are_new(choices);
     assert_found_is_new(found);
-    let Answer { is_synthetic, filters, do_esi } = answer;
-    assert_eq!((is_synthetic, filters, do_esi), (false, None, None));
+    let Answer { is_synthetic, filters, do_esi, is_page } = answer;
+    assert_eq!((is_synthetic, filters, do_esi, is_page), (false, None, None, false));
     for message in [request, original, response, object_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
@@ -254,7 +267,7 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
         life: foreign_life(),
         choices: foreign_choices(),
         found: foreign_found(&cache, &ring),
-        answer: Answer { is_synthetic: true, filters: Some(b"foreign".to_vec()), do_esi: Some(true) },
+        answer: Answer { is_synthetic: true, filters: Some(b"foreign".to_vec()), do_esi: Some(true), is_page: true },
         request: message(b"/foreign"),
         original: message(b"/foreign"),
         response: message(b"/foreign"),
