@@ -18,6 +18,7 @@ mod legacy;
 mod lines;
 mod migrations;
 mod overflow;
+mod partial;
 mod reasons;
 mod requests;
 mod rfc_storing;

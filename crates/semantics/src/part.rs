@@ -234,14 +234,19 @@ pub fn join(stored: Part, new: Part) -> Option<Joint> {
     (is_cheap || joint.part.is_whole()).then_some(joint)
 }
 
+/// Makes a 206 that holds the whole the 200 that it stands for.
+pub fn complete(response: &mut Message) {
+    response.unset("Content-Range");
+    response.set_status(200);
+    response.set_reason(crate::reason::phrase(200).as_bytes());
+}
+
 /// Makes the new response the head of the joined body: fields that only the stored one has are kept, all others are the new
 /// one's. Source: RFC 9111 §3.4.
 pub fn merge(stored: &Message, new: &mut Message, part: Part) {
     crate::revalidate::merge(stored, new);
-    new.unset("Content-Range");
     if part.is_whole() {
-        new.set_status(200);
-        new.set_reason(crate::reason::phrase(200).as_bytes());
+        complete(new);
     } else {
         new.set_status(206);
         new.set_reason(crate::reason::phrase(206).as_bytes());

@@ -220,6 +220,7 @@ parameters! {
     max_vcl: u64 = 100, Number, Unsigned, "100", Some("0"), None, "", 0, "Number of VCLs that triggers max_vcl_handling.";
     max_vcl_handling: u64 = 1, Number, Unsigned, "1", Some("0"), Some("2"), "", 0, "0 ignore, 1 warn, 2 refuse.";
     nuke_limit: u64 = 50, Number, Unsigned, "50", Some("0"), None, "allocations", EXPERIMENTAL | ACCEPTED_ONLY, "Max objects evicted for one allocation.";
+    partial_leniency: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc: believe parts (206) that are shorter than their Content-Range says or hold another range than the one asked for, and ask for the rest of a part even if its version cannot be told (no strong validator).";
     pcre2_depth_limit: u64 = 20, Number, Unsigned, "20", Some("1"), None, "", 0, "Regex depth limit.";
     pcre2_jit_compilation: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Use regex JIT.";
     pcre2_match_limit: u64 = 10000, Number, Unsigned, "10000", Some("1"), None, "", 0, "Regex match limit.";

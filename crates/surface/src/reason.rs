@@ -146,6 +146,7 @@ reasons! {
         "leave out no-cache at the origin if the copy may be used unasked";
     MissUnwelcome, "miss-unwelcome", Lookup, "fwd=request", "The stored copy is fresh, but the client wants it validated, or fresher (Cache-Control or Pragma of the request).",
         "parameter http_request_directives off, or unset req.http.Cache-Control in vcl_recv, if clients should not decide that";
+    MissPart, "miss-part", Lookup, "fwd=partial", "Only parts of it are stored (206), and the request wants others, or the whole.", "";
     MissBanned, "miss-banned", Lookup, "fwd=miss", "The stored copy was removed by a ban.", "ban.list shows the bans";
     MissForced, "miss-forced", Lookup, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
     MissIgnoredBusy, "miss-ignored-busy", Lookup, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
@@ -201,6 +202,7 @@ reasons! {
     OriginClosed, "origin-closed", Origin, "", "The origin closed the connection without a whole answer.", "the origin's error log: it may have crashed";
     ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
     ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
+    PartOutdated, "part-outdated", Origin, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
     ResponseNotConditional, "response-304-unasked", Origin, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
     BodyBroken, "body-broken", Origin, "", "The body of the response is broken or ended too soon.", "the origin's error log";
     BodyNotProcessed, "body-not-processed", Origin, "", "The body of the response could not be processed (gzip).", "is the origin's Content-Encoding true?";

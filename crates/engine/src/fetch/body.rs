@@ -42,8 +42,9 @@ impl Fetch {
         }
         let length = match self.task.attempt.body.size {
             BodyAnnounced::None => Some(0),
-            BodyAnnounced::Length(bytes) if !filters.change_length() => Some(bytes),
-            BodyAnnounced::Length(_) | BodyAnnounced::Unknown => None,
+            _ if filters.change_length() => None,
+            BodyAnnounced::Length(bytes) => Some(self.part_bytes().unwrap_or(bytes)),
+            BodyAnnounced::Unknown => self.part_bytes(),
         };
         // A page is put together along its plan, which is there when all of it is.
         let parsed = if filters.parse_pages() { ObjectFlags::ESI } else { ObjectFlags::NONE };
@@ -121,6 +122,7 @@ impl Fetch {
             return Err(BodyFailure::Origin(CutShort::GONE));
         };
         let mut source = Source::of_exchange(exchange, self.receive_limits());
+        self.join_source(&mut source);
         let filled = self.fill(object, &mut source, filters).await;
         self.task.attempt.exchange = source.into_exchange();
         filled

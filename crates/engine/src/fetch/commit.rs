@@ -19,6 +19,10 @@ impl Fetch {
         {
             self.context.engine.cache.remove(&stale);
         }
+        let is_stored = self.task.attempt.kept.is_stored;
+        if let Some(part) = self.replaced_part().filter(|_| is_stored) {
+            self.context.engine.cache.remove(&part);
+        }
         self.task.life.stale = None;
         self.task.attempt.kept.object = None;
         self.task.life.busy = None;

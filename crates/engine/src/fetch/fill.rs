@@ -11,10 +11,12 @@ use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
 use crate::turns::Turns;
 use body::FilterError;
 use body::esi::NoteLevel;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use store::{AppendError, BodyReader, Object, ObjectFlags};
 use surface::counter::{Main, Vbe};
 use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
+use surface::reason::Reason;
 use surface::tag::Tag;
 
 /// Bytes of a stored body to copy before other tasks of this event loop get a turn.
@@ -23,6 +25,12 @@ const SLICE_BYTES: usize = 256 << 10;
 /// Where a body comes from. It shows a piece until that is used up, then waits for the next.
 pub(super) struct Source {
     supplier: Supplier,
+    /// What comes after that.
+    next: VecDeque<Supplier>,
+    /// The origin's exchange, once its body is used up and more comes after it.
+    exchange: Option<OriginExchange>,
+    /// Bytes that the origin must still send, no fewer and no more; `None` = as many as come.
+    expected: Option<u64>,
     /// The body has ended.
     is_over: bool,
 }
@@ -38,7 +46,11 @@ enum Supplier {
         offset: u64,
         /// How many bytes from there on are shown.
         slice_bytes: usize,
+        /// No byte from there on is shown.
+        end: u64,
     },
+    /// A stored object that is no longer there.
+    Gone,
 }
 
 /// Why a body is incomplete.
@@ -67,43 +79,112 @@ impl From<AppendError> for BodyFailure {
 impl Source {
     /// A response's body; the exchange's `begin_body` must have been called.
     pub(super) fn of_exchange(exchange: OriginExchange, limits: ReceiveLimits) -> Source {
-        Source { supplier: Supplier::Exchange(exchange, limits), is_over: false }
+        Source::of(Supplier::Exchange(exchange, limits))
     }
 
     /// The body of a complete object.
     pub(super) fn of_object(reader: BodyReader) -> Source {
-        Source { supplier: Supplier::Object { reader, offset: 0, slice_bytes: 0 }, is_over: false }
+        Source::of(Supplier::of_object(Some(reader), 0, u64::MAX))
+    }
+
+    fn of(supplier: Supplier) -> Source {
+        Source { supplier, next: VecDeque::new(), exchange: None, expected: None, is_over: false }
+    }
+
+    /// Fails the body unless the origin sends exactly that many bytes.
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.expected = Some(bytes);
+    }
+
+    /// Puts the first `bytes` of a complete object before the body.
+    pub(super) fn begin_with(&mut self, reader: Option<BodyReader>, bytes: u64) {
+        let before = Supplier::of_object(reader, 0, bytes);
+        self.next.push_front(std::mem::replace(&mut self.supplier, before));
+    }
+
+    /// Adds a complete object's bytes from `offset` on after the body.
+    pub(super) fn end_with(&mut self, reader: Option<BodyReader>, offset: u64) {
+        self.next.push_back(Supplier::of_object(reader, offset, u64::MAX));
     }
 
     /// Returns the origin's exchange.
     pub(super) fn into_exchange(self) -> Option<OriginExchange> {
-        match self.supplier {
-            Supplier::Exchange(exchange, _) => Some(exchange),
-            Supplier::Object { .. } => None,
-        }
+        std::iter::once(self.supplier).chain(self.next).find_map(Supplier::into_exchange).or(self.exchange)
+    }
+
+    /// Whether the last bytes came from an origin.
+    fn is_at_origin(&self) -> bool {
+        matches!(self.supplier, Supplier::Exchange(..))
     }
 
     /// Waits for the next piece and returns its size, 0 at the end. What is left of the last piece is dropped.
     async fn more(&mut self) -> Result<usize, BodyFailure> {
-        let count = match &mut self.supplier {
+        loop {
+            let count = self.supplier.more().await?;
+            if self.is_at_origin() {
+                self.check_length(count as u64)?;
+            }
+            let Some(next) = (if count == 0 { self.next.pop_front() } else { None }) else {
+                self.is_over = count == 0;
+                return Ok(count);
+            };
+            self.exchange = std::mem::replace(&mut self.supplier, next).into_exchange().or(self.exchange.take());
+        }
+    }
+
+    /// Counts what the origin sent; 0 = nothing more will come.
+    fn check_length(&mut self, count: u64) -> Result<(), BodyFailure> {
+        let Some(expected) = &mut self.expected else { return Ok(()) };
+        match expected.checked_sub(count) {
+            Some(left) if count > 0 || left == 0 => {
+                *expected = left;
+                Ok(())
+            }
+            _ => Err(BodyFailure::Origin(OF_ANOTHER_LENGTH)),
+        }
+    }
+}
+
+/// A part is longer or shorter than its Content-Range says.
+const OF_ANOTHER_LENGTH: CutShort =
+    CutShort { errno: None, reason: Reason::ResponseGarbled, text: "body is not as long as content-range says" };
+
+impl Supplier {
+    fn of_object(reader: Option<BodyReader>, offset: u64, end: u64) -> Supplier {
+        match reader {
+            Some(reader) => {
+                let end = end.min(reader.object().available_bytes());
+                Supplier::Object { reader, offset, slice_bytes: 0, end }
+            }
+            None => Supplier::Gone,
+        }
+    }
+
+    fn into_exchange(self) -> Option<OriginExchange> {
+        match self {
+            Supplier::Exchange(exchange, _) => Some(exchange),
+            Supplier::Object { .. } | Supplier::Gone => None,
+        }
+    }
+
+    /// Waits for the next piece and returns its size, 0 at the end.
+    async fn more(&mut self) -> Result<usize, BodyFailure> {
+        match self {
             Supplier::Exchange(exchange, limits) => {
                 exchange.consume_body(exchange.body().len());
-                exchange.more_body(limits).await.map_err(BodyFailure::Origin)?
+                exchange.more_body(limits).await.map_err(BodyFailure::Origin)
             }
-            Supplier::Object { reader, offset, slice_bytes } => {
+            Supplier::Object { reader, offset, slice_bytes, end } => {
                 *offset += *slice_bytes as u64;
                 if *offset > 0 {
                     tokio::task::yield_now().await;
                 }
-                *slice_bytes = reader.chunk_at(*offset).map_or(0, <[u8]>::len).min(SLICE_BYTES);
-                if *slice_bytes == 0 && *offset != reader.object().available_bytes() {
-                    return Err(BodyFailure::Template);
-                }
-                *slice_bytes
+                let left = usize::try_from(end.saturating_sub(*offset)).unwrap_or(usize::MAX);
+                *slice_bytes = reader.chunk_at(*offset).map_or(0, <[u8]>::len).min(SLICE_BYTES).min(left);
+                if *slice_bytes == 0 && *offset != *end { Err(BodyFailure::Template) } else { Ok(*slice_bytes) }
             }
-        };
-        self.is_over = count == 0;
-        Ok(count)
+            Supplier::Gone => Err(BodyFailure::Template),
+        }
     }
 }
 
@@ -112,8 +193,8 @@ impl Supply for Source {
         let bytes = match &mut self.supplier {
             _ if self.is_over => return Pulled::Ended,
             Supplier::Exchange(exchange, _) => exchange.body(),
-            Supplier::Object { slice_bytes: 0, .. } => &[],
-            Supplier::Object { reader, offset, slice_bytes } => {
+            Supplier::Gone | Supplier::Object { slice_bytes: 0, .. } => &[],
+            Supplier::Object { reader, offset, slice_bytes, .. } => {
                 let chunk = reader.chunk_at(*offset).unwrap_or_default();
                 &chunk[..chunk.len().min(*slice_bytes)]
             }
@@ -131,6 +212,7 @@ impl Supply for Source {
                 *offset += count as u64;
                 *slice_bytes = slice_bytes.saturating_sub(count);
             }
+            Supplier::Gone => {}
         }
     }
 }
@@ -189,7 +271,7 @@ impl Fetch {
     /// Waits for the next piece and counts it.
     async fn receive(&mut self, source: &mut Source) -> Result<(), BodyFailure> {
         let bytes = source.more().await?;
-        if let Supplier::Exchange(..) = source.supplier {
+        if source.is_at_origin() {
             self.task.attempt.received_pieces += u64::from(bytes > 0);
             self.task.life.account.response_body += bytes as u64;
             self.count_backend(Vbe::BerespBodybytes, bytes as u64);

@@ -26,6 +26,15 @@ impl FetchMode {
     }
 }
 
+/// Copies which part of the response the client wants.
+pub(crate) fn copy_range(request: &Message, bereq: &mut Message) {
+    for name in ["Range", "If-Range"] {
+        if let Some(value) = request.get(name) {
+            bereq.set(name, value);
+        }
+    }
+}
+
 /// Copies from the client's request what an origin may see.
 pub(crate) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
     let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };

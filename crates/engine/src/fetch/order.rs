@@ -34,6 +34,10 @@ pub struct FetchOrder {
     pub busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub stale: Option<Arc<Object>>,
+    /// A stored part (206) of the response, which may be completed.
+    pub part: Option<Arc<Object>>,
+    /// The origin is asked for the range that the request wants, rather than for the whole.
+    pub asks_for_part: bool,
     /// Lookup found a hit-for-miss marker.
     pub is_hit_for_miss: bool,
     /// Lookup found a hit-for-pass marker.

@@ -61,6 +61,7 @@ impl Fetch {
             self.ask_in_our_protocol();
             if self.task.order.mode != FetchMode::Pass {
                 self.ask_conditionally();
+                self.ask_for_part();
             }
         }
         let mut number = itoa::Buffer::new();

@@ -47,6 +47,9 @@ impl Fetch {
             return Step::Error;
         }
         self.complete_head();
+        if let Some(step) = self.take_part() {
+            return step;
+        }
         self.work_out_lifetime();
         if self.task.attempt.beresp.status() == 304
             && self.task.order.mode != FetchMode::Pass
@@ -302,10 +305,8 @@ impl Fetch {
             return Step::Error;
         }
         let length = self.task.attempt.body.size.length();
-        // In any other response Content-Range means nothing. Source: RFC 9110 §14.4.
-        let has_meaning = !self.follows_rfc() || matches!(self.task.attempt.beresp.status(), 206 | 416);
         if self.task.order.parameters.http_range_support
-            && has_meaning
+            && !self.follows_rfc()
             && let Err(text) = semantics::range::check_backend(&self.task.bereq, &self.task.attempt.beresp, length)
         {
             self.log.record(Tag::Error, text.as_bytes());

@@ -11,7 +11,7 @@ use super::{Fetch, FetchMode};
 use crate::logged::{self, BERESP};
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
-use semantics::vary;
+use semantics::{HttpPolicy, vary};
 use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
@@ -38,7 +38,8 @@ impl Fetch {
         is_streamed: bool,
     ) -> Option<Arc<Object>> {
         let vary = self.vary_key();
-        let mut attributes = self.attributes(flags | self.response_flags(), vary);
+        let part_flags = self.part_flags();
+        let mut attributes = self.attributes(flags | part_flags | self.response_flags(), vary);
         attributes.body_bytes = length;
         let Some(storage) = self.storage_of_response() else {
             self.log_fetch_error(Reason::StorageRefused, "Could not get storage");
@@ -160,6 +161,10 @@ impl Fetch {
         copy_filtered(beresp, &mut stored, class);
         if !self.task.attempt.verdict.unshared.is_empty() && !self.task.is_uncacheable() {
             stored.retain(|header| !self.task.attempt.verdict.unshared.contain(header.name()));
+        }
+        if class == Class::InsertStored && self.task.order.vcl.policy == HttpPolicy::Rfc {
+            // It says what a part is; with another status it means nothing, and is kept as all that means nothing is.
+            beresp.get_all("Content-Range").for_each(|value| stored.append(b"Content-Range", value));
         }
         let describes_another = self.task.bereq.method() == b"HEAD" || beresp.status() == 304;
         if !describes_another && let Some(value) = stored.get("Content-Length") {

@@ -6,8 +6,9 @@
 
 use super::aside::Aside;
 use super::legacy_order::ClientRequest;
-use super::mode::{FetchMode, copy_request};
+use super::mode::{FetchMode, copy_range, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport};
+use super::part::PartTaken;
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
@@ -92,6 +93,10 @@ pub(crate) struct Life {
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
+    /// A stored part of the response, which may be completed.
+    pub(crate) part: Option<Arc<Object>>,
+    /// Only what that part lacks was asked for.
+    pub(crate) wants_rest: bool,
     /// Where to report that the object can be delivered; `None` once that was done.
     pub(crate) ready: Option<oneshot::Sender<FetchReport>>,
     /// The answer for the ticket if there is no object.
@@ -170,6 +175,8 @@ pub(crate) struct Attempt {
     pub(crate) responded: f64,
     /// What the head says about the body.
     pub(crate) body: ResponseBody,
+    /// The part that the response is.
+    pub(crate) part: PartTaken,
     /// What VCL and the headers decide about the response.
     pub(crate) verdict: Verdict,
     /// `beresp.storage`; `None` = VCL wants none.
@@ -293,6 +300,8 @@ impl FetchTask {
             digest,
             busy,
             stale,
+            part,
+            asks_for_part,
             is_hit_for_miss,
             is_hit_for_pass,
             vcl,
@@ -310,7 +319,12 @@ impl FetchTask {
         let mut choices = Choices { director, client_identity, trace, ..Choices::default() };
         let mut bereq = Message::new();
         match prepared {
-            None => copy_request(&request, mode, &mut bereq),
+            None => {
+                copy_request(&request, mode, &mut bereq);
+                if asks_for_part {
+                    copy_range(&request, &mut bereq);
+                }
+            }
             Some(prepared) => {
                 bereq = prepared.bereq;
                 choices.connect_timeout = prepared.connect_timeout;
@@ -341,6 +355,8 @@ impl FetchTask {
                 retries: 0,
                 busy,
                 stale,
+                part,
+                wants_rest: false,
                 ready: Some(ready),
                 answer: FetchAnswer::Failed,
                 client,

@@ -10,9 +10,10 @@ use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchT
 use crate::logged::{self, RESP};
 use message::Message;
 use semantics::HttpPolicy;
+use semantics::part::range_to_pass_on;
 use std::pin::pin;
 use std::sync::Arc;
-use store::BodyState;
+use store::{BodyState, Object, ObjectFlags};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::tag::Tag;
@@ -48,6 +49,9 @@ impl Run<'_> {
             FetchMode::Background => task.found.object.as_ref().map(|object| Arc::clone(object.object())),
             FetchMode::Pass => None,
         };
+        let part = task.found.part.take();
+        let asks_for_part = self.asks_for_part(mode, stale.as_deref());
+        let task = &mut self.request.task;
         let mut copy = Message::new();
         if prepared.is_none() {
             copy.copy_from(&task.request);
@@ -62,6 +66,8 @@ impl Run<'_> {
             digest: task.life.digest,
             busy: task.found.busy.take(),
             stale,
+            part,
+            asks_for_part,
             is_hit_for_miss: task.found.is_hitmiss,
             is_hit_for_pass: task.found.is_hitpass,
             vcl,
@@ -111,6 +117,16 @@ impl Run<'_> {
         if self.send(b"", false).await.is_err() {
             self.close(CloseReason::RemClose);
         }
+    }
+
+    /// Whether the fetch asks for the range that the request wants. What is stored whole is renewed whole.
+    fn asks_for_part(&self, mode: FetchMode, stale: Option<&Object>) -> bool {
+        let may_give_way = match mode {
+            FetchMode::Pass => return false,
+            FetchMode::Fetch => cache::may_ask_for_part(stale),
+            FetchMode::Background => stale.is_some_and(|stale| stale.flags().has(ObjectFlags::PARTIAL)),
+        };
+        may_give_way && self.serves_parts() && range_to_pass_on(&self.request.task.request).is_some()
     }
 
     pub(super) async fn await_object(&mut self) -> Step {

@@ -7,6 +7,7 @@
 use super::delivered::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Waiter};
+use semantics::HttpPolicy;
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -56,11 +57,12 @@ impl Run<'_> {
                     task.found.stale = Some(marker);
                     Step::Miss
                 }
-                Lookup::Miss { cause, busy, stale, .. } => {
+                Lookup::Miss { cause, busy, stale, part } => {
                     self.why_miss(&cause);
                     let task = &mut self.request.task;
                     task.found.busy = Some(busy);
                     task.found.stale = stale;
+                    task.found.part = part;
                     Step::Miss
                 }
                 Lookup::Wait(waiter) => {
@@ -109,6 +111,7 @@ impl Run<'_> {
 
     fn ask(&mut self) -> Lookup {
         let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.choices.grace_cap };
+        let parts = self.serves_parts();
         let request = &mut *self.request;
         let is_last_use_read = request.vcl.as_ref().is_some_and(|vcl| vcl.reads_last_use);
         let unused_seconds = Cell::new(0.0);
@@ -124,7 +127,7 @@ impl Run<'_> {
             ignore_busy: task.choices.ignore_busy,
             ignore_vary: task.choices.ignore_vary,
             gzip_support: task.settings.gzip_support,
-            parts: false,
+            parts,
             sameness: semantics::vary::Sameness::Bytes,
             terms: None,
             vary_notice: task.settings.vary_notice,
@@ -134,6 +137,14 @@ impl Run<'_> {
         let answer = cache.lookup(&question, &self.context.counters, &mut |tag, payload| log.record(tag, payload));
         request.task.found.unused_seconds = unused_seconds.get();
         answer
+    }
+
+    /// Whether the request may be answered with a stored part.
+    pub(super) fn serves_parts(&self) -> bool {
+        let request = &*self.request;
+        request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc)
+            && request.task.settings.range_support
+            && !request.task.life.is_head
     }
 
     pub(super) fn found(&mut self, object: Delivered, is_grace: bool) -> Step {

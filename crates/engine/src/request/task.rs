@@ -291,6 +291,8 @@ pub(crate) struct Found {
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
+    /// A stored part (206) that is not what the request wants.
+    pub(crate) part: Option<Arc<Object>>,
     /// The fetch that was ordered.
     pub(crate) ticket: Option<FetchTicket>,
     /// What that fetch tells besides its report.

@@ -85,15 +85,14 @@ impl Run<'_> {
                 self.why(Reason::MissBanned, format!("bans={objects} ban-time={:.3}", ban.time).as_bytes());
                 return self.why_more(format!("ban={}", ban.text).as_bytes());
             }
+            MissCause::OtherParts => (Reason::MissPart, String::new()),
             MissCause::Forced => {
                 let request = &*self.request;
                 let noted = request.task.choices.always_miss_by.as_ref().zip(request.vcl.as_ref());
                 let place = noted.map(|(noted, vcl)| Decision::noted(noted, &vcl.program).to_string());
                 (Reason::MissForced, place.unwrap_or_default())
             }
-            MissCause::MustValidate | MissCause::Unwelcome | MissCause::OtherParts => {
-                (Reason::MissAbsent, String::new())
-            }
+            MissCause::MustValidate | MissCause::Unwelcome => (Reason::MissAbsent, String::new()),
             MissCause::IgnoredBusy => (Reason::MissIgnoredBusy, String::new()),
         };
         self.why(reason, details.as_bytes());

@@ -113,6 +113,8 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         digest: [7; 32],
         busy: None,
         stale: None,
+        part: None,
+        asks_for_part: false,
         is_hit_for_miss: true,
         is_hit_for_pass: true,
         director: vcl.directors.default_director(),
@@ -133,6 +135,12 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         trace: Some(true),
         aside: None,
     }
+}
+
+fn foreign_part() -> PartTaken {
+    let part = semantics::part::Part { span: semantics::ranges::Span { first: 7, last: 8 }, total: None };
+    let joint = semantics::part::Joint { part, before_bytes: 1, after_offset: Some(1) };
+    PartTaken { received: Some(part), joint: Some(joint) }
 }
 
 fn foreign_verdict() -> Verdict {
@@ -171,6 +179,7 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         requested: 7.0,
         responded: 7.0,
         body: ResponseBody { size: BodyAnnounced::Unknown, carriage: Some(&FOREIGN) },
+        part: foreign_part(),
         verdict: foreign_verdict(),
         storage: Some(7),
         stale_head: message(b"/foreign"),
@@ -226,6 +235,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         requested,
         responded,
         body,
+        part,
         verdict,
         storage,
         stale_head,
@@ -242,6 +252,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
     assert_eq!((*requested, *responded, *body, *storage), (0.0, 0.0, ResponseBody::default(), None));
+    assert_eq!(*part, PartTaken::default());
     assert_verdict_is_new(verdict);
     let Kept { object, is_stored, is_marked, body_bytes } = kept;
     assert!(object.is_none() && !is_stored && !is_marked);

@@ -116,7 +116,8 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         object: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
         busy: Some(busy),
-        stale: Some(object),
+        stale: Some(Arc::clone(&object)),
+        part: Some(object),
         aside: Some(Aside::default()),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
         feed: Some(crate::bodies::request::feed(None).0),
@@ -206,6 +207,7 @@ fn assert_found_is_new(found: Found) {
         object_head,
         busy,
         stale,
+        part,
         ticket,
         aside,
         feed,
@@ -214,7 +216,8 @@ fn assert_found_is_new(found: Found) {
     } = found;
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 5]);
-    assert!(object.is_none() && busy.is_none() && stale.is_none() && ticket.is_none() && aside.is_none());
+    assert!(object.is_none() && busy.is_none() && stale.is_none() && part.is_none());
+    assert!(ticket.is_none() && aside.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
 }
 
