@@ -4,6 +4,7 @@
 //! Prepare → Send → Response ┬→ Body ───────┬→ Commit → Done
 //!                           └→ Revalidate ─┘     ↑     a 304: vcl_backend_refresh, if the VCL has one
 //!    what goes wrong before a client has seen anything → Error ┘ (vcl_backend_error)
+//!    Response and Error → Stale → Done: a stale object answers instead
 //!    vcl_backend_response and vcl_backend_error may say retry → Retry → Prepare
 //!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
 //! ```
@@ -28,6 +29,7 @@ mod response;
 mod retry;
 mod revalidate;
 mod send;
+mod stale;
 mod storage;
 mod transmit;
 mod vcl;
@@ -78,6 +80,8 @@ pub(crate) enum Step {
     Retry,
     /// There is no usable response: vcl_backend_error makes one.
     Error,
+    /// The origin failed, and a stale object is the answer.
+    Stale,
     /// There will be no object.
     Fail,
     /// The fetch is over.
@@ -88,12 +92,13 @@ pub(crate) enum Step {
 pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Prepare, &[Step::Send, Step::Error, Step::Fail]),
     (Step::Send, &[Step::Response, Step::Send, Step::Error]),
-    (Step::Response, &[Step::Body, Step::Revalidate, Step::Send, Step::Retry, Step::Error, Step::Fail]),
+    (Step::Response, &[Step::Body, Step::Revalidate, Step::Send, Step::Retry, Step::Error, Step::Stale, Step::Fail]),
     (Step::Revalidate, &[Step::Commit, Step::Error, Step::Fail]),
     (Step::Body, &[Step::Commit, Step::Error, Step::Fail]),
     (Step::Commit, &[Step::Done]),
     (Step::Retry, &[Step::Prepare, Step::Fail]),
-    (Step::Error, &[Step::Commit, Step::Retry, Step::Fail]),
+    (Step::Error, &[Step::Commit, Step::Retry, Step::Stale, Step::Fail]),
+    (Step::Stale, &[Step::Done]),
     (Step::Fail, &[Step::Done]),
     (Step::Done, &[]),
 ];
@@ -169,6 +174,7 @@ impl Fetch {
                 Step::Commit => self.commit(),
                 Step::Retry => self.retry(),
                 Step::Error => self.error().await,
+                Step::Stale => self.answer_stale(),
                 Step::Fail => self.fail(),
                 Step::Done => Step::Done,
             };

@@ -23,6 +23,7 @@ mod finish;
 mod fragment;
 mod hash;
 mod hit;
+mod invalidate;
 mod legacy;
 mod lookup;
 mod miss;

@@ -207,6 +207,7 @@ parameters! {
     http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
     http_policy: String = "varnish".to_owned(), Text, Text, "varnish", None, None, "", COPAL, "Which rules decide what may be stored and for how long: varnish (the habits of Varnish 7.1).";
     http_range_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Answer Range requests.";
+    http_request_directives: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc, whether clients may ask for fresher or staler responses (Cache-Control and Pragma of requests); off protects origins from reloads.";
     http_req_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest request header line.";
     http_req_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest request head.";
     http_resp_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest response header line.";
@@ -261,6 +262,8 @@ parameters! {
     transit_buffer: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "How far the fetch of an uncacheable response may run ahead of its client; 0 as far as the daemon allows (Varnish 7.3).";
     uncacheable_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", COPAL, "How long the built-in VCL remembers that a response is not to be cached (Varnish 8.0).";
     unsized_body_share: u64 = 25, Number, Unsigned, "25", Some("1"), Some("100"), "percent of the storage", COPAL, "How much of its storage a response of unknown length (chunked, or gzipped here) may take before it is passed on to its clients instead of being kept; several under way share it.";
+    vary_language_order: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc, the order of languages in Accept-Language does not make another variant.";
+    vary_language_select: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc, a stored response whose Content-Language is the one the client likes best answers requests with another Accept-Language, too.";
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
     vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: there is no C compiler here, and C{ is refused.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";

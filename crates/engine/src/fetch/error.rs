@@ -9,6 +9,7 @@ use super::{Fetch, Step};
 use crate::ruling::{ErrorRuling, Failed};
 use store::ObjectFlags;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 
 /// Seconds of ttl, grace and keep of an error that others wait for.
@@ -24,6 +25,12 @@ impl Fetch {
         }
         let now = self.now();
         self.log.timestamp("Error", now);
+        let has_origin_failed = self.task.attempt.error_status == 0;
+        let is_forbidden = has_origin_failed && self.is_stale_forbidden();
+        if is_forbidden {
+            self.why(Reason::StaleForbidden, "");
+            self.task.attempt.error_status = 504;
+        }
         let status = if self.task.attempt.error_status == 0 { 503 } else { self.task.attempt.error_status };
         let reason = std::mem::take(&mut self.task.attempt.error_reason);
         let reason = match reason.as_slice() {
@@ -39,7 +46,11 @@ impl Fetch {
         self.task.attempt.synthetic.clear();
         self.task.attempt.is_synthetic = true;
         match self.run_vcl().await {
-            Ok(ErrorRuling::Deliver) => self.synthesise().await,
+            Ok(ErrorRuling::Deliver) if has_origin_failed && self.may_answer_stale() => Step::Stale,
+            Ok(ErrorRuling::Deliver) => {
+                self.spare_refreshed();
+                self.synthesise().await
+            }
             Ok(ErrorRuling::Retry) => {
                 if self.task.life.retries < self.task.order.parameters.max_retries {
                     return Step::Retry;

@@ -5,6 +5,7 @@ use super::mode::{FetchMode, copy_request};
 use crate::legacy_rules::forwards_address;
 use crate::request::choices::Choices;
 use message::Message;
+use semantics::HttpPolicy;
 use surface::vcl::Generation;
 use vmods::TaskState;
 
@@ -56,7 +57,7 @@ impl PreparedRequest {
         client: &[u8],
     ) -> PreparedRequest {
         let mut bereq = Message::new();
-        copy_request(request, mode, &mut bereq);
+        copy_request(request, mode, HttpPolicy::Varnish3, &mut bereq);
         bereq.set_protocol(b"HTTP/1.1");
         if mode != FetchMode::Pass {
             bereq.set_method(b"GET");

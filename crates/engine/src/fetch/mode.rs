@@ -1,6 +1,7 @@
 //! The kinds of fetch, and what each passes to the origin of the client's request.
 
 use message::Message;
+use semantics::HttpPolicy;
 use semantics::filter::{Class, copy_filtered};
 
 /// The kind of fetch.
@@ -36,11 +37,17 @@ pub(crate) fn copy_range(request: &Message, bereq: &mut Message) {
 }
 
 /// Copies from the client's request what an origin may see.
-pub(crate) fn copy_request(request: &Message, mode: FetchMode, bereq: &mut Message) {
+pub(crate) fn copy_request(request: &Message, mode: FetchMode, policy: HttpPolicy, bereq: &mut Message) {
     let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
     bereq.set_method(request.method());
     bereq.set_target(request.target());
     bereq.set_protocol(request.protocol());
     copy_filtered(request, bereq, class);
     bereq.unset("Expect");
+    // What the client asks of caches is for those on the way as well. Source: RFC 9111 §5.2.
+    if policy == HttpPolicy::Rfc && mode != FetchMode::Pass {
+        for value in request.get_all("Cache-Control") {
+            bereq.append(b"Cache-Control", value);
+        }
+    }
 }

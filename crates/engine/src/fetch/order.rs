@@ -65,6 +65,8 @@ pub struct FetchOrder {
 pub enum FetchAnswer {
     /// Deliver this object, which may still be growing.
     Object(Box<Delivered>),
+    /// The origin failed: deliver this stale object.
+    Stale(Box<Delivered>),
     /// Answer 503: there is no object.
     Failed,
     /// Start again: `restart` in vcl_fetch.

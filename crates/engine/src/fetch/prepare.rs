@@ -8,6 +8,7 @@ use super::{Fetch, FetchMode, Step};
 use crate::logged::{self, BEREQ};
 use crate::ruling::{Failed, FetchRuling};
 use message::Message;
+use semantics::HttpPolicy;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::reason::Reason;
@@ -96,7 +97,8 @@ impl Fetch {
     /// The stale object, if a 304 can still revive it.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
         // The old dialects never made conditional requests for stale objects.
-        let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale))?;
+        let may_be_empty = self.task.order.vcl.policy == HttpPolicy::Rfc;
+        let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale, may_be_empty))?;
         (!self.task.order.vcl.is_legacy()).then(|| Arc::clone(stale))
     }
 
@@ -107,15 +109,16 @@ impl Fetch {
     }
 }
 
-/// Whether an expired object can be revalidated: it has a validator, is no marker, and its body is complete (or may yet be).
-fn is_revalidatable(stale: &Object) -> bool {
+/// Whether an expired object can be revalidated: it has a validator, is no marker, and its body is complete (or may yet be). Compat:
+/// Varnish asks anew for what has no body.
+fn is_revalidatable(stale: &Object, may_be_empty: bool) -> bool {
     let flags = stale.flags();
     flags.has(ObjectFlags::CAN_REVALIDATE)
         && !flags.has(ObjectFlags::HIT_FOR_MISS)
         && !flags.has(ObjectFlags::HIT_FOR_PASS)
         && !stale.has_overflowed()
         && match stale.state() {
-            store::BodyState::Complete => stale.available_bytes() > 0,
+            store::BodyState::Complete => may_be_empty || stale.available_bytes() > 0,
             store::BodyState::Writing => true,
             store::BodyState::Failed => false,
         }

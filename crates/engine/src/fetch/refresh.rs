@@ -6,10 +6,11 @@
 //! 8.0. Next file: `revalidate.rs`.
 
 use super::{Fetch, Step};
-use crate::logged::{self, BERESP};
+use crate::logged::{self, BEREQ, BERESP};
 use crate::origin::close_reason;
 use crate::ruling::{Failed, RefreshRuling};
 use message::Message;
+use semantics::{HttpPolicy, revalidate};
 use std::sync::Arc;
 use store::Object;
 use surface::reason::Reason;
@@ -24,6 +25,9 @@ impl Fetch {
     /// # Errors
     /// The next step instead, when the 304 refers to no object or VCL rejects it.
     pub(super) async fn refresh(&mut self) -> Result<(), Step> {
+        if self.is_about_something_else() {
+            return Err(self.ask_anew());
+        }
         if !self.task.order.vcl.program.program().refreshes {
             return if self.merge_not_modified() { Ok(()) } else { Err(self.not_conditional()) };
         }
@@ -45,6 +49,27 @@ impl Fetch {
         }
         self.task.attempt.verdict.was_304 = true;
         Ok(())
+    }
+
+    /// Whether RFC 9111 forbids to use the 304 for the stale object: it names the tag of another response.
+    fn is_about_something_else(&self) -> bool {
+        if self.task.order.vcl.policy != HttpPolicy::Rfc {
+            return false;
+        }
+        let Some(stale) = self.revalidatable_stale() else { return false };
+        let mut stored = Message::new();
+        stored.decode(stale.head()).is_some() && !revalidate::is_about(&stored, &self.task.attempt.beresp)
+    }
+
+    /// Sends the request again without conditions. The stale object is of no use any more.
+    fn ask_anew(&mut self) -> Step {
+        self.why(Reason::NotModifiedOther, "");
+        self.task.give_up_response(&self.context, &mut self.log);
+        self.task.life.stale = None;
+        for name in ["If-None-Match", "If-Modified-Since"] {
+            logged::unset(&mut self.log, BEREQ, &mut self.task.bereq, name);
+        }
+        Step::Send
     }
 
     /// A 304 to a request without conditions.

@@ -293,6 +293,16 @@ impl Fetch {
     }
 
     fn accept(&mut self) -> Step {
+        if self.may_answer_stale_for_error() {
+            self.timestamp("Process");
+            return Step::Stale;
+        }
+        if self.is_refresh_in_vain() {
+            self.timestamp("Process");
+            self.spare_refreshed();
+            self.close_connection(close_reason::REQUESTED);
+            return Step::Fail;
+        }
         if self.task.attempt.verdict.was_304 {
             self.timestamp("Process");
             return Step::Revalidate;

@@ -320,7 +320,7 @@ impl FetchTask {
         let mut bereq = Message::new();
         match prepared {
             None => {
-                copy_request(&request, mode, &mut bereq);
+                copy_request(&request, mode, vcl.policy, &mut bereq);
                 if asks_for_part {
                     copy_range(&request, &mut bereq);
                 }

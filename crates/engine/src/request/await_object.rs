@@ -16,6 +16,7 @@ use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::sync::oneshot::error::RecvError;
 
@@ -158,6 +159,14 @@ impl Run<'_> {
             // The fetch failed before any of the response was sent: the client gets a clean error.
             FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
             FetchAnswer::Object(object) => {
+                if self.may_have_changed_something() {
+                    Box::pin(self.invalidate(&object)).await;
+                }
+                self.request.task.found.take_up(*object);
+                Step::Deliver
+            }
+            FetchAnswer::Stale(object) => {
+                self.why(Reason::StaleOnError, b"");
                 self.request.task.found.take_up(*object);
                 Step::Deliver
             }

@@ -2,6 +2,8 @@
 
 use crate::bodies::filters::Filters;
 use crate::world::decision::Noted;
+use message::Message;
+use semantics::Wishes;
 use vcl_run::value::DirectorId;
 
 /// What VCL chose for the request; kept across restarts.
@@ -17,6 +19,8 @@ pub(crate) struct Choices {
     pub(crate) ttl_cap: Option<f64>,
     /// `req.grace`.
     pub(crate) grace_cap: Option<f64>,
+    /// What the client asks of the cache, where that counts.
+    pub(crate) wishes: Wishes,
     /// `req.hash_always_miss`.
     pub(crate) always_miss: bool,
     /// Where VCL set that.
@@ -35,4 +39,24 @@ pub(crate) struct Choices {
     pub(crate) body_stages: Option<Filters>,
     /// Filters change the body, or have changed it; the headers that describe it were adapted once.
     pub(crate) is_body_filtered: bool,
+}
+
+impl Choices {
+    /// Hears what the client asks of the cache. The oldest response that it accepts becomes `req.ttl`.
+    pub(crate) fn hear(&mut self, request: &Message) {
+        self.wishes = Wishes::of(request);
+        self.ttl_cap = self.wishes.age_cap();
+    }
+
+    /// Hears it again after vcl_recv, which may have changed the request. `req.ttl` follows, unless VCL has set it to something else.
+    pub(crate) fn hear_again(&mut self, request: &Message) {
+        if self.wishes == Wishes::default() {
+            return;
+        }
+        let cap = self.wishes.age_cap();
+        self.wishes = Wishes::of(request);
+        if self.ttl_cap == cap {
+            self.ttl_cap = self.wishes.age_cap();
+        }
+    }
 }

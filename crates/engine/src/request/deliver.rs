@@ -8,7 +8,7 @@ use super::{Run, Step, filters};
 use crate::logged::{self, RESP};
 use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
-use semantics::{conditional, encoding, reason};
+use semantics::{conditional, encoding, precondition, reason};
 use store::ObjectFlags;
 use surface::tag::Tag;
 use surface::version;
@@ -110,6 +110,9 @@ impl Run<'_> {
     }
 
     fn judge_conditions(&mut self) {
+        if self.follows_rfc() {
+            return self.judge_preconditions();
+        }
         let request = &mut *self.request;
         let task = &mut request.task;
         if task.life.inclusion.is_some() {
@@ -123,6 +126,24 @@ impl Run<'_> {
         {
             let phrase = reason::phrase(304).as_bytes();
             logged::set_status_line(&mut request.log, RESP, &mut task.response, b"HTTP/1.1", 304, phrase);
+        }
+    }
+
+    /// The same under RFC 9111. A 304 does not describe the body that it does not have.
+    fn judge_preconditions(&mut self) {
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        if !task.request.may_have("If-None-Match") && !task.request.may_have("If-Modified-Since") {
+            return;
+        }
+        let Some(object) = &task.found.object else { return };
+        let dates = DateForms::of_features(task.settings.feature);
+        if precondition::not_modified(&task.request, &task.response, object.origin(), dates) {
+            let phrase = reason::phrase(304).as_bytes();
+            logged::set_status_line(&mut request.log, RESP, &mut task.response, b"HTTP/1.1", 304, phrase);
+            for name in precondition::OF_BODY {
+                logged::unset(&mut request.log, RESP, &mut task.response, name);
+            }
         }
     }
 }

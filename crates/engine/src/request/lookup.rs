@@ -6,7 +6,7 @@
 
 use super::delivered::Delivered;
 use super::{Run, Step};
-use cache::{Lookup, LookupRequest, Waiter};
+use cache::{Lookup, LookupRequest, Terms, Waiter};
 use semantics::HttpPolicy;
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
@@ -24,12 +24,15 @@ impl Run<'_> {
     pub(super) async fn lookup(&mut self) -> Step {
         let mut held: Option<Waiter> = None;
         loop {
-            let answer = self.ask();
+            let answer = self.ask(held.as_ref());
             let has_waited = held.take().is_some();
             let step = match answer {
                 Lookup::Hit(object) => {
                     let Some(object) = Delivered::new(object) else { continue };
                     self.request.task.life.reason = None;
+                    if self.request.task.choices.wishes.max_stale.is_some() {
+                        self.why_welcome(&object);
+                    }
                     self.found(object, false)
                 }
                 Lookup::Grace { object, fetch } => {
@@ -37,10 +40,21 @@ impl Run<'_> {
                     if self.is_legacy() {
                         self.found_in_grace(object, fetch)
                     } else {
-                        self.request.task.found.busy = fetch;
+                        self.request.task.found.busy =
+                            fetch.filter(|_| !self.request.task.choices.wishes.only_if_cached);
                         self.why_grace(&object);
                         self.found(object, true)
                     }
+                }
+                Lookup::HitForPass(_) | Lookup::HitForMiss { .. } | Lookup::Miss { .. } | Lookup::Wait(_)
+                    if self.request.task.choices.wishes.only_if_cached =>
+                {
+                    self.why(Reason::OnlyIfCached, b"");
+                    self.synthesise(504, b"")
+                }
+                Lookup::HitForMiss { .. } | Lookup::Miss { .. } if self.request.task.choices.wishes.no_store => {
+                    self.why(Reason::PassNoStore, b"");
+                    Step::Pass
                 }
                 Lookup::HitForPass(marker) => {
                     self.log_marker(Tag::HitPass, &marker);
@@ -109,9 +123,12 @@ impl Run<'_> {
         .await
     }
 
-    fn ask(&mut self) -> Lookup {
+    /// Asks the index, after having waited there or not.
+    fn ask(&mut self, waiter: Option<&Waiter>) -> Lookup {
         let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.choices.grace_cap };
         let parts = self.serves_parts();
+        let terms = if self.follows_rfc() { Some(self.terms(waiter)) } else { None };
+        let sameness = self.sameness();
         let request = &mut *self.request;
         let is_last_use_read = request.vcl.as_ref().is_some_and(|vcl| vcl.reads_last_use);
         let unused_seconds = Cell::new(0.0);
@@ -128,8 +145,8 @@ impl Run<'_> {
             ignore_vary: task.choices.ignore_vary,
             gzip_support: task.settings.gzip_support,
             parts,
-            sameness: semantics::vary::Sameness::Bytes,
-            terms: None,
+            sameness,
+            terms,
             vary_notice: task.settings.vary_notice,
             unused_seconds: is_last_use_read.then_some(&unused_seconds),
         };
@@ -145,6 +162,17 @@ impl Run<'_> {
         request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc)
             && request.task.settings.range_support
             && !request.task.life.is_head
+    }
+
+    /// What RFC 9111 and the client ask of a stored response.
+    fn terms(&self, waiter: Option<&Waiter>) -> Terms {
+        let task = &self.request.task;
+        Terms {
+            max_stale: task.choices.wishes.max_stale.unwrap_or(0.0),
+            min_fresh: task.choices.wishes.min_fresh.unwrap_or(0.0),
+            granted: waiter.map_or(0, Waiter::granted),
+            selects_language: task.settings.vary_language_select,
+        }
     }
 
     pub(super) fn found(&mut self, object: Delivered, is_grace: bool) -> Step {

@@ -33,12 +33,20 @@ impl Run<'_> {
             let request = &mut *self.request;
             semantics::filter::collapse(&mut request.task.request, "Cache-Control");
             request.task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
+            if self.follows_rfc() && self.request.task.settings.request_directives {
+                let task = &mut self.request.task;
+                task.choices.hear(&task.request);
+            }
         }
         self.request.task.forget_lookup();
         self.request.task.forget_response();
         match self.call_vcl().await {
             Ok(ruling) if self.is_restarted_too_often() => self.refuse_restart(ruling),
-            Ok(ruling) => self.received(ruling).await,
+            Ok(ruling) => {
+                let task = &mut self.request.task;
+                task.choices.hear_again(&task.request);
+                self.received(ruling).await
+            }
             Err(Failed) => Step::VclFailed,
         }
     }

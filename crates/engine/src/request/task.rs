@@ -110,10 +110,13 @@ pub(crate) struct Settings {
     pub(crate) range_support: bool,
     pub(crate) reasons: bool,
     pub(crate) cache_status: bool,
+    pub(crate) request_directives: bool,
     pub(crate) request_memory_max: usize,
     pub(crate) send_timeout: f64,
     pub(crate) timeout_idle: f64,
     pub(crate) timeout_linger: f64,
+    pub(crate) vary_language_order: bool,
+    pub(crate) vary_language_select: bool,
     pub(crate) vary_notice: u64,
 }
 
@@ -135,10 +138,13 @@ impl From<&Parameters> for Settings {
             range_support: parameters.http_range_support,
             reasons: parameters.tells_reasons(),
             cache_status: parameters.cache_status,
+            request_directives: parameters.http_request_directives,
             request_memory_max: size(parameters.request_memory_max),
             send_timeout: parameters.send_timeout,
             timeout_idle: parameters.timeout_idle,
             timeout_linger: parameters.timeout_linger,
+            vary_language_order: parameters.vary_language_order,
+            vary_language_select: parameters.vary_language_select,
             vary_notice: parameters.vary_notice,
         }
     }

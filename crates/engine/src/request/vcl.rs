@@ -3,6 +3,8 @@
 use super::{Request, Run, Step};
 use crate::ruling::{Failed, Ruling, StatusLine};
 use crate::world::{ClientSide, Side, VmodWait, World};
+use semantics::HttpPolicy;
+use semantics::vary::Sameness;
 use shm::log::LogBuffer;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
@@ -85,6 +87,19 @@ impl Run<'_> {
         let limit = self.request.task.settings.request_memory_max;
         self.log().record_fmt(Tag::Error, format_args!("request needs more than request_memory_max ({limit} bytes)"));
         self.context.count(Main::WsClientOverflow);
+    }
+
+    /// Whether the request's VCL follows RFC 9111.
+    pub(super) fn follows_rfc(&self) -> bool {
+        self.request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc)
+    }
+
+    /// When a request is for the same variant as another.
+    pub(super) fn sameness(&self) -> Sameness {
+        match self.follows_rfc() {
+            true => Sameness::Meaning { any_language_order: self.request.task.settings.vary_language_order },
+            false => Sameness::Bytes,
+        }
     }
 
     /// The log of this transaction.

@@ -71,16 +71,14 @@ impl Run<'_> {
                 let names = head.decode(other.head()).and_then(|()| head.get("Vary")).unwrap_or_default();
                 let names = String::from_utf8_lossy(names).into_owned();
                 self.why(Reason::MissVary, format!("headers={names}").as_bytes());
-                let differing = semantics::vary::differing(
-                    other.vary(),
-                    &self.request.task.request,
-                    semantics::vary::Sameness::Bytes,
-                );
+                let differing = semantics::vary::differing(other.vary(), &self.request.task.request, self.sameness());
                 let differing: Vec<_> = differing.map(|name| String::from_utf8_lossy(name)).collect();
                 return self.why_more(format!("differs={}", differing.join(", ")).as_bytes());
             }
             MissCause::Vary { .. } => (Reason::MissVary, String::new()),
             MissCause::Expired(seconds) => (Reason::MissExpired, format!("seconds={seconds:.3}")),
+            MissCause::MustValidate => (Reason::MissMustValidate, String::new()),
+            MissCause::Unwelcome => (Reason::MissUnwelcome, String::new()),
             MissCause::Banned { objects, ban } => {
                 self.why(Reason::MissBanned, format!("bans={objects} ban-time={:.3}", ban.time).as_bytes());
                 return self.why_more(format!("ban={}", ban.text).as_bytes());
@@ -92,7 +90,6 @@ impl Run<'_> {
                 let place = noted.map(|(noted, vcl)| Decision::noted(noted, &vcl.program).to_string());
                 (Reason::MissForced, place.unwrap_or_default())
             }
-            MissCause::MustValidate | MissCause::Unwelcome => (Reason::MissAbsent, String::new()),
             MissCause::IgnoredBusy => (Reason::MissIgnoredBusy, String::new()),
         };
         self.why(reason, details.as_bytes());
@@ -119,6 +116,15 @@ impl Run<'_> {
     pub(super) fn why_grace(&mut self, object: &Object) {
         let late = self.request.task.life.received_at - object.origin() - object.ttl();
         self.why(Reason::HitGrace, format!("seconds={late:.3}").as_bytes());
+    }
+
+    /// Records that the client accepts a stale object, if it is stale.
+    #[cold]
+    pub(super) fn why_welcome(&mut self, object: &Object) {
+        let late = self.request.task.life.received_at - object.origin() - object.ttl();
+        if late >= 0.0 {
+            self.why(Reason::HitStaleWelcome, format!("seconds={late:.3}").as_bytes());
+        }
     }
 
     /// Adds `Cache-Status` to the response if the operator wants it. Source: RFC 9211.

@@ -11,6 +11,7 @@ use crate::request::inclusion::Top;
 use crate::request::{Buffers, RequestPool, RequestSlot};
 use crate::world::decision::Noted;
 use cache::{Cache, Lookup, LookupRequest};
+use semantics::Wishes;
 use shm::counters::MainCounters;
 use std::rc::Rc;
 use store::ObjectAttributes;
@@ -90,6 +91,7 @@ fn foreign_choices() -> Choices {
         storage: Some(7),
         ttl_cap: Some(7.0),
         grace_cap: Some(7.0),
+        wishes: Wishes { no_cache: true, ..Wishes::default() },
         always_miss: true,
         always_miss_by: Some(Noted::default()),
         ignore_busy: true,
@@ -179,6 +181,7 @@ fn assert_choices_are_new(choices: Choices) {
         storage,
         ttl_cap,
         grace_cap,
+        wishes,
         always_miss,
         always_miss_by,
         ignore_busy,
@@ -190,7 +193,7 @@ fn assert_choices_are_new(choices: Choices) {
         is_body_filtered,
     } = choices;
     assert_eq!((director, client_identity, storage, trace, body_filters), (None, None, None, None, None));
-    assert_eq!([ttl_cap, grace_cap], [None; 2]);
+    assert_eq!(([ttl_cap, grace_cap], wishes), ([None; 2], Wishes::default()));
     assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden, is_body_filtered], [false; 5]);
     assert!(always_miss_by.is_none() && body_stages.is_none());
 }

@@ -1,0 +1,115 @@
+//! Stale: the origin failed, and RFC 9111 lets a stored response answer although it is stale.
+//!
+//! That is so when the origin gave no response, and for errors (500, 502, 503, 504) within `stale-if-error` of the stored response or of the
+//! request. VCL has had its say by then: vcl_backend_error or vcl_backend_response ran, and may have retried. For a while afterwards the
+//! object is in its grace, so that requests are served at once while one of them asks the origin again. Source: RFC 9111 §4.2.4, §4.3.3,
+//! RFC 5861 §4.
+
+use super::{Fetch, FetchAnswer, FetchMode, Step};
+use crate::request::delivered::Delivered;
+use message::Message;
+use semantics::{HttpPolicy, Wishes, revalidate};
+use std::sync::Arc;
+use store::{BodyState, Object, ObjectFlags};
+use surface::limits::STALE_ON_ERROR_SECONDS_MIN;
+use surface::reason::Reason;
+
+/// Flags of objects that cannot answer when the origin fails.
+const FORBIDDEN: [ObjectFlags; 2] = [ObjectFlags::NEVER_STALE, ObjectFlags::REVALIDATE];
+/// Flags of objects that are no responses.
+const MARKERS: [ObjectFlags; 2] = [ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS];
+
+impl Fetch {
+    /// Whether the origin's failure to answer can be made up for by a stale object.
+    pub(super) fn may_answer_stale(&self) -> bool {
+        self.order_awaits() && self.usable_stale().is_some_and(|stale| !has_any(&stale, FORBIDDEN))
+    }
+
+    /// Whether an error response from the origin can be.
+    pub(super) fn may_answer_stale_for_error(&self) -> bool {
+        let Some(stale) = self.usable_stale().filter(|stale| !has_any(stale, FORBIDDEN)) else { return false };
+        let is_error = revalidate::is_error(self.task.attempt.beresp.status());
+        is_error && self.order_awaits() && self.lateness(&stale) <= self.error_window(&stale)
+    }
+
+    /// Whether there is a stored response, but one that may not be served stale.
+    pub(super) fn is_stale_forbidden(&self) -> bool {
+        self.usable_stale().is_some_and(|stale| has_any(&stale, FORBIDDEN))
+    }
+
+    /// Whether a background fetch met an error: the object that it was to refresh is better than that.
+    pub(super) fn is_refresh_in_vain(&self) -> bool {
+        self.task.order.mode == FetchMode::Background
+            && self.usable_stale().is_some()
+            && revalidate::is_error(self.task.attempt.beresp.status())
+    }
+
+    /// A request waits for the answer.
+    fn order_awaits(&self) -> bool {
+        self.task.order.mode == FetchMode::Fetch && self.task.life.ready.is_some()
+    }
+
+    /// The stored response that the fetch was to renew, while RFC 9111 rules.
+    fn usable_stale(&self) -> Option<Arc<Object>> {
+        if self.task.order.vcl.policy != HttpPolicy::Rfc {
+            return None;
+        }
+        let stale = self.task.life.stale.as_ref()?;
+        let is_whole = stale.state() == BodyState::Complete && !stale.is_removed() && !stale.has_overflowed();
+        (is_whole && !has_any(stale, MARKERS)).then(|| Arc::clone(stale))
+    }
+
+    /// For how long an object has been stale, in seconds.
+    fn lateness(&self, stale: &Object) -> f64 {
+        self.now() - stale.origin() - stale.ttl()
+    }
+
+    /// For how long it may have been when the origin answers with an error, in seconds.
+    fn error_window(&self, stale: &Object) -> f64 {
+        let mut head = Message::new();
+        let stored = head.decode(stale.head()).and_then(|()| revalidate::stale_if_error(&head));
+        let wished =
+            Wishes::of(&self.task.bereq).stale_if_error.filter(|_| self.task.order.parameters.http_request_directives);
+        stored.into_iter().chain(wished).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    pub(super) fn answer_stale(&mut self) -> Step {
+        self.task.give_up_response(&self.context, &mut self.log);
+        let delivered =
+            self.task.life.stale.take().and_then(|stale| Some((Delivered::new(Arc::clone(&stale))?, stale)));
+        let Some((delivered, stale)) = delivered else { return self.fail() };
+        self.why(Reason::StaleOnError, &format!("seconds={:.3}", self.lateness(&stale)));
+        self.spare(&stale);
+        if let Some(busy) = self.task.life.busy.take() {
+            busy.grant(&stale);
+        }
+        // The client's side may be gone.
+        let _ = self.report(FetchAnswer::Stale(Box::new(delivered)));
+        Step::Done
+    }
+
+    /// Keeps an object in its grace for a while after a failure: for twice as long as it takes to find out whether the origin has recovered.
+    /// It does not live longer for that.
+    pub(super) fn spare(&self, stale: &Arc<Object>) {
+        let now = self.now();
+        let (ttl, grace, keep) = (stale.ttl(), stale.grace(), stale.keep());
+        let pause = STALE_ON_ERROR_SECONDS_MIN.max(2.0 * (now - self.task.life.started));
+        let longer = (self.lateness(stale) + pause).min(grace + keep);
+        if longer > grace {
+            self.context.engine.cache.set_lifetime(stale, ttl, longer, grace + keep - longer);
+        }
+    }
+
+    /// The same after a background fetch, if its object may be served stale at all.
+    pub(super) fn spare_refreshed(&self) {
+        if self.task.order.mode == FetchMode::Background
+            && let Some(stale) = self.usable_stale().filter(|stale| !has_any(stale, FORBIDDEN))
+        {
+            self.spare(&stale);
+        }
+    }
+}
+
+fn has_any(object: &Object, flags: [ObjectFlags; 2]) -> bool {
+    flags.iter().any(|flag| object.flags().has(*flag))
+}
