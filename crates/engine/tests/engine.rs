@@ -22,6 +22,7 @@ mod partial;
 mod reasons;
 mod requests;
 mod rfc_storing;
+mod rfc_reuse;
 mod saints;
 mod sessions;
 mod simulation;
