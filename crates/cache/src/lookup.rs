@@ -81,6 +81,8 @@ pub enum Lookup {
     HitForMiss {
         /// The marker.
         marker: Arc<Object>,
+        /// With terms: a response that can be validated. The marker stands for an error that followed it.
+        stale: Option<Arc<Object>>,
         /// For publishing the response.
         busy: Busy,
     },
@@ -207,14 +209,15 @@ impl Cache {
             if flags.has(ObjectFlags::HIT_FOR_MISS) {
                 inner.used(&object, request, 0);
                 counters.add(Main::CacheHitmiss, 1);
-                return Lookup::HitForMiss { busy: new_busy(shard, Some(&object)), marker: object };
+                return Lookup::HitForMiss { busy: new_busy(shard, Some(&object)), marker: object, stale };
             }
             inner.used(&object, request, 1);
             return Lookup::Hit(object);
         }
         if let Some(marker) = stale.as_ref().filter(|stale| stale.flags().has(ObjectFlags::HIT_FOR_MISS)) {
             counters.add(Main::CacheHitmiss, 1);
-            return Lookup::HitForMiss { busy: new_busy(shard, Some(marker)), marker: Arc::clone(marker) };
+            let busy = new_busy(shard, Some(marker));
+            return Lookup::HitForMiss { busy, marker: Arc::clone(marker), stale: None };
         }
         let in_grace = stale.as_ref().is_some_and(|stale| is_in_grace(stale, request));
         let is_busy = !request.always_miss && !request.ignore_busy && {
@@ -335,6 +338,11 @@ impl Inner {
             let origin = object.origin();
             if let Some(terms) = &request.terms {
                 match terms.worth(object, request) {
+                    Worth::Answer if object.flags().has(ObjectFlags::HIT_FOR_MISS) => {
+                        sighting.fresh.get_or_insert_with(|| Arc::clone(object));
+                    }
+                    // Something newer is not to be shared.
+                    Worth::Answer if sighting.fresh.is_some() => sighting.stale = Some(Arc::clone(object)),
                     Worth::Answer => {
                         sighting.fresh = Some(Arc::clone(object));
                         break;

@@ -25,7 +25,10 @@ fn run_rfc_with<F: Future<Output = ()>>(
 ) {
     let change = |parameters: &mut Parameters| {
         parameters.http_policy = "rfc".into();
+        parameters.default_grace = 0.0;
         parameters.default_keep = 3600.0;
+        // Clients of these stories wait long between their requests.
+        parameters.timeout_idle = 1e6;
         change(parameters);
     };
     run_with(change, vcl, story);

@@ -15,6 +15,7 @@ impl Fetch {
         let Attempt { kept, verdict, .. } = &self.task.attempt;
         if (kept.is_stored || kept.is_marked)
             && (!is_synthetic || verdict.ttl > 0.0)
+            && (kept.is_stored || !self.is_error_beside_stored())
             && let Some(stale) = self.task.life.stale.take()
         {
             self.context.engine.cache.remove(&stale);

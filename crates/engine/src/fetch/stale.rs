@@ -37,11 +37,14 @@ impl Fetch {
         self.usable_stale().is_some_and(|stale| has_any(&stale, FORBIDDEN))
     }
 
+    /// Whether the response is an error, which under RFC 9111 does not tell against what was stored before.
+    pub(super) fn is_error_beside_stored(&self) -> bool {
+        revalidate::is_error(self.task.attempt.beresp.status()) && self.usable_stale().is_some()
+    }
+
     /// Whether a background fetch met an error: the object that it was to refresh is better than that.
     pub(super) fn is_refresh_in_vain(&self) -> bool {
-        self.task.order.mode == FetchMode::Background
-            && self.usable_stale().is_some()
-            && revalidate::is_error(self.task.attempt.beresp.status())
+        self.task.order.mode == FetchMode::Background && self.is_error_beside_stored()
     }
 
     /// A request waits for the answer.

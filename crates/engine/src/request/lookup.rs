@@ -62,13 +62,13 @@ impl Run<'_> {
                     self.request.task.found.is_hitpass = true;
                     Step::Pass
                 }
-                Lookup::HitForMiss { marker, busy } => {
+                Lookup::HitForMiss { marker, busy, stale } => {
                     self.log_marker(Tag::HitMiss, &marker);
                     self.why(Reason::HitForMiss, b"");
                     let task = &mut self.request.task;
                     task.found.is_hitmiss = true;
                     task.found.busy = Some(busy);
-                    task.found.stale = Some(marker);
+                    task.found.stale = Some(stale.unwrap_or(marker));
                     Step::Miss
                 }
                 Lookup::Miss { cause, busy, stale, part } => {
