@@ -337,21 +337,20 @@ impl Inner {
             }
             let origin = object.origin();
             if let Some(terms) = &request.terms {
-                match terms.worth(object, request) {
-                    Worth::Answer if object.flags().has(ObjectFlags::HIT_FOR_MISS) => {
-                        sighting.fresh.get_or_insert_with(|| Arc::clone(object));
-                    }
-                    // Something newer is not to be shared.
-                    Worth::Answer if sighting.fresh.is_some() => sighting.stale = Some(Arc::clone(object)),
-                    Worth::Answer => {
+                let is_marker = object.flags().has(ObjectFlags::HIT_FOR_MISS);
+                match (terms.worth(object, request), is_marker) {
+                    (Worth::Answer, false) if sighting.fresh.is_none() => {
                         sighting.fresh = Some(Arc::clone(object));
                         break;
                     }
-                    Worth::Stale if origin > youngest => {
+                    // A response behind a marker may still be validated.
+                    (Worth::Answer | Worth::Stale, false) if origin > youngest => {
                         youngest = origin;
                         sighting.stale = Some(Arc::clone(object));
                     }
-                    Worth::Stale | Worth::Nothing => {}
+                    (Worth::Answer, true) => _ = sighting.fresh.get_or_insert_with(|| Arc::clone(object)),
+                    (Worth::Stale, true) => _ = sighting.stale.get_or_insert_with(|| Arc::clone(object)),
+                    (..) => {}
                 }
                 continue;
             }

@@ -37,10 +37,11 @@ impl Terms {
     /// What an object is worth whose variant is the right one.
     pub(crate) fn worth(&self, object: &Object, request: &LookupRequest<'_>) -> Worth {
         let (age, ttl, flags) = (request.now - object.origin(), object.ttl().max(0.0), object.flags());
-        if flags.has(ObjectFlags::HIT_FOR_PASS) || flags.has(ObjectFlags::HIT_FOR_MISS) {
+        let is_pass = flags.has(ObjectFlags::HIT_FOR_PASS);
+        if is_pass || flags.has(ObjectFlags::HIT_FOR_MISS) {
             return match age < ttl {
                 true => Worth::Answer,
-                false if flags.has(ObjectFlags::HIT_FOR_PASS) => Worth::Nothing,
+                false if is_pass => Worth::Nothing,
                 false => Worth::Stale,
             };
         }

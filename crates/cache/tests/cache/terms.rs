@@ -184,3 +184,18 @@ fn language_that_the_client_prefers_is_found_among_other_variants_when_wanted() 
     assert!(ask("fr;q=0.5, de;q=1.0", true));
     assert!(!ask("fr, de;q=0.5", true));
 }
+
+#[test]
+fn response_behind_a_marker_can_still_be_validated() {
+    let mut bench = Bench::new();
+    let object = bench.put(1, &kept(1.0));
+    bench.now += 2.0;
+    bench.put(1, &Made { flags: ObjectFlags::HIT_FOR_MISS, ..fresh(10.0) });
+    let Lookup::HitForMiss { stale: Some(stale), .. } = look(&bench, 1) else { panic!("the newer one is a marker") };
+    assert!(Arc::ptr_eq(&stale, &object));
+    bench.now += 20.0;
+    let Lookup::Miss { stale: Some(stale), .. } = look(&bench, 1) else { panic!("a marker has its time") };
+    assert!(Arc::ptr_eq(&stale, &object));
+    bench.put(1, &Made { flags: ObjectFlags::HIT_FOR_PASS, ..fresh(10.0) });
+    assert!(matches!(look(&bench, 1), Lookup::HitForPass(_)));
+}
