@@ -5,7 +5,7 @@
 //! reference are no longer needed and are dropped. A fetch under way refers to the ban that was newest when it began.
 //! After a restart objects are tested against the bans that are newer than their mark, so nothing banned comes back.
 //!
-//! *Lock*: one read-write lock around the list, taken inside a shard's. The number of the newest ban is an atomic, so
+//! *Lock*: one read-write lock around the list, taken inside a shard's; in it a short one around the fetches. The number of the newest ban is an atomic, so
 //! the lookup of an object that is already tested takes no lock. *Invariants*: adding or dropping a ban costs the same,
 //! however many there are; so does testing an object against those that are in the index. Next files:
 //! `ban/pattern.rs`, `ban/specification.rs`, `ban/index.rs`, `ban/catalogue.rs`, `ban/lurker.rs`.
@@ -20,8 +20,11 @@ pub(crate) mod specification;
 use crate::{Cache, Totals};
 use catalogue::{Catalogue, Scope, Tally};
 use message::Message;
+use parking_lot::Mutex;
 use shm::locks::ClassRwLock;
 use specification::{BanSpecification, Clue, ObjectView};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,6 +75,8 @@ pub(crate) struct BanList {
     /// Never empty.
     list: ClassRwLock<Catalogue>,
     newest: AtomicU64,
+    /// How many fetches under way began when a ban was the newest.
+    fetches: Mutex<BTreeMap<u64, usize>>,
     journal: Journal,
     totals: Arc<Totals>,
 }
@@ -90,8 +95,13 @@ impl BanList {
             list.push(Ban::new(sequence, time, specification, is_nothing));
         }
         let newest = list.newest().map_or(0, |ban| ban.sequence);
-        let bans =
-            BanList { list: ClassRwLock::new(LockClass::Ban, list), newest: AtomicU64::new(newest), journal, totals };
+        let bans = BanList {
+            list: ClassRwLock::new(LockClass::Ban, list),
+            newest: AtomicU64::new(newest),
+            fetches: Mutex::default(),
+            journal,
+            totals,
+        };
         bans.publish_gauges(&bans.list.read());
         Ok(bans)
     }
@@ -165,13 +175,25 @@ impl BanList {
         }
     }
 
-    /// Adds the reference of a fetch that begins now; returns the number for [`BanList::release`].
+    /// Adds the reference of a fetch that begins now; returns the number for [`BanList::release_fetch`].
     pub(crate) fn refer_to_newest(&self) -> u64 {
         let list = self.list.read();
-        list.newest().map_or(0, |ban| {
-            ban.references.fetch_add(1, Ordering::AcqRel);
-            ban.sequence
-        })
+        let Some(ban) = list.newest() else { return 0 };
+        ban.references.fetch_add(1, Ordering::AcqRel);
+        *self.fetches.lock().entry(ban.sequence).or_default() += 1;
+        ban.sequence
+    }
+
+    /// Undoes [`BanList::refer_to_newest`].
+    pub(crate) fn release_fetch(&self, sequence: u64) {
+        // The reference goes last: without it the ban may go, and a fetch that still counts holds back only others.
+        if let Entry::Occupied(mut count) = self.fetches.lock().entry(sequence) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        self.release(sequence);
     }
 
     /// Undoes [`BanList::refer`].

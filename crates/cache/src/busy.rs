@@ -162,7 +162,7 @@ impl Busy {
     /// Removes the busy mark and wakes the first waiters.
     fn end(&self, shard: &mut Shard) {
         let inner = &*self.cache.inner;
-        inner.bans.release(self.ban);
+        inner.bans.release_fetch(self.ban);
         if let Some(head) = shard.existing_head(&self.digest) {
             head.busy.retain(|mark| mark.number != self.number);
             // Whoever starts to wait from now on, including a woken waiter that returns, waits for another fetch.

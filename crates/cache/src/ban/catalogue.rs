@@ -276,10 +276,13 @@ impl Catalogue {
     /// The place of the oldest ban newer than `sequence`.
     fn place_after(&self, sequence: u64) -> usize {
         let count = self.list.len();
-        let distance = self.newest().map_or(0, |newest| newest.sequence.saturating_sub(sequence));
+        let newest = self.newest().map_or(0, |newest| newest.sequence);
+        if sequence >= newest {
+            return count;
+        }
         // Numbers rarely have gaps.
-        let guess = usize::try_from(distance).ok().and_then(|distance| count.checked_sub(distance));
-        match guess {
+        let distance = usize::try_from(newest - sequence).unwrap_or(usize::MAX);
+        match count.checked_sub(distance) {
             Some(place) if place > 0 && self.list[place - 1].sequence == sequence => place,
             _ => self.list.partition_point(|ban| ban.sequence <= sequence),
         }
@@ -336,13 +339,45 @@ impl Catalogue {
     }
 
     /// Completes some of the bans that the lurker has tested every object against; returns up to which.
-    pub(super) fn complete(&mut self, range: Range) -> u64 {
-        let some: Vec<_> = self.between(range).take(BAN_LIST_STEP_MAX).cloned().collect();
+    pub(super) fn complete(&mut self, (since, until): Range) -> u64 {
+        let some: Vec<_> = self.between((since, until)).take(BAN_LIST_STEP_MAX).cloned().collect();
         for ban in some.iter().filter(|ban| is_for_lurker(ban)) {
             self.mark(ban);
             self.silence(ban);
         }
-        if some.len() < BAN_LIST_STEP_MAX { range.1 } else { some.last().map_or(range.1, |ban| ban.sequence) }
+        if some.len() < BAN_LIST_STEP_MAX { until } else { some.last().map_or(until, |ban| ban.sequence) }
+    }
+
+    /// Drops the completed bans of a range from a long list although older ones have to stay; returns how many. The oldest
+    /// fetch under way began after `oldest_fetch`: it may still need those that are newer.
+    pub(super) fn thin(&mut self, range: Range, oldest_fetch: u64) -> u64 {
+        if self.list.len() <= BAN_LIST_STEP_MAX {
+            return 0;
+        }
+        // The first and the last ban always stay.
+        let places = self.places(range);
+        let (start, end) = (places.start.max(1), places.end.min(self.list.len() - 1));
+        if start >= end {
+            return 0;
+        }
+        let behind = self.list.split_off(end);
+        let some = self.list.split_off(start);
+        let mut dropped = 0;
+        for ban in some {
+            if !ban.is_completed() || ban.sequence > oldest_fetch {
+                self.list.push_back(ban);
+                continue;
+            }
+            // Whoever refers to it refers to the one before it from now on: see `at`.
+            if let Some(before) = self.newest() {
+                before.references.fetch_add(ban.references.load(Ordering::Acquire), Ordering::AcqRel);
+            }
+            self.count(&ban, -1);
+            self.withdraw(&ban);
+            dropped += 1;
+        }
+        self.list.extend(behind);
+        dropped
     }
 
     pub(super) fn gauges(&self) -> Gauges {
@@ -447,7 +482,7 @@ mod tests {
             bans.add(saying(&format!("obj.http.x == {number}")), 2.0, true).unwrap();
         }
         lurk(&bans);
-        assert_eq!(bans.list.read().gauges().completed, BANS + 1);
+        assert_eq!(bans.list.read().gauges().object, 1, "only the newest is left");
         let steps = steps::taken();
         assert!(steps <= 7 * BANS, "{steps}");
         for _ in 0..100 {
@@ -459,6 +494,42 @@ mod tests {
         bans.add(saying("obj.http.x == z"), 995.0, true).unwrap();
         assert_eq!(bans.lurkable(1000.0, 60.0).1, 1050.0);
         assert!(bans.lurkable(1052.0, 60.0).0.is_some());
+    }
+
+    #[test]
+    fn completed_bans_leave_a_long_list_even_if_an_old_one_stays() {
+        let (bans, totals) = held(Journal::in_memory().unwrap());
+        bans.add(saying("req.url == /never"), 2.0, true).unwrap();
+        for number in 0..BANS {
+            bans.add(saying(&format!("obj.http.x == {number}")), 2.0, true).unwrap();
+        }
+        // A fetch begins, and somebody refers to a ban in the middle.
+        let fetch = bans.refer_to_newest();
+        let middle = fetch - 100;
+        bans.refer(middle);
+        for number in 0..BANS {
+            bans.add(saying(&format!("obj.http.y == {number}")), 2.0, true).unwrap();
+        }
+        lurk(&bans);
+        let left = totals.get(Main::Bans);
+        assert_eq!(left, 2 + BANS, "the oldest two, and what came after the fetch began");
+        assert_eq!(totals.get(Main::BansDeleted), BANS);
+        // The references are counted where `at` looks for them.
+        let references = |bans: &BanList| -> u64 {
+            bans.list.read().list.iter().map(|ban| ban.references.load(Ordering::Relaxed)).sum()
+        };
+        assert_eq!(references(&bans), 3);
+        bans.release_fetch(fetch);
+        bans.release(middle);
+        assert_eq!(references(&bans), 1);
+        let is_zero =
+            |bans: &BanList, sequence| bans.list.read().at(sequence).unwrap().references.load(Ordering::Relaxed) == 0;
+        assert!(is_zero(&bans, fetch) && is_zero(&bans, middle));
+        bans.release(0);
+        while bans.list.read().has_unreferenced_tail() {
+            bans.clean_tail();
+        }
+        assert_eq!(totals.get(Main::Bans), 1);
     }
 
     #[test]

@@ -122,7 +122,11 @@ impl BanList {
     /// Completes some of a pass's bans; returns whether all of them are now.
     pub(super) fn complete(&self, targets: &mut Targets) -> bool {
         let mut list = self.list.write();
+        let begin = targets.range.0;
         targets.range.0 = list.complete(targets.range);
+        let oldest_fetch = self.fetches.lock().keys().next().copied().unwrap_or(u64::MAX);
+        let dropped = list.thin((begin, targets.range.0), oldest_fetch);
+        self.totals.add(Main::BansDeleted, dropped);
         self.cut_tail(&mut list);
         targets.range.0 == targets.range.1
     }

@@ -646,7 +646,7 @@ mod tests {
             (0..random.random_range(1..=most)).map(|_| pieces[random.random_range(0..pieces.len())]).collect()
         };
         let (mut recognised, mut begun) = (0, 0);
-        for _ in 0..800_000 {
+        for _ in 0..300_000 {
             let pattern = text(7, PIECES);
             let verdict = judge(&pattern, b"");
             if verdict.is_found.is_none() {
@@ -666,7 +666,7 @@ mod tests {
                 assert!(!expected || verdict.is_found == Some(true), "{pattern} is not found for {value:?}");
             }
         }
-        assert!(recognised > 1000 && begun > 700, "{recognised} {begun}");
+        assert!(recognised > 400 && begun > 250, "{recognised} {begun}");
     }
 
     #[test]
