@@ -163,6 +163,9 @@ impl Parser {
             | State::AttributeDelimiter
             | State::AttributeValue { .. } => true,
         };
+        if self.state == State::Opening && !self.is_removing {
+            runs.split(Mark::Verbatim);
+        }
         if is_cut {
             runs.note(Error, "VEP ended inside a tag");
         }
@@ -311,7 +314,7 @@ impl Parser {
             self.comment_end_at = None;
             runs.found();
             if at == 0 && !self.is_removing {
-                runs.split();
+                runs.split(Mark::Skip);
             }
             runs.mark(Mark::Skip, &bytes[..fits]);
             return Took(fits);
@@ -346,7 +349,7 @@ impl Parser {
             return self.give_up();
         }
         if is_esi && !self.is_removing {
-            runs.split();
+            runs.split(Mark::Skip);
         }
         let word = &bytes[..taken];
         match opening {
@@ -425,6 +428,8 @@ impl Parser {
                 self.state = State::BadTag;
                 return Took(0);
             }
+            // Compat: what is cut off here is told once.
+            Found::Word(_, length) if bytes.len() == length => return Waits,
             Found::Word(element, length) => (element, length),
         };
         runs.mark(Mark::Skip, &bytes[..taken]);

@@ -102,10 +102,10 @@ impl Runs {
         }
     }
 
-    /// A tag comes: notes about it count from here, even if the one before it was left out too.
-    pub(crate) fn split(&mut self) {
+    /// A tag comes, which will be of this kind: notes about it count from here, even if the one before it was left out too.
+    pub(crate) fn split(&mut self, next: Mark) {
         if self.mark == Mark::Skip && self.run_bytes > 0 {
-            self.end_run(Mark::Skip);
+            self.end_run(next);
         }
     }
 
