@@ -56,11 +56,12 @@ impl Book {
         let Some(step) = case.steps.get(number.wrapping_sub(1)) else { return false };
         let before = number.checked_sub(2).map(|before| &case.steps[before].answer);
         let answer = &step.answer;
-        let count = {
+        let (count, numbers) = {
             let mut seen = self.seen.borrow_mut();
             let seen = seen.entry(id.to_owned()).or_default();
             seen.push((number, request.clone()));
-            seen.len()
+            let numbers: Vec<String> = seen.iter().map(|(number, _)| number.to_string()).collect();
+            (seen.len(), numbers.join(" "))
         };
         tokio::time::sleep(Duration::from_secs(answer.late)).await;
         if answer.breaks {
@@ -73,9 +74,9 @@ impl Book {
         }
         let status = status_of(step, before, request, now);
         let body = answer.body.as_deref().unwrap_or(id);
-        let has_body = !matches!(status, 204 | 304) && step.method != "HEAD";
+        let has_body = !matches!(status, 204 | 304) && !request.head.starts_with("HEAD ");
         head += &format!(
-            "HTTP/1.1 {status} Said\r\nServer-Request-Count: {count}\r\nClient-Request-Count: {number}\r\n{}",
+            "HTTP/1.1 {status} Said\r\nServer-Request-Count: {count}\r\nClient-Request-Count: {number}\r\nRequest-Numbers: {numbers}\r\n{}",
             lines(&answer.fields, now)
         );
         for (name, value) in [("Content-Type", "text/plain".to_owned()), ("Date", date(now, 0.0))] {
@@ -172,9 +173,7 @@ async fn play(world: &World, book: &Book, case: &Case) -> Result<(), String> {
         let request = seen.iter().find(|(number, _)| *number == index + 1).map(|(_, request)| request);
         judge_seen(step, request, &responses[index].1).map_err(|why| format!("{}: {why}", index + 1))?;
     }
-    let mut numbers: Vec<usize> = seen.iter().map(|(number, _)| *number).collect();
-    numbers.dedup();
-    if numbers.len() != seen.len() { Err("the origin was asked twice".to_owned()) } else { Ok(()) }
+    Ok(())
 }
 
 fn request(case: &Case, step: &Step, number: usize, before: f64) -> String {
@@ -246,6 +245,13 @@ fn judge(
     };
     if wanted.is_some_and(|wanted| wanted != response.status()) {
         return Err(format!("status {} instead of {wanted:?}", response.status()));
+    }
+    let numbers = joined(response, "Request-Numbers").unwrap_or_default();
+    let mut different: Vec<&str> = numbers.split(' ').collect();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() != numbers.split(' ').count() {
+        return Err("the origin was asked twice".to_owned());
     }
     for wish in &step.wishes {
         if !is_granted(wish, interim, response, first) {
