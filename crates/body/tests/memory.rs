@@ -1,7 +1,8 @@
 //! What filters take of memory is what the limits say: measured on the process, so in a binary with nothing else in it.
 
+use body::esi::{EsiGzip, Page};
 use body::{Brotli, Chain, Gunzip, Gzip, Machine, Unbrotli, Unzstd, Zstd};
-use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, GZIP_STATE_BYTES};
+use surface::limits::{ESI_GZIP_QUEUE_BYTES, FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, GZIP_STATE_BYTES};
 
 /// Many, so that what the process takes by the way does not count.
 const CHAINS: usize = 200;
@@ -52,6 +53,11 @@ fn a_filter_takes_no_more_memory_than_the_limits_say() {
     }
     let (gunzip, gunzip_said) = measured(|| Box::new(Gunzip::new(None)), &zipped);
     let (gzip, gzip_said) = measured(|| Box::new(Gzip::new(9)), &noise);
+    let page = [b"<", &noise[..]].concat();
+    let (packed, packed_said) = measured(|| Box::new(EsiGzip::new(&Page::default(), 9)), &page);
+    let fixed = GZIP_STATE_BYTES + ESI_GZIP_QUEUE_BYTES + FILTER_STEP_BYTES_MAX;
+    assert!((fixed..fixed + 2000).contains(&packed_said), "{packed_said}");
+    assert!(packed <= packed_said && packed > packed_said / 3, "{packed} of {packed_said}");
     assert_eq!(gunzip_said, GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX);
     assert_eq!(gzip_said, GZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX);
     assert!(gunzip <= gunzip_said && gunzip > gunzip_said / 2, "{gunzip} of {gunzip_said}");
