@@ -84,6 +84,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
         _ => {}
     }
     let generation = world.vcl.generation;
+    let level = world.esi_level();
     let choices = match &mut world.side {
         Side::Client(client) if var == Var::ReqFilters => return client.set_body_filters(bytes_of(value, scratch)),
         Side::Client(client) => &mut client.task.choices,
@@ -99,6 +100,8 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
                 choices.director = director;
             }
         }
+        // Compat: only the client's own request can do without ESI (e00016).
+        Var::ReqEsi if level > 0 => {}
         Var::ReqEsi => choices.is_esi_forbidden = !bool_of(value),
         Var::ReqGrace => choices.grace_cap = cap(seconds_of(value), generation),
         Var::ReqHashAlwaysMiss => {
