@@ -19,6 +19,7 @@
 
 mod demo;
 
+use manager::Role;
 use nix::sys::prctl;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -54,6 +55,7 @@ A link to this program that is named like the program in parentheses is that pro
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Daemon,
+    Varnishd,
     Worker,
     Adm,
     Log,
@@ -72,7 +74,7 @@ enum Part {
 /// The part for a link's name.
 fn part_of_name(name: &str) -> Option<Part> {
     match name {
-        "varnishd" => Some(Part::Daemon),
+        "varnishd" => Some(Part::Varnishd),
         "varnishadm" => Some(Part::Adm),
         "varnishlog" => Some(Part::Log),
         "varnishncsa" => Some(Part::Ncsa),
@@ -164,7 +166,8 @@ fn print(text: &str) -> i32 {
 fn main() {
     let status = match choose(std::env::args_os().collect()) {
         Ok((part, arguments)) => match part {
-            Part::Daemon => manager::daemon(&arguments),
+            Part::Daemon => manager::daemon(Role::Copal, &arguments),
+            Part::Varnishd => manager::daemon(Role::Varnishd, &arguments),
             Part::Worker => run_worker(&arguments),
             Part::Adm => tools::adm(&arguments),
             Part::Log => tools::log(&arguments),
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_link_is_the_program_that_it_is_named_after() {
-        assert_eq!(chosen(&["/usr/sbin/varnishd", "-F", "-a", ":80"]), Ok((Part::Daemon, 3)));
+        assert_eq!(chosen(&["/usr/sbin/varnishd", "-F", "-a", ":80"]), Ok((Part::Varnishd, 3)));
         assert_eq!(chosen(&["varnishadm", "ping"]), Ok((Part::Adm, 1)));
         assert_eq!(chosen(&["./x/varnishncsa"]), Ok((Part::Ncsa, 0)));
     }
@@ -213,7 +216,7 @@ mod tests {
 
     #[test]
     fn help_with_a_part_is_the_help_of_that_part() {
-        for (name, part) in [("vcl", Part::Vcl), ("varnishd", Part::Daemon), ("test", Part::Test)] {
+        for (name, part) in [("vcl", Part::Vcl), ("varnishd", Part::Varnishd), ("test", Part::Test)] {
             let arguments = ["copal", "help", name].map(OsString::from).to_vec();
             assert_eq!(choose(arguments), Ok((part, vec![OsString::from("--help")])));
         }

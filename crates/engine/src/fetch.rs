@@ -234,7 +234,7 @@ impl Fetch {
     /// abandons an object meant only for this client.
     fn deliver(&mut self, object: &Arc<Object>) {
         if let Some(delivered) = Delivered::new(Arc::clone(object)) {
-            let delivered = delivered.with_unshared(self.unshared_fields());
+            let delivered = delivered.for_orderer(self.unshared_fields(), self.origin_status());
             let _ = self.report(FetchAnswer::Object(Box::new(delivered)));
         }
     }

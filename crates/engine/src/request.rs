@@ -38,6 +38,7 @@ mod transmit;
 mod vcl_failed;
 
 mod body;
+mod cache_status;
 mod vcl;
 mod why;
 

@@ -171,3 +171,53 @@ fn content_range_of_a_whole_response_means_nothing_and_is_kept() {
         assert_eq!((hit.header("content-range"), hit.header("keep-alive")), (Some("foo"), None), "{}", hit.head);
     });
 }
+
+#[test]
+fn cache_status_is_there_under_the_rfc_and_bears_the_name_of_the_cache() {
+    let named = |parameters: &mut Parameters| {
+        rfc(parameters);
+        parameters.cache_status_name = "edge 1".to_owned();
+    };
+    run_with(named, "", async |world| {
+        world.origin(serve_each(|request| {
+            let head = if request.header("if-none-match").is_some() { "304 Not Modified" } else { "200 OK" };
+            let body = if head.starts_with("304") { "" } else { "Content-Length: 2\r\n\r\nhi" };
+            let end = if body.is_empty() { "\r\n" } else { "" };
+            format!(
+                "HTTP/1.1 {head}\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\nCache-Status: up; hit\r\n{body}{end}"
+            )
+            .into_bytes()
+        }));
+        let status = |response: &crate::support::Response| {
+            let lines = response.head.lines().filter_map(|line| line.strip_prefix("Cache-Status: "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let miss = world.client().get("/", "").await;
+        assert_eq!(
+            status(&miss),
+            ["up; hit", "\"edge 1\"; fwd=uri-miss; fwd-status=200; stored; detail=miss-absent"],
+            "{}",
+            miss.head
+        );
+        sleep(Duration::from_millis(10_500)).await;
+        let hit = world.client().get("/", "").await;
+        assert_eq!(status(&hit)[1], "\"edge 1\"; hit; ttl=49", "{}", hit.head);
+        sleep(Duration::from_secs(51)).await;
+        let validated = world.client().get("/", "").await;
+        assert_eq!(
+            status(&validated)[1],
+            "\"edge 1\"; fwd=stale; fwd-status=304; stored; detail=miss-expired",
+            "{}",
+            validated.head
+        );
+    });
+    let nameless = |parameters: &mut Parameters| {
+        rfc(parameters);
+        parameters.cache_status_name.clear();
+    };
+    run_with(nameless, "", async |world| {
+        world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
+        let miss = world.client().get("/", "").await;
+        assert_eq!(miss.header("cache-status"), None, "{}", miss.head);
+    });
+}

@@ -14,6 +14,7 @@ pub mod body;
 pub mod cache;
 pub mod cli_proto;
 pub mod http1;
+pub mod judgement;
 pub mod message;
 pub mod proxy_protocol;
 pub mod semantics;

@@ -33,6 +33,26 @@ pub const OPTIONS: &str = "?a:b:Cdf:Fh:i:I:j:l:M:n:P:p:r:S:s:T:t:VW:x:";
 
 const USAGE: &str = include_str!("arguments/usage.txt");
 
+/// As what the daemon was started. It decides the default of `http_policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `varnishd`: the habits of Varnish.
+    Varnishd,
+    /// `copal daemon`: RFC 9111.
+    Copal,
+}
+
+impl Role {
+    /// The default of the parameter `http_policy`.
+    #[must_use]
+    pub fn http_policy(self) -> &'static str {
+        match self {
+            Role::Varnishd => "varnish",
+            Role::Copal => "rfc",
+        }
+    }
+}
+
 /// How the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -82,6 +102,8 @@ pub struct CliAddress {
 /// A complete command line.
 #[derive(Clone, Debug)]
 pub struct Arguments {
+    /// As what it was started.
+    pub role: Role,
     /// Foreground or not.
     pub mode: Mode,
     /// `-a`, at least one.
@@ -179,7 +201,7 @@ pub fn reason(error: &io::Error) -> String {
 ///
 /// # Errors
 /// The first mistake.
-pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+pub fn parse(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     if arguments == ["--optstring"] {
         return Ok(Parsed::Print { text: format!("{OPTIONS}\n"), status: 0 });
     }
@@ -194,12 +216,12 @@ pub fn parse(arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     if elements.contains(&Element::Long("version", None)) {
         return Ok(Parsed::Print { text: version(), status: 0 });
     }
-    if let Some(text) = information(&elements)? {
+    if let Some(text) = information(role, &elements)? {
         return Ok(Parsed::Print { text, status: 0 });
     }
     let given = Given::collect(elements)?;
     given.check_conflicts()?;
-    given.complete().map(|arguments| Parsed::Run(Box::new(arguments)))
+    given.complete(role).map(|arguments| Parsed::Run(Box::new(arguments)))
 }
 
 fn version() -> String {
@@ -207,7 +229,7 @@ fn version() -> String {
 }
 
 /// `-V` and `-x`, which print something and exit.
-fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
+fn information(role: Role, elements: &[Element]) -> Result<Option<String>, ArgumentError> {
     for (index, element) in elements.iter().enumerate() {
         let Element::Option(letter @ ('V' | 'x'), value) = element else {
             continue;
@@ -221,7 +243,7 @@ fn information(elements: &[Element]) -> Result<Option<String>, ArgumentError> {
         let what = value.as_deref().map(getopt::text).unwrap_or_default();
         return match letter {
             'V' => Ok(Some(version())),
-            _ => dump::dump(&what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
+            _ => dump::dump(role, &what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
         };
     }
     Ok(None)
@@ -343,7 +365,7 @@ impl Given {
         Ok(())
     }
 
-    fn complete(self) -> Result<Arguments, ArgumentError> {
+    fn complete(self, role: Role) -> Result<Arguments, ArgumentError> {
         if self.cli_listeners.iter().any(String::is_empty) {
             // This must not mean "any address": an unset variable in a start script must not open the CLI to the world.
             return Err("Could not resolve -T argument to address\n\tName or service not known".into());
@@ -355,7 +377,7 @@ impl Given {
         }
         let storages = storage::parse(&self.storages)?;
         let listeners = parse_listeners(&self.listeners)?;
-        let (parameters, protected) = apply(&self.settings, &storages.names())?;
+        let (parameters, protected) = apply(role, &self.settings, &storages.names())?;
         let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path, &jail)?;
         let commands = match &self.commands {
             None => None,
@@ -384,6 +406,7 @@ impl Given {
             _ => Mode::Background,
         };
         Ok(Arguments {
+            role,
             mode,
             listeners,
             vcls,
@@ -427,8 +450,12 @@ fn parse_listeners(texts: &[String]) -> Result<Vec<ListenArgument>, ArgumentErro
     Ok(listeners)
 }
 
-fn apply(settings: &[Setting], storages: &[String]) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
-    let mut parameters = Parameters::default();
+fn apply(
+    role: Role,
+    settings: &[Setting],
+    storages: &[String],
+) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
+    let mut parameters = Parameters { http_policy: role.http_policy().to_owned(), ..Parameters::default() };
     let mut protected = BTreeSet::new();
     // `-r` protects against every `-p`, before or after it.
     for names in

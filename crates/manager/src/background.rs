@@ -6,6 +6,7 @@
 //! the first: a line on it means ready; if it ends without a line, the start has failed, and the first process exits
 //! with the same status. Standard error is shared, so the messages of a failed start are seen.
 
+use crate::arguments::Role;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -19,9 +20,13 @@ const READY: &str = "ready";
 
 /// Starts the second process and waits until it is ready or has failed. Returns the exit status.
 #[must_use]
-pub fn start_again(arguments: &[OsString]) -> i32 {
+pub fn start_again(role: Role, arguments: &[OsString]) -> i32 {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("varnishd").arg(MARK).args(arguments);
+    match role {
+        Role::Varnishd => command.arg0("varnishd"),
+        Role::Copal => command.arg0("copal").arg("daemon"),
+    };
+    command.arg(MARK).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,

@@ -39,4 +39,5 @@ mod state;
 mod systemd;
 mod vcl_table;
 
+pub use arguments::Role;
 pub use start::daemon;

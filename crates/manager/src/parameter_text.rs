@@ -101,6 +101,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::Pool
         | ParameterKind::LogMask
         | ParameterKind::Encodings
+        | ParameterKind::Policy
         | ParameterKind::Text => None,
     }
 }

@@ -4,7 +4,7 @@
 //! command line → CLI → `-I` file → worker → ready. Any failure before the worker runs gives one message and status 2.
 
 use crate::arguments::jail::Reader;
-use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
+use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, Role, SecretArgument, reason};
 use crate::background;
 use crate::cli_connections::{self, CliListener};
 use crate::cli_server;
@@ -42,12 +42,12 @@ const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
 #[must_use]
-pub fn daemon(arguments: &[OsString]) -> i32 {
+pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
     let (in_background, options) = match arguments.split_first() {
         Some((first, rest)) if first == background::MARK => (true, rest),
         _ => (false, arguments),
     };
-    let parsed = match arguments::parse(options) {
+    let parsed = match arguments::parse(role, options) {
         Ok(Parsed::Run(parsed)) => *parsed,
         Ok(Parsed::Print { text, status }) => {
             print(&text);
@@ -63,7 +63,7 @@ pub fn daemon(arguments: &[OsString]) -> i32 {
             if let Some(passed) = systemd::passed_sockets().first() {
                 return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
             }
-            return background::start_again(options);
+            return background::start_again(role, options);
         }
         Mode::Background => background::leave_session(),
         Mode::Foreground | Mode::Debug => {}

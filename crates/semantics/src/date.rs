@@ -3,7 +3,7 @@
 //! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must match the date,
 //! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
 //! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else. Under the policy `rfc` names
-//! are read in any case, and ISO 8601 is no date.
+//! are read in any case, the weekday may be wrong, and ISO 8601 is no date.
 
 use crate::calendar::{WEEKDAYS, civil_from_days, days_from_civil};
 use surface::parameter::feature;
@@ -68,7 +68,7 @@ pub enum DateForms {
     Exact,
     /// The feature `http_date_postel`: `Sun, 6 Nov 1994 08:49:37 GMT` as well.
     Tolerant,
-    /// The three forms of RFC 9110 §5.6.7 only, with names in any case.
+    /// The three forms of RFC 9110 §5.6.7 only, with names in any case, and whatever the day of the week.
     Rfc,
 }
 
@@ -93,7 +93,7 @@ pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
     if !reader.rest.is_empty() {
         return None;
     }
-    date.seconds().map(|seconds| seconds as f64)
+    date.seconds(forms).map(|seconds| seconds as f64)
 }
 
 #[derive(Default)]
@@ -107,7 +107,7 @@ struct Date {
 }
 
 impl Date {
-    fn seconds(&self) -> Option<i64> {
+    fn seconds(&self, forms: DateForms) -> Option<i64> {
         let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
         let days_of_month = match self.month {
             2 if is_leap => 29,
@@ -119,7 +119,8 @@ impl Date {
             return None;
         }
         let days = days_from_civil(self.year, self.month, self.day);
-        if self.weekday.is_some_and(|weekday| weekday != (days + 4).rem_euclid(7)) {
+        let is_wrong = |weekday: i64| forms != DateForms::Rfc && weekday != (days + 4).rem_euclid(7);
+        if self.weekday.is_some_and(is_wrong) {
             return None;
         }
         Some(days * SECONDS_PER_DAY + self.second_of_day)
@@ -330,7 +331,8 @@ mod tests {
             assert_eq!(parse(date.as_bytes(), DateForms::Exact), None, "{date}");
             let expect = (date == "Wed, 9 Nov 2033 23:12:40 GMT").then_some(2_015_190_760.0);
             assert_eq!(parse(date.as_bytes(), DateForms::Tolerant), expect, "{date}");
-            let expect = (date == "wed, 09 nov 2033 23:12:40 gmt").then_some(2_015_190_760.0);
+            let is_fine = ["wed, 09 nov 2033 23:12:40 gmt", "Mon, 09 Nov 2033 23:12:40 GMT"].contains(&date);
+            let expect = is_fine.then_some(2_015_190_760.0);
             assert_eq!(parse(date.as_bytes(), DateForms::Rfc), expect, "{date}");
         }
     }

@@ -38,9 +38,14 @@ pub enum ParameterKind {
     LogMask,
     /// Content codings, the preferred one first, see [`crate::encoding::Encodings`].
     Encodings,
+    /// One of [`HTTP_POLICIES`].
+    Policy,
     /// Free text.
     Text,
 }
+
+/// The values of the parameter `http_policy`.
+pub const HTTP_POLICIES: &[&str] = &["varnish", "rfc"];
 
 /// The parameter takes effect on new threads or connections only.
 pub const DELAYED: u16 = 1;
@@ -167,7 +172,8 @@ parameters! {
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
     brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of the filter brotli and of compressed copies.";
     cache_control_targets: String = "CDN-Cache-Control, Surrogate-Control".to_owned(), Text, Text, "CDN-Cache-Control, Surrogate-Control", None, None, "", COPAL, "Under http_policy=rfc: the fields that replace Cache-Control and Expires where they say something, the most important first (RFC 9213). Put a name of your own in front, or leave it empty for none.";
-    cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses.";
+    cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses under http_policy=varnish, too; under http_policy=rfc they have it anyway, unless cache_status_name is empty.";
+    cache_status_name: String = "copal".to_owned(), Text, Text, "copal", None, None, "", COPAL, "The name of this cache in Cache-Status (RFC 9211): a host name tells several caches apart. Empty: no such header.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
     cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
@@ -205,7 +211,7 @@ parameters! {
     http_encodings: u64 = Encodings::GZIP.parameter(), Number, Encodings, "gzip", None, None, "", COPAL, "Content codings that clients and origins are offered, the preferred one first: gzip, br, zstd.";
     http_gzip_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Master switch for gzip handling.";
     http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
-    http_policy: String = "varnish".to_owned(), Text, Text, "varnish", None, None, "", COPAL, "Which rules decide what may be stored and for how long: varnish (the habits of Varnish 7.1).";
+    http_policy: String = "varnish".to_owned(), Text, Policy, "varnish", None, None, "", COPAL | MUST_RELOAD, "Which rules decide what may be stored, for how long, and what for: varnish (the habits of Varnish 7.1; the default of varnishd) or rfc (RFC 9111 in full; the default of copal daemon). A VCL follows the rules under which it was loaded, and has their built-in VCL.";
     http_range_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Answer Range requests.";
     http_request_directives: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc, whether clients may ask for fresher or staler responses (Cache-Control and Pragma of requests); off protects origins from reloads.";
     http_req_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest request header line.";

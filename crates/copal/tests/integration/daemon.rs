@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ impl Daemon {
     /// Like [`Daemon::start`], with changes to the command, such as its environment.
     pub fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let mut command = Command::new(copal());
-        command.arg("daemon");
+        command.arg0("varnishd");
         Daemon::start_program(command, arguments, change)
     }
 

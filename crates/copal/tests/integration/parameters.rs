@@ -30,6 +30,7 @@ const READERS: &[(&str, &str)] = &[
     ("between_bytes_timeout", "engine/src/fetch/send.rs"),
     ("cache_control_targets", "engine/src/fetch/judgement.rs"),
     ("cache_status", "engine/src/request/task.rs"),
+    ("cache_status_name", "engine/src/request/cache_status.rs"),
     ("cli_limit", "manager/src/cli_server.rs"),
     ("cli_timeout", "manager/src/state.rs"),
     ("clock_skew", "engine/src/fetch/response.rs"),

@@ -57,6 +57,13 @@ impl Fetch {
         (fields.header_count() > 0).then(|| Box::new(fields))
     }
 
+    /// The status with which the origin answered; `None` when the response was made here.
+    pub(super) fn origin_status(&self) -> Option<u16> {
+        let attempt = &self.task.attempt;
+        let status = if attempt.verdict.was_304 { 304 } else { attempt.beresp.status() };
+        (!attempt.is_synthetic).then_some(status % 1000)
+    }
+
     /// The flags of an object that follow from the judgement and what VCL made of it.
     pub(super) fn judged_flags(&self) -> ObjectFlags {
         let verdict = &self.task.attempt.verdict;

@@ -13,19 +13,27 @@ pub struct Delivered {
     reader: Option<Box<BodyReader>>,
     /// Fields of the response that only this client may get: they are not in the object.
     unshared: Option<Box<Message>>,
+    /// The status with which the origin answered the request that this one led to.
+    origin_status: Option<u16>,
 }
 
 impl Delivered {
     /// `None` when the beginning of the body may already be gone; the object has then left the index, too.
     pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
         let reader = if object.is_whole() || object.is_passing() { None } else { Some(Box::new(object.reader()?)) };
-        Some(Delivered { object, reader, unshared: None })
+        Some(Delivered { object, reader, unshared: None, origin_status: None })
     }
 
-    /// With fields for this client only; their status means nothing.
-    pub(crate) fn with_unshared(mut self, fields: Option<Box<Message>>) -> Delivered {
-        self.unshared = fields;
+    /// With what only the client whose request led to the fetch is told: fields that nobody else may get (their status means
+    /// nothing), and the status with which the origin answered, if it did.
+    pub(crate) fn for_orderer(mut self, unshared: Option<Box<Message>>, origin_status: Option<u16>) -> Delivered {
+        self.unshared = unshared;
+        self.origin_status = origin_status;
         self
+    }
+
+    pub(crate) fn origin_status(&self) -> Option<u16> {
+        self.origin_status
     }
 
     pub(crate) fn unshared(&self) -> Option<&Message> {

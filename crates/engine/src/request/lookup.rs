@@ -96,6 +96,7 @@ impl Run<'_> {
                 }
             };
             if has_waited {
+                self.request.task.found.has_waited = true;
                 self.timestamp("Waitinglist");
             }
             return step;

@@ -281,6 +281,8 @@ pub(crate) struct Found {
     pub(crate) unused_seconds: f64,
     /// Lookup found an object that is delivered.
     pub(crate) is_hit: bool,
+    /// It was waited for while another request fetched it.
+    pub(crate) has_waited: bool,
     /// … and that object was stale.
     pub(crate) is_grace_hit: bool,
     /// `req.is_hitmiss`.

@@ -8,7 +8,7 @@ use crate::world::Decision;
 use cache::{Absence, MissCause};
 use message::Message;
 use std::fmt::Write as _;
-use store::{Object, ObjectFlags};
+use store::Object;
 use surface::limits::{WHY_COOKIES_MAX, WHY_TEXT_BYTES_MAX};
 use surface::reason::{MORE, NEVER, RECORD, Reason, TAG};
 
@@ -125,42 +125,6 @@ impl Run<'_> {
         if late >= 0.0 {
             self.why(Reason::HitStaleWelcome, format!("seconds={late:.3}").as_bytes());
         }
-    }
-
-    /// Adds `Cache-Status` to the response if the operator wants it. Source: RFC 9211.
-    pub(super) fn add_cache_status(&mut self) {
-        if !self.request.task.settings.cache_status {
-            return;
-        }
-        let request = &mut *self.request;
-        let task = &mut request.task;
-        let row = task.life.reason.map(Reason::row);
-        let forwarded = row.map(|row| row.cache_status).filter(|status| !matches!(*status, "" | "hit"));
-        let mut value = String::from("copal");
-        match (&task.found.object, forwarded) {
-            (Some(object), None) => {
-                let left = object.origin() + object.ttl() - task.life.received_at;
-                let _ = write!(value, "; hit; ttl={left:.0}");
-            }
-            (object, Some(forwarded)) => {
-                let _ = write!(value, "; {forwarded}; fwd-status={}", task.response.status() % 1000);
-                let is_stored = |object: &Object| !object.is_passing() && !object.flags().has(ObjectFlags::PRIVATE);
-                if object.as_ref().is_some_and(|object| is_stored(object)) {
-                    value.push_str("; stored");
-                }
-            }
-            (None, None) => {}
-        }
-        if let Some(row) = row {
-            let _ = write!(value, "; detail={}", row.word);
-        }
-        crate::logged::append(
-            &mut request.log,
-            crate::logged::RESP,
-            &mut task.response,
-            "Cache-Status",
-            &[value.as_bytes()],
-        );
     }
 }
 

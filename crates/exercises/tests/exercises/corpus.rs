@@ -1,6 +1,8 @@
 //! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
 
-use exercises::{body, cache, cli_proto, http1, message, proxy_protocol, semantics, shm, store, tools, vcl, vtc};
+use exercises::{
+    body, cache, cli_proto, http1, judgement, message, proxy_protocol, semantics, shm, store, tools, vcl, vtc,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +55,11 @@ fn chunked_bodies_are_read_alike_in_any_pieces() {
 #[test]
 fn no_headers_lead_out_of_a_body_or_into_a_wrong_variant() {
     replay("http_headers", semantics::headers);
+}
+
+#[test]
+fn no_headers_give_a_lifetime_without_end_or_a_secret_to_everybody() {
+    replay("judgement", judgement::judgement);
 }
 
 #[test]

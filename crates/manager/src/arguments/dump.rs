@@ -1,6 +1,6 @@
 //! `-x`: parts of the documentation, generated from the tables.
 
-use super::OPTIONS;
+use super::{OPTIONS, Role};
 use std::fmt::Write;
 use surface::cli::COMMANDS;
 use surface::parameter::PARAMETERS;
@@ -8,7 +8,7 @@ use surface::tag::TAGS;
 
 /// The text of a topic; `None` when there is no such topic.
 #[must_use]
-pub fn dump(what: &str) -> Option<String> {
+pub fn dump(role: Role, what: &str) -> Option<String> {
     let mut out = String::new();
     match what {
         "optstring" => {
@@ -17,7 +17,7 @@ pub fn dump(what: &str) -> Option<String> {
         "builtin" => {
             let compiled = vcl::compile(
                 &vcl::SourceText { name: "<none>", text: b"vcl 4.1; backend default none;" },
-                &vcl::CompileOptions::default(),
+                &vcl::CompileOptions { follows_rfc: role == Role::Copal, ..vcl::CompileOptions::default() },
             );
             if let Some(source) = compiled.ok().and_then(|compiled| compiled.program.sources.last().cloned()) {
                 out.push_str(&source.text);
@@ -30,7 +30,8 @@ pub fn dump(what: &str) -> Option<String> {
         }
         "parameter" => {
             for row in PARAMETERS {
-                let _ = writeln!(out, "{}\n\t* Default: {}", row.name, row.default);
+                let default = if row.name == "http_policy" { role.http_policy() } else { row.default };
+                let _ = writeln!(out, "{}\n\t* Default: {default}", row.name);
                 if !row.unit.is_empty() {
                     let _ = writeln!(out, "\t* Units: {}", row.unit);
                 }

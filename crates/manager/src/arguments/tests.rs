@@ -4,7 +4,7 @@ use super::*;
 
 fn run(line: &[&str]) -> Result<Parsed, ArgumentError> {
     let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-    parse(&arguments)
+    parse(Role::Varnishd, &arguments)
 }
 
 fn complete(line: &[&str]) -> Arguments {
@@ -135,4 +135,24 @@ fn information_is_printed() {
     assert!(text(&["-x", "cli"]).contains("vcl.load <configname>"));
     assert!(text(&["-x", "vsl"]).contains("ReqURL"));
     assert!(text(&["-?"]).contains("-W epoll|poll"));
+}
+
+#[test]
+fn the_name_under_which_it_was_started_decides_the_policy() {
+    let policy = |role: Role, more: &[&str]| {
+        let line: Vec<OsString> = ["-b", "none", "-j", "none"].iter().chain(more).map(OsString::from).collect();
+        match parse(role, &line) {
+            Ok(Parsed::Run(arguments)) => Ok(arguments.parameters.http_policy),
+            Ok(Parsed::Print { .. }) => panic!("it runs"),
+            Err(error) => Err(error.text),
+        }
+    };
+    assert_eq!(policy(Role::Varnishd, &[]), Ok("varnish".to_owned()));
+    assert_eq!(policy(Role::Copal, &[]), Ok("rfc".to_owned()));
+    assert_eq!(policy(Role::Copal, &["-p", "http_policy=varnish"]), Ok("varnish".to_owned()));
+    let error = policy(Role::Copal, &["-p", "http_policy=varnish3"]).unwrap_err();
+    assert!(error.contains("use one of: varnish, rfc"), "{error}");
+    let builtin = |role: Role| dump::dump(role, "builtin").unwrap();
+    assert_eq!((builtin(Role::Varnishd).as_str(), builtin(Role::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
+    assert!(dump::dump(Role::Copal, "parameter").unwrap().contains("http_policy\n\t* Default: rfc\n"));
 }

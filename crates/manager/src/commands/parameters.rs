@@ -66,7 +66,16 @@ impl Call<'_> {
 
     pub(super) async fn parameter_reset(self) -> Response {
         let name = self.arguments[0].clone();
-        self.change(&name, |parameters| value::reset(parameters, &name)).await
+        let policy = self.manager.arguments.role.http_policy();
+        let reset = |parameters: &mut surface::parameter::Parameters| {
+            value::reset(parameters, &name)?;
+            if name == "http_policy" {
+                // Its default depends on the name under which the daemon was started.
+                policy.clone_into(&mut parameters.http_policy);
+            }
+            Ok(())
+        };
+        self.change(&name, reset).await
     }
 
     /// Changes a parameter that may be changed, and informs the worker.

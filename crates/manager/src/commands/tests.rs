@@ -1,7 +1,7 @@
 //! Commands of a manager without a worker, compared with the replies of Varnish 7.1.1.
 
 use super::*;
-use crate::arguments::{self, Parsed};
+use crate::arguments::{self, Parsed, Role};
 use crate::directory::WorkDirectory;
 use crate::report::{LogFormat, Reporter};
 use crate::state::Parts;
@@ -24,7 +24,7 @@ impl Bench {
         let mut line: Vec<OsString> = ["-d", "-j", "none", "-T", "none", "-n"].iter().map(OsString::from).collect();
         line.push(path.into());
         line.extend(options.iter().map(OsString::from));
-        let Ok(Parsed::Run(arguments)) = arguments::parse(&line) else { panic!("bad options") };
+        let Ok(Parsed::Run(arguments)) = arguments::parse(Role::Varnishd, &line) else { panic!("bad options") };
         let parts = Parts {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
             listeners: Vec::new(),

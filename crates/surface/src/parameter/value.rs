@@ -5,8 +5,8 @@
 //! as one second), or has its literal meaning (more than 32 bits, which wrap around in Varnish).
 
 use super::{
-    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind, ParameterRow, Parameters, ValueMut,
-    ValueRef, default_log_mask,
+    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, PARAMETERS, ParameterKind, ParameterRow,
+    Parameters, ValueMut, ValueRef, default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::tag::TAGS;
@@ -235,6 +235,15 @@ fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: 
             let text = if row.kind == ParameterKind::Pool { &parse_pool(text)? } else { text };
             if row.name == "h2_rxbuf_storage" && !storages.iter().any(|storage| storage == text) {
                 return Err(format!("unknown storage backend '{text}'"));
+            }
+            if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
+                text.clone_into(field);
+            }
+            return Ok(());
+        }
+        ParameterKind::Policy => {
+            if !HTTP_POLICIES.contains(&text) {
+                return Err(format!("use one of: {}\n", HTTP_POLICIES.join(", ")));
             }
             if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
                 text.clone_into(field);

@@ -4,7 +4,7 @@
 use crate::format::{CHANGED, format};
 use crate::lex::lex;
 use crate::source::Sources;
-use crate::{BUILTIN, SourceText};
+use crate::{BUILTIN, BUILTIN_RFC, SourceText};
 use std::path::{Path, PathBuf};
 
 fn formatted(text: &str) -> String {
@@ -374,4 +374,30 @@ fn no_row_of_tokens_upsets_the_printer() {
         formatted += usize::from(is_vcl.unwrap_or_default());
     }
     assert!(formatted > 50, "only {formatted} are VCL");
+}
+
+#[test]
+fn the_builtin_vcl_of_the_policy_rfc_is_in_the_style_and_has_the_same_subroutines() {
+    assert_eq!(formatted(BUILTIN_RFC), BUILTIN_RFC);
+    let subs = |text: &str| -> Vec<(String, String)> {
+        let subs = text.split("\nsub ").skip(1).map(|rest| rest.split_once(" {").unwrap());
+        subs.map(|(name, body)| (name.to_owned(), body.split("\n}\n").next().unwrap().to_owned())).collect()
+    };
+    let mine: std::collections::BTreeMap<_, _> = subs(BUILTIN_RFC).into_iter().collect();
+    let differs = [
+        "vcl_req_method",
+        "vcl_req_authorization",
+        "vcl_req_cookie",
+        "vcl_beresp_stale",
+        "vcl_beresp_cookie",
+        "vcl_beresp_control",
+        "vcl_beresp_vary",
+    ];
+    for (name, body) in subs(BUILTIN) {
+        if name == "vcl_beresp_hitmiss" {
+            continue;
+        }
+        let other = mine.get(&name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!(*other != body, differs.contains(&name.as_str()), "{name}");
+    }
 }

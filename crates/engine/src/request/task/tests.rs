@@ -111,6 +111,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
     Found {
         unused_seconds: 7.0,
         is_hit: true,
+        has_waited: true,
         is_grace_hit: true,
         is_hitmiss: true,
         is_hitpass: true,
@@ -202,6 +203,7 @@ fn assert_found_is_new(found: Found) {
     let Found {
         unused_seconds,
         is_hit,
+        has_waited,
         is_grace_hit,
         is_hitmiss,
         is_hitpass,
@@ -218,7 +220,7 @@ fn assert_found_is_new(found: Found) {
         prepared,
     } = found;
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
-    assert_eq!([is_hit, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 5]);
+    assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
     assert!(object.is_none() && busy.is_none() && stale.is_none() && part.is_none());
     assert!(ticket.is_none() && aside.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());

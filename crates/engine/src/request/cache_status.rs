@@ -1,0 +1,91 @@
+//! `Cache-Status`: how this cache handled the request, for whoever debugs a chain of caches.
+//!
+//! It is made before vcl_deliver, so VCL may change or remove it. Members of caches nearer to the origin stay in front of ours.
+//! Source: RFC 9211.
+
+use super::Run;
+use crate::logged::{self, RESP};
+use semantics::HttpPolicy;
+use std::fmt::Write;
+use store::ObjectFlags;
+use surface::reason::Reason;
+
+impl Run<'_> {
+    /// Adds `Cache-Status` if the policy or the operator wants it.
+    pub(super) fn add_cache_status(&mut self) {
+        let follows_rfc = self.request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc);
+        if follows_rfc || self.request.task.settings.cache_status {
+            self.append_cache_status();
+        }
+    }
+
+    fn append_cache_status(&mut self) {
+        let parameters = self.context.engine.parameters.load();
+        if parameters.cache_status_name.is_empty() {
+            return;
+        }
+        let request = &mut *self.request;
+        let task = &mut request.task;
+        let row = task.life.reason.map(Reason::row);
+        let forwarded = row.map(|row| row.cache_status).filter(|status| !matches!(*status, "" | "hit"));
+        let mut value = item(&parameters.cache_status_name);
+        match (&task.found.object, forwarded) {
+            (Some(object), None) => {
+                let left = (object.origin() + object.ttl() - task.life.received_at).floor() as i64;
+                let _ = write!(value, "; hit; ttl={left}");
+            }
+            (object, Some(forwarded)) => {
+                let _ = write!(value, "; {forwarded}");
+                if let Some(status) = object.as_ref().and_then(|object| object.origin_status()) {
+                    let _ = write!(value, "; fwd-status={status}");
+                }
+                if object.as_ref().is_some_and(|it| !it.is_passing() && !it.flags().has(ObjectFlags::PRIVATE)) {
+                    value.push_str("; stored");
+                }
+            }
+            (None, None) => {}
+        }
+        if task.found.has_waited {
+            value.push_str("; collapsed");
+        }
+        if let Some(row) = row {
+            let _ = write!(value, "; detail={}", row.word);
+        }
+        logged::append(&mut request.log, RESP, &mut task.response, "Cache-Status", &[value.as_bytes()]);
+    }
+}
+
+/// The name as an item of a Structured Field: a Token if it can be one, else a String, without what a String cannot have.
+/// Source: RFC 9651 §4.1.
+fn item(name: &str) -> String {
+    let is_token = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '*')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte));
+    if is_token {
+        return name.to_owned();
+    }
+    let mut text = String::with_capacity(name.len() + 2);
+    text.push('"');
+    for letter in name.chars().filter(|letter| matches!(letter, ' '..='~')) {
+        if matches!(letter, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_token_or_a_quoted_string() {
+        for token in ["copal", "cache-1.example.com:80", "*"] {
+            assert_eq!(item(token), token);
+        }
+        assert_eq!(item("my cache"), "\"my cache\"");
+        assert_eq!(item("1st"), "\"1st\"");
+        assert_eq!(item("a\"\\\r\nb\u{e9}"), "\"a\\\"\\\\b\"");
+    }
+}
