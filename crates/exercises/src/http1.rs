@@ -2,10 +2,11 @@
 
 use http1::{
     BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request,
-    parse_response, request_body_length, response_body_length, split_absolute_form, write_request_head,
-    write_response_head,
+    parse_response, parse_trailers, request_body_length, response_body_length, split_absolute_form, write_request_head,
+    write_response_head, write_trailers,
 };
 use message::Message;
+use surface::limits::CHUNK_TRAILER_BYTES_MAX;
 
 const LIMITS: HeadLimits = HeadLimits { total_bytes: 32 << 10, line_bytes: 8 << 10, headers_max: 64 };
 /// Bytes that are decoded one by one; more would only take time.
@@ -91,19 +92,59 @@ fn body(length: BodyLength, bytes: &[u8]) {
     for piece in [1, 7] {
         assert_eq!(decode(length, bytes, piece), whole);
     }
+    if let Ok(decoded) = whole
+        && decoded.is_complete
+        && length == BodyLength::Chunked
+    {
+        trailers(&decoded.trailers);
+    }
 }
 
-/// The body, the bytes used and whether it is complete.
-fn decode(length: BodyLength, bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), BodyError> {
+/// The trailer section of a complete body: what is passed on of it is read the same by the next one, and cannot frame anything.
+fn trailers(bytes: &[u8]) {
+    assert!(bytes.len() <= CHUNK_TRAILER_BYTES_MAX && bytes.ends_with(b"\n"));
+    let mut received = Message::new();
+    if parse_trailers(bytes, &LIMITS, &mut received).is_err() {
+        return;
+    }
+    let named: Vec<u8> = received.headers().flat_map(|field| [field.name(), b","].concat()).collect();
+    let mut passed_on = Message::new();
+    semantics::trailers::select(&received, &named, &mut passed_on);
+    for name in ["Content-Length", "Transfer-Encoding", "Host", "Cookie", "Set-Cookie", "Connection", "Trailer"] {
+        assert!(!passed_on.has(name));
+    }
+    let mut written = Vec::new();
+    write_trailers(&passed_on, &mut written);
+    let again = decode(BodyLength::Chunked, &written, written.len());
+    let again = again.ok().filter(|again| again.is_complete && again.used_bytes == written.len());
+    let again = again.expect("what is written ends where it was meant to");
+    parse_trailers(&again.trailers, &LIMITS, &mut received).unwrap();
+    let fields = |message: &Message| -> Vec<_> {
+        message.headers().map(|field| (field.name().to_vec(), field.value().to_vec())).collect()
+    };
+    assert_eq!(fields(&received), fields(&passed_on));
+}
+
+/// What was read of a body.
+#[derive(PartialEq, Eq, Debug)]
+struct Decoded {
+    body: Vec<u8>,
+    trailers: Vec<u8>,
+    used_bytes: usize,
+    is_complete: bool,
+}
+
+fn decode(length: BodyLength, bytes: &[u8], piece: usize) -> Result<Decoded, BodyError> {
     let mut decoder = BodyDecoder::new(length);
-    let mut body = Vec::new();
+    let (mut body, mut trailers) = (Vec::new(), Vec::new());
     let (mut at, mut end) = (0, 0);
     loop {
         let step = decoder.step(&bytes[at..end])?;
+        trailers.extend_from_slice(&bytes[at + step.skip - step.trailer..at + step.skip]);
         body.extend_from_slice(&bytes[at + step.skip..][..step.data]);
         at += step.skip + step.data;
         if step.done || (at == end && end == bytes.len()) {
-            return Ok((body, at, step.done));
+            return Ok(Decoded { body, trailers, used_bytes: at, is_complete: step.done });
         }
         if at == end {
             end = bytes.len().min(end + piece.max(1));

@@ -10,7 +10,7 @@
 //!                                                   └───────────────────────────┘
 //! ```
 //!
-//! Extensions and trailers are skipped, within bounds. A line with an extension must end in CR LF, since some readers
+//! Extensions and trailers are skipped, within bounds; a step tells where the trailers are, for those who want them. A line with an extension must end in CR LF, since some readers
 //! take a bare LF there for part of the extension. Compat: Varnish refuses extensions and trailers altogether (RFC
 //! 9112 §7.1.1 wants them ignored), and accepts a bare LF elsewhere, as we do. Source: RFC 9112 §7.1.
 
@@ -23,6 +23,8 @@ use surface::limits::{CHUNK_HEADER_BYTES_MAX, CHUNK_TRAILER_BYTES_MAX};
 pub struct Step {
     /// Bytes of framing: drop them.
     pub skip: usize,
+    /// How many of them, at their end, belong to the trailer section; that includes the empty line at its end.
+    pub trailer: usize,
     /// Bytes of body that follow them. Skip and data are consumed together.
     pub data: usize,
     /// The body is complete with this step; any bytes after it belong to the next message.
@@ -111,6 +113,13 @@ enum Chunked {
     ValueEnd,
 }
 
+impl Chunked {
+    /// Whether the next byte belongs to the trailer section.
+    fn is_in_trailer(self) -> bool {
+        matches!(self, Chunked::Line | Chunked::LastEnd | Chunked::Name | Chunked::Value | Chunked::ValueEnd)
+    }
+}
+
 const CHUNK_START: State = State::Chunked { at: Chunked::SizeStart, size: 0, line_bytes: 0 };
 
 impl BodyDecoder {
@@ -133,13 +142,13 @@ impl BodyDecoder {
     /// [`BodyError`]: neither the connection nor the decoder can be used any further.
     pub fn step(&mut self, input: &[u8]) -> Result<Step, BodyError> {
         match self.state {
-            State::Done => Ok(Step { skip: 0, data: 0, done: true }),
-            State::UntilClose => Ok(Step { skip: 0, data: input.len(), done: false }),
+            State::Done => Ok(Step { skip: 0, trailer: 0, data: 0, done: true }),
+            State::UntilClose => Ok(Step { skip: 0, trailer: 0, data: input.len(), done: false }),
             State::Length(remaining) => {
                 let data = take(remaining, input);
                 let rest = remaining - data as u64;
                 self.state = if rest == 0 { State::Done } else { State::Length(rest) };
-                Ok(Step { skip: 0, data, done: rest == 0 })
+                Ok(Step { skip: 0, trailer: 0, data, done: rest == 0 })
             }
             State::Chunked { at, size, line_bytes } => self.step_chunked(input, at, size, line_bytes),
         }
@@ -156,19 +165,15 @@ impl BodyDecoder {
         while at != Chunked::Data {
             let Some(&byte) = input.get(skip) else {
                 self.state = State::Chunked { at, size, line_bytes };
-                return Ok(Step { skip, data: 0, done: false });
+                let trailer = if at.is_in_trailer() { line_bytes.min(skip) } else { 0 };
+                return Ok(Step { skip, trailer, data: 0, done: false });
             };
             skip += 1;
             line_bytes += 1;
-            let line_bytes_max = match at {
-                Chunked::Line | Chunked::LastEnd | Chunked::Name | Chunked::Value | Chunked::ValueEnd => {
-                    CHUNK_TRAILER_BYTES_MAX
-                }
-                _ => CHUNK_HEADER_BYTES_MAX,
-            };
-            if line_bytes > line_bytes_max {
-                let is_trailer = line_bytes_max == CHUNK_TRAILER_BYTES_MAX;
-                return Err(if is_trailer { BodyError::Trailer } else { BodyError::ChunkHeaderTooLong });
+            match at.is_in_trailer() {
+                true if line_bytes > CHUNK_TRAILER_BYTES_MAX => return Err(BodyError::Trailer),
+                false if line_bytes > CHUNK_HEADER_BYTES_MAX => return Err(BodyError::ChunkHeaderTooLong),
+                _ => {}
             }
             at = match (at, byte) {
                 (Chunked::SizeStart | Chunked::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -196,7 +201,7 @@ impl BodyDecoder {
                 (Chunked::Tail | Chunked::TailEnd, _) => return Err(BodyError::ChunkTailNoLineEnd),
                 (Chunked::Line | Chunked::LastEnd, b'\n') => {
                     self.state = State::Done;
-                    return Ok(Step { skip, data: 0, done: true });
+                    return Ok(Step { skip, trailer: line_bytes.min(skip), data: 0, done: true });
                 }
                 (Chunked::Line, b'\r') => Chunked::LastEnd,
                 (Chunked::Line | Chunked::Name, _) if is_token(byte) => Chunked::Name,
@@ -213,7 +218,7 @@ impl BodyDecoder {
         size -= data as u64;
         let at = if size == 0 { Chunked::Tail } else { Chunked::Data };
         self.state = State::Chunked { at, size, line_bytes: 0 };
-        Ok(Step { skip, data, done: false })
+        Ok(Step { skip, trailer: 0, data, done: false })
     }
 
     /// Whether the body is complete.

@@ -170,6 +170,21 @@ pub fn response_body_length(message: &Message, request_method: &[u8]) -> Result<
     })
 }
 
+/// Whether the only thing about the framing of a response is one Transfer-Encoding that does not mention chunks. Whoever trusts
+/// the sender may read such a body up to the end of the connection, which must then be closed. Source: RFC 9112 §6.3, rule 4.
+#[must_use]
+pub fn is_coded_until_close(message: &Message) -> bool {
+    let mut codings = message.get_all("Transfer-Encoding");
+    let Some(coding) = codings.next() else { return false };
+    let mentions_chunks = coding.to_ascii_lowercase().windows(7).any(|word| word == b"chunked");
+    codings.next().is_none()
+        && !coding.is_empty()
+        && !mentions_chunks
+        && !message.has("Content-Length")
+        && !is_http10(message)
+        && !matches!(message.status(), ..200 | 204 | 304)
+}
+
 /// Whether a response promises to keep the connection open but does not say where its body ends.
 pub(crate) fn is_unframed_keep_alive(message: &Message) -> bool {
     message.status() >= 200

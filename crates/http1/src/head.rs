@@ -186,6 +186,16 @@ pub fn parse_response(buffer: &[u8], limits: &HeadLimits, message: &mut Message)
     Ok(status)
 }
 
+/// Parses the trailer section of a chunked body into `message`, which is cleared first. `bytes` are those that
+/// [`Step::trailer`](crate::Step::trailer) has pointed out, all of them. What a field means for a trailer is not judged here.
+///
+/// # Errors
+/// [`HeadError`]: drop the trailers.
+pub fn parse_trailers(bytes: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<(), HeadError> {
+    message.clear();
+    headers(&mut Lines { rest: bytes }, limits, message)
+}
+
 fn parse(
     buffer: &[u8],
     limits: &HeadLimits,

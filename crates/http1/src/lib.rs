@@ -26,7 +26,9 @@ mod write;
 
 pub use connection::{ConnectionOptions, connection_options, lists_close};
 pub use decode::{BodyDecoder, BodyError, Step};
-pub use framing::{BodyLength, FramingError, request_body_length, response_body_length};
-pub use head::{HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response};
+pub use framing::{BodyLength, FramingError, is_coded_until_close, request_body_length, response_body_length};
+pub use head::{
+    HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response, parse_trailers,
+};
 pub use target::{AbsoluteForm, MalformedTarget, split_absolute_form};
-pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head};
+pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head, write_trailers};

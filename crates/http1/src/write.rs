@@ -53,6 +53,12 @@ fn write_headers(message: &Message, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends the chunk that ends a chunked body, with these trailers.
+pub fn write_trailers(trailers: &Message, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    write_headers(trailers, out);
+}
+
 /// Appends the size line of a chunk of `len` bytes; the caller appends the bytes and `\r\n`. A `len` of 0 would end
 /// the body: send [`LAST_CHUNK`] for that.
 pub fn chunk_header(len: usize, out: &mut Vec<u8>) {

@@ -1,6 +1,9 @@
 //! How long bodies are, and where they lie in the bytes, however those are cut into pieces.
 
-use http1::{BodyDecoder, BodyError, BodyLength, FramingError, LAST_CHUNK, chunk_header, response_body_length};
+use http1::{
+    BodyDecoder, BodyError, BodyLength, FramingError, HeadError, HeadLimits, LAST_CHUNK, START_LINE_SLOTS,
+    chunk_header, parse_trailers, response_body_length, write_trailers,
+};
 use message::Message;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
@@ -61,6 +64,32 @@ fn a_chunked_body_that_ends_early_says_where() {
     ];
     for (bytes, expect) in cases {
         assert_eq!(at_once(BodyLength::Chunked, bytes), Err(*expect), "{}", String::from_utf8_lossy(bytes));
+    }
+}
+
+#[test]
+fn the_trailer_section_is_pointed_out_and_can_be_read() {
+    let body = b"2\r\nab\r\n0\r\nX-Sum: 7\r\nx-t:\r\n\r\nGET /";
+    for piece in 1..body.len() {
+        let mut decoder = BodyDecoder::new(BodyLength::Chunked);
+        let (mut at, mut end, mut trailers) = (0, 0, Vec::new());
+        while !decoder.is_done() {
+            end = body.len().min(end + piece);
+            while at < end && !decoder.is_done() {
+                let step = decoder.step(&body[at..end]).unwrap();
+                trailers.extend_from_slice(&body[at + step.skip - step.trailer..at + step.skip]);
+                at += step.skip + step.data;
+            }
+        }
+        assert_eq!(trailers, b"X-Sum: 7\r\nx-t:\r\n\r\n", "in pieces of {piece}");
+        let limits = HeadLimits { total_bytes: 8192, line_bytes: 100, headers_max: 2 + START_LINE_SLOTS };
+        let mut message = Message::new();
+        assert_eq!(parse_trailers(&trailers, &limits, &mut message), Ok(()));
+        let mut written = Vec::new();
+        write_trailers(&message, &mut written);
+        assert_eq!(written, b"0\r\nX-Sum: 7\r\nx-t:\r\n\r\n");
+        let fewer = HeadLimits { headers_max: 1 + START_LINE_SLOTS, ..limits };
+        assert!(matches!(parse_trailers(&trailers, &fewer, &mut message), Err(HeadError::TooManyHeaders(_))));
     }
 }
 

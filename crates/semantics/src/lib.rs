@@ -29,6 +29,7 @@ pub mod reason;
 pub mod reference;
 pub mod revalidate;
 pub mod rfc;
+pub mod trailers;
 pub mod vary;
 mod wishes;
 

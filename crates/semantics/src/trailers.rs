@@ -1,0 +1,116 @@
+//! Which trailer fields may be passed on.
+//!
+//! Many recipients merge trailers with the headers, so a trailer must never say what a header would have been checked for: on the
+//! way to an origin that VCL has not seen it, on the way to a client that the cache has not. Passed on is a field that the
+//! `Trailer` header announces, as VCL left it, and whose name means nothing to HTTP. Everything else is dropped, which every
+//! recipient has to reckon with. Source: RFC 9110 §6.5, §6.6.2.
+
+use crate::list;
+use message::Message;
+use surface::header;
+
+/// Beginnings of names that decide about routing, framing, rights or the meaning of the content.
+const FORBIDDEN_PREFIXES: [&str; 8] =
+    ["access-control-", "content-", "forwarded", "proxy-", "sec-", "x-forwarded", "x-real-", "cdn-"];
+/// Other names like them that the table of known headers does not have.
+const FORBIDDEN: [&str; 8] = [
+    "cookie2",
+    "location",
+    "origin",
+    "priority",
+    "set-cookie2",
+    "surrogate-control",
+    "x-http-method-override",
+    "x-original-url",
+];
+/// Names that only look like them. Source: RFC 9530.
+const ALLOWED: [&str; 1] = ["content-digest"];
+
+/// Whether a trailer of that name may be passed on.
+#[must_use]
+pub fn is_allowed(name: &[u8]) -> bool {
+    let is = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
+    let begins = |prefix: &&str| {
+        name.get(..prefix.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    if ALLOWED.iter().any(|other| is(other)) {
+        return true;
+    }
+    header::find(name).is_none()
+        && !FORBIDDEN.iter().any(|other| is(other))
+        && !FORBIDDEN_PREFIXES.iter().any(|prefix| begins(prefix))
+}
+
+/// What the `Trailer` headers of a message announce and may be passed on, as the value of one such header; `None` if that is
+/// nothing.
+#[must_use]
+pub fn announced(message: &Message) -> Option<Vec<u8>> {
+    let mut names = Vec::new();
+    for name in message.get_all("Trailer").flat_map(list::members).filter(|name| is_allowed(name)) {
+        if !names.is_empty() {
+            names.extend_from_slice(b", ");
+        }
+        names.extend_from_slice(name);
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// Copies to `to` the trailers that may be passed on, given the value of the `Trailer` header.
+pub fn select(received: &Message, announced: &[u8], to: &mut Message) {
+    for field in received.headers() {
+        let is_announced = || list::members(announced).any(|name| field.name().eq_ignore_ascii_case(name));
+        if is_allowed(field.name()) && is_announced() {
+            to.append(field.name(), field.value());
+        }
+    }
+}
+
+/// Whether a client takes trailers: its `TE` lists them. Source: RFC 9110 §10.1.4.
+#[must_use]
+pub fn are_taken(request: &Message) -> bool {
+    request.get_all("TE").flat_map(list::members).any(|member| member.eq_ignore_ascii_case(b"trailers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(fields: &[(&str, &str)]) -> Message {
+        let mut message = Message::new();
+        for (name, value) in fields {
+            message.append(name.as_bytes(), value.as_bytes());
+        }
+        message
+    }
+
+    #[test]
+    fn only_what_is_announced_and_means_nothing_to_http_is_passed_on() {
+        let head =
+            of(&[("Trailer", "X-Sum, content-LENGTH,,Set-Cookie"), ("trailer", "Server-Timing, Content-Digest")]);
+        let announced = announced(&head).unwrap();
+        assert_eq!(announced, b"X-Sum, Server-Timing, Content-Digest");
+        let names =
+            "x-sum Content-Length Set-Cookie server-timing Content-Digest X-Other Transfer-Encoding Host Trailer";
+        let received: Vec<_> = names.split(' ').map(|name| (name, "v")).collect();
+        let mut selected = Message::new();
+        select(&of(&received), &announced, &mut selected);
+        let selected: Vec<_> = selected.headers().map(|field| field.name().to_vec()).collect();
+        assert_eq!(selected, [&b"x-sum"[..], b"server-timing", b"Content-Digest"]);
+    }
+
+    #[test]
+    fn nobody_can_announce_what_decides_about_anything() {
+        let names = "Host Content-Length Transfer-Encoding Authorization Cookie Set-Cookie Cache-Control Vary Location \
+            X-Forwarded-For x-forwarded-proto X-Real-IP Forwarded Content-Type CDN-Cache-Control Proxy-Authorization \
+            Access-Control-Allow-Origin Sec-Fetch-Site Connection TE Trailer Age Via Expect ETag";
+        for name in names.split_ascii_whitespace() {
+            assert_eq!(announced(&of(&[("Trailer", name)])), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_client_takes_trailers_only_if_it_says_so() {
+        assert!(are_taken(&of(&[("TE", "gzip;q=0.5, Trailers")])));
+        assert!(!are_taken(&of(&[("TE", "trailersx, gzip")])) && !are_taken(&of(&[])));
+    }
+}
