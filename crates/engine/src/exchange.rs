@@ -145,6 +145,14 @@ pub trait Exchange {
     /// Marks `count` of these bytes as used.
     fn consume_body(&mut self, count: usize);
 
+    /// Asks for the trailers of the request's body, before any of it is read.
+    fn keep_trailers(&mut self) {}
+
+    /// These trailers, once the body has ended; `None` if there are none.
+    fn take_trailers(&mut self) -> Option<Message> {
+        None
+    }
+
     /// Whether any of the body was read from the wire. If so, the rest is no longer a complete body that could be forwarded.
     fn is_body_begun(&self) -> bool;
 
@@ -173,6 +181,14 @@ pub trait Exchange {
 
     /// As [`Exchange::begin`], for an interim response. Call it only if the client takes them, and as often as there are some.
     fn begin_interim(&mut self, _response: &Message, _limits: SendLimits) {}
+
+    /// Whether trailers can be sent after the body of the response that has been framed.
+    fn sends_trailers(&self) -> bool {
+        false
+    }
+
+    /// The trailers of the response, to be sent with its end.
+    fn put_trailers(&mut self, _trailers: &Message) {}
 
     /// Sends the rest of the head, a piece of body (perhaps empty) and, if `is_last`, the end of the response. Call it with the
     /// same piece until it is ready.

@@ -109,7 +109,8 @@ pub fn log_status_line(log: &mut LogBuffer, tags: MessageTags, message: &Message
     log.record(tags.reason, message.reason());
 }
 
-fn log_headers(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
+/// Logs all headers of a message.
+pub fn log_headers(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     for header in message.headers() {
         log.record(tags.header, header.line());
     }

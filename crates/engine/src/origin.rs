@@ -15,7 +15,7 @@ mod terms;
 
 #[cfg(test)]
 pub(crate) use terms::Carriage;
-pub(crate) use terms::{CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+pub(crate) use terms::{BodyTerms, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
 
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
@@ -69,13 +69,13 @@ impl OriginExchange {
         }
     }
 
-    /// As [`OriginExchange::send`], for the mark at the end of the body.
+    /// As [`OriginExchange::send`], for the mark at the end of the body, with these trailers if the transport can send any.
     ///
     /// # Errors
     /// The error number.
-    pub(crate) async fn end(&mut self, stall: Duration) -> Result<u64, i32> {
+    pub(crate) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, i32> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.end(stall).await,
+            OriginExchange::Http1(exchange) => exchange.end(trailers, stall).await,
         }
     }
 
@@ -95,9 +95,9 @@ impl OriginExchange {
 
     /// Call this when the last head received is final. Returns what follows it; `None` when that is not certain. What both
     /// messages say about the connection is decided here, whatever VCL changes later.
-    pub(crate) fn begin_body(&mut self, bereq: &Message, beresp: &Message) -> Option<ResponseBody> {
+    pub(crate) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp),
+            OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp, terms),
         }
     }
 
@@ -122,6 +122,20 @@ impl OriginExchange {
     pub(crate) fn consume_body(&mut self, count: usize) {
         match self {
             OriginExchange::Http1(exchange) => exchange.consume_body(count),
+        }
+    }
+
+    /// Whether trailers may come after the body.
+    pub(crate) fn may_have_trailers(&self) -> bool {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.may_have_trailers(),
+        }
+    }
+
+    /// The trailers, once the body has ended; `None` if there were none, or nobody wanted them.
+    pub(crate) fn take_trailers(&mut self, limits: &ReceiveLimits) -> Option<Message> {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.take_trailers(limits),
         }
     }
 

@@ -8,3 +8,4 @@ mod once;
 mod private;
 mod refresh;
 mod rulings;
+mod trailers;

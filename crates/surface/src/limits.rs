@@ -114,6 +114,8 @@ pub const INTERIM_MAX: usize = 16;
 pub const INTERIM_WAITING_BYTES_MAX: usize = 64 << 10;
 /// Longest trailer section of a chunked body, in bytes.
 pub const CHUNK_TRAILER_BYTES_MAX: usize = 8 << 10;
+/// Most trailer fields of a request that are passed on.
+pub const TRAILER_FIELDS_MAX: usize = 64;
 /// Most idle connections kept to one backend by one event loop.
 pub const IDLE_BACKEND_CONNECTIONS_MAX: usize = 256;
 /// Most source texts of one VCL, each `include` counted.

@@ -85,6 +85,7 @@ const READERS: &[(&str, &str)] = &[
     ("timeout_linger", "engine/src/transport/http1.rs"),
     ("transit_buffer", "engine/src/fetch/storage.rs"),
     ("uncacheable_ttl", "engine/src/world/param.rs"),
+    ("unknown_transfer_encoding", "engine/src/fetch/response.rs"),
     ("unsized_body_share", "cache/src/lib.rs"),
     ("vary_language_order", "engine/src/request/task.rs"),
     ("vary_language_select", "engine/src/request/task.rs"),

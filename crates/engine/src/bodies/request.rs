@@ -6,6 +6,7 @@
 //!
 //! *Invariant:* both ends are on one event loop; at most one piece is between them.
 
+use message::Message;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -60,6 +61,8 @@ struct Slot {
     piece: Option<Result<Vec<u8>, BodyReadError>>,
     /// The fetch is waiting for a piece.
     is_wanted: bool,
+    /// What came after the body.
+    trailers: Option<Message>,
     /// No more pieces will come.
     is_finished: bool,
     /// The fetch is gone.
@@ -103,9 +106,10 @@ impl Feed {
         self.put(Ok(piece));
     }
 
-    /// Ends the body: it is complete.
-    pub fn finish(self) {
+    /// Ends the body: it is complete, with these trailers.
+    pub fn finish(self, trailers: Option<Message>) {
         let mut slot = self.0.borrow_mut();
+        slot.trailers = trailers;
         slot.is_finished = true;
         wake(&mut slot.fetch);
     }
@@ -199,12 +203,13 @@ impl RequestBody {
         }
     }
 
-    /// The next piece of a streamed body; `None` at its end.
-    pub async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
+    /// The next piece of a streamed body; `None` at its end, after which `trailers` are what came there.
+    pub async fn next(&mut self, trailers: &mut Option<Message>) -> Option<Result<Vec<u8>, BodyReadError>> {
         match self {
             RequestBody::Stream { pieces, .. } => {
                 let piece = pieces.next().await;
                 if piece.is_none() {
+                    *trailers = pieces.0.borrow_mut().trailers.take();
                     *self = RequestBody::Taken;
                 }
                 piece
@@ -228,15 +233,15 @@ mod tests {
                 assert!(feed.wanted().await);
                 feed.push(b"ab".to_vec());
             },
-            body.next()
+            async { body.next(&mut None).await }
         );
         assert_eq!(first, Some(Ok(b"ab".to_vec())));
         let (_, rest) = tokio::join!(
             async {
                 assert!(feed.wanted().await);
-                feed.finish();
+                feed.finish(None);
             },
-            body.next()
+            async { body.next(&mut None).await }
         );
         assert_eq!(rest, None);
         assert!(!body.is_sendable());
@@ -246,7 +251,7 @@ mod tests {
     async fn a_feed_that_goes_away_is_an_error_and_not_the_end() {
         let (first, mut body) = feed(None);
         drop(first);
-        assert_eq!(body.next().await, Some(Err(BodyReadError("aborted".to_owned()))));
+        assert_eq!(body.next(&mut None).await, Some(Err(BodyReadError("aborted".to_owned()))));
         let (second, body) = feed(None);
         drop(body);
         assert!(!second.wanted().await);

@@ -1,8 +1,9 @@
-//! What a fetch tells the client that ordered it besides the object: interim responses (1xx).
+//! What a fetch tells the client that ordered it besides the object: interim responses (1xx), and the trailers of the body.
 //!
-//! They go to that client alone. Whoever waits for the same object has not asked the origin, and nothing of them is stored.
-//! *Invariants:* both ends are on one event loop; what waits for the client is bounded and counted. Source: RFC 9110 §15.2.
-//! Next file: `order.rs`.
+//! They go to that client alone. Whoever waits for the same object has not asked the origin, and nothing of them is stored: a
+//! cache may drop trailers, and to keep them would take room in every object. *Invariants:* both ends are on one event loop;
+//! what waits for the client is bounded and counted; trailers are set before the object is complete. Source: RFC 9110 §6.5,
+//! §15.2. Next file: `order.rs`.
 
 use crate::memory::{Held, Ledger};
 use message::Message;
@@ -19,17 +20,54 @@ pub struct Aside(Rc<RefCell<Slot>>);
 
 #[derive(Default)]
 struct Slot {
-    interim: VecDeque<Interim>,
+    /// The client takes trailers.
+    takes_trailers: bool,
+    /// The names of the trailers that may come, as the value of a `Trailer` header.
+    announced: Option<Vec<u8>>,
+    trailers: Option<Waiting>,
+    interim: VecDeque<Waiting>,
     client: Option<Waker>,
 }
 
-/// An interim response that waits for the client.
-struct Interim {
+/// An interim response, or trailers, that wait for the client.
+struct Waiting {
     head: Message,
     held: Held,
 }
 
 impl Aside {
+    /// For a client that takes trailers, or doesn't.
+    pub(crate) fn new(takes_trailers: bool) -> Aside {
+        Aside(Rc::new(RefCell::new(Slot { takes_trailers, ..Slot::default() })))
+    }
+
+    /// Whether the client takes trailers.
+    pub(crate) fn takes_trailers(&self) -> bool {
+        self.0.borrow().takes_trailers
+    }
+
+    /// Announces the trailers that may come, before the object can be delivered.
+    pub(crate) fn announce(&self, names: Option<Vec<u8>>) {
+        self.0.borrow_mut().announced = names;
+    }
+
+    /// The names of the trailers that may come, as the value of a `Trailer` header.
+    pub(crate) fn announced(&self) -> Option<Vec<u8>> {
+        self.0.borrow().announced.clone()
+    }
+
+    /// Leaves the trailers for the client.
+    pub(crate) fn set_trailers(&self, head: Message, ledger: &Rc<Ledger>) {
+        let mut held = Held::default();
+        held.set(ledger, head.memory_bytes());
+        self.0.borrow_mut().trailers = Some(Waiting { head, held });
+    }
+
+    /// The trailers, once the object is complete.
+    pub(crate) fn take_trailers(&self) -> Option<Message> {
+        self.0.borrow_mut().trailers.take().map(|trailers| trailers.head)
+    }
+
     /// Hands over an interim response. False when too much is waiting already; then it is dropped.
     pub(crate) fn tell(&self, head: Message, ledger: &Rc<Ledger>) -> bool {
         let mut slot = self.0.borrow_mut();
@@ -40,7 +78,7 @@ impl Aside {
         }
         let mut held = Held::default();
         held.set(ledger, bytes);
-        slot.interim.push_back(Interim { head, held });
+        slot.interim.push_back(Waiting { head, held });
         if let Some(client) = slot.client.take() {
             client.wake();
         }

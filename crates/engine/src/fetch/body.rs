@@ -15,6 +15,7 @@ use crate::memory::MEMORY_SHORT;
 use crate::origin::{CutShort, OriginExchange, close_reason};
 use body::Side;
 use body::filter::refusal_of_part;
+use message::Message;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::counter::Main;
@@ -55,11 +56,16 @@ impl Fetch {
         };
         let is_streamed = wants_stream || (object.is_passing() && !is_empty);
         if is_streamed {
+            self.announce_trailers(&filters);
             self.publish();
         }
         self.log_fetch_body(is_empty, is_streamed);
         let received = if is_empty { Ok(()) } else { self.receive_body(&object, &mut filters).await };
-        let received = received.and_then(|()| Ok(object.finish_with(&filters.annex().unwrap_or_default())?));
+        let received = received.and_then(|()| {
+            // Whoever reads the end of the body looks for them.
+            self.hand_over_trailers();
+            Ok(object.finish_with(&filters.annex().unwrap_or_default())?)
+        });
         match received {
             Ok(()) => {
                 self.log_totals(&filters, is_empty);
@@ -73,6 +79,33 @@ impl Fetch {
                 self.body_failed(&failure, is_streamed || object.has_overflowed())
             }
         }
+    }
+
+    /// Announces the trailers that the client will be sent. They describe the body as the origin sends it, so there are none if
+    /// a filter changes it.
+    fn announce_trailers(&mut self, filters: &Filters) {
+        let attempt = &self.task.attempt;
+        if let Some(aside) = &self.task.life.aside
+            && attempt.exchange.as_ref().is_some_and(OriginExchange::may_have_trailers)
+            && filters.is_empty()
+        {
+            aside.announce(semantics::trailers::announced(&attempt.beresp));
+        }
+    }
+
+    /// Hands those that have come to the client's side.
+    fn hand_over_trailers(&mut self) {
+        let limits = self.receive_limits();
+        let Some(aside) = &self.task.life.aside else { return };
+        let Some(announced) = aside.announced() else { return };
+        let Some(received) = self.task.attempt.exchange.as_mut().and_then(|exchange| exchange.take_trailers(&limits))
+        else {
+            return;
+        };
+        let mut trailers = Message::new();
+        semantics::trailers::select(&received, &announced, &mut trailers);
+        logged::log_headers(&mut self.log, BERESP, &trailers);
+        aside.set_trailers(trailers, &self.context.memory);
     }
 
     /// Logs what the filters did with the body.

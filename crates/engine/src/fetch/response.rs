@@ -6,11 +6,12 @@
 //! and vcl_backend_error runs. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
+use super::aside::Aside;
 use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
-use crate::origin::{HeadFailure, OriginExchange, ReceiveLimits, close_reason};
+use crate::origin::{BodyTerms, HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use crate::ruling::{Failed, PassTime, ResponseRuling, StatusLine};
 use message::Message;
 use semantics::LifetimeDefaults;
@@ -167,7 +168,11 @@ impl Fetch {
     /// Determines what follows the head; false when the end of the body is uncertain.
     fn begin_body(&mut self) -> bool {
         let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
-        let Some(body) = exchange.begin_body(&self.task.bereq, beresp) else { return false };
+        let terms = BodyTerms {
+            takes_unknown_coding: self.task.order.parameters.unknown_transfer_encoding,
+            keeps_trailers: self.task.life.aside.as_ref().is_some_and(Aside::takes_trailers) && beresp.has("Trailer"),
+        };
+        let Some(body) = exchange.begin_body(&self.task.bereq, beresp, terms) else { return false };
         let is_head = self.task.bereq.method() == b"HEAD";
         self.context.count(match (body.size, body.carriage, beresp.status()) {
             (BodyAnnounced::None, ..) if is_head => Main::FetchHead,

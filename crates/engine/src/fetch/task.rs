@@ -23,6 +23,7 @@ use backend::director::trail::Trail;
 use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
+use semantics::HttpPolicy;
 use semantics::rfc::{FieldNames, Refusal};
 use shm::log::LogBuffer;
 use std::net::SocketAddr;
@@ -105,6 +106,8 @@ pub(crate) struct Life {
     pub(crate) client: Option<Box<ClientRequest>>,
     /// The client's body.
     pub(crate) body: RequestBody,
+    /// What came after it.
+    pub(crate) trailers: Option<Message>,
     /// Part of a streamed body was taken, so it cannot be sent again.
     pub(crate) is_body_begun: bool,
     /// `bereq.uncacheable`; once set, it stays set, and makes every response uncacheable.
@@ -287,6 +290,19 @@ impl Verdict {
     }
 }
 
+/// Announces the client's trailers, and asks for those of the origin if the client wants some. VCL may object.
+fn agree_on_trailers(request: &Message, body: &RequestBody, aside: Option<&Aside>, bereq: &mut Message) {
+    if let RequestBody::Stream { length: None, .. } = body
+        && let Some(names) = semantics::trailers::announced(request)
+    {
+        bereq.append(b"Trailer", &names);
+    }
+    if aside.is_some_and(Aside::takes_trailers) {
+        bereq.append(b"TE", b"trailers");
+        bereq.append(b"Connection", b"TE");
+    }
+}
+
 impl FetchTask {
     /// The initial state for an order.
     pub(crate) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
@@ -332,6 +348,9 @@ impl FetchTask {
                 choices.between_bytes_timeout = prepared.between_bytes_timeout;
             }
         }
+        if vcl.policy == HttpPolicy::Rfc {
+            agree_on_trailers(&request, &body, aside.as_ref(), &mut bereq);
+        }
         let vmod_state = client.as_mut().map(|client| std::mem::take(&mut client.vmod_state)).unwrap_or_default();
         FetchTask {
             order: Ordered {
@@ -361,6 +380,7 @@ impl FetchTask {
                 answer: FetchAnswer::Failed,
                 client,
                 body,
+                trailers: None,
                 is_body_begun: false,
                 uncacheable: mode == FetchMode::Pass,
                 uncacheable_by: None,

@@ -14,6 +14,7 @@ use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use crate::turns::Turns;
 use body::Side;
+use message::Message;
 use std::rc::Rc;
 use surface::counter::Vbe;
 use surface::limits::FILTER_STEP_BYTES_MAX;
@@ -143,7 +144,7 @@ impl Fetch {
 
     /// Waits for the client's next piece; `None` at the end of its body.
     async fn next_piece(&mut self, missing_bytes: &mut Option<u64>) -> Result<Option<Vec<u8>>, SendError> {
-        let Some(piece) = self.task.life.body.next().await else { return Ok(None) };
+        let Some(piece) = self.task.life.body.next(&mut self.task.life.trailers).await else { return Ok(None) };
         let piece = piece.map_err(|error| SendError::Client(error.0))?;
         if let Some(missing) = missing_bytes {
             let left = missing.checked_sub(piece.len() as u64);
@@ -163,10 +164,24 @@ impl Fetch {
 
     async fn send_end(&mut self) -> Result<(), SendError> {
         let stall = self.first_byte_limit();
+        let trailers = self.request_trailers();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let bytes = exchange.end(stall).await.map_err(SendError::Origin)?;
+        let bytes = exchange.end(trailers.as_ref(), stall).await.map_err(SendError::Origin)?;
         self.count_request_body(bytes);
         Ok(())
+    }
+
+    /// The client's trailers that the request announces. A body that was filtered is not the one they describe.
+    fn request_trailers(&mut self) -> Option<Message> {
+        if self.task.choices.body_filters.is_some() {
+            return None;
+        }
+        let received = self.task.life.trailers.take()?;
+        let announced = semantics::trailers::announced(&self.task.bereq)?;
+        let mut trailers = Message::new();
+        semantics::trailers::select(&received, &announced, &mut trailers);
+        logged::log_headers(&mut self.log, BEREQ, &trailers);
+        Some(trailers)
     }
 
     fn count_request_head(&mut self, bytes: u64) {

@@ -6,12 +6,12 @@
 
 mod wire;
 
-use super::terms::{Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use backend::BackendConnection;
-use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadLimits, HeadStatus, LAST_CHUNK};
+use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
 use message::Message;
 use shm::log::LogBuffer;
 use std::time::Duration;
@@ -42,6 +42,8 @@ pub(crate) struct Http1Exchange {
     is_chunked: bool,
     /// Where the response's body ends.
     decoder: BodyDecoder,
+    /// The trailer section of the response, if somebody wants it.
+    trailers: Option<Vec<u8>>,
     /// How many unframed bytes of the body are at the front of the received bytes.
     piece_bytes: usize,
     /// Why the connection must not be used again.
@@ -55,6 +57,7 @@ impl Http1Exchange {
             out: Vec::new(),
             is_chunked: false,
             decoder: BodyDecoder::new(BodyLength::None),
+            trailers: None,
             piece_bytes: 0,
             must_close: None,
         }
@@ -106,12 +109,17 @@ impl Http1Exchange {
         Ok(piece.len() as u64)
     }
 
-    pub(super) async fn end(&mut self, stall: Duration) -> Result<u64, i32> {
+    pub(super) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, i32> {
         if !self.is_chunked {
             return Ok(0);
         }
-        self.wire.send(LAST_CHUNK, stall).await?;
-        Ok(LAST_CHUNK.len() as u64)
+        match trailers {
+            None => self.out.extend_from_slice(LAST_CHUNK),
+            Some(trailers) => http1::write_trailers(trailers, &mut self.out),
+        }
+        let sent = self.out.len() as u64;
+        self.send_out(stall).await?;
+        Ok(sent)
     }
 
     async fn send_out(&mut self, stall: Duration) -> Result<(), i32> {
@@ -125,11 +133,7 @@ impl Http1Exchange {
         beresp: &mut Message,
         limits: &ReceiveLimits,
     ) -> Result<u64, HeadFailure> {
-        let of_head = HeadLimits {
-            total_bytes: limits.head_bytes_max,
-            line_bytes: limits.header_bytes_max,
-            headers_max: limits.headers_max,
-        };
+        let of_head = limits.of_head();
         loop {
             let is_first = self.wire.received().is_empty();
             if !is_first {
@@ -159,8 +163,12 @@ impl Http1Exchange {
         HeadFailure::Garbage { header: error.bogo_header(), line: line.trim_ascii_end().to_vec() }
     }
 
-    pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message) -> Option<ResponseBody> {
-        let length = http1::response_body_length(beresp, bereq.method()).ok()?;
+    pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
+        let length = match http1::response_body_length(beresp, bereq.method()) {
+            Ok(length) => length,
+            Err(_) if terms.takes_unknown_coding && http1::is_coded_until_close(beresp) => BodyLength::UntilClose,
+            Err(_) => return None,
+        };
         match http1::connection_options(beresp) {
             Err(_) => self.must_close(close_reason::BAD),
             Ok(options) if options.close => self.must_close(close_reason::REQUESTED),
@@ -175,6 +183,7 @@ impl Http1Exchange {
             self.must_close(close_reason::REQUEST);
         }
         self.decoder = BodyDecoder::new(length);
+        self.trailers = (terms.keeps_trailers && length == BodyLength::Chunked).then(Vec::new);
         let (size, carriage) = match length {
             BodyLength::None => (BodyAnnounced::None, None),
             BodyLength::Length(bytes) => (BodyAnnounced::Length(bytes), Some(&LENGTH)),
@@ -198,6 +207,10 @@ impl Http1Exchange {
                 }
             }
             let step = self.decoder.step(self.wire.received()).map_err(|error| broken(None, error))?;
+            if let Some(trailers) = &mut self.trailers {
+                // The decoder bounds their length.
+                trailers.extend_from_slice(&self.wire.received()[step.skip - step.trailer..step.skip]);
+            }
             self.wire.consume(step.skip);
             self.piece_bytes = step.data;
         }
@@ -212,6 +225,17 @@ impl Http1Exchange {
         let count = count.min(self.piece_bytes);
         self.wire.consume(count);
         self.piece_bytes -= count;
+    }
+
+    pub(super) fn may_have_trailers(&self) -> bool {
+        self.trailers.is_some()
+    }
+
+    pub(super) fn take_trailers(&mut self, limits: &ReceiveLimits) -> Option<Message> {
+        let bytes = self.trailers.take().filter(|_| self.decoder.is_done())?;
+        let mut trailers = Message::new();
+        let parsed = http1::parse_trailers(&bytes, &limits.of_head(), &mut trailers);
+        (parsed.is_ok() && trailers.header_count() > 0).then_some(trailers)
     }
 
     /// The error for a body whose connection broke or fell silent. Some bodies end only with the connection.

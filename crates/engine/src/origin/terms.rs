@@ -48,6 +48,15 @@ pub(crate) struct ResponseBody {
     pub(crate) carriage: Option<&'static Carriage>,
 }
 
+/// What is asked of the transport for a response's body.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BodyTerms {
+    /// A transfer coding that nobody knows is taken for the body itself (parameter `unknown_transfer_encoding`).
+    pub(crate) takes_unknown_coding: bool,
+    /// The trailers are kept, for [`OriginExchange::take_trailers`](super::OriginExchange::take_trailers).
+    pub(crate) keeps_trailers: bool,
+}
+
 /// How long an origin may take to answer, and how much it may send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
@@ -63,6 +72,17 @@ pub(crate) struct ReceiveLimits {
     pub(crate) header_bytes_max: usize,
     /// Most lines of a head.
     pub(crate) headers_max: usize,
+}
+
+impl ReceiveLimits {
+    /// The limits of a head, as HTTP/1 wants them.
+    pub(super) fn of_head(&self) -> http1::HeadLimits {
+        http1::HeadLimits {
+            total_bytes: self.head_bytes_max,
+            line_bytes: self.header_bytes_max,
+            headers_max: self.headers_max,
+        }
+    }
 }
 
 /// Why there is no response head.

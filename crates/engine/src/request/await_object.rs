@@ -9,7 +9,6 @@ use crate::fetch::aside::Aside;
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
 use crate::logged::{self, RESP};
 use message::Message;
-use semantics::HttpPolicy;
 use semantics::part::range_to_pass_on;
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ impl Run<'_> {
         let body = self.body_for_fetch();
         self.hold_body_filters();
         let client = prepared.is_some().then(|| self.lend_request());
-        let aside = self.wants_aside(mode, vcl.policy).then(Aside::default);
+        let aside = self.make_aside(mode);
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
@@ -91,9 +90,11 @@ impl Run<'_> {
         true
     }
 
-    /// Whether the client should be told what the fetch learns besides the object.
-    fn wants_aside(&self, mode: FetchMode, policy: HttpPolicy) -> bool {
-        policy == HttpPolicy::Rfc && mode != FetchMode::Background && self.exchange.takes_interim()
+    /// Where the fetch says what the client should be told besides the object.
+    fn make_aside(&self, mode: FetchMode) -> Option<Aside> {
+        let is_for_client = mode != FetchMode::Background && self.exchange.takes_interim();
+        (is_for_client && self.follows_rfc())
+            .then(|| Aside::new(semantics::trailers::are_taken(&self.request.task.request)))
     }
 
     /// Feeds the client's body to the fetch and waits for its report. A wait that is given up loses nothing but the rest of the

@@ -136,13 +136,17 @@ impl Run<'_> {
         let mut has_begun = false;
         while feed.wanted().await {
             if !std::mem::replace(&mut has_begun, true) {
+                let task = &self.request.task;
+                if self.follows_rfc() && task.request.has("Trailer") && !task.choices.is_body_filtered {
+                    self.exchange.keep_trailers();
+                }
                 self.begin_body().await;
             }
             match self.next_piece(&mut read).await {
                 Ok(Some(piece)) => feed.push(piece),
                 Ok(None) => {
                     self.body_is_read(ClientBody::Taken);
-                    feed.finish();
+                    feed.finish(self.exchange.take_trailers());
                     return;
                 }
                 Err(failure) => {

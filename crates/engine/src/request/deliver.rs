@@ -5,6 +5,7 @@
 
 use super::task::ObjectHead;
 use super::{Run, Step, filters};
+use crate::fetch::aside::Aside;
 use crate::logged::{self, RESP};
 use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
@@ -99,6 +100,9 @@ impl Run<'_> {
         }
         if task.settings.range_support && response.status() == 200 && !task.found.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
+        }
+        if let Some(announced) = task.found.aside.as_ref().and_then(Aside::announced) {
+            logged::append(log, RESP, response, "Trailer", &[&announced]);
         }
         true
     }

@@ -43,6 +43,9 @@ impl Run<'_> {
         if let Some((mut filters, sends_body)) = self.settle_head() {
             let task = &mut self.request.task;
             self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);
+            if task.found.aside.is_some() && !self.exchange.sends_trailers() {
+                logged::unset(&mut self.request.log, RESP, &mut task.response, "Trailer");
+            }
             self.hold_delivery(&filters);
             let result = self.send_response(&mut filters, sends_body).await;
             self.request.task.found.let_go();
@@ -59,6 +62,34 @@ impl Run<'_> {
         }
         self.timestamp("Resp");
         Step::Finish
+    }
+
+    /// Whether trailers of the origin may follow the body: they are announced, VCL has left that, and no filter changes the body.
+    #[cold]
+    fn expects_trailers(&mut self, filters: &Filters, has_body: bool) -> bool {
+        let task = &mut self.request.task;
+        let Some(aside) = task.found.aside.take_if(|aside| aside.announced().is_some()) else {
+            task.found.aside = None;
+            return false;
+        };
+        if has_body && filters.is_empty() && task.response.has("Trailer") {
+            task.found.aside = Some(aside);
+            return true;
+        }
+        logged::unset(&mut self.request.log, RESP, &mut task.response, "Trailer");
+        false
+    }
+
+    /// The body ends now: its trailers go with the end.
+    #[cold]
+    fn put_trailers(&mut self) {
+        let Request { task, log, .. } = &mut *self.request;
+        let Some(received) = task.found.aside.take().and_then(|aside| aside.take_trailers()) else { return };
+        let Some(announced) = semantics::trailers::announced(&task.response) else { return };
+        let mut trailers = message::Message::new();
+        semantics::trailers::select(&received, &announced, &mut trailers);
+        logged::log_headers(log, RESP, &trailers);
+        self.exchange.put_trailers(&trailers);
     }
 
     /// Counts what the delivery holds, and frees what VCL needed.
@@ -113,6 +144,10 @@ impl Run<'_> {
         log.record(Tag::Filters, &list);
         let list = self.note_page(list, &mut length)?;
         let filters = if list.is_empty() { Filters::default() } else { self.open_filters_of(&list, &mut length)? };
+        if self.request.task.found.aside.is_some() && self.expects_trailers(&filters, !has_no_body) {
+            // With a length there would be no place for them.
+            length = None;
+        }
         let request = &mut *self.request;
         let (task, log) = (&mut request.task, &mut request.log);
         let status = task.response.status() % 1000;
@@ -248,8 +283,16 @@ impl Run<'_> {
         let mut turns = Turns::default();
         let result = loop {
             let (sent, is_last) = match pull.next(&mut source, filters) {
-                Next::Bytes { bytes, is_last } => (self.send_piece(bytes, is_last).await, is_last),
-                Next::Ended => (self.send_end().await, true),
+                Next::Bytes { bytes, is_last } => {
+                    if is_last && self.request.task.found.aside.is_some() {
+                        self.put_trailers();
+                    }
+                    (self.send_piece(bytes, is_last).await, is_last)
+                }
+                Next::Ended => {
+                    self.put_trailers();
+                    (self.send_end().await, true)
+                }
                 Next::Nothing => (Ok(()), false),
                 Next::Waits => {
                     // The head is sent without waiting for body bytes that are not there yet.

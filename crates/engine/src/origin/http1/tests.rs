@@ -125,7 +125,7 @@ impl Scene {
 
     async fn head(&mut self) -> ResponseBody {
         self.exchange.receive_head(&mut self.beresp, &limits()).await.unwrap();
-        self.exchange.begin_body(&self.bereq, &self.beresp).unwrap()
+        self.exchange.begin_body(&self.bereq, &self.beresp, BodyTerms::default()).unwrap()
     }
 
     /// The pieces of the body until its end.
@@ -165,7 +165,7 @@ async fn a_head_and_a_short_body_go_out_as_one_and_a_long_one_behind_it() {
     let mut scene = Scene::new("").await;
     scene.begin(BodyAnnounced::Length(5));
     assert_eq!(scene.exchange.send(b"short", STALL).await, Ok(5));
-    assert_eq!(scene.exchange.end(STALL).await, Ok(0));
+    assert_eq!(scene.exchange.end(None, STALL).await, Ok(0));
     assert_eq!(scene.writes(), ["PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nshort"]);
 
     let mut scene = Scene::new("").await;
@@ -183,7 +183,7 @@ async fn a_body_of_unknown_length_goes_out_in_chunks_and_of_nothing_there_is_non
     assert_eq!(scene.exchange.send(b"", STALL).await, Ok(0));
     assert_eq!(scene.exchange.send(b"abc", STALL).await, Ok(8));
     assert_eq!(scene.exchange.send(b"", STALL).await, Ok(0));
-    assert_eq!(scene.exchange.end(STALL).await, Ok(5));
+    assert_eq!(scene.exchange.end(None, STALL).await, Ok(5));
     let head = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(scene.writes(), [head, "3\r\nabc\r\n", "0\r\n\r\n"]);
 }

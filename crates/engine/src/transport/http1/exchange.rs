@@ -9,14 +9,15 @@ use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, S
 use crate::logged::{self, REQ, RESP};
 use crate::request::Buffers;
 use ::http1::{
-    BodyDecoder, BodyError, BodyLength, FramingError, LAST_CHUNK, chunk_header, connection_options,
-    request_body_length, split_absolute_form, write_response_head,
+    BodyDecoder, BodyError, BodyLength, FramingError, HeadLimits, START_LINE_SLOTS, chunk_header, connection_options,
+    parse_trailers, request_body_length, split_absolute_form, write_response_head, write_trailers,
 };
 use message::Message;
 use shm::log::LogBuffer;
 use std::task::{Context, Poll, ready};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::limits::{CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX};
 use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -26,6 +27,13 @@ pub(super) const NAME: &str = "HTTP/1";
 
 /// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
+
+/// How large a trailer section of a request may be.
+const TRAILER_LIMITS: HeadLimits = HeadLimits {
+    total_bytes: CHUNK_TRAILER_BYTES_MAX,
+    line_bytes: CHUNK_TRAILER_BYTES_MAX,
+    headers_max: TRAILER_FIELDS_MAX + START_LINE_SLOTS,
+};
 
 /// How the end of a response's body is marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +49,8 @@ struct Incoming {
     decoder: BodyDecoder,
     is_chunked: bool,
     is_begun: bool,
+    /// The trailer section, if somebody wants it.
+    trailers: Option<Vec<u8>>,
     /// The time limit of the current wait for more; `None` when nothing waits.
     due: Option<Instant>,
 }
@@ -55,6 +65,8 @@ pub(super) struct Http1Exchange<'a, S> {
     is_http11: bool,
     owes_continue: bool,
     framing: Framing,
+    /// What ends a chunked body with trailers, beginning with the end of its last chunk; empty without trailers.
+    end: Vec<u8>,
     /// A piece is being sent.
     is_sending: bool,
     /// The head being sent is a bare one: only the bytes that really go out count.
@@ -76,6 +88,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
             is_http11: false,
             owes_continue: false,
             framing: Framing::Plain,
+            end: Vec::new(),
             is_sending: false,
             is_bare: false,
             sent: Sent::default(),
@@ -131,8 +144,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         };
         if announced != BodyAnnounced::None {
             let is_chunked = length == BodyLength::Chunked;
-            self.incoming =
-                Some(Incoming { decoder: BodyDecoder::new(length), is_chunked, is_begun: false, due: None });
+            self.incoming = Some(Incoming {
+                decoder: BodyDecoder::new(length),
+                is_chunked,
+                is_begun: false,
+                trailers: None,
+                due: None,
+            });
         }
         apply_absolute_form(head, log);
         Ok(announced)
@@ -187,6 +205,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
                 Err(error) => return Poll::Ready(Err(BodyBroken(error.text()))),
             };
             incoming.is_begun |= step.skip > 0 || step.data > 0;
+            if let Some(trailers) = &mut incoming.trailers {
+                // The decoder bounds their length.
+                trailers.extend_from_slice(&self.buffers.unread()[step.skip - step.trailer..step.skip]);
+            }
             self.buffers.consume(step.skip);
             if step.data > 0 || step.done {
                 return Poll::Ready(Ok(step.data));
@@ -216,6 +238,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
 
     fn consume_body(&mut self, count: usize) {
         self.buffers.consume(count);
+    }
+
+    fn keep_trailers(&mut self) {
+        if let Some(incoming) = &mut self.incoming {
+            incoming.trailers = (incoming.is_chunked && !incoming.is_begun).then(Vec::new);
+        }
+    }
+
+    fn take_trailers(&mut self) -> Option<Message> {
+        let incoming = self.incoming.as_mut().filter(|incoming| incoming.decoder.is_done())?;
+        let bytes = incoming.trailers.take()?;
+        let mut trailers = Message::new();
+        let parsed = parse_trailers(&bytes, &TRAILER_LIMITS, &mut trailers);
+        (parsed.is_ok() && trailers.header_count() > 0).then_some(trailers)
     }
 
     fn is_body_begun(&self) -> bool {
@@ -289,6 +325,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         write_response_head(response, self.begin_uncounted(limits));
     }
 
+    fn sends_trailers(&self) -> bool {
+        self.framing == Framing::Chunked
+    }
+
+    fn put_trailers(&mut self, trailers: &Message) {
+        self.end.clear();
+        self.end.extend_from_slice(b"\r\n");
+        write_trailers(trailers, &mut self.end);
+    }
+
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -299,8 +345,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         let head = &mut self.buffers.head;
         let end: &[u8] = match (self.framing, piece.is_empty(), is_last) {
             (Framing::Plain, ..) | (Framing::Chunked, true, false) => b"",
-            (Framing::Chunked, true, true) => LAST_CHUNK,
-            (Framing::Chunked, false, true) => b"\r\n0\r\n\r\n",
+            (Framing::Chunked, is_alone, true) => {
+                let end = if self.end.is_empty() { b"\r\n0\r\n\r\n" } else { &self.end[..] };
+                if is_alone { &end[2..] } else { end }
+            }
             (Framing::Chunked, false, false) => b"\r\n",
         };
         if !self.is_sending {
