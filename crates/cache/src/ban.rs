@@ -8,7 +8,7 @@
 //! *Lock*: one read-write lock around the list, taken inside a shard's; in it a short one around the fetches. The number of the newest ban is an atomic, so
 //! the lookup of an object that is already tested takes no lock. *Invariants*: adding or dropping a ban costs the same,
 //! however many there are; so does testing an object against those that are in the index. Next files:
-//! `ban/pattern.rs`, `ban/specification.rs`, `ban/index.rs`, `ban/catalogue.rs`, `ban/lurker.rs`.
+//! `ban/pattern.rs`, `ban/specification.rs`, `ban/table.rs`, `ban/index.rs`, `ban/catalogue.rs`, `ban/lurker.rs`.
 
 mod catalogue;
 mod index;
@@ -16,6 +16,7 @@ pub(crate) mod listing;
 pub(crate) mod lurker;
 pub(crate) mod pattern;
 pub(crate) mod specification;
+mod table;
 
 use crate::{Cache, Totals};
 use catalogue::{Catalogue, Scope, Tally};

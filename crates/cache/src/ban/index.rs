@@ -11,28 +11,11 @@
 use super::Ban;
 use super::pattern::{Key, Separators, keys_of};
 use super::specification::{Clue, ObjectView, Subject};
+use super::table::Table;
 use message::Message;
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 use surface::limits::{BAN_INDEX_FIELDS_MAX, BAN_INDEX_LISTS_MAX, BAN_PREFIX_BYTES_MAX};
-
-/// Hashes are not hashed again.
-#[derive(Default)]
-pub(super) struct Unchanged(u64);
-
-impl Hasher for Unchanged {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = word;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// How a field is taken apart: for how many texts of bans in each way.
 struct Column {
@@ -113,15 +96,10 @@ fn is_same_field(one: &Subject, other: &Subject) -> bool {
     }
 }
 
-/// The bans of one text, oldest first.
-type Bucket = SmallVec<[Arc<Ban>; 1]>;
-
 /// See the module header.
 #[derive(Default)]
 pub(super) struct Index {
-    /// Seeded, so that nobody can choose texts that collide.
-    seed: RandomState,
-    table: HashMap<u64, Bucket, BuildHasherDefault<Unchanged>>,
+    table: Table,
     columns: Vec<Column>,
     columns_made: u64,
 }
@@ -129,11 +107,7 @@ pub(super) struct Index {
 impl Index {
     /// What tells the texts of a column, taken apart in one way, from all others.
     fn salt(&self, column: &Column, key: Key) -> u64 {
-        self.seed.hash_one((column.number, key))
-    }
-
-    fn hash(&self, salt: u64, text: &[u8]) -> u64 {
-        self.seed.hash_one((salt, text))
+        self.table.hash((column.number, key))
     }
 
     fn column_of(&self, subject: &Subject) -> Option<usize> {
@@ -148,7 +122,7 @@ impl Index {
                 None => (self.columns.len() < BAN_INDEX_FIELDS_MAX).then_some(0)?,
                 Some(at) if self.columns[at].takes(clue.key) => {
                     let salt = self.salt(&self.columns[at], clue.key);
-                    let shared = |text: &[u8]| self.table.get(&self.hash(salt, text)).map_or(0, SmallVec::len);
+                    let shared = |text: &[u8]| self.table.bans(self.table.hash((salt, text))).len();
                     clue.texts.iter().map(|text| shared(text)).max()?
                 }
                 Some(_) => return None,
@@ -168,9 +142,9 @@ impl Index {
         });
         let salt = self.salt(&self.columns[at], clue.key);
         for text in &clue.texts {
-            let hash = self.hash(salt, text);
             self.columns[at].count(clue.key, text, 1);
-            self.table.entry(hash).or_default().push(Arc::clone(ban));
+            let hash = self.table.hash((salt, &**text));
+            self.table.push(hash, ban);
         }
     }
 
@@ -180,21 +154,14 @@ impl Index {
         let Some(at) = self.column_of(clue.subject) else { return };
         let salt = self.salt(&self.columns[at], clue.key);
         for text in &clue.texts {
-            let hash = self.hash(salt, text);
-            let Some(bucket) = self.table.get_mut(&hash) else { continue };
-            // A ban may name the same text twice.
-            let Ok(place) = bucket.binary_search_by_key(&ban.sequence, |other| other.sequence) else { continue };
-            bucket.remove(place);
-            if bucket.is_empty() {
-                self.table.remove(&hash);
+            // A ban may name the same text twice, and is then there twice.
+            let hash = self.table.hash((salt, &**text));
+            if self.table.remove(hash, ban.sequence) {
+                self.columns[at].count(clue.key, text, -1);
             }
-            self.columns[at].count(clue.key, text, -1);
         }
         if self.columns[at].is_empty() {
             self.columns.swap_remove(at);
-        }
-        if self.table.is_empty() {
-            self.table = HashMap::default();
         }
     }
 
@@ -213,7 +180,10 @@ impl Index {
                 for key in column.keys() {
                     let salt = self.salt(column, key);
                     keys_of(value, key, column.lengths, |text| {
-                        let Some(bucket) = self.table.get(&self.hash(salt, text)) else { return };
+                        let bucket = self.table.bans(self.table.hash((salt, text)));
+                        if bucket.is_empty() {
+                            return;
+                        }
                         let after = newest.map_or(since, |ban| ban.sequence);
                         let end = bucket.partition_point(|ban| ban.sequence <= until);
                         let mut fresh = bucket[..end].iter().rev().take_while(|ban| ban.sequence > after);
