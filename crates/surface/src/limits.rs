@@ -184,6 +184,8 @@ pub const VCL_BAN_BYTES_MAX: usize = 64 << 10;
 /// Most texts of one ban's expression that are told apart (`(^|,)(a|b|c)(,|$)` has three); with more the ban is tested like
 /// any other.
 pub const BAN_PATTERN_LITERALS_MAX: usize = 1024;
+/// Most bytes of these texts together.
+pub const BAN_PATTERN_BYTES_MAX: usize = 64 << 10;
 /// By so many bytes the index of bans goes of the beginning of a value.
 pub const BAN_PREFIX_BYTES_MAX: usize = 64;
 /// Most fields (`obj.http.x-url`, `req.url`) whose bans are indexed; bans on others are tested one by one.

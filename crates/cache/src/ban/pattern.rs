@@ -13,7 +13,7 @@
 //! under (`ban/index.rs`); the fuzz target `ban_pattern` holds both against the library.
 
 use smallvec::SmallVec;
-use surface::limits::{BAN_PATTERN_LITERALS_MAX, BAN_PREFIX_BYTES_MAX};
+use surface::limits::{BAN_PATTERN_BYTES_MAX, BAN_PATTERN_LITERALS_MAX, BAN_PREFIX_BYTES_MAX};
 
 /// A set of ASCII characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -283,7 +283,8 @@ impl Found {
             return None;
         }
         self.texts.extend(texts);
-        (self.texts.len() <= BAN_PATTERN_LITERALS_MAX).then_some(())
+        let bytes: usize = self.texts.iter().map(Vec::len).sum();
+        (self.texts.len() <= BAN_PATTERN_LITERALS_MAX && bytes <= BAN_PATTERN_BYTES_MAX).then_some(())
     }
 }
 
@@ -427,10 +428,15 @@ fn texts(pattern: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
     let (mut texts, mut rest) = (vec![Vec::new()], pattern);
     loop {
         if let Some((byte, behind)) = literal(rest) {
+            if texts.len() * texts[0].len() > BAN_PATTERN_BYTES_MAX {
+                return None;
+            }
             texts.iter_mut().for_each(|text| text.push(byte));
             rest = behind;
         } else if let Some((choices, behind)) = choices(rest) {
-            if texts.len() * choices.len() > BAN_PATTERN_LITERALS_MAX {
+            let longest = texts[0].len() + choices.iter().map(|choice| choice.len()).max().unwrap_or(0);
+            let count = texts.len() * choices.len();
+            if count > BAN_PATTERN_LITERALS_MAX || count * longest > BAN_PATTERN_BYTES_MAX {
                 return None;
             }
             texts = texts.iter().flat_map(|text| choices.iter().map(|choice| [text, *choice].concat())).collect();
@@ -675,6 +681,9 @@ mod tests {
         assert!(Form::of(&format!("(^|,)({})(,|$)", names(BAN_PATTERN_LITERALS_MAX))).is_some());
         assert!(Form::of(&format!("(^|,)({})(,|$)", names(BAN_PATTERN_LITERALS_MAX + 1))).is_none());
         assert!(Form::of(&format!("^({})({})$", names(40), names(40))).is_none());
+        assert!(Form::of(&format!("^({}){}$", names(1000), "x".repeat(1000))).is_none());
+        assert!(Form::of(&format!("^{}({})$", "x".repeat(1000), names(1000))).is_none());
+        assert!(Form::of(&format!("^{}$", "x".repeat(BAN_PATTERN_BYTES_MAX))).is_some());
         let deep = format!("{}^a${}", "(".repeat(5000), ")".repeat(5000));
         assert!(Form::of(&deep).is_none());
     }
