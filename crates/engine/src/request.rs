@@ -31,6 +31,7 @@ mod page;
 mod pass;
 mod pipe;
 mod purge;
+mod query;
 mod receive;
 mod restart;
 mod synth;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod conditions;
+mod queries;
 mod stale;
 mod wishes;
 

@@ -4,7 +4,7 @@
 /// nothing. Source: RFC 9110 §9.2.2; methods are case-sensitive.
 #[must_use]
 pub fn is_idempotent(method: &[u8]) -> bool {
-    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"QUERY" | b"PUT" | b"DELETE")
 }
 
 /// Whether a method only asks. What an unknown method does is unknown, so it counts as one that changes something. Source: RFC 9110
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn orders_and_unknown_methods_promise_nothing() {
-        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"] {
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PUT", "DELETE"] {
             assert!(is_idempotent(method.as_bytes()), "{method}");
         }
         for method in ["POST", "PATCH", "CONNECT", "LOCK", "get", "GETX", ""] {

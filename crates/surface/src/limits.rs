@@ -65,6 +65,8 @@ pub const FRAGMENT_IN_FLIGHT_BYTES_SHORT: usize = 4 << 10;
 pub const FRAGMENT_PIECE_BYTES_MAX: usize = 16 << 10;
 /// Most languages in one `Accept-Language` that are compared without regard to their order, or searched for the preferred one.
 pub const COMPARED_LANGUAGES_MAX: usize = 32;
+/// Longest body of a QUERY whose response is stored, in bytes.
+pub const QUERY_BYTES_MAX: u64 = 64 << 10;
 /// How long, in seconds, a stale object is at least served at once after the origin failed, while one request asks again.
 pub const STALE_ON_ERROR_SECONDS_MIN: f64 = 10.0;
 /// Most variants of one key under `http_policy=rfc`; another one replaces the oldest.

@@ -152,6 +152,7 @@ reasons! {
     MissIgnoredBusy, "miss-ignored-busy", Lookup, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
     OnlyIfCached, "only-if-cached", Lookup, "", "Nothing stored could be used, and the client does not want the origin to be asked (only-if-cached): it got a 504.", "";
     PassNoStore, "pass-no-store", Lookup, "fwd=request", "Nothing stored could be used, and the client does not want the response to be stored (no-store): it was passed.", "";
+    PassLongQuery, "pass-long-query", Lookup, "fwd=bypass", "The body of the QUERY is too long to be a part of the key, or of unknown length: it was passed.", "";
     PassByVcl, "pass", Vcl, "fwd=bypass", "VCL said return (pass).", "";
     PipeByVcl, "pipe", Vcl, "fwd=bypass", "VCL said return (pipe): bytes go to the origin untouched, and nothing is cached.", "";
     PurgeByVcl, "purge", Vcl, "", "VCL said return (purge).", "";

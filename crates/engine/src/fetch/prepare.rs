@@ -17,7 +17,8 @@ use surface::tag::Tag;
 impl Fetch {
     /// Changes the request into one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
-        if self.task.bereq.method() != b"GET" {
+        let is_question = self.task.bereq.method() == b"QUERY" && self.task.order.vcl.policy == HttpPolicy::Rfc;
+        if self.task.bereq.method() != b"GET" && !is_question {
             self.task.bereq.set_method(b"GET");
             self.log.record(BEREQ.method, b"GET");
         }

@@ -13,7 +13,10 @@ impl Run<'_> {
             Ok(HashRuling::Lookup) => {
                 let task = &mut self.request.task;
                 task.life.digest = task.hasher.finalize_reset().into();
-                task.life.after_hash
+                if self.is_question() {
+                    return Box::pin(self.hash_question()).await;
+                }
+                self.request.task.life.after_hash
             }
             Err(Failed) => Step::VclFailed,
         }

@@ -35,7 +35,7 @@ sub vcl_req_method {
         # The start of HTTP/2 where it is not spoken.
         return (synth(405));
     }
-    if (req.method != "GET" && req.method != "HEAD") {
+    if (req.method != "GET" && req.method != "HEAD" && req.method != "QUERY") {
         return (pass);
     }
 }

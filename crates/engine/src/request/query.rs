@@ -1,0 +1,50 @@
+//! QUERY: a safe request whose question is in its body. Under RFC 9111 its response can be stored, under a key of the body, too.
+//!
+//! Comes from: Hash, after vcl_hash. A question that is long, or whose length is not announced, is passed. Source: RFC 9111 §4,
+//! draft-ietf-httpbis-safe-method-w-body.
+
+use super::client_body::ClientBody;
+use super::{Run, Step};
+use sha2::Digest;
+use surface::limits::QUERY_BYTES_MAX;
+use surface::reason::Reason;
+
+/// Headers without which the body cannot be understood.
+const OF_QUESTION: [&str; 3] = ["Content-Type", "Content-Encoding", "Content-Language"];
+
+impl Run<'_> {
+    /// Whether the key has to tell a question from others.
+    pub(super) fn is_question(&self) -> bool {
+        let life = &self.request.task.life;
+        life.after_hash == Step::Lookup && self.request.task.request.method() == b"QUERY" && self.follows_rfc()
+    }
+
+    /// Adds the question to the key. Returns the next step.
+    pub(super) async fn hash_question(&mut self) -> Step {
+        let is_short = match &self.request.task.life.body {
+            ClientBody::Unread { length, is_begun } => {
+                length.is_some_and(|length| length <= QUERY_BYTES_MAX) && !is_begun
+            }
+            ClientBody::None | ClientBody::Cached(_) => true,
+            ClientBody::Taken | ClientBody::Failed => false,
+        };
+        if !is_short || !self.cache_body(QUERY_BYTES_MAX).await {
+            self.why(Reason::PassLongQuery, b"");
+            return Step::Pass;
+        }
+        let task = &mut self.request.task;
+        let hasher = &mut task.hasher;
+        hasher.update(b"QUERY");
+        hasher.update(task.life.digest);
+        for name in OF_QUESTION {
+            let value = task.request.get(name).unwrap_or_default();
+            hasher.update((value.len() as u64).to_le_bytes());
+            hasher.update(value);
+        }
+        if let ClientBody::Cached(body) = &task.life.body {
+            hasher.update(body.bytes().as_slice());
+        }
+        task.life.digest = hasher.finalize_reset().into();
+        Step::Lookup
+    }
+}
