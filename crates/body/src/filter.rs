@@ -223,21 +223,10 @@ impl Opening<'_> {
         Some(Effect { length: None, coding: Coding::Unpacked, counter: None })
     }
 
-    /// Makes an object vary on Accept-Encoding: not every client can use what is stored as gzip.
+    /// Makes an object vary on Accept-Encoding: not every client can use what is stored.
     pub(crate) fn vary_on_encoding(&mut self) {
-        if self.side != Side::Beresp {
-            return;
-        }
-        match self.head.message().get("Vary") {
-            None => self.head.append("Vary", b"Accept-Encoding"),
-            Some(value) => {
-                let is_there = semantics::list::members(value)
-                    .any(|name| name.eq_ignore_ascii_case(b"Accept-Encoding") || name == b"*");
-                if !is_there {
-                    let longer = [value, b", Accept-Encoding"].concat();
-                    self.head.set("Vary", &longer);
-                }
-            }
+        if self.side == Side::Beresp {
+            vary_on_encoding(self.head);
         }
     }
 
@@ -245,6 +234,21 @@ impl Opening<'_> {
     pub(crate) fn weaken_etag(&mut self) {
         if self.side == Side::Beresp {
             weaken_etag(self.head);
+        }
+    }
+}
+
+/// Makes a message vary on Accept-Encoding, unless it does.
+pub fn vary_on_encoding(head: &mut dyn Head) {
+    match head.message().get("Vary") {
+        None => head.append("Vary", b"Accept-Encoding"),
+        Some(value) => {
+            let is_there = semantics::list::members(value)
+                .any(|name| name.eq_ignore_ascii_case(b"Accept-Encoding") || name == b"*");
+            if !is_there {
+                let longer = [value, b", Accept-Encoding"].concat();
+                head.set("Vary", &longer);
+            }
         }
     }
 }

@@ -212,6 +212,17 @@ impl BanList {
         }
     }
 
+    /// Marks an object of the index as tested against all bans: the caller knows that none can hit it. The lock of the
+    /// object's shard is held.
+    pub(crate) fn pass(&self, object: &Object) {
+        if object.ban() != self.newest() {
+            let list = self.list.read();
+            if let Some(newest) = list.newest() {
+                Self::move_reference(&list, object, newest.sequence);
+            }
+        }
+    }
+
     /// Tests an object of the index against the bans that it has not been tested against; returns the ban that hits it.
     /// The lock of the object's shard is held.
     pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> Option<Arc<Ban>> {

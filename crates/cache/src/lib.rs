@@ -10,14 +10,15 @@
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `terms` → `lookup` → `busy` → `removal` → `departure` → `tag` →
-//! `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
+//! → `tag` → `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod ban;
 mod busy;
+mod copies;
 mod departure;
 mod digest;
 mod eviction;

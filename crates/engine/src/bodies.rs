@@ -4,6 +4,7 @@
 //! The filters themselves are state machines of the crate `body`; here is what requests and fetches need around them. Reading
 //! order: `pull`, `source`, `filters`, `request`, `fragment`, `page`.
 
+pub(crate) mod codings;
 pub(crate) mod filters;
 pub(crate) mod fragment;
 pub(crate) mod page;

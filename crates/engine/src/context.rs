@@ -56,6 +56,8 @@ pub struct Engine {
     pub vmod_state: vmods::SharedState,
     /// Is told about every panic that cost a request.
     pub panics: PanicHook,
+    /// A compressed copy of an object is being made; there is one at a time.
+    pub is_copying: AtomicBool,
     /// The memory held by all requests.
     pub memory: RequestMemory,
 }

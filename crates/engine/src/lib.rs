@@ -36,6 +36,7 @@ pub mod mempool_counts;
 
 // What all event loops share, and what each has for itself.
 pub mod context;
+mod copies;
 pub mod session;
 
 // The state machines, and what VCL can access of them.

@@ -40,6 +40,7 @@ mod vcl_failed;
 
 mod body;
 mod cache_status;
+mod coding;
 mod vcl;
 mod why;
 

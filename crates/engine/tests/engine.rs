@@ -5,6 +5,7 @@ mod support;
 mod bodies;
 mod bounds;
 mod caching;
+mod codings;
 mod collections;
 mod compatibility;
 mod delivery;

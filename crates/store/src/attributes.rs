@@ -33,11 +33,21 @@ impl ObjectFlags {
     pub const NEVER_STALE: ObjectFlags = ObjectFlags(2048);
     /// The body is a part of the representation; status 206, and `Content-Range` in the head says which part.
     pub const PARTIAL: ObjectFlags = ObjectFlags(4096);
+    /// The body is brotli.
+    pub const BROTLI: ObjectFlags = ObjectFlags(8192);
+    /// The body is Zstandard.
+    pub const ZSTD: ObjectFlags = ObjectFlags(16384);
 
     /// Whether all bits of `other` are set.
     #[must_use]
     pub const fn has(self, other: ObjectFlags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether the body has a coding that this program can unpack.
+    #[must_use]
+    pub const fn is_coded(self) -> bool {
+        self.0 & (ObjectFlags::GZIPPED.0 | ObjectFlags::BROTLI.0 | ObjectFlags::ZSTD.0) != 0
     }
 
     /// The union of both sets.

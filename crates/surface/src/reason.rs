@@ -134,6 +134,7 @@ reasons! {
     Hit, "hit", Lookup, "hit", "A fresh copy was in the cache.", "";
     HitGrace, "hit-grace", Lookup, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
     HitStaleWelcome, "hit-stale-welcome", Lookup, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
+    HitCopy, "hit-copy", Lookup, "hit", "A fresh copy was in the cache, and a compressed copy made of it was sent.", "";
     HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
     HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";

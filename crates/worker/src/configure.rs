@@ -164,6 +164,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         random: TestableRandom::new(DEFAULT_SEED),
         vmod_state: SharedState::new(),
         panics: PanicHook::default(),
+        is_copying: AtomicBool::new(false),
         memory: RequestMemory::default(),
     });
     let complaints = Arc::new(Complaints::default());

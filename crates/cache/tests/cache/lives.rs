@@ -184,6 +184,46 @@ fn that_holds_for_every_storage() {
     assert_eq!(bench.cache.tag_usage().entries, 3, "the tags of recovered objects");
 }
 
+/// A copy of an object, under a key that only its maker knows.
+fn copy(bench: &Bench, key: [u8; 32], ttl: f64, body: &[u8]) -> Arc<Object> {
+    let attributes = ObjectAttributes {
+        key,
+        xid: 7,
+        origin: bench.now,
+        ttl,
+        body_bytes: Some(body.len() as u64),
+        ..ObjectAttributes::default()
+    };
+    let copy = bench.cache.store().create(&attributes, b"head").unwrap();
+    block_on(copy.append(body)).unwrap();
+    copy.finish();
+    bench.cache.keep_copy(&copy);
+    copy
+}
+
+#[test]
+fn a_copy_is_an_object_under_a_key_of_its_own_and_outlives_the_worker() {
+    let files = Files::new();
+    let (bench, _) = files.worker(START);
+    let secret = [9; 32];
+    copy(&bench, secret, 100.0, b"first");
+    copy(&bench, secret, 100.0, b"second");
+    assert_eq!(bench.total(Main::NObject), 1, "one takes the place of the other");
+    // A ban of everything hits it not: only its original's lookup decides whether it may be used.
+    bench.ban("obj.status != 0");
+    let found = bench.cache.copy(&secret, START + 1.0).unwrap();
+    assert_eq!(found.chunk_at(0), Some(&b"second"[..]));
+    assert!(bench.cache.copy(&[8; 32], START + 1.0).is_none());
+    assert!(bench.cache.copy(&secret, START + 101.0).is_none(), "its time is over");
+    drop(found);
+    kill(bench);
+    let (bench, kept) = files.worker(START + 50.0);
+    assert_eq!((kept, bench.cache.copy(&secret, START + 51.0).is_some()), (1, true));
+    kill(bench);
+    let (bench, kept) = files.worker(START + 150.0);
+    assert_eq!((kept, bench.cache.copy(&secret, START + 151.0).is_some()), (0, false));
+}
+
 #[test]
 fn an_object_tested_before_the_restart_is_not_tested_again() {
     let files = Files::new();

@@ -29,11 +29,14 @@ const READERS: &[(&str, &str)] = &[
     ("ban_lurker_sleep", "cache/src/parameters.rs"),
     ("between_bytes_timeout", "engine/src/fetch/send.rs"),
     ("cache_control_targets", "engine/src/fetch/judgement.rs"),
+    ("brotli_level", "body/src/filter/brotli.rs"),
     ("cache_status", "engine/src/request/task.rs"),
     ("cache_status_name", "engine/src/request/cache_status.rs"),
     ("cli_limit", "manager/src/cli_server.rs"),
     ("cli_timeout", "manager/src/state.rs"),
     ("clock_skew", "engine/src/fetch/response.rs"),
+    ("compress_after", "engine/src/request/task.rs"),
+    ("compress_cpu", "engine/src/copies.rs"),
     ("connect_timeout", "backend/src/open.rs"),
     ("debug", "worker/src/configure.rs"),
     ("default_grace", "engine/src/fetch/response.rs"),
@@ -44,6 +47,7 @@ const READERS: &[(&str, &str)] = &[
     ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
     ("gzip_level", "body/src/filter/gzip.rs"),
+    ("http_encodings", "engine/src/request/task.rs"),
     ("http_gzip_support", "engine/src/request/task.rs"),
     ("http_max_hdr", "engine/src/request/task.rs"),
     ("http_policy", "manager/src/compile.rs"),
@@ -99,6 +103,7 @@ const READERS: &[(&str, &str)] = &[
     ("vsl_reasons", "surface/src/parameter.rs"),
     ("vsl_reclen", "shm/src/log.rs"),
     ("vsl_space", "worker/src/configure.rs"),
+    ("zstd_level", "body/src/filter/zstd.rs"),
 ];
 
 /// Whether a file of that crate path reads the field.

@@ -5,6 +5,7 @@
 //! held. `body::FILTERS` lists the filters; nothing here knows one by
 //! name, except those that parse pages. Compat: records of Varnish 7.1.1.
 
+use super::codings::flag_of;
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
 use body::esi::Note;
 use body::filter::{find, names, refusal_of_part};
@@ -48,6 +49,8 @@ fn too_many() -> String {
 
 /// Filters that make an annex.
 const PARSERS: [&str; 2] = ["esi", "esi_gzip"];
+
+const ALL_CODINGS: ObjectFlags = ObjectFlags::GZIPPED.with(ObjectFlags::BROTLI).with(ObjectFlags::ZSTD);
 
 /// The filters of one body.
 #[derive(Default)]
@@ -171,7 +174,7 @@ impl Filters {
         self.0.as_mut()?.chain.note()
     }
 
-    /// Whether a gzipped body is unpacked.
+    /// Whether a body loses its coding.
     pub(crate) fn unpack(&self) -> bool {
         self.codings().any(|coding| coding == Coding::Unpacked)
     }
@@ -179,10 +182,11 @@ impl Filters {
     /// The object flags that follow from the filters.
     pub(crate) fn object_flags(&self) -> ObjectFlags {
         self.codings().fold(ObjectFlags::NONE, |flags, coding| match coding {
-            Coding::Untold | Coding::Coded(_) => flags,
+            Coding::Untold => flags,
             Coding::StillGzip => flags | ObjectFlags::GZIPPED,
             Coding::Packed => flags | ObjectFlags::GZIPPED | ObjectFlags::CHANGED_GZIP,
-            Coding::Unpacked => ObjectFlags(flags.0 & !ObjectFlags::GZIPPED.0) | ObjectFlags::CHANGED_GZIP,
+            Coding::Unpacked => ObjectFlags(flags.0 & !ALL_CODINGS.0) | ObjectFlags::CHANGED_GZIP,
+            Coding::Coded(encoding) => flags | flag_of(encoding) | ObjectFlags::CHANGED_GZIP,
         })
     }
 
@@ -296,6 +300,11 @@ impl Head for Subject<'_> {
             *byte = *object.chunk_at(begin + index as u64)?.first()?;
         }
         Some(tail)
+    }
+
+    fn body_start(&self) -> &[u8] {
+        let object = self.object.filter(|object| !object.is_passing() && object.state() == BodyState::Complete);
+        object.and_then(|object| object.chunk_at(0)).unwrap_or_default()
     }
 
     fn append(&mut self, name: &str, value: &[u8]) {

@@ -50,7 +50,8 @@ impl Fetch {
         // A page is put together along its plan, which is there when all of it is.
         let parsed = if filters.parse_pages() { ObjectFlags::ESI } else { ObjectFlags::NONE };
         let wants_stream = self.task.attempt.verdict.do_stream && !is_empty && parsed == ObjectFlags::NONE;
-        let Some(object) = self.allocate(length, filters.object_flags() | parsed, wants_stream) else {
+        let flags = filters.object_flags() | parsed | self.flags_as_it_came(is_empty);
+        let Some(object) = self.allocate(length, flags, wants_stream) else {
             self.close_connection(close_reason::EXHAUSTED);
             return Step::Error;
         };

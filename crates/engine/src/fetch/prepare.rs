@@ -11,6 +11,7 @@ use message::Message;
 use semantics::HttpPolicy;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
+use surface::encoding::Encodings;
 use surface::reason::Reason;
 use surface::tag::Tag;
 
@@ -23,7 +24,8 @@ impl Fetch {
             self.log.record(BEREQ.method, b"GET");
         }
         if self.task.order.gzip_support {
-            logged::force(&mut self.log, BEREQ, &mut self.task.bereq, "Accept-Encoding", b"gzip");
+            let codings = Encodings::of_parameter(self.task.order.parameters.http_encodings).join(", ");
+            logged::force(&mut self.log, BEREQ, &mut self.task.bereq, "Accept-Encoding", codings.as_bytes());
         }
     }
 

@@ -14,7 +14,8 @@ use message::Message;
 use store::{BodyState, Object, ObjectFlags};
 
 /// Flags of an object that a 304 does not change.
-const KEPT_FLAGS: [ObjectFlags; 3] = [ObjectFlags::GZIPPED, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
+const KEPT_FLAGS: [ObjectFlags; 5] =
+    [ObjectFlags::GZIPPED, ObjectFlags::BROTLI, ObjectFlags::ZSTD, ObjectFlags::CHANGED_GZIP, ObjectFlags::ESI];
 
 impl Fetch {
     /// Turns a 304 into the response that it stands for; false when it refers to no object.

@@ -29,6 +29,7 @@ use shm::log::LogBuffer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Object;
+use surface::encoding::Encoding;
 use surface::parameter::Parameters;
 use surface::vcl::Generation;
 use tokio::sync::oneshot;
@@ -168,7 +169,7 @@ pub(crate) struct Attempt {
     /// The filters of `bereq.filters`, once the headers have been changed for them.
     pub(crate) body_stages: Option<Filters>,
     /// The filters unpack the body, and the headers have been changed for that.
-    pub(crate) is_unpacked: bool,
+    pub(crate) unpacked: Option<Encoding>,
 
     /// `beresp`.
     pub(crate) beresp: Message,

@@ -17,6 +17,7 @@ use body::Side;
 use message::Message;
 use std::rc::Rc;
 use surface::counter::Vbe;
+use surface::encoding::Encoding;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
 /// Why a request was not sent completely.
@@ -39,9 +40,10 @@ impl Fetch {
         self.restore_body_headers();
         let Some(list) = &self.task.choices.body_filters else { return Ok(()) };
         let length = self.task.life.body.length();
+        let coding = self.task.bereq.get("Content-Encoding").and_then(Encoding::of_name);
         let mut subject = Subject::new(Side::Bereq, &mut self.task.bereq, &mut self.log, length);
         let stages = Filters::open(list, &mut subject, &self.task.order.parameters, &self.context.counters)?;
-        self.task.attempt.is_unpacked = stages.unpack();
+        self.task.attempt.unpacked = coding.filter(|_| stages.unpack());
         self.task.life.held.set_at_least(&self.context.memory, stages.memory_bytes() + FILTER_STEP_BYTES_MAX);
         self.task.attempt.body_stages = Some(stages);
         Ok(())
@@ -49,8 +51,9 @@ impl Fetch {
 
     /// Restores the headers that describe the unfiltered body, since it is about to be sent again.
     pub(super) fn restore_body_headers(&mut self) {
-        if std::mem::take(&mut self.task.attempt.is_unpacked) {
-            logged::set(&mut self.log, BEREQ, &mut self.task.bereq, "Content-Encoding", b"gzip");
+        if let Some(coding) = self.task.attempt.unpacked.take() {
+            let name = coding.name().as_bytes();
+            logged::set(&mut self.log, BEREQ, &mut self.task.bereq, "Content-Encoding", name);
         }
         self.task.attempt.body_stages = None;
     }

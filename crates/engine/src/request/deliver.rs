@@ -5,12 +5,12 @@
 
 use super::task::ObjectHead;
 use super::{Run, Step, filters};
+use crate::bodies::codings;
 use crate::fetch::aside::Aside;
 use crate::logged::{self, RESP};
 use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
-use semantics::{conditional, encoding, precondition, reason};
-use store::ObjectFlags;
+use semantics::{conditional, precondition, reason};
 use surface::tag::Tag;
 use surface::version;
 
@@ -23,6 +23,9 @@ impl Run<'_> {
             return self.synthesise(503, b"");
         }
         if !is_error {
+            if self.request.task.settings.encodings.is_beyond_gzip() {
+                self.choose_coding();
+            }
             self.add_cache_status();
         }
         let ruling = self.call_vcl().await;
@@ -89,14 +92,9 @@ impl Run<'_> {
         logged::append(log, RESP, response, "Age", &[itoa::Buffer::new().format(age).as_bytes()]);
         logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
 
-        let is_gzipped = object.flags().has(ObjectFlags::GZIPPED);
-        if task.settings.gzip_support && is_gzipped && !encoding::accepts_gzip(&task.request) {
-            let before = response.get("ETag").map(|tag| tag.to_vec());
-            if let Some(before) = before.filter(|tag| !tag.starts_with(b"W/")) {
-                log.record_parts(RESP.unset, &[b"ETag: ", &before]);
-                encoding::weaken_etag(response);
-                log.record_parts(RESP.header, &[b"ETag: ", response.get("ETag").unwrap_or_default()]);
-            }
+        let flags = object.flags();
+        if task.settings.gzip_support && flags.is_coded() && !codings::is_accepted(flags, &task.request) {
+            codings::weaken_etag(response, log, RESP);
         }
         if task.settings.range_support && response.status() == 200 && !task.found.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);

@@ -3,23 +3,24 @@
 //! What filters do is in `bodies/filters.rs`.
 
 use super::task::Task;
+use crate::bodies::codings;
 use body::Side;
 use body::filter::{find, names};
-use semantics::encoding;
 use store::ObjectFlags;
 
 /// The list that applies when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     let mut list = Vec::new();
-    if task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::ESI)) && is_page(task) {
+    let flags = task.found.object.as_ref().map_or(ObjectFlags::NONE, |object| object.flags());
+    if flags.has(ObjectFlags::ESI) && is_page(task) {
         list.extend_from_slice(b" esi");
     }
-    let is_gzipped = task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::GZIPPED));
-    if task.settings.gzip_support && is_gzipped && !encoding::accepts_gzip(&task.request) {
-        list.extend_from_slice(b" gunzip");
+    if task.settings.gzip_support && flags.is_coded() && !codings::is_accepted(flags, &task.request) {
+        list.extend_from_slice(codings::unpacker(flags));
     }
     let is_get = !task.life.is_head && task.request.method() == b"GET";
-    if task.settings.range_support && is_get && can_be_cut(task) && task.request.has("Range") {
+    let may_cut = task.settings.range_support && is_get && !task.answer.ignores_range;
+    if may_cut && can_be_cut(task) && task.request.has("Range") {
         list.extend_from_slice(b" range");
     }
     list

@@ -112,12 +112,16 @@ impl Run<'_> {
         logged::set(&mut request.log, REQ, message, NAME, &joined);
     }
 
-    /// Cacheable responses are fetched gzipped or plain, whatever other codings the client accepts.
+    /// Cacheable responses are fetched gzipped or plain, whatever other codings the client accepts; with http_encodings, in the
+    /// codings that are named there.
     fn normalise_accept_encoding(&mut self, ruling: RecvRuling) {
         const NAME: &str = "Accept-Encoding";
         let request = &mut *self.request;
         if !request.task.settings.gzip_support || matches!(ruling, RecvRuling::Pipe | RecvRuling::Pass) {
             return;
+        }
+        if request.task.settings.encodings.is_beyond_gzip() {
+            return self.normalise_preferences();
         }
         if semantics::encoding::accepts_gzip(&request.task.request) {
             logged::force(&mut request.log, REQ, &mut request.task.request, NAME, b"gzip");

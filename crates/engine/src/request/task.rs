@@ -19,6 +19,7 @@ use shm::log::{LogBuffer, LogRing};
 use std::sync::Arc;
 use store::Object;
 use surface::close_reason::CloseReason;
+use surface::encoding::Encodings;
 use surface::parameter::Parameters;
 use surface::reason::Reason;
 use vcl_run::eval::Machine;
@@ -99,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) debug: u64,
     pub(crate) feature: u64,
     pub(crate) gzip_support: bool,
+    pub(crate) encodings: Encodings,
+    pub(crate) compress_after: u64,
     pub(crate) http_max_hdr: usize,
     pub(crate) http_req_hdr_len: usize,
     pub(crate) http_req_size: usize,
@@ -127,6 +130,8 @@ impl From<&Parameters> for Settings {
             debug: parameters.debug,
             feature: parameters.feature,
             gzip_support: parameters.http_gzip_support,
+            encodings: Encodings::of_parameter(parameters.http_encodings),
+            compress_after: parameters.compress_after,
             http_max_hdr: size(parameters.http_max_hdr),
             http_req_hdr_len: size(parameters.http_req_hdr_len),
             http_req_size: size(parameters.http_req_size),
@@ -293,6 +298,8 @@ pub(crate) struct Found {
     pub(crate) is_passed: bool,
     /// The object to deliver, set by [`Found::take_up`].
     pub(crate) object: Option<Delivered>,
+    /// A compressed copy of the object, which is sent in its place.
+    pub(crate) copy: Option<Delivered>,
     /// Whether `object_head` is decoded.
     pub(crate) object_head: ObjectHead,
     /// The promise to fetch.
@@ -346,6 +353,8 @@ pub(crate) struct Answer {
     pub(crate) is_synthetic: bool,
     /// `resp.filters` when VCL set it.
     pub(crate) filters: Option<Vec<u8>>,
+    /// The client's Range is of no use: its condition cannot tell codings apart.
+    pub(crate) ignores_range: bool,
     /// `resp.do_esi` when VCL set it.
     pub(crate) do_esi: Option<bool>,
     /// The body is put together from a page with ESI and its fragments.

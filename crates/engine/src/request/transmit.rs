@@ -40,6 +40,9 @@ pub(super) enum TransmitError {
 impl Run<'_> {
     pub(super) async fn transmit(&mut self) -> Step {
         self.drain_body().await;
+        if self.request.task.found.copy.is_some() {
+            self.take_copy();
+        }
         if let Some((mut filters, sends_body)) = self.settle_head() {
             let task = &mut self.request.task;
             self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);

@@ -101,6 +101,7 @@ impl World {
             random: TestableRandom::new(1),
             vmod_state: vmods::SharedState::new(),
             panics: PanicHook::default(),
+            is_copying: AtomicBool::new(false),
             memory: RequestMemory::default(),
         });
         let dial = Rc::new(DialInMemory::default());

@@ -27,6 +27,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use store::{BodyState, ObjectAttributes};
 use surface::counter::Main;
+use surface::encoding::Encoding;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const FOREIGN: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "foreign", account: "foreign" };
@@ -85,6 +86,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         random: TestableRandom::new(1),
         vmod_state: vmods::SharedState::new(),
         panics: PanicHook::default(),
+        is_copying: false.into(),
         memory: RequestMemory::default(),
     });
     let counters = Arc::new(MainCounters::new());
@@ -174,7 +176,7 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         exchange: Some(exchange),
         wants_fresh: true,
         body_stages: Some(Filters::default()),
-        is_unpacked: true,
+        unpacked: Some(Encoding::Zstd),
         beresp: message(b"/foreign"),
         requested: 7.0,
         responded: 7.0,
@@ -230,7 +232,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         exchange,
         wants_fresh,
         body_stages,
-        is_unpacked,
+        unpacked,
         beresp,
         requested,
         responded,
@@ -247,7 +249,8 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         synthetic,
     } = attempt;
     assert!(exchange.is_none() && body_stages.is_none());
-    assert_eq!([*wants_fresh, *is_unpacked, *is_synthetic], [false; 3]);
+    assert_eq!([*wants_fresh, *is_synthetic], [false; 2]);
+    assert_eq!(*unpacked, None);
     for message in [beresp, stale_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }

@@ -117,6 +117,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         is_hitpass: true,
         is_passed: true,
         object: Delivered::new(Arc::clone(&object)),
+        copy: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
         busy: Some(busy),
         stale: Some(Arc::clone(&object)),
@@ -209,6 +210,7 @@ fn assert_found_is_new(found: Found) {
         is_hitpass,
         is_passed,
         object,
+        copy,
         object_head,
         busy,
         stale,
@@ -221,7 +223,7 @@ fn assert_found_is_new(found: Found) {
     } = found;
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
-    assert!(object.is_none() && busy.is_none() && stale.is_none() && part.is_none());
+    assert!(object.is_none() && copy.is_none() && busy.is_none() && stale.is_none() && part.is_none());
     assert!(ticket.is_none() && aside.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
 }
@@ -246,8 +248,8 @@ fn assert_task_is_new(task: Task) {
     assert_life_is_new(life);
     assert_choices_are_new(choices);
     assert_found_is_new(found);
-    let Answer { is_synthetic, filters, do_esi, is_page } = answer;
-    assert_eq!((is_synthetic, filters, do_esi, is_page), (false, None, None, false));
+    let Answer { is_synthetic, filters, ignores_range, do_esi, is_page } = answer;
+    assert_eq!((is_synthetic, filters, ignores_range, do_esi, is_page), (false, None, false, None, false));
     for message in [request, original, response, object_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
@@ -275,7 +277,13 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
         life: foreign_life(),
         choices: foreign_choices(),
         found: foreign_found(&cache, &ring),
-        answer: Answer { is_synthetic: true, filters: Some(b"foreign".to_vec()), do_esi: Some(true), is_page: true },
+        answer: Answer {
+            is_synthetic: true,
+            filters: Some(b"foreign".to_vec()),
+            ignores_range: true,
+            do_esi: Some(true),
+            is_page: true,
+        },
         request: message(b"/foreign"),
         original: message(b"/foreign"),
         response: message(b"/foreign"),
