@@ -189,6 +189,10 @@ fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
         "personal pages             {:>16} {:>16}   ({} from the cache or for somebody else)",
         direct.personal, cached.personal, cached.leaked
     );
+    println!(
+        "… with a private corner    {:>16} {:>16}   ({} of these pages from the cache, the corner for one visitor)",
+        direct.corners, cached.corners, cached.corners_around_hits
+    );
     if rate(direct) > 0.0 {
         println!();
         println!("{:.0} times as many requests a second.", rate(cached) / rate(direct));

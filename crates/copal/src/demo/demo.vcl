@@ -10,6 +10,12 @@ backend blog {
 }
 
 sub vcl_recv {
+    # The desk is one page for everybody. Who is logged in sees a corner of their own in it: /corner, a request of its own, which
+    # has the cookies that came with the page.
+    if (req.url == "/desk") {
+        unset req.http.Cookie;
+        return (hash);
+    }
     # Who is logged in gets pages made for them alone: never from the cache.
     if (req.http.Cookie ~ "(^|;\s*)login=") {
         return (pass);
@@ -18,7 +24,17 @@ sub vcl_recv {
     unset req.http.Cookie;
 }
 
+sub vcl_backend_fetch {
+    # With this the blog leaves its corners to us.
+    set bereq.http.Surrogate-Capability = "copal=ESI/1.0";
+}
+
 sub vcl_backend_response {
+    # A page with corners that others fill in.
+    if (beresp.http.Surrogate-Control ~ "ESI/1.0") {
+        unset beresp.http.Surrogate-Control;
+        set beresp.do_esi = true;
+    }
     # The blog sets a visitor cookie on every page, which would make pages uncacheable.
     if (bereq.http.Cookie !~ "login=" && beresp.http.Cache-Control !~ "private") {
         unset beresp.http.Set-Cookie;

@@ -1,7 +1,9 @@
 //! The demo's web server: a small blog that is as slow as such blogs are.
 //!
 //! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a visitor cookie,
-//! `/account` responds with the name in the `login` cookie, `/flaky` fails one time in four. It counts its requests.
+//! `/account` responds with the name in the `login` cookie, `/desk` is a page with such a name in its corner, `/flaky` fails one time
+//! in four. Who can put pages together (`Surrogate-Capability`) gets the desk without the corner, which is `/corner` then. It
+//! counts its requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +19,8 @@ use tokio::sync::Semaphore;
 const PAGE_TIME: Duration = Duration::from_millis(200);
 /// How long an image takes.
 const IMAGE_TIME: Duration = Duration::from_millis(5);
+/// How long the corner of a page takes.
+const CORNER_TIME: Duration = Duration::from_millis(20);
 /// Pages made at once.
 const PAGES_AT_ONCE: usize = 8;
 /// Posts of the blog.
@@ -86,6 +90,12 @@ async fn answer(head: &str, number: u64, workers: &Semaphore) -> Vec<u8> {
         let picture = vec![image.len() as u8; 20_000];
         return response("200 OK", "image/png", "Cache-Control: max-age=3600\r\n", &picture, is_head);
     }
+    if path == "/corner" {
+        tokio::time::sleep(CORNER_TIME).await;
+        let headers =
+            if login(head).is_some() { "Cache-Control: private\r\n" } else { "Cache-Control: max-age=60\r\n" };
+        return response("200 OK", "text/html", headers, corner(head).as_bytes(), is_head);
+    }
     let _turn = workers.acquire().await;
     tokio::time::sleep(PAGE_TIME).await;
     let visitor = format!("Cache-Control: max-age=60\r\nSet-Cookie: visitor={number}; Path=/\r\n");
@@ -94,6 +104,11 @@ async fn answer(head: &str, number: u64, workers: &Semaphore) -> Vec<u8> {
             let list: String = (1..=POSTS).map(|n| format!("<li><a href=\"/post/{n}\">Post {n}</a></li>")).collect();
             page("A small blog", &format!("<ul>{list}</ul>"), &visitor, is_head)
         }
+        "/desk" if value_of(head, "surrogate-capability").is_some_and(|value| value.contains("ESI/1.0")) => {
+            let headers = "Cache-Control: max-age=60\r\nSurrogate-Control: content=\"ESI/1.0\"\r\n";
+            page("Your desk", &desk("<esi:include src=\"/corner\"/>"), headers, is_head)
+        }
+        "/desk" => page("Your desk", &desk(&corner(head)), "Cache-Control: private\r\n", is_head),
         "/account" => match login(head) {
             Some(name) => page(&format!("Hello {name}"), "Your drafts.", "Cache-Control: private\r\n", is_head),
             None => page("Log in first", "", "Cache-Control: private\r\n", is_head),
@@ -109,12 +124,30 @@ async fn answer(head: &str, number: u64, workers: &Semaphore) -> Vec<u8> {
     }
 }
 
+/// A page of which only the corner differs.
+fn desk(corner: &str) -> String {
+    format!("<div>{corner}</div>{}", "<p>What everybody should read today…</p>".repeat(100))
+}
+
+/// The corner of the desk.
+fn corner(head: &str) -> String {
+    match login(head) {
+        Some(name) => format!("<b>Hello {name}</b>"),
+        None => "<a href=\"/login\">Log in</a>".to_owned(),
+    }
+}
+
+/// The value of a header; `name` is in lower case.
+fn value_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(other, _)| other.eq_ignore_ascii_case(name))
+        .map(|line| line.1)
+}
+
 /// The name in the `login` cookie.
 fn login(head: &str) -> Option<&str> {
-    let cookies = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("cookie").then_some(value)
-    })?;
+    let cookies = value_of(head, "cookie")?;
     cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix("login="))
 }
 

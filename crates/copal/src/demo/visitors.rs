@@ -22,7 +22,11 @@ pub struct Seen {
     pub failures: u64,
     /// Answers to logged-in visitors.
     pub personal: u64,
-    /// Answers to logged-in visitors that came from the cache or were made for somebody else: must be 0.
+    /// Of these, pages with the visitor's own name in the corner …
+    pub corners: u64,
+    /// … that came from the cache except for that corner.
+    pub corners_around_hits: u64,
+    /// Personal answers that came from the cache or were made for somebody else: must be 0.
     pub leaked: u64,
     /// Connections that broke.
     pub broken: u64,
@@ -86,10 +90,12 @@ async fn one_connection(
         // One visitor in ten is logged in and looks at the account now and then.
         let personal = number.is_multiple_of(10) && next().is_multiple_of(4);
         let path = match next() % 10 {
+            0..=4 if personal => "/desk".to_owned(),
             _ if personal => "/account".to_owned(),
             0..=2 => "/".to_owned(),
             3..=6 => format!("/post/{}", 1 + (next() % POSTS) * (next() % POSTS) / POSTS),
-            7..=8 => format!("/image/{}.png", 1 + next() % IMAGES),
+            7 => "/desk".to_owned(),
+            8 => format!("/image/{}.png", 1 + next() % IMAGES),
             _ => "/flaky".to_owned(),
         };
         let cookie = if personal { format!("Cookie: login=user{number}\r\n") } else { "Cookie: seen=yes\r\n".into() };
@@ -101,12 +107,17 @@ async fn one_connection(
         seen.latencies.push(since.elapsed());
         seen.hits += u64::from(answer.hit);
         seen.failures += u64::from(answer.status >= 500);
+        let says = |text: &str| answer.body.windows(text.len()).any(|window| window == text.as_bytes());
         if personal && answer.status == 200 {
             seen.personal += 1;
-            let own = format!("Hello user{number}<");
-            let is_own = answer.body.windows(own.len()).any(|window| window == own.as_bytes());
-            seen.leaked += u64::from(answer.hit || !is_own);
+            let is_own = says(&format!("Hello user{number}<"));
+            // The page around the corner may come from the cache.
+            let is_around = path == "/desk";
+            seen.leaked += u64::from((answer.hit && !is_around) || !is_own);
+            seen.corners += u64::from(is_own && is_around);
+            seen.corners_around_hits += u64::from(is_own && is_around && answer.hit);
         }
+        seen.leaked += u64::from(!personal && says("Hello user"));
     }
     Ok(())
 }
@@ -132,14 +143,43 @@ async fn read_answer(stream: &mut TcpStream, received: &mut Vec<u8>) -> std::io:
         head.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case(wanted))
     };
     let status = head.get(9..12).and_then(|text| text.parse().ok()).ok_or_else(broken)?;
-    let length: usize = header("content-length").and_then(|(_, n)| n.trim().parse().ok()).ok_or_else(broken)?;
+    let length = header("content-length").and_then(|(_, n)| n.trim().parse().ok());
+    let is_chunked = header("transfer-encoding").is_some();
     let hit = header("x-cache").is_some_and(|(_, value)| value.trim() == "hit");
     received.drain(..end + 4);
-    while received.len() < length {
+    let body = match length {
+        Some(length) => take(stream, received, length).await?,
+        None if is_chunked => take_chunks(stream, received).await?,
+        None => return Err(broken()),
+    };
+    Ok(Answer { status, hit, body })
+}
+
+/// The next `count` bytes.
+async fn take(stream: &mut TcpStream, received: &mut Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
+    while received.len() < count {
         if stream.read_buf(received).await? == 0 {
-            return Err(broken());
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    let body = received.drain(..length).collect();
-    Ok(Answer { status, hit, body })
+    Ok(received.drain(..count).collect())
+}
+
+/// A chunked body: that of a page that is put together.
+async fn take_chunks(stream: &mut TcpStream, received: &mut Vec<u8>) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.extend(take(stream, received, 1).await?);
+        }
+        let size = std::str::from_utf8(&line).ok().and_then(|line| usize::from_str_radix(line.trim(), 16).ok());
+        let size = size.ok_or(std::io::ErrorKind::InvalidData)?;
+        let mut chunk = take(stream, received, size + 2).await?;
+        if size == 0 {
+            return Ok(body);
+        }
+        chunk.truncate(size);
+        body.append(&mut chunk);
+    }
 }

@@ -134,6 +134,63 @@ fn a_php_application_behind_its_own_server_is_cached_as_it_says() {
     assert_eq!(chunked.text(), "got 8");
 }
 
+/// A shop as PHP applications are: one page for everybody, and a corner that knows from the session who is logged in.
+const SHOP: [(&str, &str); 3] = [
+    (
+        "shop.php",
+        "<?php header('Cache-Control: max-age=600');
+        echo '<h1>Shop</h1><div><esi:include src=\"/corner.php\"/></div>made at ' . hrtime(true);",
+    ),
+    ("corner.php", "<?php session_start(); echo isset($_SESSION['name']) ? 'Hello ' . $_SESSION['name'] : 'Log in';"),
+    ("login.php", "<?php session_start(); $_SESSION['name'] = $_POST['name']; echo 'welcome';"),
+];
+
+/// As `docs/esi.md` has it.
+const SHOP_VCL: &str = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+sub vcl_recv { if (req.url == \"/shop.php\") { unset req.http.Cookie; } }
+sub vcl_backend_response { if (bereq.url == \"/shop.php\") { set beresp.do_esi = true; } }";
+
+#[test]
+fn a_php_page_with_a_corner_for_who_is_logged_in_is_shared_and_its_corner_is_not() {
+    let Some(php) = needs("php") else { return };
+    let folder = folder();
+    let port = free_port();
+    for (name, text) in SHOP {
+        write(&folder.path().join(name), text);
+    }
+    let sessions = format!("session.save_path={}", folder.path().display());
+    let listen = format!("127.0.0.1:{port}");
+    let _php = start(Command::new(php).args(["-d", &sessions, "-S", &listen, "-t"]).arg(folder.path()), port);
+    let daemon = Daemon::with_vcl(SHOP_VCL, port, &[]);
+    let log_in = |name: &str| {
+        let body = format!("name={name}");
+        let welcome = daemon.request(&format!(
+            "POST /login.php HTTP/1.1\r\nHost: example.com\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        ));
+        assert_eq!(welcome.text(), "welcome", "{}", welcome.head);
+        welcome.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    };
+    let cookies = [log_in("alice"), log_in("bob")];
+    let visit = |cookie: &str| {
+        let page = daemon.request(&format!(
+            "GET /shop.php HTTP/1.1\r\nHost: example.com\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+        ));
+        assert_eq!(page.header("set-cookie"), None, "the corner's cookie is not the page's");
+        page
+    };
+    let made = |page: &str| page.split_once("made at ").unwrap().1.to_owned();
+    let first = visit(&cookies[0]).text();
+    for _ in 0..2 {
+        for (cookie, corner) in [(&*cookies[0], "Hello alice"), (&cookies[1], "Hello bob"), ("other=1", "Log in")] {
+            let page = visit(cookie);
+            assert!(page.text().starts_with(&format!("<h1>Shop</h1><div>{corner}</div>")), "{}", page.text());
+            assert!(page.is_hit() && made(&page.text()) == made(&first), "the page around it is made once");
+        }
+    }
+}
+
 #[test]
 fn a_php_application_in_apache_is_cached_as_it_says() {
     let Some(apache) = needs("apache2") else { return };
