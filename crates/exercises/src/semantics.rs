@@ -1,5 +1,7 @@
 //! Arbitrary headers of a request and a response, through all code that reads headers.
 
+mod ranges;
+
 use message::Message;
 use semantics::date::DateForms;
 use semantics::filter::{Class, copy_filtered};
@@ -9,6 +11,8 @@ use semantics::{
     HttpPolicy, LifetimeDefaults, Wishes, conditional, date, encoding, language, lifetime, lifetime_of_pass, list,
     precondition, reference, revalidate, vary,
 };
+
+pub use ranges::ranges;
 
 /// The ways to compare the values of a header.
 const SAMENESS: [Sameness; 3] =
@@ -32,7 +36,7 @@ pub fn headers(bytes: &[u8]) {
     let length = (*length < 0xf0).then(|| u64::from(*length) * u64::from(*length));
     values(&request);
     values(&response);
-    ranges(&request, &response, length);
+    one_range(&request, &response, length);
     lives(&response);
     variants(&request, &response, text);
     let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0, DateForms::Tolerant);
@@ -119,7 +123,7 @@ fn values(message: &Message) {
     }
 }
 
-fn ranges(request: &Message, response: &Message, length: Option<u64>) {
+fn one_range(request: &Message, response: &Message, length: Option<u64>) {
     let Some(range) = request.get("Range") else { return };
     if let RangeResult::Part { first, last } =
         resolve(range, request.get("If-Range"), response, length, DateForms::Tolerant)

@@ -53,6 +53,11 @@ fn chunked_bodies_are_read_alike_in_any_pieces() {
 }
 
 #[test]
+fn no_range_leads_out_of_a_body_and_no_part_is_what_it_is_not() {
+    replay("ranges", semantics::ranges);
+}
+
+#[test]
 fn no_headers_lead_out_of_a_body_or_into_a_wrong_variant() {
     replay("http_headers", semantics::headers);
 }
