@@ -45,6 +45,20 @@ impl std::fmt::Debug for Busy {
     }
 }
 
+/// A variant key that is that of no request.
+const NOBODYS: [u8; 1] = [1];
+
+impl Cache {
+    /// The right to publish under a key what another kind of request may bring (RFC 9110 §9.3.3). Nobody waits for it; bans and
+    /// invalidations from now on hit what is published.
+    #[must_use]
+    pub fn promise_unawaited(&self, key: &[u8; 32]) -> Busy {
+        let digest = self.inner.digest(key);
+        let mut shard = self.inner.lock(&digest);
+        Busy::new(self, &mut shard, &digest, NOBODYS.to_vec()).bounded(true)
+    }
+}
+
 impl Busy {
     /// Marks a key as being fetched.
     pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest, vary: Vec<u8>) -> Busy {

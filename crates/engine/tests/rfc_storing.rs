@@ -221,3 +221,46 @@ fn cache_status_is_there_under_the_rfc_and_bears_the_name_of_the_cache() {
         assert_eq!(miss.header("cache-status"), None, "{}", miss.head);
     });
 }
+
+#[test]
+fn the_answer_to_a_post_that_names_its_target_answers_a_get() {
+    let cases = [
+        ("Cache-Control: max-age=60\r\nContent-Location: /form\r\n", true),
+        ("Cache-Control: max-age=60\r\nContent-Location: /other\r\n", false),
+        ("Cache-Control: max-age=60\r\n", false),
+        ("Cache-Control: no-store, max-age=60\r\nContent-Location: /form\r\n", false),
+        ("Cache-Control: max-age=60\r\nContent-Location: /form\r\nContent-Encoding: br\r\n", false),
+    ];
+    for (headers, is_stored) in cases {
+        run_with(rfc, "", async |world| {
+            world.origin(serve_each(counting(headers)));
+            let head = "POST /form HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n\r\n";
+            let posted = world.client().post(head.to_owned(), b"x".to_vec()).await;
+            assert_eq!((posted.status(), posted.text()), (200, "hi".to_owned()));
+            let mut client = world.client();
+            client.send("GET /form HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            let got = client.response().await;
+            assert_eq!(got.header("x-number"), Some(if is_stored { "1" } else { "2" }), "{headers}");
+            assert_eq!(world.count(Main::CacheHitmiss), 0, "{headers}: a POST says nothing about a GET");
+        });
+    }
+}
+
+#[test]
+fn the_answer_to_a_post_is_not_stored_if_vcl_asks_again_and_the_origin_fails() {
+    let vcl = "sub vcl_backend_response { if (bereq.retries == 0) { return (retry); } }
+        sub vcl_backend_error { set beresp.ttl = 60s; }";
+    run_with(rfc, vcl, async |world| {
+        let count = Rc::new(Cell::new(0));
+        world.origin(serve_each(move |_| {
+            count.set(count.get() + 1);
+            let good =
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Location: /\r\nContent-Length: 0\r\n\r\n";
+            if count.get() == 1 { good.into() } else { b"garbage\r\n\r\n".to_vec() }
+        }));
+        let post = || "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".to_owned();
+        assert_eq!(world.client().post(post(), Vec::new()).await.status(), 503);
+        world.client().get("/", "").await;
+        assert_eq!((world.count(Main::CacheHit), world.count(Main::CacheMiss)), (0, 1), "{}", world.story());
+    });
+}

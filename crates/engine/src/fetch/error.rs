@@ -38,6 +38,7 @@ impl Fetch {
             b"" => semantics::reason::phrase(status % 1000).as_bytes(),
             given => given,
         };
+        self.disown();
         self.make_response(status, reason);
         self.task.attempt.responded = now;
         let is_awaited = self.task.life.busy.as_ref().is_some_and(cache::Busy::has_waiters);

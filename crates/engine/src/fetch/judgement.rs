@@ -3,11 +3,11 @@
 //! VCL has the last word: a ttl that it sets counts even for what must be validated, a grace even for what must not be served
 //! stale, and `set beresp.uncacheable = false` takes the refusal back. Next file: `storage.rs`.
 
-use super::Fetch;
+use super::{Fetch, FetchMode};
 use message::Message;
 use semantics::HttpPolicy;
 use semantics::filter::{Class, copy_filtered};
-use semantics::rfc::{Judgement, Refusal, Settings, Times, judge};
+use semantics::rfc::{Judgement, Refusal, Settings, Times, answers_get, judge};
 use store::ObjectFlags;
 use surface::reason::Reason;
 use surface::tag::Tag;
@@ -62,6 +62,39 @@ impl Fetch {
         let attempt = &self.task.attempt;
         let status = if attempt.verdict.was_304 { 304 } else { attempt.beresp.status() };
         (!attempt.is_synthetic).then_some(status % 1000)
+    }
+
+    /// A POST may be answered by what a later GET would get: reserves the right to store that, while bans and invalidations
+    /// that come meanwhile can still be known.
+    pub(super) fn expect_answer_to_get(&mut self) {
+        if self.follows_rfc() && self.task.order.mode == FetchMode::Pass && self.task.bereq.method() == b"POST" {
+            self.task.life.promise = Some(self.context.engine.cache.promise_unawaited(&self.task.order.digest));
+        }
+    }
+
+    /// Whether the response to a POST is stored for a later GET. One with a coding is not: the client's request chose that.
+    /// Source: RFC 9110 §9.3.3.
+    pub(super) fn adopt(&mut self) -> bool {
+        self.disown();
+        let (bereq, beresp) = (&self.task.bereq, &self.task.attempt.beresp);
+        let is_one = self.task.life.promise.is_some()
+            && !self.task.order.is_hit_for_pass
+            && !beresp.has("Content-Encoding")
+            && answers_get(bereq, beresp, &rfc_settings(&self.task.order.parameters));
+        if is_one {
+            let life = &mut self.task.life;
+            (life.busy, life.uncacheable, life.answers_get) = (life.promise.take(), false, true);
+            self.draw_storage();
+        }
+        is_one
+    }
+
+    /// What was stored for a GET of an earlier response to a POST is for nobody else now.
+    pub(super) fn disown(&mut self) {
+        let life = &mut self.task.life;
+        if life.answers_get {
+            (life.promise, life.uncacheable, life.answers_get) = (life.busy.take(), true, false);
+        }
     }
 
     /// The flags of an object that follow from the judgement and what VCL made of it.

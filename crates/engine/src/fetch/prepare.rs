@@ -59,6 +59,7 @@ impl Fetch {
         self.log.timestamp("Start", started);
         logged::log_request(&mut self.log, BEREQ, &self.task.bereq);
         if is_first {
+            self.expect_answer_to_get();
             if self.task.order.mode != FetchMode::Pass {
                 self.ask_for_cache();
             }

@@ -198,7 +198,7 @@ impl Fetch {
     }
 
     fn work_out_lifetime(&mut self) {
-        if self.follows_rfc() && self.task.order.mode != FetchMode::Pass {
+        if self.follows_rfc() && (self.task.order.mode != FetchMode::Pass || self.adopt()) {
             return self.judge();
         }
         let parameters = &self.task.order.parameters;

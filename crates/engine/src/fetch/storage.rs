@@ -49,7 +49,8 @@ impl Fetch {
         };
         attributes.transient = storage == self.context.engine.storages.transient();
         let is_known_too_large = length.is_none() && self.is_marked_too_large();
-        let is_private = self.task.is_uncacheable() || self.task.order.mode == FetchMode::Pass;
+        let is_private =
+            self.task.is_uncacheable() || (self.task.order.mode == FetchMode::Pass && !self.task.life.answers_get);
         let lives = self.task.attempt.verdict.lives_at(self.now());
         if is_private {
             attributes.flags |= ObjectFlags::PRIVATE;
@@ -218,6 +219,7 @@ impl Fetch {
         let Attempt { verdict, is_synthetic, .. } = &self.task.attempt;
         let is_refused = verdict.refusal.is_some() && !verdict.is_ttl_set;
         let is_remembered = self.task.is_uncacheable()
+            && self.task.order.mode != FetchMode::Pass
             && !verdict.is_unremembered
             && (!is_synthetic || verdict.ttl > 0.0)
             && (is_refused || verdict.lives_at(self.now()));

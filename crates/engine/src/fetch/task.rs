@@ -93,6 +93,10 @@ pub(crate) struct Life {
     pub(crate) retries: u64,
     /// The promise to fetch.
     pub(crate) busy: Option<Busy>,
+    /// For a POST under the policy `rfc`, until its response has come: the right to store that for a GET.
+    pub(crate) promise: Option<Busy>,
+    /// The response to a POST is stored for a GET.
+    pub(crate) answers_get: bool,
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
     /// A stored part of the response, which may be completed.
@@ -374,6 +378,8 @@ impl FetchTask {
                 started: now,
                 retries: 0,
                 busy,
+                promise: None,
+                answers_get: false,
                 stale,
                 part,
                 wants_rest: false,
