@@ -18,6 +18,7 @@ mod age;
 pub mod directives;
 mod targeted;
 
+pub use age::Times;
 pub use directives::FieldNames;
 
 use crate::date::{self, DateForms};
@@ -38,15 +39,6 @@ pub struct Settings<'a> {
     pub targets: &'a str,
     /// Responses with Set-Cookie may be stored.
     pub stores_set_cookie: bool,
-}
-
-/// When things happened, in seconds since 1970.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// The request was sent.
-    pub requested: f64,
-    /// The response arrived.
-    pub received: f64,
 }
 
 /// Why a response must not be stored, or is not worth it.

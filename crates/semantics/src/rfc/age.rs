@@ -1,7 +1,15 @@
 //! How old a response is when it arrives. Source: RFC 9111 §4.2.3, §5.1.
 
-use super::Times;
 use super::directives::delta_seconds;
+
+/// When things happened, in seconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The request was sent.
+    pub requested: f64,
+    /// The response arrived.
+    pub received: f64,
+}
 
 /// The Age field in seconds; 0 when it is absent or not a number. The first member of the first line counts.
 pub(super) fn of_field(value: Option<&[u8]>) -> f64 {
