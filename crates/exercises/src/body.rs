@@ -2,7 +2,9 @@
 
 pub mod esi;
 
-use body::{Chain, FilterError, Flow, Gunzip, Gzip, Machine, RangeCut, TestGunzip};
+use body::{Brotli, Chain, FilterError, Flow, Gunzip, Gzip, Machine, RangeCut, TestGunzip, Unbrotli, Unzstd, Zstd};
+use message::Message;
+use surface::encoding::Encodings;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
 /// The most steps that a chain may take for a body of this length; a chain that takes more never ends.
@@ -82,4 +84,88 @@ fn pulled<const N: usize>(body: &[u8], piece: usize, filters: [Box<dyn Machine>;
         assert_eq!(chain.memory_bytes(), held);
     }
     Ok(out)
+}
+
+/// Reads the first byte as a choice of level, the rest as a body in brotli or Zstandard, as text to be packed, and as the
+/// value of an Accept-Encoding.
+///
+/// # Panics
+/// When a body is read or refused differently in pieces than at once; when a step yields more than its bound, or a chain does
+/// not end; when packing and unpacking don't restore the body; when what a client prefers does not read back the same.
+pub fn content_encoding(bytes: &[u8]) {
+    let [first, body @ ..] = bytes else { return };
+    let filters: [(Packer, Unpacker); 2] = [
+        (|level, length| Box::new(Brotli::new(level % 7, length)), || Box::new(Unbrotli::default())),
+        (|level, length| Box::new(Zstd::new(level % 7 + 1, length)), || Box::new(Unzstd::default())),
+    ];
+    for (pack, unpack) in filters {
+        let at_once = first_part(body, body.len().max(1), unpack());
+        for piece in [1, 7] {
+            match (first_part(body, piece, unpack()), &at_once) {
+                // More of a damaged body may come out before it is refused.
+                (Err(()), Ok(part)) => assert_eq!(part.len(), UNPACKED_BYTES_MAX),
+                (Ok(part), Err(())) => assert_eq!(part.len(), UNPACKED_BYTES_MAX),
+                (part, at_once) => assert!(part == *at_once, "pieces of {piece}"),
+            }
+        }
+        let length = (first & 128 == 0).then_some(body.len() as u64);
+        let packed = pulled(body, 5, [pack(u64::from(*first), length)]).unwrap_or_else(|error| panic!("{error:?}"));
+        assert_eq!(pulled(&packed, 11, [unpack()]).as_deref(), Ok(body));
+    }
+    accept_encoding(body);
+}
+
+type Packer = fn(u64, Option<u64>) -> Box<dyn Machine>;
+type Unpacker = fn() -> Box<dyn Machine>;
+
+/// The most that is unpacked of a body: a few bytes may stand for any number.
+const UNPACKED_BYTES_MAX: usize = 1 << 20;
+
+/// What comes out of a filter, up to a bound; whether the body is refused does not matter beyond that.
+fn first_part(body: &[u8], piece: usize, filter: Box<dyn Machine>) -> Result<Vec<u8>, ()> {
+    let mut chain = Chain::default();
+    assert!(chain.push(filter), "one filter is allowed");
+    let (mut out, mut idle_steps) = (Vec::new(), 0);
+    for input in body.chunks(piece).map(Some).chain([None]) {
+        let mut rest = input;
+        loop {
+            let step = chain.step(rest).map_err(drop)?;
+            assert!(step.bytes.len() <= FILTER_STEP_BYTES_MAX, "a step has a bound");
+            out.extend_from_slice(step.bytes);
+            if out.len() >= UNPACKED_BYTES_MAX {
+                out.truncate(UNPACKED_BYTES_MAX);
+                return Ok(out);
+            }
+            idle_steps += usize::from(step.taken == 0 && step.bytes.is_empty());
+            assert!(idle_steps <= 1000 + 4 * body.len(), "a chain ends");
+            let (taken, flow) = (step.taken, step.flow);
+            rest = rest.map(|rest| &rest[taken..]);
+            match flow {
+                Flow::More => {}
+                Flow::Hungry if input.is_none() => panic!("a chain that has all its input ends"),
+                Flow::Hungry => break,
+                Flow::Ended => return Ok(out),
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// What a client prefers is in the operator's list, and reads back in its order.
+fn accept_encoding(value: &[u8]) {
+    let of = |value: &[u8]| {
+        let mut request = Message::new();
+        request.append(b"Accept-Encoding", value);
+        request
+    };
+    for known in ["gzip", "br gzip", "zstd br gzip"] {
+        let known = Encodings::parse(known).unwrap_or_default();
+        let list = semantics::encoding::preferred(&of(value), known);
+        assert!(list.iter().all(|encoding| known.has(encoding)));
+        let again = of(list.join(", ").as_bytes());
+        assert_eq!(semantics::encoding::named(&again, known), list);
+        for encoding in list.iter() {
+            assert!(semantics::encoding::accepts(&again, encoding));
+        }
+    }
 }

@@ -7,7 +7,8 @@
 use super::fill::{BodyFailure, Source};
 use super::filters::default_list;
 use super::task::Kept;
-use super::{Fetch, Step};
+use super::{Fetch, FetchMode, Step};
+use crate::bodies::codings::flag_of;
 use crate::bodies::filters::{Filters, Subject};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
@@ -19,6 +20,7 @@ use message::Message;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::counter::Main;
+use surface::encoding::{Encoding, Encodings};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
@@ -214,6 +216,26 @@ impl Fetch {
             BodyFailure::Template => self.log_fetch_error(Reason::BodyBroken, "Template object failed"),
             BodyFailure::Store => self.log_fetch_error(Reason::StorageRefused, "Could not get storage"),
             BodyFailure::Abandoned => self.log.record(Tag::Debug, b"Fetch: Pass delivery abandoned"),
+        }
+    }
+
+    /// The flag of a body that is stored in brotli or Zstandard as it came, which then varies on Accept-Encoding: clients that
+    /// don't accept it get it unpacked. Such a body is not checked on arrival, as a gzipped one is. What nobody asked for
+    /// (a pass, or a coding that http_encodings does not have) is left alone.
+    pub(super) fn flags_as_it_came(&mut self, is_empty: bool) -> ObjectFlags {
+        let known = Encodings::of_parameter(self.task.order.parameters.http_encodings);
+        let beresp = &mut self.task.attempt.beresp;
+        let is_asked_for = self.task.order.gzip_support && self.task.order.mode != FetchMode::Pass;
+        if !known.is_beyond_gzip() || !is_asked_for || is_empty || beresp.status() == 206 {
+            return ObjectFlags::NONE;
+        }
+        let coding = beresp.get("Content-Encoding").and_then(Encoding::of_name);
+        match coding.filter(|coding| *coding != Encoding::Gzip && known.has(*coding)) {
+            None => ObjectFlags::NONE,
+            Some(coding) => {
+                body::filter::vary_on_encoding(&mut Subject::new(Side::Beresp, beresp, &mut self.log, None));
+                flag_of(coding)
+            }
         }
     }
 

@@ -4,12 +4,7 @@
 //! What filters do is in `bodies/filters.rs`.
 
 use super::task::FetchTask;
-use super::{Fetch, FetchMode};
-use crate::bodies::codings::flag_of;
-use crate::bodies::filters::Subject;
-use body::Side;
-use store::ObjectFlags;
-use surface::encoding::{Encoding, Encodings};
+use surface::encoding::Encoding;
 use surface::vcl::Generation;
 
 /// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a space.
@@ -45,26 +40,4 @@ pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
         list.extend_from_slice(b" testgunzip");
     }
     list
-}
-
-impl Fetch {
-    /// The flag of a body that is stored in brotli or Zstandard as it came, which then varies on Accept-Encoding: clients that
-    /// don't accept it get it unpacked. Such a body is not checked on arrival, as a gzipped one is. What nobody asked for
-    /// (a pass, or a coding that http_encodings does not have) is left alone.
-    pub(super) fn flags_as_it_came(&mut self, is_empty: bool) -> ObjectFlags {
-        let known = Encodings::of_parameter(self.task.order.parameters.http_encodings);
-        let beresp = &mut self.task.attempt.beresp;
-        let is_asked_for = self.task.order.gzip_support && self.task.order.mode != FetchMode::Pass;
-        if !known.is_beyond_gzip() || !is_asked_for || is_empty || beresp.status() == 206 {
-            return ObjectFlags::NONE;
-        }
-        let coding = beresp.get("Content-Encoding").and_then(Encoding::of_name);
-        match coding.filter(|coding| *coding != Encoding::Gzip && known.has(*coding)) {
-            None => ObjectFlags::NONE,
-            Some(coding) => {
-                body::filter::vary_on_encoding(&mut Subject::new(Side::Beresp, beresp, &mut self.log, None));
-                flag_of(coding)
-            }
-        }
-    }
 }

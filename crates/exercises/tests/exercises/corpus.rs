@@ -88,6 +88,11 @@ fn a_joined_stream_unpacks_to_what_went_in() {
 }
 
 #[test]
+fn a_body_in_brotli_or_zstandard_is_the_same_in_any_pieces() {
+    replay("content_encoding", body::content_encoding);
+}
+
+#[test]
 fn stored_messages_are_written_as_they_were_read() {
     replay("message_decode", message::stored);
 }
