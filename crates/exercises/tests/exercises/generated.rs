@@ -2,7 +2,7 @@
 
 use crate::corpus::repository;
 use ::body::Gzip;
-use exercises::{body, cli_proto, vcl, vtc};
+use exercises::{body, cli_proto, semantics, vcl, vtc};
 use rand::rngs::{SmallRng, StdRng};
 use rand::{RngExt, SeedableRng};
 
@@ -53,6 +53,39 @@ fn damaged_fragments_keep_the_promises() {
             bytes[at] ^= 1 << random.random_range(0..8);
         }
         body::esi::join(&bytes);
+    }
+}
+
+#[test]
+fn ranges_and_parts_made_by_chance_keep_the_promises() {
+    let mut random = SmallRng::seed_from_u64(11);
+    for _ in 0..3000 {
+        let mut text = Vec::new();
+        let total: u64 = random.random_range(1..=255);
+        let mut number = |past: u64| random.random_range(0..total + past);
+        let ranges: Vec<String> = (0..number(1) % 9)
+            .map(|_| match number(1) % 3 {
+                0 => format!("{}-", number(9)),
+                1 => format!("-{}", number(9)),
+                _ => {
+                    let first = number(3);
+                    format!("{first}-{}", first + number(1) / 4)
+                }
+            })
+            .collect();
+        text.extend_from_slice(format!("Range: bytes={}\n\n", ranges.join(",")).as_bytes());
+        let received = total.min(1 + number(1) / 2);
+        for _ in 0..2 {
+            let first = number(1).min(total - received);
+            let range = format!("ETag: \"a\"\nContent-Range: bytes {first}-{}/{total}\n\n", first + received - 1);
+            text.extend_from_slice(range.as_bytes());
+        }
+        let mut bytes = vec![total as u8, random.random(), received as u8];
+        bytes.extend_from_slice(&text);
+        semantics::ranges(&bytes);
+        let at = random.random_range(3..bytes.len());
+        bytes[at] = random.random();
+        semantics::ranges(&bytes);
     }
 }
 
