@@ -362,8 +362,8 @@ mod tests {
         let mut parameters = Parameters::default();
         assert_eq!(arguments_not_yet(&parameters).count(), 0);
         parameters.feature |= surface::parameter::feature::HTTP2;
-        parameters.max_esi_depth = 7;
+        parameters.h2_max_frame_size = 20000;
         let names: Vec<&str> = arguments_not_yet(&parameters).map(|(name, _)| name).collect();
-        assert_eq!(names, ["feature", "max_esi_depth"]);
+        assert_eq!(names, ["feature", "h2_max_frame_size"]);
     }
 }

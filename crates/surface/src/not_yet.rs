@@ -1,23 +1,17 @@
-//! What is accepted but not implemented yet: words of VCL, parameters and their bits for features that this version lacks.
+//! What is accepted but not implemented yet: parameters and their bits for features that this version lacks.
 //!
-//! A site's VCL and command line must still load, so none of them is refused; but anyone who uses one is told: by the
-//! compiler (and so by `vcl check`, a load and a start), by `param.set` and by `-p`. When a feature is implemented its
-//! row is removed, and with it every such message. What will never be needed here is not in this table: see
+//! A site's command line must still work, so none of them is refused; but anyone who uses one is told, by `param.set` and by
+//! `-p`. When a feature is implemented its row is removed, and with it every such message. What will never be needed here is not in this table: see
 //! [`crate::parameter::ACCEPTED_ONLY`].
 
 use crate::parameter::value;
 use crate::parameter::{BitRow, DEBUG_BITS, FEATURE_BITS, Parameters};
-use crate::vcl::Var;
 
 /// A feature that is missing.
 #[derive(Debug)]
 pub struct NotYet {
     /// The message to its users.
     pub text: &'static str,
-    /// Variables that request it when set to anything but `false`.
-    pub vars: &'static [Var],
-    /// Names of filters.
-    pub filters: &'static [&'static str],
     /// Parameters that have a meaning only with it.
     pub parameters: &'static [&'static str],
     /// Bits of the parameter `feature`.
@@ -29,8 +23,6 @@ pub struct NotYet {
 /// The rows.
 pub static NOT_YET: &[NotYet] = &[NotYet {
     text: "HTTP/2 is not part of this version: clients are served over HTTP/1 only",
-    vars: &[],
-    filters: &[],
     parameters: &[
         "h2_header_table_size",
         "h2_initial_window_size",
@@ -44,18 +36,6 @@ pub static NOT_YET: &[NotYet] = &[NotYet {
     feature_bits: &["http2"],
     debug_bits: &["h2_nocheck", "protocol"],
 }];
-
-/// The message for a VCL that sets this variable.
-#[must_use]
-pub fn of_variable(var: Var) -> Option<&'static str> {
-    NOT_YET.iter().find(|row| row.vars.contains(&var)).map(|row| row.text)
-}
-
-/// The message for a VCL that names this filter.
-#[must_use]
-pub fn of_filter(name: &str) -> Option<&'static str> {
-    NOT_YET.iter().find(|row| row.filters.contains(&name)).map(|row| row.text)
-}
 
 /// The messages for a parameter with its present value; `name` may be an old name. A parameter at its default requests
 /// nothing.

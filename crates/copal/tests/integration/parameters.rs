@@ -43,6 +43,7 @@ const READERS: &[(&str, &str)] = &[
     ("default_keep", "engine/src/fetch/response.rs"),
     ("default_ttl", "engine/src/fetch/response.rs"),
     ("drain_timeout", "worker/src/stopping.rs"),
+    ("esi_parallel", "surface/src/parameter.rs"),
     ("event_loops", "manager/src/life.rs"),
     ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
@@ -60,6 +61,7 @@ const READERS: &[(&str, &str)] = &[
     ("idle_send_timeout", "engine/src/request/task.rs"),
     ("listen_depth", "manager/src/life.rs"),
     ("lru_interval", "cache/src/lookup.rs"),
+    ("max_esi_depth", "engine/src/request/fragment.rs"),
     ("max_restarts", "engine/src/request/restart.rs"),
     ("max_retries", "engine/src/fetch/response.rs"),
     ("max_vcl", "manager/src/commands/vcl.rs"),
@@ -144,6 +146,12 @@ const BIT_READERS: &[(&str, &str)] = &[
     ("feature::SHORT_PANIC", "worker/src/configure.rs"),
     ("feature::NO_COREDUMP", "worker/src/configure.rs"),
     ("feature::HTTP_DATE_POSTEL", "semantics/src/date.rs"),
+    ("debug::ESI_CHOP", "body/src/filter/esi.rs"),
+    ("feature::ESI_IGNORE_HTTPS", "body/src/filter/esi.rs"),
+    ("feature::ESI_DISABLE_XML_CHECK", "body/src/filter/esi.rs"),
+    ("feature::ESI_IGNORE_OTHER_ELEMENTS", "body/src/filter/esi.rs"),
+    ("feature::ESI_REMOVE_BOM", "body/src/filter/esi.rs"),
+    ("feature::ESI_INCLUDE_ONERROR", "engine/src/request/page.rs"),
     ("feature::VALIDATE_HEADERS", "engine/src/world/messages.rs"),
 ];
 

@@ -59,7 +59,6 @@ pub enum Code {
     ReturnArguments,
     Recursion,
     Unreachable,
-    NotYet,
     TypeMismatch,
     OperatorImpossible,
     ComparisonMismatch,
@@ -980,24 +979,6 @@ backend default none;
 sub vcl_recv {
     set req.http.x = "first";
     return (pass);
-}
-"#,
-    },
-    CodeRow {
-        code: Code::NotYet,
-        number: "V0411",
-        title: r"Accepted, but it does not act yet",
-        explanation: r"The feature that this asks for is not part of this version. A warning, so that a VCL that is in use can be loaded as it is; the message says what happens instead.",
-        bad: r#"vcl 4.1;
-backend default none;
-sub vcl_backend_response {
-    set beresp.do_esi = true;
-}
-"#,
-        good: r#"vcl 4.1;
-backend default none;
-sub vcl_backend_response {
-    set beresp.do_esi = false;
 }
 "#,
     },

@@ -6,9 +6,8 @@ use crate::parse::line_left;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
 use surface::diagnostic::Code;
-use surface::not_yet;
 use surface::vcl::legacy::Means;
-use surface::vcl::{Action, Method, Type, Var, at};
+use surface::vcl::{Action, Method, Type, at};
 use surface::vmod::foreign;
 use vcl_run::program::{Arithmetic, Op, Point};
 
@@ -154,7 +153,6 @@ impl Checker<'_> {
         } else {
             self.value(value, wanted)?;
         }
-        self.note_not_yet(variable.row.var, value, target.first());
         if let Some(arithmetic) = arithmetic {
             self.emitter.op(Op::Calculate(arithmetic));
         } else if appends && kind != Type::Body {
@@ -177,27 +175,6 @@ impl Checker<'_> {
             (None, false) => self.emitter.op(Op::Write(variable.row.var)),
         }
         Ok(())
-    }
-
-    /// Warns if the new value requests something that is accepted but not implemented yet.
-    fn note_not_yet(&mut self, var: Var, value: &Expression, place: At) {
-        let written = self.text(value.first);
-        let asks_for = match var {
-            Var::BerespFilters | Var::RespFilters if matches!(value.kind, ExpressionKind::Text) => {
-                let mut names = written.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                names.find_map(not_yet::of_filter)
-            }
-            _ if written == "false" => None,
-            _ => not_yet::of_variable(var),
-        };
-        self.warn_not_yet(asks_for, place);
-    }
-
-    pub(super) fn warn_not_yet(&mut self, asks_for: Option<&str>, place: At) {
-        if let Some(text) = asks_for {
-            let draft = self.draft_at(Code::NotYet, text, place);
-            self.warning(place, draft);
-        }
     }
 
     fn read_target(&mut self, variable: &Variable) {

@@ -5,7 +5,6 @@ use crate::dialect::StatementWord;
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Expression, ExpressionKind, ReturnAction, Statement};
 use surface::diagnostic::Code;
-use surface::not_yet;
 use surface::vcl::{Action, HttpObject, Method, Type, Var, at};
 use vcl_run::program::Op;
 
@@ -34,7 +33,6 @@ impl Checker<'_> {
             Statement::OldBan { keyword, value } => self.old_ban(*keyword, value),
             Statement::Esi { keyword } => {
                 self.note_use(at::BACKEND_RESPONSE, *keyword, *keyword, UseKind::Action);
-                self.warn_not_yet(not_yet::of_variable(Var::BerespDoEsi), *keyword);
                 self.emitter.op(Op::Bool(true));
                 self.emitter.op(Op::Write(Var::BerespDoEsi));
                 Ok(())
