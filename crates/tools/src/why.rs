@@ -197,7 +197,13 @@ impl Sink for Finder {
         if !group.iter().any(|transaction| transaction.kind == Kind::Request) {
             return Ok(());
         }
-        let mut account = Account::of(group);
+        Account::all_of(group).into_iter().try_for_each(|account| self.take(account, output))
+    }
+}
+
+impl Finder {
+    /// Takes one request: keeps it for the end, or tells of it now, if it is wanted.
+    fn take(&mut self, mut account: Account, output: &mut dyn Write) -> io::Result<()> {
         self.known.note(&account);
         if !self.options.wanted.is(&account) {
             if !self.options.follow && self.options.wanted.is_by_address(&account) {

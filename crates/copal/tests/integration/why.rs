@@ -214,3 +214,23 @@ fn stock_programs_find_the_notices_they_found_before_and_the_reasons_by_their_ta
     assert!(reasons.contains("Witness        why miss-absent") && reasons.contains("why pass at="), "{reasons}");
     assert!(!stock(&[]).contains("(null)"));
 }
+
+#[test]
+fn a_fragment_is_explained_as_a_request_of_its_own() {
+    let origin = Origin::start(|request| match request.contains("/corner") {
+        true => ok("Cache-Control: private\r\n", "me"),
+        false => ok("Cache-Control: max-age=600\r\n", "<p><esi:include src=\"/corner\"/></p>"),
+    });
+    let vcl = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+        sub vcl_recv { if (req.url == \"/corner\") { return (pass); } }
+        sub vcl_backend_response { if (bereq.url == \"/desk\") { set beresp.do_esi = true; } }";
+    let daemon = Daemon::with_vcl(vcl, origin.port, &[]);
+    for _ in 0..2 {
+        assert_eq!(daemon.get("/desk").text(), "<p>me</p>");
+    }
+    let page = why(&daemon, &["/desk"]);
+    assert!(page.contains("/desk: hit") && page.contains("/desk: miss") && !page.contains("corner"), "{page}");
+    let corner = why(&daemon, &["/corner"]);
+    assert!(corner.contains("/corner: pass") && corner.contains("a fragment of the page with XID"), "{corner}");
+    assert!(!corner.contains("asked for as") && !corner.contains("TTL"), "{corner}");
+}

@@ -2,6 +2,7 @@
 
 use super::near_miss::{Difference, Stored};
 use shm::read::transaction::{Kind, Reason as Begun, Transaction};
+use std::collections::HashMap;
 use surface::legible;
 use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};
 use surface::tag::Tag;
@@ -9,6 +10,8 @@ use surface::tag::Tag;
 /// A request in the log. All texts are in the form in which the log tools show them (`surface::legible`).
 #[derive(Debug, Default)]
 pub(crate) struct Account {
+    /// The request for the page that this is a fragment of.
+    pub page: Option<u32>,
     /// Method as received.
     pub method: String,
     /// Host as received.
@@ -145,16 +148,26 @@ const TELLING: &[&str] =
     &["cache-control", "expires", "age", "date", "pragma", "surrogate-control", "vary", "content-encoding"];
 
 impl Account {
-    pub(crate) fn of(group: &[Transaction]) -> Account {
-        let mut account = Account::default();
+    /// The client's request of a group, and the fragments of its page, each of which is a request of its own. A transaction
+    /// belongs to the request that began it.
+    pub(crate) fn all_of(group: &[Transaction]) -> Vec<Account> {
+        let mut accounts = vec![Account::default()];
+        let mut places = HashMap::new();
         for transaction in group {
+            let mut place = places.get(&transaction.parent).copied().unwrap_or(0);
+            if transaction.kind == Kind::Request && transaction.reason == Begun::Esi {
+                place = accounts.len();
+                accounts.push(Account { page: Some(transaction.parent), ..Account::default() });
+            }
+            places.insert(transaction.vxid, place);
             match transaction.kind {
-                Kind::Request => account.add_request(transaction),
-                Kind::BackendRequest => account.add_fetch(transaction),
+                Kind::Request => accounts[place].add_request(transaction),
+                Kind::BackendRequest => accounts[place].add_fetch(transaction),
                 Kind::Session | Kind::Unknown | Kind::Raw => {}
             }
         }
-        account
+        accounts.retain(|account| !account.steps.is_empty());
+        accounts
     }
 
     pub(crate) fn xids(&self) -> impl Iterator<Item = u32> {

@@ -34,6 +34,7 @@ pub(super) static MEMBERS: &[Member] = &[
     Member("url", Kind::Text, true, "the URL with its query, as VCL left it"),
     Member("received_host", Kind::Text, true, "the host as received"),
     Member("received_url", Kind::Text, true, "the URL as received"),
+    Member("page", Kind::Whole, true, "the request for the page that this is a fragment of"),
     Member("status", Kind::Whole, true, "the status that was sent; `null` if none was sent"),
     Member("reason", Kind::Text, true, "the reason phrase that follows the status"),
     Member(
@@ -163,6 +164,7 @@ fn value(account: &Account) -> Value {
         "url": text(&account.url),
         "received_host": text(&account.received_host),
         "received_url": text(&account.received_url),
+        "page": account.page,
         "status": whole(&account.status),
         "reason": text(&account.phrase),
         "handling": Handling::of(account).word(),

@@ -38,6 +38,9 @@ pub(crate) fn plain(account: &Account) -> String {
         let _ = write!(text, ", {:.1} ms", seconds * 1000.0);
     }
     let _ = writeln!(text, "  (XID {xid})");
+    if let Some(page) = account.page {
+        let _ = writeln!(text, "  a fragment of the page with XID {page}");
+    }
     if account.received_url != *url {
         let _ = writeln!(text, "  asked for as {}", account.received_url);
     }
