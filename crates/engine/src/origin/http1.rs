@@ -43,11 +43,17 @@ pub(crate) struct Http1Exchange {
     /// Where the response's body ends.
     decoder: BodyDecoder,
     /// The trailer section of the response, if somebody wants it.
-    trailers: Option<Vec<u8>>,
+    trailers: Option<Box<TrailerSection>>,
     /// How many unframed bytes of the body are at the front of the received bytes.
     piece_bytes: usize,
     /// Why the connection must not be used again.
     must_close: Option<&'static str>,
+}
+
+/// The bytes of a trailer section; the decoder bounds their number. Boxed, since few responses have one.
+#[derive(Default)]
+struct TrailerSection {
+    bytes: Vec<u8>,
 }
 
 impl Http1Exchange {
@@ -183,7 +189,7 @@ impl Http1Exchange {
             self.must_close(close_reason::REQUEST);
         }
         self.decoder = BodyDecoder::new(length);
-        self.trailers = (terms.keeps_trailers && length == BodyLength::Chunked).then(Vec::new);
+        self.trailers = (terms.keeps_trailers && length == BodyLength::Chunked).then(Box::default);
         let (size, carriage) = match length {
             BodyLength::None => (BodyAnnounced::None, None),
             BodyLength::Length(bytes) => (BodyAnnounced::Length(bytes), Some(&LENGTH)),
@@ -208,8 +214,7 @@ impl Http1Exchange {
             }
             let step = self.decoder.step(self.wire.received()).map_err(|error| broken(None, error))?;
             if let Some(trailers) = &mut self.trailers {
-                // The decoder bounds their length.
-                trailers.extend_from_slice(&self.wire.received()[step.skip - step.trailer..step.skip]);
+                trailers.bytes.extend_from_slice(&self.wire.received()[step.skip - step.trailer..step.skip]);
             }
             self.wire.consume(step.skip);
             self.piece_bytes = step.data;
@@ -232,9 +237,9 @@ impl Http1Exchange {
     }
 
     pub(super) fn take_trailers(&mut self, limits: &ReceiveLimits) -> Option<Message> {
-        let bytes = self.trailers.take().filter(|_| self.decoder.is_done())?;
+        let section = self.trailers.take().filter(|_| self.decoder.is_done())?;
         let mut trailers = Message::new();
-        let parsed = http1::parse_trailers(&bytes, &limits.of_head(), &mut trailers);
+        let parsed = http1::parse_trailers(&section.bytes, &limits.of_head(), &mut trailers);
         (parsed.is_ok() && trailers.header_count() > 0).then_some(trailers)
     }
 
