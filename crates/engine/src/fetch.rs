@@ -22,7 +22,7 @@ mod fill;
 mod judgement;
 mod legacy;
 mod overflow;
-pub(crate) mod part;
+mod part;
 mod prepare;
 mod refresh;
 mod response;

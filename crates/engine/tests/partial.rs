@@ -288,7 +288,7 @@ fn a_range_of_everything_is_stored_as_the_whole() {
 #[test]
 fn an_origin_that_ignores_ranges_is_fetched_whole_and_cut() {
     run_with(rfc, STORED, async |world| {
-        world.origin(crate::support::always("", "0123456789"));
+        world.origin(crate::support::always("Cache-Control: max-age=60\r\n", "0123456789"));
         let mut client = world.client();
         assert_eq!(part(&mut client, "2-4").await, expected(206, "bytes 2-4/10", "234"));
         assert_eq!(part(&mut client, "").await, expected(200, "-", "0123456789"));
@@ -383,9 +383,40 @@ fn a_part_that_vcl_disguises_is_not_shared() {
 }
 
 #[test]
+fn slices_that_vcl_asks_for_under_keys_of_its_own_are_stored_as_they_are() {
+    let file = File::new(b"0123456789", "\"a\"");
+    let vcl = "sub vcl_recv { set req.http.X-Slice = req.http.Range; unset req.http.Range; return (hash); }
+        sub vcl_hash { hash_data(req.http.X-Slice); }
+        sub vcl_backend_fetch { set bereq.http.Range = bereq.http.X-Slice; }
+        sub vcl_backend_response { set beresp.ttl = 60s; return (deliver); }";
+    story_with(rfc, vcl, &file, async |world, mut client| {
+        for _ in 0..2 {
+            assert_eq!(part(&mut client, "2-4").await, expected(206, "bytes 2-4/10", "234"));
+            assert_eq!(part(&mut client, "5-6").await, expected(206, "bytes 5-6/10", "56"));
+        }
+        assert_eq!(world.count(Main::CacheHit), 2);
+    });
+}
+
+#[test]
+fn a_client_that_has_the_part_is_told_so() {
+    let file = File::new(b"0123456789", "\"a\"");
+    story(&file, async |_, mut client| {
+        part(&mut client, "0-4").await;
+        let same = client.get("/", "Range: bytes=0-4\r\nIf-None-Match: \"a\"\r\n").await;
+        assert_eq!((same.status(), same.header("content-range")), (304, None));
+        let other = client.get("/", "Range: bytes=0-4\r\nIf-None-Match: \"b\"\r\n").await;
+        assert_eq!(other.status(), 206);
+    });
+    assert_eq!(file.asked().len(), 1);
+}
+
+#[test]
 fn leniency_uses_parts_that_are_not_what_they_say() {
     run_with(lenient, STORED, async |world| {
-        world.origin(serve_each(|_| response("206 Part", "Content-Range: bytes 4-9/10\r\n", b"01234")));
+        world.origin(serve_each(|_| {
+            response("206 Part", "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n", b"01234")
+        }));
         let mut client = world.client();
         assert_eq!(part(&mut client, "-5").await, expected(206, "bytes 4-9/10", "01234"));
         assert_eq!(part(&mut client, "-5").await.2, "01234");

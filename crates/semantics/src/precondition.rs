@@ -14,7 +14,7 @@ pub const OF_BODY: [&str; 6] =
 /// its `Date`, else at `received` (seconds since 1970).
 #[must_use]
 pub fn not_modified(request: &Message, response: &Message, received: f64, forms: DateForms) -> bool {
-    if !matches!(request.method(), b"GET" | b"HEAD") || !matches!(response.status() % 1000, 200 | 203) {
+    if !matches!(request.method(), b"GET" | b"HEAD") || !matches!(response.status() % 1000, 200 | 203 | 206) {
         return false;
     }
     if request.has("If-None-Match") {

@@ -8,7 +8,8 @@
 //! `semantics::part`.
 
 use super::fill::Source;
-use super::{Fetch, FetchMode, Step};
+use super::task::PartTaken;
+use super::{Fetch, Step};
 use crate::logged::{self, BEREQ, BERESP};
 use crate::origin::close_reason;
 use message::Message;
@@ -20,26 +21,15 @@ use store::{Object, ObjectFlags};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
-/// The part that a response holds; new for each response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct PartTaken {
-    /// What the origin sends.
-    pub(crate) received: Option<Part>,
-    /// How it is joined with the stored part.
-    pub(crate) joint: Option<Joint>,
-}
-
-impl PartTaken {
-    /// What the object will hold; `None` = a whole.
-    fn stored(self) -> Option<Part> {
-        let part = self.joint.map_or(self.received, |joint| Some(joint.part));
-        part.filter(|part| !part.is_whole() || self.joint.is_none())
-    }
-}
-
 impl Fetch {
     fn deals_in_parts(&self) -> bool {
         self.task.order.vcl.policy == HttpPolicy::Rfc && self.task.order.parameters.http_range_support
+    }
+
+    /// Whether the response, if it is a part, is one for all who want that part. A part that VCL has asked for on its own account,
+    /// perhaps under a key that says which one, is stored as what VCL takes it for.
+    fn is_for_parts(&self) -> bool {
+        self.task.life.asks_for_part || self.task.life.wants_rest
     }
 
     /// Asks for the rest if a part is stored and the whole is wanted. Parts are asked for without a coding: what one client got
@@ -98,7 +88,7 @@ impl Fetch {
                 let received = Part::of_message(beresp, length);
                 self.task.attempt.part.received = received;
                 match received {
-                    _ if self.task.order.mode == FetchMode::Pass => None,
+                    _ if !self.is_for_parts() => None,
                     Some(part) if part.is_whole() => self.take_whole(part),
                     Some(_) | None => self.join(),
                 }
@@ -168,7 +158,9 @@ impl Fetch {
     /// The flags of an object that holds a part. If VCL has changed what says so, the response is for its client alone: nobody else
     /// could tell what it is.
     pub(super) fn part_flags(&mut self) -> ObjectFlags {
-        let Some(part) = self.task.attempt.part.stored() else { return ObjectFlags::NONE };
+        let Some(part) = self.task.attempt.part.stored().filter(|_| self.is_for_parts()) else {
+            return ObjectFlags::NONE;
+        };
         let length = self.task.attempt.body.size.length().filter(|_| self.task.attempt.part.joint.is_none());
         if Part::of_message(&self.task.attempt.beresp, length) != Some(part) {
             self.task.life.uncacheable = true;

@@ -8,7 +8,6 @@ use super::aside::Aside;
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport};
-use super::part::PartTaken;
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
@@ -24,6 +23,7 @@ use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
 use semantics::HttpPolicy;
+use semantics::part::{Joint, Part};
 use semantics::rfc::{FieldNames, Refusal};
 use shm::log::LogBuffer;
 use std::net::SocketAddr;
@@ -101,6 +101,8 @@ pub(crate) struct Life {
     pub(crate) stale: Option<Arc<Object>>,
     /// A stored part of the response, which may be completed.
     pub(crate) part: Option<Arc<Object>>,
+    /// The client's range was passed on.
+    pub(crate) asks_for_part: bool,
     /// Only what that part lacks was asked for.
     pub(crate) wants_rest: bool,
     /// Where to report that the object can be delivered; `None` once that was done.
@@ -204,6 +206,23 @@ pub(crate) struct Attempt {
     pub(crate) error_reason: Vec<u8>,
     /// `beresp.body` of vcl_backend_error.
     pub(crate) synthetic: Vec<u8>,
+}
+
+/// The part that a response holds; new for each response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PartTaken {
+    /// What the origin sends.
+    pub(crate) received: Option<Part>,
+    /// How it is joined with the stored part.
+    pub(crate) joint: Option<Joint>,
+}
+
+impl PartTaken {
+    /// What the object will hold; `None` = a whole.
+    pub(crate) fn stored(self) -> Option<Part> {
+        let part = self.joint.map_or(self.received, |joint| Some(joint.part));
+        part.filter(|part| !part.is_whole() || self.joint.is_none())
+    }
 }
 
 /// What a response becomes. An object dropped before it is complete has failed, so that its readers don't wait for more.
@@ -382,6 +401,7 @@ impl FetchTask {
                 answers_get: false,
                 stale,
                 part,
+                asks_for_part,
                 wants_rest: false,
                 ready: Some(ready),
                 answer: FetchAnswer::Failed,
