@@ -91,7 +91,6 @@ fn compare(cases: &[Case], wrong: &HashMap<String, String>, list: &str) {
 }
 
 #[test]
-#[ignore = "the policy is being built"]
 fn the_score_is_the_one_that_is_expected() {
     let (cases, wrong) = played(|_| {});
     compare(&cases, &wrong, include_str!("caching/expected.txt"));

@@ -60,6 +60,14 @@ pub enum Refusal {
     Useless,
 }
 
+impl Refusal {
+    /// Whether the response would be stored if it only had a lifetime.
+    #[must_use]
+    pub fn is_for_want_of_lifetime(self) -> bool {
+        matches!(self, Refusal::NotCacheable | Refusal::Useless)
+    }
+}
+
 /// What RFC 9111 says about a response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judgement {

@@ -1,7 +1,7 @@
 //! Judgement: what RFC 9111 says about a response, before VCL sees it (`http_policy=rfc`).
 //!
 //! VCL has the last word: a ttl that it sets counts even for what must be validated, a grace even for what must not be served
-//! stale, and `set beresp.uncacheable = false` takes the refusal back. Next file: `storage.rs`.
+//! stale, a ttl takes back a refusal for want of one, and `set beresp.uncacheable = false` any. Next file: `storage.rs`.
 
 use super::{Fetch, FetchMode};
 use message::Message;

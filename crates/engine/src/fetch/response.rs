@@ -187,6 +187,10 @@ impl Fetch {
 
     /// Adds headers that a response must have, and joins headers that form a list.
     fn complete_head(&mut self) {
+        if self.follows_rfc() {
+            // It is about one connection, although nothing has ever defined it. Source: RFC 9110 §7.6.1.
+            logged::unset(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Proxy-Connection");
+        }
         let Attempt { beresp, responded, .. } = &mut self.task.attempt;
         if !beresp.has("Date") {
             let mut date = [0; 29];

@@ -8,6 +8,7 @@ use super::{FetchSide, Side, World, out_of_reach, storage};
 use crate::fetch::filters::default_list;
 use crate::fetch::mode::FetchMode;
 use crate::fetch::task::Verdict;
+use semantics::rfc::Refusal;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;
@@ -148,6 +149,9 @@ fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) -> Result<(), Fai
         Var::BerespTtl => {
             verdict.ttl = (seconds + age).max(0.0);
             verdict.is_ttl_set = true;
+            if seconds > 0.0 && verdict.refusal.is_some_and(Refusal::is_for_want_of_lifetime) {
+                verdict.refusal = None;
+            }
             verdict.ttl_by.swap(0, 1);
             verdict.ttl_by[0] = world.noted.take();
         }
