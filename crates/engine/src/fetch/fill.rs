@@ -38,7 +38,7 @@ pub(super) struct Source {
 /// What supplies the body.
 enum Supplier {
     /// An origin, and how long it may take.
-    Exchange(OriginExchange, ReceiveLimits),
+    Exchange(Box<OriginExchange>, ReceiveLimits),
     /// A complete object.
     Object {
         reader: BodyReader,
@@ -79,7 +79,7 @@ impl From<AppendError> for BodyFailure {
 impl Source {
     /// A response's body; the exchange's `begin_body` must have been called.
     pub(super) fn of_exchange(exchange: OriginExchange, limits: ReceiveLimits) -> Source {
-        Source::of(Supplier::Exchange(exchange, limits))
+        Source::of(Supplier::Exchange(Box::new(exchange), limits))
     }
 
     /// The body of a complete object.
@@ -162,7 +162,7 @@ impl Supplier {
 
     fn into_exchange(self) -> Option<OriginExchange> {
         match self {
-            Supplier::Exchange(exchange, _) => Some(exchange),
+            Supplier::Exchange(exchange, _) => Some(*exchange),
             Supplier::Object { .. } | Supplier::Gone => None,
         }
     }
