@@ -14,7 +14,7 @@
 use crate::ban::Ban;
 use crate::departure::{Absence, BanNote, Leaving};
 use crate::digest::Digest;
-use crate::parts::{self, PassedOver, Use};
+use crate::parts::{self, PassedOver, Use, Want};
 use crate::shard::Shard;
 use crate::terms::{Terms, Worth};
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
@@ -61,6 +61,12 @@ pub struct LookupRequest<'a> {
     /// Receives for how many seconds the object that was found had not been used. If set, uses are noted exactly instead
     /// of at `lru_interval`.
     pub unused_seconds: Option<&'a Cell<f64>>,
+}
+
+impl<'a> LookupRequest<'a> {
+    fn want(&self) -> Want<'a> {
+        Want { parts: self.parts, request: self.request, now: self.now }
+    }
 }
 
 /// The answer.
@@ -224,7 +230,7 @@ impl Cache {
             shard.existing_head(digest).is_some_and(|head| {
                 head.busy
                     .iter()
-                    .filter(|mark| parts::concerns(mark, request, stale.as_deref()))
+                    .filter(|mark| parts::concerns(mark, request.want(), stale.as_deref()))
                     .any(|mark| request.ignore_vary || is_variant(&mark.vary, request))
             })
         };
@@ -253,7 +259,7 @@ impl Cache {
                 };
                 let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
                 let busy = new_busy(shard, stale.as_ref().or(other_variant.as_ref()));
-                parts::note_range(shard, digest, request, stale.as_deref());
+                parts::note_range(shard, digest, request.want(), stale.as_deref());
                 Lookup::Miss { cause, busy, stale, part: parts.and_then(|parts| parts.into_best()) }
             }
         }
@@ -326,7 +332,7 @@ impl Inner {
                 continue;
             }
             if object.flags().has(ObjectFlags::PARTIAL) {
-                match sighting.parts.get_or_insert_default().judge(object, request) {
+                match sighting.parts.get_or_insert_default().judge(object, request.want()) {
                     Use::Answers => {}
                     Use::PassedOver => continue,
                     Use::Surplus => {

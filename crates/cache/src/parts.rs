@@ -2,17 +2,27 @@
 //!
 //! Parts of one response lie beside one another under its key, at most [`PARTS_MAX`] of them. One that does not hold what a
 //! request wants is passed over; the most useful of them goes to the fetch, which may complete it or join it with what it
-//! receives. Only requests that [`LookupRequest::parts`] allows see parts at all. Source: RFC 9111 §3.3, §3.4. Next file:
+//! receives. Only requests that [`Want::parts`] allows see parts at all. Source: RFC 9111 §3.3, §3.4. Next file:
 //! `lookup.rs`.
 
 use crate::digest::Digest;
-use crate::lookup::LookupRequest;
 use crate::shard::{BusyMark, Shard};
 use message::Message;
 use semantics::part::{Part, range_to_pass_on};
 use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::limits::PARTS_MAX;
+
+/// What a lookup must know of its request to judge parts.
+#[derive(Clone, Copy)]
+pub(crate) struct Want<'a> {
+    /// A part may answer the request, and its fetch may ask for one.
+    pub(crate) parts: bool,
+    /// The request.
+    pub(crate) request: &'a Message,
+    /// Its time, seconds since 1970.
+    pub(crate) now: f64,
+}
 
 /// The parts that a lookup has seen and not used.
 #[derive(Default)]
@@ -36,7 +46,7 @@ pub(crate) enum Use {
 impl PassedOver {
     /// Judges a stored part; those of a key are shown newest first.
     #[cold]
-    pub(crate) fn judge(&mut self, object: &Arc<Object>, request: &LookupRequest<'_>) -> Use {
+    pub(crate) fn judge(&mut self, object: &Arc<Object>, request: Want<'_>) -> Use {
         if request.parts
             && self.head.decode(object.head()).is_some()
             && let Some(part) = Part::of_message(&self.head, object.promised_bytes())
@@ -78,7 +88,7 @@ pub fn may_ask_for_part(stale: Option<&Object>) -> bool {
 }
 
 /// The Range that the fetch for this request will send on; empty = none.
-fn range_of<'a>(request: &LookupRequest<'a>, stale: Option<&Object>) -> &'a [u8] {
+fn range_of<'a>(request: Want<'a>, stale: Option<&Object>) -> &'a [u8] {
     if !request.parts || !may_ask_for_part(stale) {
         return b"";
     }
@@ -86,12 +96,12 @@ fn range_of<'a>(request: &LookupRequest<'a>, stale: Option<&Object>) -> &'a [u8]
 }
 
 /// Whether a running fetch will bring what this request wants: the whole, or the same part.
-pub(crate) fn concerns(mark: &BusyMark, request: &LookupRequest<'_>, stale: Option<&Object>) -> bool {
+pub(crate) fn concerns(mark: &BusyMark, request: Want<'_>, stale: Option<&Object>) -> bool {
     mark.range.is_empty() || *mark.range == *range_of(request, stale)
 }
 
 /// Notes which part the newest fetch of a key asks for.
-pub(crate) fn note_range(shard: &mut Shard, digest: &Digest, request: &LookupRequest<'_>, stale: Option<&Object>) {
+pub(crate) fn note_range(shard: &mut Shard, digest: &Digest, request: Want<'_>, stale: Option<&Object>) {
     let range = range_of(request, stale);
     if !range.is_empty()
         && let Some(mark) = shard.existing_head(digest).and_then(|head| head.busy.last_mut())
