@@ -7,6 +7,7 @@
 
 mod bans;
 mod bench;
+mod caching;
 mod floor;
 mod load;
 mod memory;
@@ -27,6 +28,8 @@ tasks:
           [--objects N] [--bans N] [--seconds S] [--no-peer] [--as-built]
   vcl     how long VCLs take to load, and what a long vcl_recv costs a hit, beside varnishd
           [--rounds N] [--seconds S] [--no-peer]
+  caching the score in the public suite http-tests/cache-tests, of which DIR is a checkout
+          --suite DIR [--leniencies] [--as-built]
   soak    a mixed load against Copal for a time, every body checked by content
           [--seconds S] [--connections N]
   floor   the bare epoll server: floor PORT THREADS
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "bench" => bench::main(&arguments),
         "bans" => bans::main(&arguments),
+        "caching" => caching::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "soak" => soak::main(&arguments),
         "floor" => floor::main(&arguments),

@@ -29,6 +29,28 @@ impl Server {
         Ok(Server { child })
     }
 
+    /// Starts a command in a folder, with more variables in its environment.
+    pub fn start_in(
+        folder: &Path,
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, String)],
+        log: &Path,
+    ) -> Result<Server, String> {
+        let output = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let errors = output.try_clone().map_err(|error| error.to_string())?;
+        let child = Command::new(program)
+            .current_dir(folder)
+            .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (*name, value)))
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        Ok(Server { child })
+    }
+
     /// Process ids of the tree, the root first.
     pub fn tree(&self) -> Vec<u32> {
         tree(self.child.id())

@@ -95,3 +95,15 @@ fn the_score_is_the_one_that_is_expected() {
     let (cases, wrong) = played(|_| {});
     compare(&cases, &wrong, include_str!("caching/expected.txt"));
 }
+
+#[test]
+fn with_all_leniencies_one_case_fails_that_the_rfc_forbids() {
+    let (cases, wrong) = played(|parameters| {
+        parameters.partial_leniency = true;
+        parameters.unknown_transfer_encoding = true;
+        parameters.vary_language_order = true;
+        parameters.vary_language_select = true;
+    });
+    let scores = [Kind::Required, Kind::Optimal].map(|kind| score(&cases, &wrong, kind));
+    assert_eq!(scores, [(160, 160), (104, 105)], "{wrong:?}");
+}
