@@ -33,12 +33,10 @@ pub fn is_allowed(name: &[u8]) -> bool {
     let begins = |prefix: &&str| {
         name.get(..prefix.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(prefix.as_bytes()))
     };
-    if ALLOWED.iter().any(|other| is(other)) {
+    if ALLOWED.iter().any(is) {
         return true;
     }
-    header::find(name).is_none()
-        && !FORBIDDEN.iter().any(|other| is(other))
-        && !FORBIDDEN_PREFIXES.iter().any(|prefix| begins(prefix))
+    header::find(name).is_none() && !FORBIDDEN.iter().any(is) && !FORBIDDEN_PREFIXES.iter().any(begins)
 }
 
 /// What the `Trailer` headers of a message announce and may be passed on, as the value of one such header; `None` if that is
