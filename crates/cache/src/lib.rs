@@ -10,7 +10,7 @@
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
+//! Reading order: `shard` (table, slots, heads) → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
 //! → `tag` → `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ mod expiry_log;
 mod lookup;
 mod parameters;
 mod parts;
+mod question;
 mod removal;
 mod shard;
 mod tag;
@@ -39,11 +40,11 @@ pub use ban::pattern::{PatternVerdict, judge as judge_ban_pattern};
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
 pub use departure::{Absence, BanNote, Gone};
-pub use lookup::{Lookup, LookupRequest, MissCause};
+pub use lookup::{Lookup, MissCause};
 pub use parts::may_ask_for_part;
+pub use question::{LookupRequest, Terms};
 pub use removal::Purge;
 pub use tag::{TagPurge, TagUsage};
-pub use terms::Terms;
 
 use ban::BanList;
 use ban::lurker::Lurker;

@@ -15,53 +15,17 @@ use crate::ban::Ban;
 use crate::departure::{Absence, BanNote, Leaving};
 use crate::digest::Digest;
 use crate::parts::{self, PassedOver, Use, Want};
+use crate::question::LookupRequest;
 use crate::shard::Shard;
-use crate::terms::{Terms, Worth};
+use crate::terms::Worth;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
-use message::Message;
-use semantics::vary::Sameness;
 use shm::counters::MainCounters;
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::counter::Main;
 use surface::reason::Departure;
 use surface::tag::Tag;
-
-/// A question to the index.
-#[derive(Clone, Copy, Debug)]
-pub struct LookupRequest<'a> {
-    /// Digest of the request.
-    pub key: &'a [u8; 32],
-    /// The request's time, seconds since 1970.
-    pub now: f64,
-    /// The request, for Vary and bans.
-    pub request: &'a Message,
-    /// `req.ttl`, seconds.
-    pub ttl_cap: Option<f64>,
-    /// `req.grace`, seconds.
-    pub grace_cap: Option<f64>,
-    /// `req.hash_always_miss`.
-    pub always_miss: bool,
-    /// `req.hash_ignore_busy`.
-    pub ignore_busy: bool,
-    /// `req.hash_ignore_vary`.
-    pub ignore_vary: bool,
-    /// `http_gzip_support`.
-    pub gzip_support: bool,
-    /// A stored part (206) may answer the request, and its fetch may ask for a part: RFC 9111 applies, and ranges are served.
-    pub parts: bool,
-    /// When a request is for the same variant.
-    pub sameness: Sameness,
-    /// What RFC 9111 asks of the answer; `None` under the other policies.
-    pub terms: Option<Terms>,
-    /// `vary_notice`: this many mismatching variants are worth a record; 0 = never.
-    pub vary_notice: u64,
-    /// Receives for how many seconds the object that was found had not been used. If set, uses are noted exactly instead
-    /// of at `lru_interval`.
-    pub unused_seconds: Option<&'a Cell<f64>>,
-}
 
 impl<'a> LookupRequest<'a> {
     fn want(&self) -> Want<'a> {

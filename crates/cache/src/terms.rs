@@ -4,23 +4,9 @@
 //! validated; one that must be validated, or that the client does not want as it is, counts as stale however fresh it is. Source: RFC 9111
 //! §4.2.4, §5.2. Next file: `lookup.rs`.
 
-use crate::LookupRequest;
+use crate::question::{LookupRequest, Terms};
 use semantics::{language, vary};
 use store::{Object, ObjectFlags};
-
-/// The terms of one request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
-    /// For how long a response may have been stale, in seconds: `max-stale` of the request.
-    pub max_stale: f64,
-    /// For how long a response must still be fresh, in seconds: `min-fresh` of the request.
-    pub min_fresh: f64,
-    /// The object (by its transaction id) that was fetched or validated while the request waited ([`crate::Waiter::granted`]): it can be
-    /// used as it is. 0 = none.
-    pub granted: u32,
-    /// A response in the language that the client prefers is also used if it was made for another `Accept-Language`.
-    pub selects_language: bool,
-}
 
 /// What an object is worth to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
