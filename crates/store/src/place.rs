@@ -46,6 +46,7 @@ impl Place {
     }
 
     /// Where the body begins in the record, in bytes from the arena's start.
+    #[inline]
     pub(crate) fn body_at(&self) -> u64 {
         self.fixed_end() + if self.head().is_annexed() { ANNEX_LENGTH_BYTES } else { 0 }
     }

@@ -12,6 +12,7 @@ use surface::reason::Reason;
 
 impl Run<'_> {
     /// Adds `Cache-Status` if the policy or the operator wants it.
+    #[inline]
     pub(super) fn add_cache_status(&mut self) {
         let follows_rfc = self.request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc);
         if follows_rfc || self.request.task.settings.cache_status {
@@ -19,6 +20,7 @@ impl Run<'_> {
         }
     }
 
+    #[cold]
     fn append_cache_status(&mut self) {
         let parameters = self.context.engine.parameters.load();
         if parameters.cache_status_name.is_empty() {

@@ -53,6 +53,7 @@ impl Run<'_> {
     }
 
     /// Fills `resp`. False if the object's head cannot be decoded.
+    #[inline(always)]
     fn make_response(&mut self) -> bool {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -111,6 +112,7 @@ impl Run<'_> {
         filters::are_heavy(&self.request.task) && !self.may_hold_more(true)
     }
 
+    #[inline(always)]
     fn judge_conditions(&mut self) {
         if self.follows_rfc() {
             return self.judge_preconditions();

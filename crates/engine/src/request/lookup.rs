@@ -125,6 +125,7 @@ impl Run<'_> {
     }
 
     /// Asks the index, after having waited there or not.
+    #[inline(always)]
     fn ask(&mut self, waiter: Option<&Waiter>) -> Lookup {
         let grace_cap = if self.is_legacy() { self.legacy_grace_cap() } else { self.request.task.choices.grace_cap };
         let parts = self.serves_parts();

@@ -131,6 +131,7 @@ impl Run<'_> {
 
     /// Sets up the filters and determines `Content-Length`. Returns the filters and whether a body follows; `None` when a
     /// filter cannot be set up.
+    #[inline(always)]
     fn settle_head(&mut self) -> Option<(Filters, bool)> {
         let request = &mut *self.request;
         let task = &mut request.task;
