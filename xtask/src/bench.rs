@@ -51,7 +51,7 @@ pub fn free_port() -> Result<u16, String> {
 }
 
 /// Pins this thread to one core.
-fn pin(core: usize) -> Result<(), String> {
+pub fn pin(core: usize) -> Result<(), String> {
     let mut set = nix::sched::CpuSet::new();
     set.set(core).map_err(|error| error.to_string())?;
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(|error| error.to_string())

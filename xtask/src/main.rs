@@ -1,5 +1,5 @@
 //! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL, `cargo xtask bans`
-//! its bans, `cargo xtask soak` checks a long mixed load.
+//! its bans, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load.
 //!
 //! `floor` and `load` are the two ends of a measurement and run as separate processes.
 
@@ -8,6 +8,7 @@
 mod bans;
 mod bench;
 mod caching;
+mod compress;
 mod floor;
 mod load;
 mod memory;
@@ -30,6 +31,8 @@ tasks:
           [--rounds N] [--seconds S] [--no-peer]
   caching the score in the public suite http-tests/cache-tests, of which DIR is a checkout
           --suite DIR [--leniencies] [--as-built]
+  compress  bytes on the wire and CPU of a page in gzip and brotli, beside nginx
+          [--requests N] [--seconds S] [--no-peer] [--as-built]
   soak    a mixed load against Copal for a time, every body checked by content
           [--seconds S] [--connections N]
   floor   the bare epoll server: floor PORT THREADS
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         "bench" => bench::main(&arguments),
         "bans" => bans::main(&arguments),
         "caching" => caching::main(&arguments),
+        "compress" => compress::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "soak" => soak::main(&arguments),
         "floor" => floor::main(&arguments),
