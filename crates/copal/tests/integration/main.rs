@@ -10,6 +10,7 @@ mod confinement;
 mod counters;
 mod daemon;
 mod dependencies;
+mod encodings;
 mod file_layers;
 mod large_bodies;
 mod layers;

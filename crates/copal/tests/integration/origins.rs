@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn start(command: &mut Command, port: u16) -> Process {
+/// Starts an origin, and waits until it accepts connections.
+pub fn start(command: &mut Command, port: u16) -> Process {
     let mut process =
         Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     eventually("the origin accepts", || {
@@ -29,7 +30,7 @@ fn write(path: &Path, text: &str) {
 }
 
 /// A folder that a web server running as another user can read.
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode).unwrap();
