@@ -22,6 +22,13 @@ const LEVEL: u8 = 6;
 /// Where Debian has nginx's module for brotli.
 const BROTLI_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so";
 
+/// What the text of the page is taken from.
+const PROSE: [&str; 3] = [
+    include_str!("../../docs/operating.md"),
+    include_str!("../../docs/esi.md"),
+    include_str!("../../docs/request-smuggling.md"),
+];
+
 /// How long to wait for a compressed copy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -79,7 +86,8 @@ struct Row {
     bytes: f64,
     /// CPU time of the server for a response, in microseconds.
     cpu: f64,
-    /// CPU time until the first response in the coding, in microseconds: what making the copy cost, if one is made.
+    /// CPU time until the first response in the coding, in microseconds: making the copy, if one is made, and what else was
+    /// asked meanwhile.
     before: f64,
 }
 
@@ -272,32 +280,25 @@ fn serve(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
     stream.write_all(answer)
 }
 
-/// A page like those of a shop: the same markup around names, prices and sentences of few hundred words.
+/// A page like those of a shop: the same markup around names, prices and prose, which is that of our own documents.
 fn page() -> String {
-    const SYLLABLES: [&str; 24] = [
-        "an", "ber", "co", "da", "el", "fra", "go", "hin", "is", "jo", "ka", "lum", "mo", "ne", "or", "pe", "qui",
-        "ra", "sto", "tu", "ul", "vi", "wa", "ze",
-    ];
+    let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,:;'-".contains(&byte));
+    let mut words = PROSE.iter().flat_map(|text| text.split_whitespace()).filter(is_plain).cycle();
+    let mut some = |count: usize| words.by_ref().take(count).collect::<Vec<_>>().join(" ");
     let mut state = 1_u64;
-    let mut below = |most: usize| {
+    let mut below = |most: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % most
+        (state >> 33) % most
     };
-    let words: Vec<String> = (0..600).map(|_| (0..=below(3)).map(|_| SYLLABLES[below(24)]).collect()).collect();
     let mut text =
         String::from("<!doctype html><html><head><title>A shop</title></head><body><ul class=\"products\">\n");
     while text.len() < PAGE_BYTES {
-        // The product of two draws: few words are frequent, most are rare.
-        let mut some = |count: usize| {
-            let chosen: Vec<&str> = (0..count).map(|_| words[below(600) * below(600) / 600].as_str()).collect();
-            chosen.join(" ")
-        };
-        let (name, sentence) = (some(3), some(25));
         let (id, price) = (below(1_000_000), below(10_000));
+        let (name, prose) = (some(3), some(40));
         let _ = writeln!(
             text,
             "<li class=\"product\" data-id=\"{id}\"><a href=\"/product/{id}\"><img src=\"/media/{id}.jpg\" alt=\"{name}\">\
-             <h2>{name}</h2></a><p class=\"text\">{sentence}.</p><span class=\"price\">{}.{:02}</span></li>",
+             <h2>{name}</h2></a><p class=\"text\">{prose}</p><span class=\"price\">{}.{:02}</span></li>",
             price / 100,
             price % 100
         );
@@ -309,7 +310,7 @@ fn page() -> String {
 fn report(rows: &[Row]) -> String {
     let mut text = format!(
         "A page of {} bytes, gzip and brotli at level {LEVEL}; ratios are to the first row\n\n\
-         | server | coding | responses | bytes each | ratio | CPU each, µs | ratio | CPU before the first, ms |\n\
+         | server | coding | responses | bytes each | ratio | CPU each, µs | ratio | CPU until the first, ms |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         page().len()
     );
