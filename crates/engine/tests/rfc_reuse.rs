@@ -2,6 +2,7 @@
 
 mod changes;
 mod conditions;
+mod heads;
 mod queries;
 mod stale;
 mod wishes;
