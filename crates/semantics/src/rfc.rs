@@ -58,6 +58,8 @@ pub enum Refusal {
     NotCacheable,
     /// It is stale from the start, cannot be validated, and nothing allows its use when it is stale.
     Useless,
+    /// VCL had the origin asked with HEAD, so the response has no content for those who ask with GET. Not found by [`judge`].
+    NoContent,
 }
 
 impl Refusal {

@@ -186,6 +186,8 @@ reasons! {
         "have the origin send Cache-Control: max-age, or set beresp.uncacheable = false and a ttl in vcl_backend_response";
     NotStoredUseless, "not-stored-stale", Store, "", "The response is not fresh even now, cannot be validated, and nothing allows its use when it is stale.",
         "have the origin send Cache-Control: max-age, or an ETag or Last-Modified";
+    NotStoredNoContent, "not-stored-head", Store, "", "VCL had the origin asked with HEAD, so there is no content for those who ask with GET.",
+        "leave bereq.method alone: a GET brings what answers HEAD, too; or return (pass) for HEAD in vcl_recv";
     NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
     NotStoredTooLarge, "not-stored-too-large", Store, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",

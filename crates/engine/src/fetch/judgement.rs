@@ -26,6 +26,7 @@ impl Fetch {
         let settings = rfc_settings(&self.task.order.parameters);
         let judgement = judge(&attempt.beresp, bereq.has("Authorization"), times, &settings);
         let Judgement { lifetime, refusal, must_validate, never_stale, unshared } = judgement;
+        let refusal = self.lacks_content().then_some(Refusal::NoContent).or(refusal);
         // A 304 that VCL has yet to deal with is not what is stored.
         if attempt.beresp.status() != 304 || attempt.verdict.was_304 {
             let is_cacheable = !self.task.life.uncacheable && refusal.is_none();
@@ -43,6 +44,16 @@ impl Fetch {
         }
         (verdict.refusal, verdict.must_validate, verdict.never_stale) = (refusal, must_validate, never_stale);
         verdict.unshared = unshared;
+        // What a GET would bring may be stored, so that those who wait for it need not ask alone.
+        verdict.is_unremembered = refusal == Some(Refusal::NoContent);
+    }
+
+    /// Whether the response is one to HEAD, although the fetch is for all: VCL has changed the method. What a 304 has made valid again has
+    /// the content that is stored. Source: RFC 9111 §4.
+    fn lacks_content(&self) -> bool {
+        self.task.bereq.method() == b"HEAD"
+            && self.task.order.mode != FetchMode::Pass
+            && !self.task.attempt.verdict.was_304
     }
 
     /// The fields that only the client that asked may get; `None` when it gets them with the others, or there are none.
@@ -131,5 +142,6 @@ pub(super) fn reason_of(refusal: Refusal) -> Reason {
         Refusal::SetCookie => Reason::NotStoredSetCookie,
         Refusal::NotCacheable => Reason::NotStoredNoLifetime,
         Refusal::Useless => Reason::NotStoredUseless,
+        Refusal::NoContent => Reason::NotStoredNoContent,
     }
 }

@@ -224,3 +224,57 @@ fn head_that_is_passed_leaves_what_is_stored_alone() {
         );
     }
 }
+
+/// VCL may have the origin asked with HEAD all the same.
+#[test]
+fn head_that_vcl_sends_on_leaves_nothing_for_those_who_get() {
+    let vcl = "sub vcl_backend_fetch { if (bereq.http.Asks) { set bereq.method = bereq.http.Asks; } }";
+    for (seconds, validator) in [(0, ""), (100, ""), (3, ""), (3, "ETag: \"a\"\r\n")] {
+        run_rfc_with(
+            |_| {},
+            vcl,
+            async |world| {
+                let asked = origin(&world, move |number, request| match request.line().starts_with("GET") {
+                    true => ok(&format!("Cache-Control: max-age=2\r\nMark: {number}\r\n{validator}"), "four"),
+                    false => {
+                        let told = "Cache-Control: max-age=1000\r\nETag: \"b\"\r\nMark: lie\r\n";
+                        format!("HTTP/1.1 200 OK\r\n{told}Content-Length: 99\r\n\r\n")
+                    }
+                });
+                let mut client = world.client();
+                if seconds > 0 {
+                    client.get("/", "").await;
+                    wait(seconds).await;
+                }
+                let response = head(&mut client, "/", "Asks: HEAD\r\n").await;
+                assert_eq!(gist(&response), (200, "lie", String::new()), "{}", world.story());
+                assert_eq!(response.header("content-length"), Some("99"), "what a GET would have");
+                expect_reason(&world, "not-stored-head");
+                let number = asked.borrow().len() + 1;
+                let response = client.get("/", "").await;
+                assert_eq!(gist(&response), (200, &*number.to_string(), "four".to_owned()), "{}", world.story());
+                assert_eq!(gist(&stored(&mut client).await.unwrap()), gist(&response), "and that is shared");
+            },
+        );
+    }
+}
+
+#[test]
+fn validation_that_vcl_sends_as_head_renews_what_is_stored() {
+    run_rfc_with(
+        |_| {},
+        "sub vcl_backend_fetch { if (bereq.http.If-None-Match) { set bereq.method = \"HEAD\"; } }",
+        async |world| {
+            let asked = origin(&world, |number, _| match number {
+                1 => ok("Cache-Control: max-age=2\r\nETag: \"a\"\r\nMark: 1\r\n", "four"),
+                _ => "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=1000\r\nMark: 2\r\n\r\n".to_owned(),
+            });
+            let mut client = world.client();
+            client.get("/", "").await;
+            wait(3).await;
+            head(&mut client, "/", "").await;
+            assert_eq!(methods(&asked), ["GET", "HEAD"]);
+            assert_eq!(gist(&stored(&mut client).await.unwrap()), (200, "2", "four".to_owned()), "{}", world.story());
+        },
+    );
+}
