@@ -72,6 +72,20 @@ fn a_page_includes_a_number_of_fragments_and_the_rest_of_it_is_sent_as_it_stands
 }
 
 #[test]
+fn an_address_with_a_control_character_is_not_included() {
+    for byte in (1..0x20).chain([0x7f]).filter(|byte| !b"\t\r\n".contains(byte)) {
+        for (before, after) in [("/a", "b"), ("http://a", "/b"), ("a/", "")] {
+            let text =
+                [b"<p>1<esi:include src=\"", before.as_bytes(), &[byte], after.as_bytes(), b"\"/>2</p>"].concat();
+            let pulled = pulled(Esi::new(&page()), &text);
+            assert_eq!(sent(&pulled), (b"<p>12</p>".to_vec(), 0));
+            let why = "ERR after 4 ESI 1.0 <esi:include> has control character in src= attribute";
+            assert_eq!(pulled.notes, [(NoteLevel::Error, why.to_owned())]);
+        }
+    }
+}
+
+#[test]
 fn a_plan_has_a_length_and_the_rest_of_the_page_is_sent_as_it_stands() {
     let source = "x".repeat(ESI_SRC_BYTES_MAX - 1);
     for part in ["a<esi:comment/>", "a<!--esi b-->", &format!("<esi:include src=\"/{source}\"/>")] {

@@ -6,4 +6,5 @@ mod pages;
 mod parallel;
 mod private;
 mod site;
+mod strangers;
 mod survival;

@@ -578,6 +578,8 @@ impl Parser {
                     "ESI 1.0 <esi:include> has multiple src= attributes"
                 } else if syntax::before_nul(&value).iter().any(|byte| syntax::is_white(*byte)) {
                     "ESI 1.0 <esi:include> has whitespace in src= attribute"
+                } else if syntax::before_nul(&value).iter().any(u8::is_ascii_control) {
+                    CONTROL
                 } else if value.len() > ESI_SRC_BYTES_MAX {
                     TOO_LONG
                 } else {
@@ -645,5 +647,7 @@ impl Parser {
     }
 }
 
+/// Not in Varnish, which writes it into the request and its Host, where no client could have brought it.
+const CONTROL: &str = "ESI 1.0 <esi:include> has control character in src= attribute";
 /// Not in Varnish, which has no limit.
 const TOO_LONG: &str = "ESI 1.0 <esi:include> has too long src= attribute";

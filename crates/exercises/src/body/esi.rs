@@ -51,7 +51,8 @@ fn gunzipped(bytes: &[u8]) -> Result<Vec<u8>, FilterError> {
 ///
 /// # Panics
 /// When the plan or the notes depend on the pieces; when the stored body is not the page, or the plan does not cover it; when a
-/// packed page is not the same page with the same plan, or what is sent of it can't be unpacked.
+/// packed page is not the same page with the same plan, or what is sent of it can't be unpacked; when the address of a fragment
+/// has a character that would end the line or the word of a request that it is written to.
 pub fn parse(bytes: &[u8]) {
     let [flags, piece, text @ ..] = bytes else { return };
     let leniency = Leniency {
@@ -96,7 +97,12 @@ fn same_page(plan: &[u8], text: &[u8], packed_plan: &[u8], packed: &[u8]) {
                     sum.append(GzipSum { crc32, plain_bytes });
                 }
                 Instruction::Skip { bytes } => at += bytes as usize,
-                Instruction::Include { .. } => includes.push((sum.plain_bytes, instruction)),
+                Instruction::Include { host, target, .. } => {
+                    let ends_word = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
+                    let is_one_word = |text: &[u8]| !text.iter().any(ends_word);
+                    assert!(is_one_word(target) && host.is_none_or(is_one_word), "an address is one word");
+                    includes.push((sum.plain_bytes, instruction));
+                }
             }
         }
         (sum, sent, includes)
