@@ -244,6 +244,29 @@ fn without_a_strong_validator_the_whole_is_asked_for() {
 }
 
 #[test]
+fn a_whole_made_with_a_private_rest_is_for_its_client_only() {
+    run_with(rfc, STORED, async |world| {
+        world.origin(serve_each(|request| match request.header("range") {
+            Some("bytes=0-4") => {
+                let fields = "ETag: \"a\"\r\nCache-Control: max-age=60\r\nContent-Range: bytes 0-4/10\r\n";
+                response("206 Partial Content", fields, b"01234")
+            }
+            Some(_) => {
+                let fields = "ETag: \"a\"\r\nCache-Control: private\r\nContent-Range: bytes 5-9/10\r\n";
+                response("206 Partial Content", fields, request.header("cookie").unwrap_or("56789").as_bytes())
+            }
+            None => response("200 OK", "Cache-Control: private\r\n", b"everybody's"),
+        }));
+        let mut client = world.client();
+        assert_eq!(part(&mut client, "0-4").await, expected(206, "bytes 0-4/10", "01234"));
+        for name in ["anna.", "bobby"] {
+            let text = world.client().get("/", &format!("Cookie: {name}\r\n")).await.text();
+            assert!(text == format!("01234{name}") || text == "everybody's", "{name} gets {text}");
+        }
+    });
+}
+
+#[test]
 fn parts_that_meet_are_joined() {
     let file = File::new(b"0123456789", "\"a\"");
     story(&file, async |world, mut client| {

@@ -226,7 +226,13 @@ fn cache_status_is_there_under_the_rfc_and_bears_the_name_of_the_cache() {
 fn the_answer_to_a_post_that_names_its_target_answers_a_get() {
     let cases = [
         ("Cache-Control: max-age=60\r\nContent-Location: /form\r\n", true),
+        ("Cache-Control: max-age=60\r\nContent-Location: http://example.com/form\r\n", true),
         ("Cache-Control: max-age=60\r\nContent-Location: /other\r\n", false),
+        ("Cache-Control: max-age=60\r\nContent-Location: /form?x\r\n", false),
+        ("Cache-Control: max-age=60\r\nContent-Location: http://example.org/form\r\n", false),
+        ("Cache-Control: max-age=60\r\nContent-Location: //example.com:8080/form\r\n", false),
+        ("Cache-Control: max-age=60\r\nContent-Location: http://x@example.com/form\r\n", false),
+        ("Cache-Control: private, max-age=60\r\nContent-Location: /form\r\n", false),
         ("Cache-Control: max-age=60\r\n", false),
         ("Cache-Control: no-store, max-age=60\r\nContent-Location: /form\r\n", false),
         ("Cache-Control: max-age=60\r\nContent-Location: /form\r\nContent-Encoding: br\r\n", false),
