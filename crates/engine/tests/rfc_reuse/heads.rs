@@ -278,3 +278,38 @@ fn validation_that_vcl_sends_as_head_renews_what_is_stored() {
         },
     );
 }
+
+#[test]
+fn those_who_wait_for_a_head_that_vcl_sent_on_share_one_get() {
+    run_rfc_with(
+        |_| {},
+        "sub vcl_backend_fetch { if (bereq.http.Asks) { set bereq.method = bereq.http.Asks; } }",
+        async |world| {
+            let asked = Asked::default();
+            let seen = Rc::clone(&asked);
+            world.origin(move |mut stream| {
+                let seen = Rc::clone(&seen);
+                async move {
+                    while let Some(request) = OriginRequest::read(&mut stream).await {
+                        seen.borrow_mut().push(request.clone());
+                        wait(5).await;
+                        let whole = ok("Cache-Control: max-age=100\r\n", "four");
+                        let is_get = request.line().starts_with("GET");
+                        let answer = if is_get { whole.as_str() } else { whole.trim_end_matches("four") };
+                        let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+                    }
+                }
+            });
+            let mut clients = [world.client(), world.client(), world.client()];
+            let [first, second, third] = &mut clients;
+            let get = async |client: &mut Client| {
+                wait(1).await;
+                client.get("/", "").await.text()
+            };
+            let (of_head, one, other) = tokio::join!(head(first, "/", "Asks: HEAD\r\n"), get(second), get(third));
+            assert_eq!((of_head.status(), of_head.header("content-length")), (200, Some("4")));
+            assert_eq!([one, other], ["four", "four"], "{}", world.story());
+            assert_eq!(methods(&asked), ["HEAD", "GET"]);
+        },
+    );
+}
