@@ -157,9 +157,14 @@ mod tests {
     fn only_a_get_of_something_found_is_judged() {
         let mut request = message(&[("If-None-Match", "*")]);
         let mut response = message(&[]);
-        for (method, status, expected) in
-            [("GET", 200, true), ("HEAD", 203, true), ("POST", 200, false), ("GET", 404, false), ("GET", 206, false)]
-        {
+        for (method, status, expected) in [
+            ("GET", 200, true),
+            ("HEAD", 203, true),
+            ("POST", 200, false),
+            ("GET", 404, false),
+            ("GET", 206, true),
+            ("GET", 204, false),
+        ] {
             request.set_method(method.as_bytes());
             response.set_status(status);
             assert_eq!(not_modified(&request, &response, RECEIVED, DateForms::Exact), expected, "{method} {status}");
