@@ -6,8 +6,11 @@
 //! have no entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart
 //! too) and charged to the storage of the object.
 //!
+//! A group (RFC 9875) is a tag too, whose name only the engine makes: a note behind the head (`message::stored_notes`), which begins with
+//! a blank, as no tag of a list does.
+//!
 //! *Lock*: one short mutex for each part, taken inside a shard's. *Invariant*: an object in the index has an entry for
-//! each of its tags. Every purge by tag starts at [`Cache::purge_tags`].
+//! each of its tags. Every purge by tag starts at [`Cache::purge_tags`], one by group at [`Cache::invalidate_groups`].
 
 use crate::departure::Leaving;
 use crate::removal::Purge;
@@ -82,11 +85,12 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
 }
 
-/// The tags that a stored head names.
+/// The tags that a stored head names, and its groups.
 fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
     message::stored_headers(object.head())
         .filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
         .flat_map(|header| names(header.value()))
+        .chain(message::stored_notes(object.head()))
 }
 
 impl Tags {
@@ -154,12 +158,24 @@ impl Cache {
     /// happens before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably;
     /// objects that are no fresher than they would be afterwards are skipped. `now`: seconds since 1970.
     pub fn purge_tags(&self, list: &[u8], purge: Purge, now: f64) -> TagPurge {
-        let names: Vec<Arc<[u8]>> = names(list).map(Arc::from).collect();
+        self.purge_names(names(list).map(Arc::from).collect(), purge, Departure::Purged, now)
+    }
+
+    /// Starts to remove the objects of any of these groups (each in the form of `message::stored_notes`), because a request has
+    /// changed what they represent; but not the object of the transaction `except`, which is the answer to that request.
+    /// Source: RFC 9875 §3.
+    pub fn invalidate_groups(&self, groups: &[u8], except: u32, now: f64) -> TagPurge {
+        let names = groups.chunks_exact(message::NOTE_BYTES).map(Arc::from).collect();
+        TagPurge { except: Some(except), ..self.purge_names(names, Purge::Hard, Departure::Invalidated, now) }
+    }
+
+    fn purge_names(&self, names: Vec<Arc<[u8]>>, purge: Purge, departure: Departure, now: f64) -> TagPurge {
         let mut ahead = HashMap::new();
         for name in &names {
             *ahead.entry(Arc::clone(name)).or_default() += 1;
         }
-        TagPurge { cache: self.clone(), names, ahead, purge, now, at: 0, from: None, count: 0, objects: 0 }
+        let cache = self.clone();
+        TagPurge { cache, names, ahead, purge, departure, except: None, now, at: 0, from: None, count: 0, objects: 0 }
     }
 
     /// How many tags there are and what they cost.
@@ -179,6 +195,10 @@ pub struct TagPurge {
     /// How often each name is still to come.
     ahead: HashMap<Arc<[u8]>, usize>,
     purge: Purge,
+    /// How removed objects leave.
+    departure: Departure,
+    /// The transaction whose object stays.
+    except: Option<u32>,
     now: f64,
     /// Index of the name being worked on.
     at: usize,
@@ -240,7 +260,8 @@ impl TagPurge {
             let mut shard = inner.shards[group[0].shard()].lock();
             for entry in group {
                 let Some(object) = shard.slots.get(entry.slot) else { continue };
-                if object.is_removed() || !names_of(object).any(|tag| tag == name) {
+                let is_excepted = self.except == Some(object.xid());
+                if object.is_removed() || is_excepted || !names_of(object).any(|tag| tag == name) {
                     continue;
                 }
                 match self.purge {
@@ -250,7 +271,7 @@ impl TagPurge {
                         tags.dedup();
                         self.count += 1 + tags.iter().filter_map(|tag| self.ahead.get(*tag)).sum::<usize>();
                         let digest = inner.digest_of_object(object);
-                        removed.extend(inner.discard(&mut shard, &digest, entry.slot, Leaving::As(Departure::Purged)));
+                        removed.extend(inner.discard(&mut shard, &digest, entry.slot, Leaving::As(self.departure)));
                     }
                     Purge::Soft { ttl, .. } => {
                         if object.ttl() > self.now - object.origin() + ttl {
@@ -264,7 +285,10 @@ impl TagPurge {
             shard.settle(&inner.stores);
         }
         self.objects += removed.len();
-        inner.totals.add(Main::NExpired, removed.len() as u64);
+        if self.departure == Departure::Purged {
+            // Compat: the VMOD xkey.
+            inner.totals.add(Main::NExpired, removed.len() as u64);
+        }
         for object in &removed {
             let left = object.origin() - self.now;
             inner.log_expiry(object, left);

@@ -18,6 +18,7 @@
 mod caught;
 pub mod clock;
 mod deadline;
+mod groups;
 mod legacy_rules;
 pub mod logged;
 pub mod panics;

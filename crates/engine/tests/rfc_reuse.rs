@@ -2,6 +2,7 @@
 
 mod changes;
 mod conditions;
+mod groups;
 mod heads;
 mod queries;
 mod stale;

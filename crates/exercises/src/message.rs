@@ -1,6 +1,6 @@
 //! Arbitrary bytes as a stored message.
 
-use message::{Message, stored_headers};
+use message::{Message, stored_headers, stored_notes};
 
 /// Reads `bytes` as the store does.
 ///
@@ -19,5 +19,6 @@ pub fn stored(bytes: &[u8]) {
     }
     let mut written = Vec::new();
     message.encode(&mut written);
+    stored_notes(bytes).for_each(|note| written.extend_from_slice(note));
     assert_eq!(written, bytes);
 }

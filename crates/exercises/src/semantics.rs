@@ -8,9 +8,11 @@ use semantics::filter::{Class, copy_filtered};
 use semantics::range::{RangeResult, check_backend, content_range, resolve};
 use semantics::vary::Sameness;
 use semantics::{
-    HttpPolicy, LifetimeDefaults, Wishes, conditional, date, encoding, language, lifetime, lifetime_of_pass, list,
-    precondition, reference, revalidate, vary,
+    HttpPolicy, LifetimeDefaults, Wishes, conditional, date, encoding, groups, language, lifetime, lifetime_of_pass,
+    list, precondition, reference, revalidate, vary,
 };
+
+use surface::limits::{CACHE_GROUP_CHARACTERS_MAX, CACHE_GROUPS_MAX};
 
 pub use ranges::ranges;
 
@@ -25,7 +27,7 @@ const NOW: f64 = 1.7e9;
 /// line, and the lines of a response's headers.
 ///
 /// # Panics
-/// When a range is outside of the body, a reference leads elsewhere than to a path, a lifetime is not a number, a date changes when it is written and read again, a
+/// When a range is outside of the body, groups are more or longer than they may be, a reference leads elsewhere than to a path, a lifetime is not a number, a date changes when it is written and read again, a
 /// variant does not match the request it was made for, or a header passes a filter that removed it before.
 pub fn headers(bytes: &[u8]) {
     let [status, length, text @ ..] = bytes else { return };
@@ -43,6 +45,7 @@ pub fn headers(bytes: &[u8]) {
     conditions(&mut request, &response);
     wishes(&request);
     references(&request, &response, text);
+    groups_of(&request, &response);
     let _ = encoding::accepts_gzip(&request);
     encoding::weaken_etag(&mut response);
     let weak = response.get("ETag").map(<[u8]>::to_vec);
@@ -89,6 +92,18 @@ fn references(request: &Message, response: &Message, text: &[u8]) {
             }
             assert!(target.len() <= location.len() + base.len() + 1, "a target does not grow");
         }
+    }
+}
+
+fn groups_of(request: &Message, response: &Message) {
+    for field in [groups::CACHE_GROUPS, groups::CACHE_GROUP_INVALIDATION] {
+        let names = groups::named(response, field);
+        assert!(names.len() <= CACHE_GROUPS_MAX, "groups are counted");
+        assert!(names.iter().all(|name| name.len() <= CACHE_GROUP_CHARACTERS_MAX && !name.contains('\0')));
+    }
+    if let Some(origin) = request.get("Host").and_then(groups::origin) {
+        assert!(groups::origin(&origin).is_some(), "an origin is one");
+        assert!(!origin.contains(&0));
     }
 }
 

@@ -424,7 +424,7 @@ impl Message {
     }
 
     /// Reads into this message a response that [`Message::encode`] wrote. `None` when the bytes are no such message:
-    /// they come from shared memory and must not be trusted.
+    /// they come from shared memory and must not be trusted. Notes behind it are left out.
     #[must_use]
     pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
         self.clear();
@@ -444,8 +444,33 @@ impl Message {
             let (name_len, value_start) = (header.name_len as u16, header.value_start as u16);
             self.fields.push(Field { line: span, name_len, value_start, is_hop: false });
         }
-        rest.is_empty().then_some(())
+        are_notes(rest).then_some(())
     }
+}
+
+/// Bytes of a note behind a stored head, see [`encode_note`].
+pub const NOTE_BYTES: usize = 17;
+/// First byte of each note. No word in a list of words begins with it, so none can be taken for a note.
+const NOTE_MARK: u8 = b' ';
+
+/// Adds a note behind a head in the form of [`Message::encode`]. Notes are for the cache alone: they are no header lines, so no
+/// [`Message`] ever holds them, and nobody who reads or sends one can show them.
+pub fn encode_note(out: &mut Vec<u8>, note: &[u8; NOTE_BYTES - 1]) {
+    out.push(NOTE_MARK);
+    out.extend_from_slice(note);
+}
+
+/// The notes behind a stored head, each of [`NOTE_BYTES`] with its mark. None where the bytes are malformed.
+pub fn stored_notes(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    let count = skip_start(&mut rest).unwrap_or(0);
+    let is_whole = (0..count).all(|_| take_header(&mut rest).is_some());
+    let notes = if is_whole && are_notes(rest) { rest } else { &[] };
+    notes.chunks_exact(NOTE_BYTES)
+}
+
+fn are_notes(bytes: &[u8]) -> bool {
+    bytes.len().is_multiple_of(NOTE_BYTES) && bytes.chunks_exact(NOTE_BYTES).all(|note| note[0] == NOTE_MARK)
 }
 
 /// The header lines of a message in the form of [`Message::encode`], without copying. Stops where the bytes are
@@ -580,5 +605,28 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(back.decode(&bytes[..cut]).is_none(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn notes_are_behind_a_head_and_no_part_of_the_message() {
+        let message = sample();
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        assert_eq!(stored_notes(&bytes).count(), 0);
+        let head_bytes = bytes.len();
+        encode_note(&mut bytes, &[7; 16]);
+        encode_note(&mut bytes, &[8; 16]);
+        let notes: Vec<_> = stored_notes(&bytes).collect();
+        assert_eq!(notes, [&bytes[head_bytes..head_bytes + 17], &bytes[head_bytes + 17..]]);
+        let mut back = Message::new();
+        back.decode(&bytes).unwrap();
+        assert_eq!(back.headers().collect::<Vec<_>>(), message.headers().collect::<Vec<_>>());
+        assert_eq!(stored_headers(&bytes).count(), message.header_count());
+        for cut in head_bytes + 1..head_bytes + 17 {
+            assert!(back.decode(&bytes[..cut]).is_none(), "cut at {cut}");
+            assert_eq!(stored_notes(&bytes[..cut]).count(), 0);
+        }
+        bytes[head_bytes] = b'x';
+        assert!(back.decode(&bytes).is_none(), "a note has its mark");
     }
 }

@@ -6,7 +6,7 @@
 //! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
 //! `conditional`, `range`, `ranges`, `part`, `encoding` (answering).
 //! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `language`, `vary`, `revalidate` (storing);
-//! `wishes`, `conditional`, `precondition`, `range`, `encoding` (answering); `reference` (what else a request has changed).
+//! `wishes`, `conditional`, `precondition`, `range`, `encoding` (answering); `reference`, `groups` (what else a request has changed).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,6 +16,7 @@ pub mod conditional;
 pub mod date;
 pub mod encoding;
 pub mod filter;
+pub mod groups;
 pub mod language;
 mod lifetime;
 pub mod list;

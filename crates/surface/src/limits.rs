@@ -69,6 +69,10 @@ pub const COMPARED_LANGUAGES_MAX: usize = 32;
 pub const QUERY_BYTES_MAX: u64 = 64 << 10;
 /// How long, in seconds, a stale object is at least served at once after the origin failed, while one request asks again.
 pub const STALE_ON_ERROR_SECONDS_MIN: f64 = 10.0;
+/// Most groups that one `Cache-Groups` or `Cache-Group-Invalidation` names; more are ignored.
+pub const CACHE_GROUPS_MAX: usize = 32;
+/// Longest name of a cache group, in characters; a longer one is ignored.
+pub const CACHE_GROUP_CHARACTERS_MAX: usize = 32;
 /// Most variants of one key under `http_policy=rfc`; another one replaces the oldest.
 pub const VARIANTS_MAX: usize = 1000;
 /// Memory of one decompressor besides its output, in bytes: its window and its tables.

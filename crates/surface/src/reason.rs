@@ -18,8 +18,8 @@ pub const MORE: &str = "more";
 
 /// Names of the details that may follow a word.
 pub const DETAILS: &[&str] = &[
-    "at", "in", "ttl-at", "gone", "seconds", "bans", "ban-time", "limit", "max", "status", "dialect", "headers",
-    "differs", "cookies", "ban", "text",
+    "at", "in", "ttl-at", "gone", "seconds", "bans", "ban-time", "copies", "groups", "limit", "max", "status",
+    "dialect", "headers", "differs", "cookies", "ban", "text",
 ];
 
 /// Details whose values strangers can influence: such a value extends to the end of the record, whatever it contains.
@@ -166,7 +166,7 @@ reasons! {
         "the fetch of this request says how the origin failed";
     StaleForbidden, "stale-forbidden", Origin, "", "The origin failed, and the stored copy may not be served stale (must-revalidate, proxy-revalidate, s-maxage or no-cache): 504.", "";
     NotModifiedOther, "not-modified-other", Origin, "", "The origin answered 304 about something else than the stored copy, so it was asked again without conditions.", "mend the origin: its 304 names another ETag";
-    Invalidated, "invalidated", Store, "", "The request may have changed what is stored, so stored copies were removed.", "";
+    Invalidated, "invalidated", Store, "", "The request may have changed what is stored, so stored copies were removed: of its target, of what its response names, and of the groups that it names (Cache-Group-Invalidation).", "";
     StoredError, "stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
     NotStoredByVcl, "not-stored-vcl", Store, "", "VCL made the response uncacheable.", "";
     NotStoredPass, "not-stored-pass", Store, "", "The request was passed, so the response is for this client alone.", "";

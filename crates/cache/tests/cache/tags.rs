@@ -201,3 +201,66 @@ fn what_was_purged_by_tag_never_comes_back_and_tags_do() {
     assert_eq!(kept, 2);
     assert!(bench.is_gone(1));
 }
+
+fn note(byte: u8) -> Vec<u8> {
+    let mut note = Vec::new();
+    message::encode_note(&mut note, &[byte; 16]);
+    note
+}
+
+impl Bench {
+    /// Puts an object with the tag `a` that is in these groups.
+    fn put_grouped(&mut self, number: u32, groups: &[u8]) {
+        let busy = self.miss(number);
+        let mut head = head(&[("xkey", "a")]);
+        groups.iter().for_each(|group| head.extend_from_slice(&note(*group)));
+        let attributes = ObjectAttributes {
+            key: key(number),
+            xid: number,
+            origin: self.now,
+            ttl: 100.0,
+            body_bytes: Some(0),
+            ..Default::default()
+        };
+        let object = self.cache.store().create(&attributes, &head).unwrap();
+        object.finish();
+        busy.publish(&object);
+    }
+
+    fn invalidate_groups(&self, groups: &[u8], except: u32) -> usize {
+        let list: Vec<u8> = groups.iter().flat_map(|group| note(*group)).collect();
+        let mut purge = self.cache.invalidate_groups(&list, except, self.now);
+        while !purge.step(1) {}
+        purge.objects()
+    }
+}
+
+#[test]
+fn groups_come_back_after_a_crash_and_what_was_in_a_removed_one_does_not() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    for (number, groups) in [(1, &b"x"[..]), (2, b"xy"), (3, b"y"), (4, b"")] {
+        bench.put_grouped(number, groups);
+    }
+    assert_eq!(bench.cache.tag_usage().entries, 8);
+    bench.now += 1.0;
+    assert_eq!(bench.invalidate_groups(b"x", 2), 1, "the answer itself stays");
+    kill(bench);
+    let (bench, kept) = files.worker(START + 2.0);
+    assert_eq!(kept, 3);
+    assert_eq!(bench.invalidate_groups(b"zx", 0), 1);
+    assert_eq!(bench.invalidate_groups(b"xy", 0), 1);
+    assert_eq!(bench.total(Main::NExpired), 0);
+    assert_eq!((bench.is_gone(3), bench.is_gone(4)), (true, false));
+    assert_eq!(bench.cache.tag_usage().entries, 1);
+}
+
+#[test]
+fn no_list_of_tags_names_a_group() {
+    let mut bench = Bench::new();
+    bench.put_grouped(1, b"x");
+    for list in ["xxxxxxxxxxxxxxxx", " xxxxxxxxxxxxxxxx", ", xxxxxxxxxxxxxxxx"] {
+        assert_eq!(bench.purge_tags(list, Purge::Hard), 0, "{list}");
+    }
+    assert_eq!(bench.invalidate_groups(b"x", 0), 1);
+}

@@ -8,9 +8,11 @@
 
 use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
+use crate::groups;
 use crate::logged::{self, BERESP};
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
+use semantics::groups::CACHE_GROUPS;
 use semantics::{HttpPolicy, vary};
 use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
@@ -181,6 +183,9 @@ impl Fetch {
         logged::log_object(&mut self.log, &stored);
         let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
         stored.encode(&mut head);
+        if class == Class::InsertRfc {
+            head.extend_from_slice(&groups::notes(&stored, CACHE_GROUPS, self.task.bereq_original.get("Host")));
+        }
         head
     }
 

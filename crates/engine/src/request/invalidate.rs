@@ -1,11 +1,15 @@
-//! What a request that changes something makes of what is stored: copies of its target are removed, and of what its response names.
+//! What a request that changes something makes of what is stored: copies of its target are removed, and of what its response names,
+//! and the groups that it names.
 //!
 //! Called when the response to a pass has come, before the client sees it. The keys are those that vcl_hash makes, so the operator's rules
-//! hold; of `Location` and `Content-Location` only what belongs to the same origin counts. Source: RFC 9111 §4.4.
+//! hold; of `Location` and `Content-Location` only what belongs to the same origin counts. A group is one of the origin that was asked (`groups.rs`); a fetch under way is not touched, and groups
+//! of what is removed are not followed. Source: RFC 9111 §4.4; RFC 9875 §3.
 
 use super::Run;
+use crate::groups;
 use crate::ruling::HashRuling;
-use message::Message;
+use message::{Message, NOTE_BYTES};
+use semantics::groups::CACHE_GROUP_INVALIDATION;
 use semantics::{method, reference};
 use sha2::Digest;
 use store::Object;
@@ -13,6 +17,8 @@ use surface::reason::Reason;
 
 /// The headers of a response that name what else has changed.
 const LOCATIONS: [&str; 2] = ["Location", "Content-Location"];
+/// How many objects of groups are examined before other tasks of the event loop get a turn.
+const GROUPED_OBJECTS: usize = 1000;
 
 impl Run<'_> {
     /// Whether the request was passed with a method that may have changed what is stored.
@@ -36,9 +42,13 @@ impl Run<'_> {
                 count += self.invalidate_key(&digest, answer);
             }
         }
+        let host = self.request.task.request.get("Host");
+        let groups = groups::notes(&head, CACHE_GROUP_INVALIDATION, host);
+        count += self.invalidate_groups(&groups, answer).await;
         if count > 0 {
             let before = self.request.task.life.reason;
-            self.why(Reason::Invalidated, b"");
+            let groups = groups.len() / NOTE_BYTES;
+            self.why(Reason::Invalidated, format!("copies={count} groups={groups}").as_bytes());
             // How the request was handled is another question.
             self.request.task.life.reason = before;
         }
@@ -46,6 +56,17 @@ impl Run<'_> {
 
     fn invalidate_key(&self, digest: &[u8; 32], answer: &Object) -> usize {
         self.context.engine.cache.invalidate(digest, answer.xid(), self.context.clock.now())
+    }
+
+    async fn invalidate_groups(&self, groups: &[u8], answer: &Object) -> usize {
+        if groups.is_empty() {
+            return 0;
+        }
+        let mut purge = self.context.engine.cache.invalidate_groups(groups, answer.xid(), self.context.clock.now());
+        while !purge.step(GROUPED_OBJECTS) {
+            tokio::task::yield_now().await;
+        }
+        purge.objects()
     }
 
     /// The targets of the same origin that a response names.

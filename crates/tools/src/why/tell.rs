@@ -192,7 +192,7 @@ fn tell_decision(decision: &Decision, step: &Step, indent: &str, text: &mut Stri
             ("seconds", Reason::MissExpired | Reason::HitGrace) => {
                 writeln!(text, "{indent}  it expired {value} s before")
             }
-            ("bans", _) => writeln!(text, "{indent}  copies removed: {value}"),
+            ("bans" | "copies", _) => writeln!(text, "{indent}  copies removed: {value}"),
             ("limit", _) => {
                 let max = decision.detail("max").unwrap_or("?");
                 writeln!(text, "{indent}  it broke the parameter {value}, which is {max}")
