@@ -21,6 +21,7 @@ pub mod language;
 mod lifetime;
 pub mod list;
 pub mod method;
+pub mod no_vary_search;
 pub mod part;
 mod policy;
 pub mod precondition;

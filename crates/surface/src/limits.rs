@@ -208,3 +208,11 @@ pub const RANGES_MAX: usize = 64;
 pub const PARTS_MAX: usize = 64;
 /// A stored part is copied into a larger one only if it has at most this many times the bytes that were received for that.
 pub const PART_JOIN_RATIO_MAX: u64 = 16;
+/// Longest `No-Vary-Search` that is heeded, in bytes, all its lines together.
+pub const NO_VARY_SEARCH_BYTES_MAX: usize = 1024;
+/// Most names in one of its lists.
+pub const NO_VARY_SEARCH_NAMES_MAX: usize = 64;
+/// Longest query that such a rule is applied to, in bytes.
+pub const NO_VARY_SEARCH_QUERY_BYTES_MAX: usize = 4 << 10;
+/// Most resources whose rules are remembered; the one learnt first makes room.
+pub const NO_VARY_SEARCH_RULES_MAX: usize = 1024;
