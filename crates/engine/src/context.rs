@@ -22,6 +22,7 @@ use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
 use crate::mempool_counts::{Counted, PoolCounters};
 use crate::panics::PanicHook;
+use crate::query_rules::QueryRules;
 use crate::request::pool::RequestPool;
 use crate::storages::Storages;
 use crate::vxid::VxidSource;
@@ -58,6 +59,8 @@ pub struct Engine {
     pub panics: PanicHook,
     /// A compressed copy of an object is being made; there is one at a time.
     pub is_copying: AtomicBool,
+    /// What responses have said about the queries of their resources.
+    pub query_rules: QueryRules,
     /// The memory held by all requests.
     pub memory: RequestMemory,
 }

@@ -24,6 +24,7 @@ mod legacy;
 mod overflow;
 mod part;
 mod prepare;
+mod query_rule;
 mod refresh;
 mod response;
 mod retry;

@@ -23,6 +23,7 @@ mod legacy_rules;
 pub mod logged;
 pub mod panics;
 pub mod peer;
+pub mod query_rules;
 mod ruling;
 pub mod storages;
 mod turns;

@@ -32,6 +32,7 @@ mod pass;
 mod pipe;
 mod purge;
 mod query;
+mod query_rule;
 mod receive;
 mod restart;
 mod synth;

@@ -4,6 +4,7 @@ mod changes;
 mod conditions;
 mod groups;
 mod heads;
+mod no_vary_search;
 mod queries;
 mod stale;
 mod wishes;

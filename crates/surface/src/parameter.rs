@@ -226,6 +226,7 @@ parameters! {
     max_retries: u64 = 4, Number, Unsigned, "4", Some("0"), None, "retries", 0, "Retry limit.";
     max_vcl: u64 = 100, Number, Unsigned, "100", Some("0"), None, "", 0, "Number of VCLs that triggers max_vcl_handling.";
     max_vcl_handling: u64 = 1, Number, Unsigned, "1", Some("0"), Some("2"), "", 0, "0 ignore, 1 warn, 2 refuse.";
+    no_vary_search: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc, whether responses may say which parts of the query do not matter (No-Vary-Search): requests that differ in those alone then share a stored response.";
     nuke_limit: u64 = 50, Number, Unsigned, "50", Some("0"), None, "allocations", EXPERIMENTAL | ACCEPTED_ONLY, "Max objects evicted for one allocation.";
     partial_leniency: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc: believe parts (206) that are shorter than their Content-Range says or hold another range than the one asked for, and ask for the rest of a part even if its version cannot be told (no strong validator).";
     pcre2_depth_limit: u64 = 20, Number, Unsigned, "20", Some("1"), None, "", 0, "Regex depth limit.";

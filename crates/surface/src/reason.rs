@@ -173,6 +173,8 @@ reasons! {
     NotStoredDead, "not-stored-ttl", Store, "", "The response has no time to live, no grace and no keep.",
         "see the TTL record: which header or default gave that TTL";
     NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
+    NotStoredQuery, "not-stored-no-vary-search", Store, "", "Earlier responses said which parts of the query do not matter (No-Vary-Search), and this one says something else.",
+        "have the origin send the same No-Vary-Search with all responses of a path";
     NotStoredNoStore, "not-stored-no-store", Store, "", "The response says that it must not be stored (no-store).",
         "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
     NotStoredPrivate, "not-stored-private", Store, "", "The response says that it is for one user (private).",

@@ -17,6 +17,7 @@ use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::memory::RequestMemory;
 use engine::panics::PanicHook;
 use engine::peer::Listener;
+use engine::query_rules::QueryRules;
 use engine::storages::Storages;
 use engine::vxid::VxidSource;
 use net::descriptors::Complaints;
@@ -165,6 +166,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         vmod_state: SharedState::new(),
         panics: PanicHook::default(),
         is_copying: AtomicBool::new(false),
+        query_rules: QueryRules::default(),
         memory: RequestMemory::default(),
     });
     let complaints = Arc::new(Complaints::default());

@@ -66,6 +66,7 @@ const READERS: &[(&str, &str)] = &[
     ("max_retries", "engine/src/fetch/response.rs"),
     ("max_vcl", "manager/src/commands/vcl.rs"),
     ("max_vcl_handling", "manager/src/commands/vcl.rs"),
+    ("no_vary_search", "engine/src/request/task.rs"),
     ("partial_leniency", "engine/src/fetch/part.rs"),
     ("pcre2_depth_limit", "engine/src/loaded_vcl.rs"),
     ("pcre2_jit_compilation", "engine/src/loaded_vcl.rs"),

@@ -6,6 +6,7 @@ use super::mode::FetchMode;
 use crate::bodies::request::RequestBody;
 use crate::loaded_vcl::LoadedVcl;
 use crate::peer::Peer;
+use crate::query_rules::QueryOrder;
 use crate::request::delivered::Delivered;
 use cache::Busy;
 use message::Message;
@@ -30,6 +31,8 @@ pub struct FetchOrder {
     pub vxid: u32,
     /// `req.hash`.
     pub digest: [u8; 32],
+    /// What is known of queries that do not matter; `None` when that is not asked.
+    pub(crate) query: Option<QueryOrder>,
     /// The promise to fetch; `None` for a pass.
     pub busy: Option<Busy>,
     /// An expired object that may be revalidated.

@@ -39,6 +39,7 @@ impl Fetch {
         flags: ObjectFlags,
         is_streamed: bool,
     ) -> Option<Arc<Object>> {
+        self.heed_query_rule();
         let vary = self.vary_key();
         let part_flags = self.part_flags();
         let mut attributes = self.attributes(flags | part_flags | self.response_flags(), vary);

@@ -16,6 +16,7 @@ use crate::logged::{self, BEREQ};
 use crate::memory::Held;
 use crate::origin::{OriginExchange, ResponseBody, close_reason};
 use crate::peer::Peer;
+use crate::query_rules::QueryOrder;
 use crate::world::decision::Noted;
 use crate::world::vmod_wait::VmodWait;
 use backend::director::trail::Trail;
@@ -73,6 +74,8 @@ pub(crate) struct Ordered {
     pub(crate) session_vxid: u32,
     /// `bereq.hash`.
     pub(crate) digest: [u8; 32],
+    /// What is known of queries that do not matter; `None` when that is not asked.
+    pub(crate) query: Option<QueryOrder>,
     /// `bereq.is_hitmiss`.
     pub(crate) is_hit_for_miss: bool,
     /// `bereq.is_hitpass`.
@@ -123,6 +126,8 @@ pub(crate) struct Life {
     pub(crate) uncacheable_by: Option<Noted>,
     /// The Vary of a response is unusable.
     pub(crate) is_vary_unusable: bool,
+    /// The response was looked up under a rule that it does not state (`query_rule.rs`).
+    pub(crate) is_for_other_queries: bool,
     /// What the client is told besides.
     pub(crate) aside: Option<Aside>,
     /// Bytes transferred.
@@ -338,6 +343,7 @@ impl FetchTask {
             parent_vxid,
             vxid,
             digest,
+            query,
             busy,
             stale,
             part,
@@ -384,6 +390,7 @@ impl FetchTask {
                 parent_vxid,
                 session_vxid,
                 digest,
+                query,
                 is_hit_for_miss,
                 is_hit_for_pass,
                 vcl,
@@ -412,6 +419,7 @@ impl FetchTask {
                 uncacheable: mode == FetchMode::Pass,
                 uncacheable_by: None,
                 is_vary_unusable: false,
+                is_for_other_queries: false,
                 aside,
                 account: Account::default(),
                 held: Held::default(),

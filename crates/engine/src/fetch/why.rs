@@ -61,6 +61,7 @@ impl Fetch {
             }
             (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
             (false, false) if self.task.life.is_vary_unusable => self.why(Reason::NotStoredVary, ""),
+            (false, false) if self.task.life.is_for_other_queries => self.why(Reason::NotStoredQuery, ""),
             (false, false) if self.task.attempt.is_synthetic => self.why(Reason::NotStoredError, ""),
             (false, false) if self.task.life.uncacheable => self.why_uncacheable(),
             (false, false) if let Some(refusal) = self.task.attempt.verdict.refusal => {

@@ -42,6 +42,7 @@ impl Run<'_> {
         self.hold_body_filters();
         let client = prepared.is_some().then(|| self.lend_request());
         let aside = self.make_aside(mode);
+        let query = self.query_order(mode);
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
@@ -64,6 +65,7 @@ impl Run<'_> {
             parent_vxid: task.life.vxid,
             vxid,
             digest: task.life.digest,
+            query,
             busy: task.found.busy.take(),
             stale,
             part,

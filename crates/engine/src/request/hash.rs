@@ -8,6 +8,11 @@ use sha2::Digest;
 
 impl Run<'_> {
     pub(super) async fn hash(&mut self) -> Step {
+        if let Some(rule) = self.rule_for_lookup()
+            && let Some(step) = Box::pin(self.hash_under(&rule)).await
+        {
+            return step;
+        }
         self.request.task.hasher.reset();
         match self.call_vcl().await {
             Ok(HashRuling::Lookup) => {

@@ -35,7 +35,10 @@ impl Run<'_> {
         }
         let digest = self.request.task.life.digest;
         let mut count = self.invalidate_key(&digest, answer);
+        let own = self.request.task.request.target().to_vec();
+        count += self.invalidate_under_rule(&own, answer).await;
         for target in self.named_targets(&head) {
+            count += self.invalidate_under_rule(&target, answer).await;
             if let Some(digest) = self.digest_of(&target).await
                 && digest != self.request.task.life.digest
             {
@@ -51,6 +54,14 @@ impl Run<'_> {
             self.why(Reason::Invalidated, format!("copies={count} groups={groups}").as_bytes());
             // How the request was handled is another question.
             self.request.task.life.reason = before;
+        }
+    }
+
+    /// What responses with `No-Vary-Search` have put under another key.
+    async fn invalidate_under_rule(&mut self, target: &[u8], answer: &Object) -> usize {
+        match self.ruled_digest_of(target).await {
+            Some(digest) => self.invalidate_key(&digest, answer),
+            None => 0,
         }
     }
 
@@ -78,7 +89,7 @@ impl Run<'_> {
     }
 
     /// The key that vcl_hash makes of another target; `None` when it fails. The request is the same afterwards.
-    async fn digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
+    pub(super) async fn digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
         let saved = self.request.task.request.clone();
         let task = &mut self.request.task;
         task.request.set_target(target);

@@ -11,6 +11,7 @@ use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
+use crate::query_rules::KnownRule;
 use crate::world::vmod_wait::VmodWait;
 use cache::Busy;
 use message::Message;
@@ -107,6 +108,7 @@ pub(crate) struct Settings {
     pub(crate) http_req_size: usize,
     pub(crate) idle_send_timeout: f64,
     pub(crate) max_restarts: u64,
+    pub(crate) no_vary_search: bool,
     pub(crate) pipe_sess_max: u64,
     pub(crate) pipe_task_deadline: f64,
     pub(crate) pipe_timeout: f64,
@@ -137,6 +139,7 @@ impl From<&Parameters> for Settings {
             http_req_size: size(parameters.http_req_size),
             idle_send_timeout: parameters.idle_send_timeout,
             max_restarts: parameters.max_restarts,
+            no_vary_search: parameters.no_vary_search,
             pipe_sess_max: parameters.pipe_sess_max,
             pipe_task_deadline: parameters.pipe_task_deadline,
             pipe_timeout: parameters.pipe_timeout,
@@ -302,6 +305,8 @@ pub(crate) struct Found {
     pub(crate) copy: Option<Delivered>,
     /// Whether `object_head` is decoded.
     pub(crate) object_head: ObjectHead,
+    /// The rule by which the query was put into the key.
+    pub(crate) query_rule: Option<Arc<KnownRule>>,
     /// The promise to fetch.
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.

@@ -12,6 +12,7 @@ use engine::loaded_vcl::{LoadedVcl, VclState, VclTable};
 use engine::memory::RequestMemory;
 use engine::panics::PanicHook;
 use engine::peer::{Listener, Peer};
+use engine::query_rules::QueryRules;
 use engine::storages::Storages;
 use engine::vcl_life;
 use engine::vxid::VxidSource;
@@ -102,6 +103,7 @@ impl World {
             vmod_state: vmods::SharedState::new(),
             panics: PanicHook::default(),
             is_copying: AtomicBool::new(false),
+            query_rules: QueryRules::default(),
             memory: RequestMemory::default(),
         });
         let dial = Rc::new(DialInMemory::default());

@@ -11,6 +11,7 @@ use crate::memory::RequestMemory;
 use crate::origin::Carriage;
 use crate::panics::PanicHook;
 use crate::peer::Listener;
+use crate::query_rules::QueryRules;
 use crate::storages::Storages;
 use crate::vcl_life;
 use crate::vxid::VxidSource;
@@ -87,6 +88,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         vmod_state: vmods::SharedState::new(),
         panics: PanicHook::default(),
         is_copying: false.into(),
+        query_rules: QueryRules::default(),
         memory: RequestMemory::default(),
     });
     let counters = Arc::new(MainCounters::new());
@@ -113,6 +115,7 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         parent_vxid: 1,
         vxid: 2,
         digest: [7; 32],
+        query: None,
         busy: None,
         stale: None,
         part: None,

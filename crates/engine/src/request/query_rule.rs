@@ -1,0 +1,76 @@
+//! `No-Vary-Search` on the client's side: the key of a target to which a rule applies.
+//!
+//! vcl_hash then sees the normalised target as `req.url`, so the operator's rules for keys hold; before and after it VCL sees what
+//! the client sent, and that is what the origin is asked for. Only GET and HEAD are looked up so. Next file: `query_rules.rs`.
+
+use super::{Run, Step};
+use crate::fetch::FetchMode;
+use crate::query_rules::{KnownRule, QueryOrder, Resource};
+use crate::ruling::HashRuling;
+use sha2::Digest;
+use std::sync::Arc;
+
+impl Run<'_> {
+    /// The rule under which this request is to be looked up.
+    #[inline]
+    pub(super) fn rule_for_lookup(&self) -> Option<Arc<KnownRule>> {
+        if self.context.engine.query_rules.are_used() { self.find_rule_for_lookup() } else { None }
+    }
+
+    #[cold]
+    fn find_rule_for_lookup(&self) -> Option<Arc<KnownRule>> {
+        let task = &self.request.task;
+        let is_looked_up = task.life.after_hash == Step::Lookup && matches!(task.request.method(), b"GET" | b"HEAD");
+        if is_looked_up && self.heeds_query_rules() { self.context.engine.query_rules.get(&task.request) } else { None }
+    }
+
+    /// What a fetch for this request should know.
+    pub(super) fn query_order(&self, mode: FetchMode) -> Option<QueryOrder> {
+        let task = &self.request.task;
+        (mode != FetchMode::Pass && self.heeds_query_rules())
+            .then(|| QueryOrder { resource: Resource::of(&task.request), rule: task.found.query_rule.clone() })
+    }
+
+    /// Whether VCL and parameters let responses say what their queries mean.
+    pub(super) fn heeds_query_rules(&self) -> bool {
+        self.request.task.settings.no_vary_search && self.follows_rfc()
+    }
+
+    /// The key that a lookup of another target would use by a rule; `None` when there is none. The request is the same afterwards.
+    pub(super) async fn ruled_digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
+        if !self.heeds_query_rules() {
+            return None;
+        }
+        let saved = self.request.task.request.clone();
+        self.request.task.request.set_target(target);
+        let rule = self.context.engine.query_rules.get(&self.request.task.request);
+        self.request.task.request = saved;
+        let rule = rule?;
+        let digest = self.digest_of(&rule.normalised(target)?).await?;
+        Some(rule.key(digest))
+    }
+
+    /// Runs vcl_hash for the normalised target, if the rule applies to this one.
+    pub(super) async fn hash_under(&mut self, rule: &Arc<KnownRule>) -> Option<Step> {
+        let original = self.request.task.request.target().to_vec();
+        let normalised = rule.normalised(&original)?;
+        let task = &mut self.request.task;
+        task.request.set_target(&normalised);
+        task.hasher.reset();
+        let ruling = self.call_vcl::<HashRuling>().await;
+        let task = &mut self.request.task;
+        // Unless VCL wants another one from now on.
+        if task.request.target() == normalised {
+            task.request.set_target(&original);
+        }
+        let digest = task.hasher.finalize_reset().into();
+        Some(match ruling {
+            Ok(HashRuling::Lookup) => {
+                task.life.digest = rule.key(digest);
+                task.found.query_rule = Some(Arc::clone(rule));
+                task.life.after_hash
+            }
+            Err(_) => Step::VclFailed,
+        })
+    }
+}
