@@ -49,6 +49,14 @@ impl KnownRule {
         hasher.chain_update(self.since.to_bits().to_le_bytes()).chain_update(self.rule.key()).finalize().into()
     }
 
+    /// A rule, for tests of what is reset.
+    #[cfg(test)]
+    pub(crate) fn foreign() -> Option<KnownRule> {
+        let mut response = Message::new();
+        response.append(b"No-Vary-Search", b"params");
+        Some(KnownRule { rule: Rule::of(&response)?, since: 1.0 })
+    }
+
     /// Whether a response states this rule.
     pub(crate) fn is_of(&self, response: &Message) -> bool {
         Rule::of(response).as_ref() == Some(&self.rule)

@@ -119,6 +119,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         object: Delivered::new(Arc::clone(&object)),
         copy: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
+        query_rule: crate::query_rules::KnownRule::foreign().map(Arc::new),
         busy: Some(busy),
         stale: Some(Arc::clone(&object)),
         part: Some(object),
@@ -212,6 +213,7 @@ fn assert_found_is_new(found: Found) {
         object,
         copy,
         object_head,
+        query_rule,
         busy,
         stale,
         part,
@@ -224,7 +226,7 @@ fn assert_found_is_new(found: Found) {
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
     assert!(object.is_none() && copy.is_none() && busy.is_none() && stale.is_none() && part.is_none());
-    assert!(ticket.is_none() && aside.is_none());
+    assert!(ticket.is_none() && aside.is_none() && query_rule.is_none());
     assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
 }
 
