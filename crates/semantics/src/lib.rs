@@ -3,10 +3,9 @@
 //! No I/O, no clock (time is an argument), no state. Where Varnish 7.1 and the RFCs differ, the only seam is
 //! [`HttpPolicy`], which selects between them; everything else holds under every policy.
 //!
-//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `vary`, `revalidate` (storing);
-//! `conditional`, `range`, `ranges`, `part`, `encoding` (answering).
-//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `filter`, `language`, `vary`, `revalidate` (storing);
-//! `wishes`, `conditional`, `precondition`, `range`, `encoding` (answering); `reference`, `groups` (what else a request has changed).
+//! Reading order: `calendar`, `date`, `reason`, `list`, `method` (grammar); `lifetime`, `rfc`, `filter`, `language`, `vary`, `revalidate`
+//! (storing); `wishes`, `conditional`, `precondition`, `range`, `ranges`, `part`, `encoding` (answering); `reference`, `groups`,
+//! `no_vary_search` (what else a request has changed, and which are the same).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
