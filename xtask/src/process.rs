@@ -14,19 +14,7 @@ pub struct Server {
 impl Server {
     /// Starts a command pinned to the cores named (by `taskset`), output discarded unless it fails at once.
     pub fn start(cores: &str, program: &Path, arguments: &[String], log: &Path) -> Result<Server, String> {
-        let output = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let errors = output.try_clone().map_err(|error| error.to_string())?;
-        let child = Command::new("taskset")
-            .arg("-c")
-            .arg(cores)
-            .arg(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
-        Ok(Server { child })
+        Server::spawn(Command::new("taskset").arg("-c").arg(cores).arg(program).args(arguments), program, log)
     }
 
     /// Starts a command in a folder, with more variables in its environment.
@@ -37,12 +25,14 @@ impl Server {
         environment: &[(&str, String)],
         log: &Path,
     ) -> Result<Server, String> {
+        let variables = environment.iter().map(|(name, value)| (*name, value));
+        Server::spawn(Command::new(program).current_dir(folder).args(arguments).envs(variables), program, log)
+    }
+
+    fn spawn(command: &mut Command, program: &Path, log: &Path) -> Result<Server, String> {
         let output = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
-        let child = Command::new(program)
-            .current_dir(folder)
-            .args(arguments)
-            .envs(environment.iter().map(|(name, value)| (*name, value)))
+        let child = command
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)

@@ -13,7 +13,6 @@ use super::{Fetch, Step};
 use crate::logged::{self, BEREQ, BERESP};
 use crate::origin::close_reason;
 use message::Message;
-use semantics::HttpPolicy;
 use semantics::part::{self, Joint, Part, Received};
 use semantics::ranges::{Wanted, strong_validator};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use surface::tag::Tag;
 
 impl Fetch {
     fn deals_in_parts(&self) -> bool {
-        self.task.order.vcl.policy == HttpPolicy::Rfc && self.task.order.parameters.http_range_support
+        self.follows_rfc() && self.task.order.parameters.http_range_support
     }
 
     /// Whether the response, if it is a part, is one for all who want that part. A part that VCL has asked for on its own account,

@@ -8,7 +8,6 @@ use super::{Fetch, FetchMode, Step};
 use crate::logged::{self, BEREQ};
 use crate::ruling::{Failed, FetchRuling};
 use message::Message;
-use semantics::HttpPolicy;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::encoding::Encodings;
@@ -18,7 +17,7 @@ use surface::tag::Tag;
 impl Fetch {
     /// Changes the request into one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
-        let is_question = self.task.bereq.method() == b"QUERY" && self.task.order.vcl.policy == HttpPolicy::Rfc;
+        let is_question = self.task.bereq.method() == b"QUERY" && self.follows_rfc();
         if self.task.bereq.method() != b"GET" && !is_question {
             self.task.bereq.set_method(b"GET");
             self.log.record(BEREQ.method, b"GET");
@@ -101,7 +100,7 @@ impl Fetch {
     /// The stale object, if a 304 can still revive it.
     pub(super) fn revalidatable_stale(&self) -> Option<Arc<Object>> {
         // The old dialects never made conditional requests for stale objects.
-        let may_be_empty = self.task.order.vcl.policy == HttpPolicy::Rfc;
+        let may_be_empty = self.follows_rfc();
         let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale, may_be_empty))?;
         (!self.task.order.vcl.is_legacy()).then(|| Arc::clone(stale))
     }

@@ -13,7 +13,7 @@ use crate::logged::{self, BERESP};
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use semantics::groups::CACHE_GROUPS;
-use semantics::{HttpPolicy, vary};
+use semantics::vary;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
@@ -165,10 +165,6 @@ impl Fetch {
         copy_filtered(beresp, &mut stored, class);
         if !self.task.attempt.verdict.unshared.is_empty() && !self.task.is_uncacheable() {
             stored.retain(|header| !self.task.attempt.verdict.unshared.contain(header.name()));
-        }
-        if class == Class::InsertStored && self.task.order.vcl.policy == HttpPolicy::Rfc {
-            // It says what a part is; with another status it means nothing, and is kept as all that means nothing is.
-            beresp.get_all("Content-Range").for_each(|value| stored.append(b"Content-Range", value));
         }
         let describes_another = self.task.bereq.method() == b"HEAD" || beresp.status() == 304;
         if !describes_another && let Some(value) = stored.get("Content-Length") {

@@ -5,7 +5,6 @@
 
 use super::Run;
 use crate::logged::{self, RESP};
-use semantics::HttpPolicy;
 use std::fmt::Write;
 use store::ObjectFlags;
 use surface::reason::Reason;
@@ -14,8 +13,7 @@ impl Run<'_> {
     /// Adds `Cache-Status` if the policy or the operator wants it.
     #[inline]
     pub(super) fn add_cache_status(&mut self) {
-        let follows_rfc = self.request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc);
-        if follows_rfc || self.request.task.settings.cache_status {
+        if self.follows_rfc() || self.request.task.settings.cache_status {
             self.append_cache_status();
         }
     }

@@ -7,7 +7,6 @@
 use super::delivered::Delivered;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Terms, Waiter};
-use semantics::HttpPolicy;
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -160,10 +159,8 @@ impl Run<'_> {
 
     /// Whether the request may be answered with a stored part.
     pub(super) fn serves_parts(&self) -> bool {
-        let request = &*self.request;
-        request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc)
-            && request.task.settings.range_support
-            && !request.task.life.is_head
+        let task = &self.request.task;
+        self.follows_rfc() && task.settings.range_support && !task.life.is_head
     }
 
     /// What RFC 9111 and the client ask of a stored response.

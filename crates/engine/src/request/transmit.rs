@@ -13,7 +13,6 @@ use crate::logged::{self, RESP};
 use crate::turns::Turns;
 use body::Side;
 use body::filter::{names, weaken_etag};
-use semantics::HttpPolicy;
 use semantics::ranges::RangeRules;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -197,9 +196,7 @@ impl Run<'_> {
 
     /// How the client's Range is read: by the policy of its VCL.
     fn range_rules(&self) -> RangeRules {
-        let request = &*self.request;
-        if !request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc) || !request.task.request.has("Range")
-        {
+        if !self.follows_rfc() || !self.request.task.request.has("Range") {
             return RangeRules::Varnish;
         }
         let random = &self.context.engine.random;
