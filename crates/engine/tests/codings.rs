@@ -195,6 +195,8 @@ fn copy_is_made_once_and_sent_from_then_on() {
         assert_eq!((first.text(), first.header("etag")), (page(), Some("\"a\"")));
         assert_eq!(first.header("vary"), Some("Accept-Encoding"));
         have_copy_made(&world).await;
+        // The copy is made on a thread of its own: the last of the requests for it may have got it already.
+        let sent_before = world.count(Main::CopiesSent);
         for _ in 0..3 {
             let copy = client.get("/", BR).await;
             assert_eq!((unbrotli(&copy.body), copy.header("content-encoding")), (page(), Some("br")));
@@ -211,7 +213,7 @@ fn copy_is_made_once_and_sent_from_then_on() {
             (plain.text(), plain.header("content-encoding"), plain.header("etag")),
             (page(), None, Some("\"a\""))
         );
-        assert_eq!((world.count(Main::NCopies), world.count(Main::CopiesSent)), (1, 4));
+        assert_eq!((world.count(Main::NCopies), world.count(Main::CopiesSent) - sent_before), (1, 4));
         assert!(world.count(Main::CopiesSavedBytes) > 4 * 10_000);
         assert_eq!(world.count(Main::CacheMiss), 1);
         world.expect_log("why hit-copy text=br, ");
