@@ -50,6 +50,12 @@ pub fn free_port() -> Result<u16, String> {
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
+/// The core of the servers and that of the load; one is all there may be.
+pub fn cores() -> (usize, usize) {
+    let cores = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
+    if cores > 1 { (0, 1) } else { (0, 0) }
+}
+
 /// Pins this thread to one core.
 pub fn pin(core: usize) -> Result<(), String> {
     let mut set = nix::sched::CpuSet::new();
@@ -75,8 +81,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let connections = crate::numbers(arguments, "--connections", &[50, 500])?;
     let only = crate::option(arguments, "--only");
     let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target"));
-    let cores = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
-    let (server_core, load_core) = if cores > 1 { (0, 1) } else { (0, 0) };
+    let (server_core, load_core) = cores();
     let folder = folder()?;
     let kinds: Vec<Kind> = servers::ALL
         .into_iter()
@@ -183,7 +188,8 @@ fn measure(one: &Running, cell: Cell, seconds: f64) -> Result<Outcome, String> {
     .map_err(|error| format!("{}: {error}", one.kind.name()))
 }
 
-fn median(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> Option<f64> {
+/// The value in the middle; `None` without any.
+pub fn median<T>(outcomes: &[T], value: impl Fn(&T) -> f64) -> Option<f64> {
     let mut values: Vec<f64> = outcomes.iter().map(value).collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -5,11 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bans;
 mod bench;
 mod caching;
 mod compress;
 mod floor;
+mod frontdoor;
 mod load;
 mod memory;
 mod process;
@@ -25,6 +27,8 @@ usage: cargo xtask <task> [options]
 tasks:
   bench   CPU per request of Copal and its peers as a ratio to a bare epoll loop
           [--seconds S] [--rounds N] [--only NAME,…] [--bodies 1,1024,…] [--connections 50,500] [--out DIR] [--memory]
+  attack  latency of a calm client while others flood HTTP/2, TLS handshakes and QUIC
+          [--seconds S] [--as-built]
   bans    what bans and lookups cost with many bans that were not tested yet, beside varnishd
           [--objects N] [--bans N] [--seconds S] [--no-peer] [--as-built]
   vcl     how long VCLs take to load, and what a long vcl_recv costs a hit, beside varnishd
@@ -33,6 +37,8 @@ tasks:
           --suite DIR [--leniencies] [--as-built]
   compress  bytes on the wire and CPU of a page in gzip and brotli, beside nginx
           [--requests N] [--seconds S] [--no-peer] [--as-built]
+  frontdoor CPU of handshakes and of hits over TLS, HTTP/2 and HTTP/3, beside nginx, HAProxy, hitch + varnishd
+          [--memory] [--seconds S] [--rounds N] [--only NAME,…] [--out DIR] [--as-built]
   soak    a mixed load against Copal for a time, every body checked by content
           [--seconds S] [--connections N]
   floor   the bare epoll server: floor PORT THREADS
@@ -48,11 +54,13 @@ fn main() -> ExitCode {
     let task = arguments.remove(0);
     let result = match task.as_str() {
         "bench" => bench::main(&arguments),
+        "attack" => attack::main(&arguments),
         "bans" => bans::main(&arguments),
         "caching" => caching::main(&arguments),
         "compress" => compress::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "soak" => soak::main(&arguments),
+        "frontdoor" => frontdoor::main(&arguments),
         "floor" => floor::main(&arguments),
         "load" => load::main(&arguments),
         "help" | "--help" | "-h" => {

@@ -48,18 +48,9 @@ impl Kind {
 
     /// Path of the program; `None` when it is not installed.
     pub fn program(self) -> Option<PathBuf> {
-        let installed = |name: &str| {
-            ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"]
-                .iter()
-                .map(|folder| Path::new(folder).join(name))
-                .find(|path| path.exists())
-        };
         match self {
             Kind::Floor => std::env::current_exe().ok(),
-            Kind::Copal => {
-                let beside = std::env::current_exe().ok()?.with_file_name("copal");
-                beside.exists().then_some(beside)
-            }
+            Kind::Copal => beside(),
             Kind::Varnish => installed("varnishd"),
             Kind::Nginx => installed("nginx"),
             Kind::Haproxy => installed("haproxy"),
@@ -94,6 +85,20 @@ impl Kind {
         };
         Ok(Launch { program, arguments })
     }
+}
+
+/// Copal, as it was built beside this program.
+pub fn beside() -> Option<PathBuf> {
+    let path = std::env::current_exe().ok()?.with_file_name("copal");
+    path.exists().then_some(path)
+}
+
+/// An installed program.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"]
+        .iter()
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.exists())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -8,6 +8,7 @@ use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
 use crate::saint_mode::TroubleList;
+use crate::terms::TlsTerms;
 use shm::counters::SharedCounters;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -29,6 +30,7 @@ pub struct Backend {
     definition: BackendDefinition,
     display_name: String,
     pool_key: SharedKey,
+    tls: Option<TlsTerms>,
     probe: Option<ProbeState>,
     health: Health,
     counters: SharedCounters<VBE_COUNT>,
@@ -47,6 +49,7 @@ impl Backend {
     #[must_use]
     pub fn new(vcl: &str, definition: BackendDefinition, probe: Option<&ProbeDefinition>, now: f64) -> Arc<Backend> {
         let health = Health::new(now);
+        let tls = definition.tls.as_deref().cloned().map(TlsTerms::new);
         let counters = SharedCounters::new();
         let probe = probe.map(|probe| ProbeState::new(probe.clone()));
         if let Some(probe) = &probe {
@@ -56,7 +59,8 @@ impl Backend {
         }
         Arc::new(Backend {
             display_name: format!("{vcl}.{}", definition.name),
-            pool_key: SharedKey::new(definition.endpoint.clone(), definition.preamble.clone(), definition.via.clone()),
+            pool_key: SharedKey::new(&definition, tls.as_ref()),
+            tls,
             probe,
             health,
             counters,
@@ -91,6 +95,19 @@ impl Backend {
     #[must_use]
     pub fn pool_key(&self) -> &Arc<PoolKey> {
         self.pool_key.key()
+    }
+
+    /// How its connections speak TLS; `None` in clear.
+    #[must_use]
+    pub fn tls(&self) -> Option<&TlsTerms> {
+        self.tls.as_ref()
+    }
+
+    /// The protocols to offer in a TLS handshake (ALPN), the preferred one first; HTTP/2 only if VCL wants it and whoever
+    /// asks can speak it.
+    #[must_use]
+    pub fn protocols(&self, offers_http2: bool) -> &'static [&'static [u8]] {
+        if self.definition.http2 && offers_http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] }
     }
 
     /// The probe; `None` when it has none.
@@ -237,8 +254,19 @@ impl Backend {
         };
         self.count(Vbe::Fail, 1);
         self.count(counter, 1);
-        if hold_seconds > 0.0 {
-            self.held_until.store((now + hold_seconds).to_bits(), Relaxed);
+        self.hold_down(hold_seconds, now);
+    }
+
+    /// Counts a failed TLS handshake. The origin will hardly become another one at once, so none is tried for a while.
+    pub(crate) fn note_untrusted(&self, now: f64, parameters: &Parameters) {
+        self.count(Vbe::Fail, 1);
+        self.count(Vbe::FailOther, 1);
+        self.hold_down(parameters.backend_remote_error_holddown, now);
+    }
+
+    fn hold_down(&self, seconds: f64, now: f64) {
+        if seconds > 0.0 {
+            self.held_until.store((now + seconds).to_bits(), Relaxed);
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Neither is `Send`: a connection lives and dies on one event loop. Next file: `open.rs`.
 
+use crate::terms::TlsTerms;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -10,6 +12,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use vcl_run::tls::TlsFacts;
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,6 +29,17 @@ pub struct Ends {
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// Its addresses and descriptor number.
     fn ends(&self) -> Ends;
+
+    /// What was agreed in its TLS handshake; `None` in clear.
+    fn tls(&self) -> Option<&TlsFacts> {
+        None
+    }
+
+    /// Whether it ended without the origin's word that this is the end (close_notify), so that something may be missing; in
+    /// clear nobody can know.
+    fn was_cut_off(&self) -> bool {
+        false
+    }
 }
 
 /// Where to connect to.
@@ -54,4 +68,32 @@ pub trait Dial {
     /// # Errors
     /// The operating system's error, with its number if there is one.
     fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a>;
+
+    /// Shakes hands over a connection: what it returns is encrypted. `protocols` are offered (ALPN), the preferred one first.
+    ///
+    /// # Errors
+    /// A [`TlsFailure`] inside the error when the origin is not whom it should be or does not speak TLS with us; else the
+    /// operating system's error.
+    fn secure<'a>(
+        &'a self,
+        stream: Box<dyn Stream>,
+        terms: &'a TlsTerms,
+        protocols: &'a [&'static [u8]],
+        timeout: Duration,
+    ) -> Dialling<'a> {
+        let _ = (stream, terms, protocols, timeout);
+        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    }
 }
+
+/// Why a handshake with an origin failed, in words for the log: which check failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFailure(pub String);
+
+impl fmt::Display for TlsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsFailure {}

@@ -7,6 +7,7 @@
 //! | [`probe`] | the probe's results so far: its window |
 //! | [`probing`] | the task that repeats the check |
 //! | [`dial`] | the traits behind which `net` opens sockets |
+//! | [`terms`] | how connections speak TLS |
 //! | [`pool`] | idle connections of one event loop |
 //! | [`pool_key`] | where idle connections lead |
 //! | [`open`] | from a backend to a connection, or the reason why there is none |
@@ -37,9 +38,10 @@ pub mod probe;
 pub mod probing;
 pub mod random;
 pub mod saint_mode;
+pub mod terms;
 
 pub use backend::Backend;
-pub use dial::{Dial, DialTarget, Dialling, Ends, Stream};
+pub use dial::{Dial, DialTarget, Dialling, Ends, Stream, TlsFailure};
 pub use director::choice::{ClientName, Note, Notes, ResolveContext};
 pub use director::kind::DirectorKind;
 pub use director::table::Directors;
@@ -50,3 +52,4 @@ pub use pool::Pool;
 pub use probing::run_probe;
 pub use random::TestableRandom;
 pub use saint_mode::TroubleList;
+pub use terms::TlsTerms;

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
-use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, TlsDefinition};
 
 /// The outcome of a connect.
 pub(crate) enum Answer {
@@ -129,5 +129,19 @@ pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> ProbeDefinitio
         window,
         threshold,
         expect_close: true,
+    }
+}
+
+/// Terms of TLS with everything verified.
+pub(crate) fn tls(host: &str) -> TlsDefinition {
+    TlsDefinition {
+        server_name: Some(host.to_owned()),
+        host: host.to_owned(),
+        verify_peer: true,
+        verify_host: true,
+        authorities: Vec::new(),
+        client: None,
+        pin: None,
+        only_tls13: false,
     }
 }

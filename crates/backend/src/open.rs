@@ -3,12 +3,13 @@
 //! The checks come in the order sick, busy, held down, failed. An idle connection is preferred, unless the caller wants a
 //! new one (a second try after a reused one broke) or the backend learns about clients from a PROXY header, whose
 //! connections serve only one request. A new connection starts with the header for the proxy that it goes through (`.via`),
-//! the preamble and the PROXY header. If all of a backend's connections are in use, some fetches may wait (`.wait_limit`).
+//! the preamble and the PROXY header; only then hands are shaken, if the backend speaks TLS ([`secured`]). If all of a backend's connections are in use, some fetches may wait (`.wait_limit`).
 //! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
 
 use crate::backend::{Backend, error_number, error_text};
-use crate::dial::{Dial, Ends, Stream};
+use crate::dial::{Dial, Ends, Stream, TlsFailure};
 use crate::pool::Pool;
+use crate::terms::TlsTerms;
 use shm::counters::MainCounters;
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,6 +18,8 @@ use std::time::Duration;
 use surface::counter::{Main, Vbe};
 use surface::parameter::Parameters;
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+use vcl_run::tls::TlsFacts;
 
 /// The timeout that stands for "no limit".
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
@@ -41,6 +44,8 @@ pub struct OpenRequest<'a> {
     pub fresh: bool,
     /// `client.ip` and `server.ip`, for a PROXY header.
     pub client: Option<(SocketAddr, SocketAddr)>,
+    /// HTTP/2 may be agreed on in a TLS handshake.
+    pub offers_http2: bool,
 }
 
 /// Why there is no connection.
@@ -56,6 +61,8 @@ pub enum OpenError {
     Failed(String, i32),
     /// The PROXY header could not be sent.
     ProxyWrite(String, i32),
+    /// The TLS handshake failed; why.
+    Tls(String, String),
 }
 
 impl OpenError {
@@ -63,6 +70,15 @@ impl OpenError {
     #[must_use]
     pub fn text(&self) -> String {
         self.to_string()
+    }
+
+    /// The payload of the `BackendSSL` record; `None` if no handshake has failed.
+    #[must_use]
+    pub fn tls_record(&self) -> Option<String> {
+        match self {
+            OpenError::Tls(_, why) => Some(format!("failed: {why}")),
+            _ => None,
+        }
     }
 }
 
@@ -76,15 +92,31 @@ impl fmt::Display for OpenError {
             OpenError::ProxyWrite(name, errno) => {
                 write!(f, "backend {name}: proxy write errno {errno} ({})", error_text(*errno))
             }
+            OpenError::Tls(name, why) => write!(f, "backend {name}: TLS: {why}"),
         }
     }
 }
 
 impl std::error::Error for OpenError {}
 
-/// A place among the backend's connections in use, released when dropped.
+/// A place among the backend's connections in use, released when dropped. A request on a connection that others share holds one
+/// too, so `max_connections` bounds the requests in flight.
 #[derive(Debug)]
-struct Place(Arc<Backend>);
+pub struct Place(Arc<Backend>);
+
+impl Place {
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.0
+    }
+
+    /// Counts a request that is sent on a connection opened for another one.
+    pub fn count_shared(&self, counters: &MainCounters) {
+        counters.add(Main::BackendReuse, 1);
+        self.0.count(Vbe::Req, 1);
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -120,24 +152,31 @@ impl BackendConnection {
     /// The payload of its `BackendOpen` record.
     #[must_use]
     pub fn open_record(&self) -> String {
-        let ends = self.ends();
-        let name = self.backend().name();
-        let how = if self.reused { "reuse" } else { "connect" };
-        let (remote, remote_port) = shown(ends.remote);
-        let (local, local_port) = shown(ends.local);
-        format!("{} {name} {remote} {remote_port} {local} {local_port} {how}", ends.fd)
+        open_record(self.backend(), self.ends(), self.reused)
+    }
+
+    /// What was agreed in its handshake; `None` in clear.
+    #[must_use]
+    pub fn tls(&self) -> Option<&TlsFacts> {
+        self.stream.tls()
+    }
+
+    /// The payload of its `BackendSSL` record; `None` in clear, and for later requests on the connection.
+    #[must_use]
+    pub fn tls_record(&self) -> Option<String> {
+        self.stream.tls().filter(|_| !self.reused).map(|facts| facts.record(false))
     }
 
     /// The payload of its `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
     #[must_use]
     pub fn close_record(&self, recycled: bool, reason: Option<&str>) -> String {
-        let fd = self.ends().fd;
-        let name = self.backend().name();
-        let how = if recycled { "recycle" } else { "close" };
-        match reason {
-            Some(reason) => format!("{fd} {name} {how} {reason}"),
-            None => format!("{fd} {name} {how}"),
-        }
+        close_record(self.backend(), self.ends(), recycled, reason)
+    }
+
+    /// The bytes and the place, for a connection that several requests share.
+    #[must_use]
+    pub fn into_parts(self) -> (Box<dyn Stream>, Place) {
+        (self.stream, self.place)
     }
 
     /// Whether [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY header is closed.
@@ -158,6 +197,25 @@ impl BackendConnection {
     }
 }
 
+/// The payload of a `BackendOpen` record: a connection was opened, or one that was open is used for another request.
+#[must_use]
+pub fn open_record(backend: &Backend, ends: Ends, reused: bool) -> String {
+    let how = if reused { "reuse" } else { "connect" };
+    let (remote, remote_port) = shown(ends.remote);
+    let (local, local_port) = shown(ends.local);
+    format!("{} {} {remote} {remote_port} {local} {local_port} {how}", ends.fd, backend.name())
+}
+
+/// The payload of a `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
+#[must_use]
+pub fn close_record(backend: &Backend, ends: Ends, recycled: bool, reason: Option<&str>) -> String {
+    let how = if recycled { "recycle" } else { "close" };
+    match reason {
+        Some(reason) => format!("{} {} {how} {reason}", ends.fd, backend.name()),
+        None => format!("{} {} {how}", ends.fd, backend.name()),
+    }
+}
+
 fn shown(address: Option<SocketAddr>) -> (String, u16) {
     match address {
         Some(address) => (address.ip().to_string(), address.port()),
@@ -165,15 +223,27 @@ fn shown(address: Option<SocketAddr>) -> (String, u16) {
     }
 }
 
-/// Gets a connection. Counts it as in use, and counts the request that will be sent (`VBE.*.req`, `MAIN.backend_req`).
+/// Gets a connection that nobody else uses. Counts it as in use, and counts the request that will be sent (`VBE.*.req`,
+/// `MAIN.backend_req`).
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
 pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenError> {
+    let place = admit(request).await?;
+    match reuse(request, place) {
+        Ok(connection) => Ok(connection),
+        Err(place) => connect(request, place).await,
+    }
+}
+
+/// Takes a place among the backend's connections in use, if it is healthy; waits for one if that is allowed.
+///
+/// # Errors
+/// See [`OpenError`]; the failure is already counted.
+pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
     let backend = request.backend;
-    let parameters = request.parameters;
     let name = || backend.name().to_owned();
-    let target = backend.target(parameters.prefer_ipv6).ok_or(OpenError::None)?;
+    backend.target(request.parameters.prefer_ipv6).ok_or(OpenError::None)?;
     let unhealthy = || {
         backend.count(Vbe::Unhealthy, 1);
         request.counters.add(Main::BackendUnhealthy, 1);
@@ -182,7 +252,7 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
     if !backend.is_healthy() {
         return Err(unhealthy());
     }
-    if !backend.enter_or_wait(parameters).await {
+    if !backend.enter_or_wait(request.parameters).await {
         if !backend.is_healthy() {
             return Err(unhealthy());
         }
@@ -190,24 +260,45 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
         request.counters.add(Main::BackendBusy, 1);
         return Err(OpenError::Busy(name()));
     }
-    let place = Place(Arc::clone(backend));
+    Ok(Place(Arc::clone(backend)))
+}
+
+/// Takes an idle connection, if the request allows that and there is one.
+///
+/// # Errors
+/// The place: there is none.
+pub fn reuse(request: &OpenRequest<'_>, place: Place) -> Result<BackendConnection, Place> {
+    let backend = request.backend;
+    if request.fresh || backend.definition().proxy_header != 0 {
+        return Err(place);
+    }
+    let idle_timeout = request.parameters.backend_idle_timeout;
+    let Some(stream) = request.pool.take(backend.pool_key(), (request.clock)(), idle_timeout) else {
+        return Err(place);
+    };
+    request.counters.add(Main::BackendReuse, 1);
+    count_request(request);
+    Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place })
+}
+
+/// Opens a new connection.
+///
+/// # Errors
+/// See [`OpenError`]; the failure is already counted.
+pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendConnection, OpenError> {
+    let backend = request.backend;
+    let parameters = request.parameters;
+    let name = || backend.name().to_owned();
+    let target = backend.target(parameters.prefer_ipv6).ok_or(OpenError::None)?;
     let now = (request.clock)();
     let is_proxied = backend.definition().proxy_header != 0;
-    if !request.fresh
-        && !is_proxied
-        && let Some(stream) = request.pool.take(backend.pool_key(), now, parameters.backend_idle_timeout)
-    {
-        request.counters.add(Main::BackendReuse, 1);
-        count_request(request);
-        return Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place });
-    }
     if backend.is_held_down(now) {
         backend.count(Vbe::Helddown, 1);
         request.counters.add(Main::BackendFail, 1);
         return Err(OpenError::Failed(name(), 0));
     }
     let limit = connect_limit(request);
-    let deadline = tokio::time::Instant::now() + limit;
+    let deadline = Instant::now() + limit;
     let failed = |errno| {
         backend.note_failure(errno, (request.clock)(), parameters);
         request.counters.add(Main::BackendFail, 1);
@@ -228,6 +319,19 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
             OpenError::ProxyWrite(name(), errno)
         })?;
     }
+    if let Some(terms) = backend.tls() {
+        stream = secured(request.dial, stream, (terms, backend.protocols(request.offers_http2)), deadline)
+            .await
+            .map_err(|why| {
+                backend.note_untrusted((request.clock)(), parameters);
+                request.counters.add(Main::BackendFail, 1);
+                request.counters.add(Main::BackendTlsFailed, 1);
+                OpenError::Tls(name(), why.0)
+            })?;
+        request.counters.add(Main::BackendTls, 1);
+        let is_resumed = stream.tls().is_some_and(|facts| facts.is_resumed);
+        request.counters.add(Main::BackendTlsResumed, u64::from(is_resumed));
+    }
     count_request(request);
     Ok(BackendConnection {
         stream,
@@ -238,11 +342,30 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
     })
 }
 
+/// Shakes hands over a new connection before the deadline, offering these protocols.
+///
+/// # Errors
+/// Why that failed, for the log.
+pub(crate) async fn secured(
+    dial: &dyn Dial,
+    stream: Box<dyn Stream>,
+    (terms, protocols): (&TlsTerms, &[&'static [u8]]),
+    deadline: Instant,
+) -> Result<Box<dyn Stream>, TlsFailure> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    dial.secure(stream, terms, protocols, left).await.map_err(|error| {
+        let own = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsFailure>());
+        own.cloned().unwrap_or_else(|| TlsFailure(error_text(error_number(&error))))
+    })
+}
+
 fn count_request(request: &OpenRequest<'_>) {
     request.backend.count(Vbe::Req, 1);
 }
 
-fn connect_limit(request: &OpenRequest<'_>) -> Duration {
+/// How long a connect may take.
+#[must_use]
+pub fn connect_limit(request: &OpenRequest<'_>) -> Duration {
     let seconds = request
         .connect_timeout
         .or(request.backend.definition().connect_timeout)
@@ -260,7 +383,7 @@ fn write_proxy_header(request: &OpenRequest<'_>, out: &mut Vec<u8>) {
     }
 }
 
-async fn send(stream: &mut Box<dyn Stream>, bytes: &[u8], deadline: tokio::time::Instant) -> Result<(), i32> {
+async fn send(stream: &mut Box<dyn Stream>, bytes: &[u8], deadline: Instant) -> Result<(), i32> {
     match tokio::time::timeout_at(deadline, stream.write_all(bytes)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(error_number(&error)),

@@ -4,21 +4,24 @@
 //! the connections of its predecessors. When the last backend of a place is gone, its key is removed and the connections
 //! kept under it are closed ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they come and go.
 
+use crate::terms::TlsTerms;
 use parking_lot::{Mutex, MutexGuard};
 use shm::locks;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use surface::counter::LockClass;
-use vcl_run::program::{Endpoint, ViaDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
 
-/// Where connections lead, and what is sent first on them.
+/// Where connections lead, what is sent first on them, and how they speak TLS.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     endpoint: Endpoint,
     preamble: Vec<u8>,
     /// The proxy that the connections go through.
     via: Option<ViaDefinition>,
+    /// Stands for the terms of TLS; `None` in clear.
+    tls: Option<[u8; 32]>,
 }
 
 /// What a group of idle connections has in common: their place, for as long as a backend leads there.
@@ -54,8 +57,14 @@ fn keys() -> MutexGuard<'static, HashMap<Place, Arc<PoolKey>>> {
 pub(crate) struct SharedKey(Arc<PoolKey>);
 
 impl SharedKey {
-    pub(crate) fn new(endpoint: Endpoint, preamble: Vec<u8>, via: Option<ViaDefinition>) -> SharedKey {
-        let place = Place { endpoint, preamble, via };
+    /// The key of this backend. `tls` are its terms.
+    pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsTerms>) -> SharedKey {
+        let place = Place {
+            endpoint: definition.endpoint.clone(),
+            preamble: definition.preamble.clone(),
+            via: definition.via.clone(),
+            tls: tls.map(TlsTerms::identity),
+        };
         if place.endpoint == Endpoint::None {
             // It leads nowhere, so there is nothing to keep.
             return SharedKey(Arc::new(PoolKey { place, users: AtomicUsize::new(1) }));
@@ -92,10 +101,15 @@ impl Drop for SharedKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::tls;
 
     #[test]
     fn backends_that_lead_to_the_same_place_share_a_key_until_the_last_is_gone() {
-        let key = |preamble: &[u8]| SharedKey::new(Endpoint::Unix("/of/this/test".into()), preamble.to_vec(), None);
+        let definition = |preamble: &[u8]| BackendDefinition {
+            preamble: preamble.to_vec(),
+            ..BackendDefinition::new("b", Endpoint::Unix("/of/this/test".into()))
+        };
+        let key = |preamble: &[u8]| SharedKey::new(&definition(preamble), None);
         let (first, second, other) = (key(b""), key(b""), key(b"PROXY"));
         assert!(Arc::ptr_eq(first.key(), second.key()));
         assert!(!Arc::ptr_eq(first.key(), other.key()));
@@ -106,5 +120,14 @@ mod tests {
         assert!(!place.is_used());
         let again = key(b"");
         assert!(!Arc::ptr_eq(again.key(), &place) && again.key().is_used());
+    }
+
+    #[test]
+    fn connections_are_shared_only_under_the_same_terms_of_tls() {
+        let definition = BackendDefinition::new("b", Endpoint::Unix("/of/another/test".into()));
+        let key = |host: Option<&str>| SharedKey::new(&definition, host.map(|host| TlsTerms::new(tls(host))).as_ref());
+        let keys = [key(None), key(Some("a.example")), key(Some("b.example"))];
+        assert!(!Arc::ptr_eq(keys[0].key(), keys[1].key()) && !Arc::ptr_eq(keys[1].key(), keys[2].key()));
+        assert!(Arc::ptr_eq(keys[1].key(), key(Some("a.example")).key()));
     }
 }

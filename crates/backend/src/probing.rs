@@ -8,6 +8,8 @@
 //! Compat: record and rules as observed in Varnish 7.1.1.
 
 pub mod check;
+mod http2;
+mod words;
 
 use crate::backend::Backend;
 use crate::dial::Dial;

@@ -1,11 +1,13 @@
 //! `copal demo`: a slow blog, Copal in front of it, and the difference, in half a minute.
 //!
 //! Everything runs on loopback, on ports chosen by the system. Copal runs as in production: the same program started as
-//! a daemon, with `demo/demo.vcl`.
+//! a daemon, with `demo/demo.vcl`. The same pages are there over https, with a certificate made on the spot.
 
 mod origin;
+mod secured;
 mod visitors;
 
+use secured::Secured;
 use shm::read::counters::{CounterReader, CounterValue};
 use shm::read::vsm::Vsm;
 use std::ffi::OsString;
@@ -28,7 +30,8 @@ const START: Duration = Duration::from_secs(20);
 const HELP: &str = "\
 usage: copal demo [--once]
 
-Starts a slow blog and Copal in front of it, measures both, prints the difference, and goes on serving until Ctrl-C.
+Starts a slow blog and Copal in front of it, measures both, prints the difference, and goes on serving until Ctrl-C:
+over http, and over https (HTTP/2, HTTP/3) with a certificate made on the spot.
 
   --once   end after the measurement
 ";
@@ -114,11 +117,14 @@ fn demo(once: bool) -> Result<(), Stop> {
     let vcl = include_str!("demo/demo.vcl").replace("@PORT@", &blog.address.port().to_string());
     let vcl_path = folder.0.join("demo.vcl");
     std::fs::write(&vcl_path, vcl).map_err(|error| format!("{}: {error}", vcl_path.display()))?;
-    let address = free_address()?;
-    let mut copal = stage.play(Daemon::start(&folder.0, &vcl_path, address))??;
+    let [address, secured] = free_addresses()?;
+    let secured = Secured::make(&folder.0, secured)?;
+    let mut copal = stage.play(Daemon::start(&folder.0, &vcl_path, address, &secured))??;
     println!("blog:   http://{}  (a page takes about 200 ms, eight at once)", blog.address);
     println!("copal:  http://{address}  with {}", vcl_path.display());
+    println!("        https://{}  ({})", secured.address, secured.protocols());
     println!();
+    ask_secured(&mut stage, &secured)?;
     let mut direct = measure(&mut stage, "the blog alone", blog.address)?;
     let asked_before = blog.requests.load(Ordering::Relaxed);
     let mut cached = measure(&mut stage, "through Copal ", address)?;
@@ -131,7 +137,7 @@ fn demo(once: bool) -> Result<(), Stop> {
         return Err(nothing_came(&folder.0).into());
     }
     if !once {
-        serve(&mut stage, &mut copal, address, &blog, &folder.0)?;
+        serve(&mut stage, &mut copal, [address, secured.address], &blog, &folder.0)?;
     }
     copal.stop();
     Ok(())
@@ -143,8 +149,24 @@ fn nothing_came(folder: &Path) -> String {
     format!("nothing came through Copal, which said:\n{said}")
 }
 
-fn free_address() -> Result<SocketAddr, String> {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map_err(|error| error.to_string())
+/// Asks for the front page as a browser does, once: what is measured afterwards is http.
+fn ask_secured(stage: &mut Stage, secured: &Secured) -> Result<(), Stop> {
+    let answer = stage.play(secured.ask("/"))??;
+    let names = |names: bool| if names { "which names HTTP/3" } else { "without a word of HTTP/3" };
+    if answer.status != 200 || answer.names_http3 != secured.has_http3 {
+        let what = format!("the answer over https is {}, {}", answer.status, names(answer.names_http3));
+        return Err(what.into());
+    }
+    println!("asked over https: HTTP/2, status {}, {}", answer.status, names(answer.names_http3));
+    Ok(())
+}
+
+/// Two at once, so that they differ.
+fn free_addresses() -> Result<[SocketAddr; 2], String> {
+    let text = |error: std::io::Error| error.to_string();
+    let listen = || TcpListener::bind("127.0.0.1:0").map_err(text);
+    let (one, other) = (listen()?, listen()?);
+    Ok([one.local_addr().map_err(text)?, other.local_addr().map_err(text)?])
 }
 
 fn measure(stage: &mut Stage, title: &str, address: SocketAddr) -> Result<Seen, Stop> {
@@ -203,12 +225,14 @@ fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
 fn serve(
     stage: &mut Stage,
     copal: &mut Daemon,
-    address: SocketAddr,
+    [address, secured]: [SocketAddr; 2],
     blog: &origin::Origin,
     folder: &Path,
 ) -> Result<(), Stop> {
     println!();
-    println!("Serving on http://{address} until Ctrl-C. Look at it with");
+    println!("Serving on http://{address} and https://{secured} until Ctrl-C.");
+    println!("  curl --http2 --cacert {} https://{secured}/", folder.join(secured::CERTIFICATE).display());
+    println!("Look at it with");
     println!("  varnishlog -n {0}    varnishstat -n {0}    varnishadm -n {0}", folder.join("run").display());
     let mut statistics = Statistics::new(&folder.join("run"));
     let shown = stage.play(async {
@@ -270,7 +294,8 @@ struct Folder(std::path::PathBuf);
 impl Folder {
     fn new() -> Result<Folder, String> {
         let path = std::env::temp_dir().join(format!("copal-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        // It must be new: what somebody else has put there would be trusted.
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path))
     }
 }
@@ -287,14 +312,16 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(folder: &Path, vcl: &Path, address: SocketAddr) -> Result<Daemon, String> {
+    async fn start(folder: &Path, vcl: &Path, address: SocketAddr, secured: &Secured) -> Result<Daemon, String> {
         let log = folder.join("copal.log");
         let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let child = Command::new(program)
-            .args(["daemon", "-F", "-j", "none", "-s", "malloc,256m", "-n"])
+            .args(["daemon", "-F", "-j", "none", "-s", "malloc,256m", "-p", "feature=+http2", "-n"])
             .arg(folder.join("run"))
+            .arg("-A")
+            .arg(&secured.file)
             .args(["-a", &address.to_string(), "-f"])
             .arg(vcl)
             .stdin(Stdio::null())

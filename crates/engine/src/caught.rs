@@ -3,14 +3,14 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs a future to its end. If it panics, the error is the panic's text.
+/// Runs a future to its end. If it panics, the error is the panic's text. The future lies with the caller: one that is handed over
+/// would take its room twice, in whoever waits for it.
 ///
 /// After a panic, whatever the future had borrowed may be in any state: the caller must discard it.
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, String> {
-    let mut future = pin!(future);
+pub(crate) async fn caught<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Ok(Poll::Pending) => Poll::Pending,
@@ -30,12 +30,13 @@ fn text(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
 
     #[tokio::test]
     async fn a_panic_becomes_its_text_and_a_result_stays_itself() {
-        assert_eq!(caught(async { 7 }).await, Ok(7));
+        assert_eq!(caught(pin!(async { 7 })).await, Ok(7));
         let number = 9;
-        let result: Result<(), String> = caught(async { panic!("number {number}") }).await;
+        let result: Result<(), String> = caught(pin!(async { panic!("number {number}") })).await;
         assert_eq!(result, Err("number 9".to_owned()));
     }
 }

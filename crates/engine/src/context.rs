@@ -17,10 +17,12 @@ use surface::counter::{Main, Mempool};
 use surface::parameter::Parameters;
 use vmods::{NoSockets, SocketOptions};
 
+use crate::challenges::Challenges;
 use crate::clock::Clock;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
 use crate::mempool_counts::{Counted, PoolCounters};
+use crate::origin::http2::connections::Connections;
 use crate::panics::PanicHook;
 use crate::query_rules::QueryRules;
 use crate::request::pool::RequestPool;
@@ -61,6 +63,8 @@ pub struct Engine {
     pub is_copying: AtomicBool,
     /// What responses have said about the queries of their resources.
     pub query_rules: QueryRules,
+    /// What a certificate authority that asks over HTTP is told.
+    pub challenges: Challenges,
     /// The memory held by all requests.
     pub memory: RequestMemory,
 }
@@ -85,6 +89,8 @@ pub struct Loop {
     pub dial: Rc<dyn Dial>,
     /// Idle connections to origins.
     pub pool: Pool,
+    /// Connections to origins that requests share.
+    pub(crate) connections: Connections,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
     /// The clock.
@@ -121,6 +127,7 @@ impl Loop {
             counters,
             dial,
             pool: Pool::new(),
+            connections: Connections::default(),
             sockets: Rc::new(NoSockets),
             clock,
             requests: RequestPool::default(),
@@ -167,6 +174,18 @@ impl Loop {
         self.in_flight.set(self.in_flight.get() + 1);
         self.memory.begin();
         Work(Rc::clone(self))
+    }
+
+    /// Closes connections to origins that are not used: see [`Pool::sweep`]. Call it about once a second.
+    pub fn sweep_origins(&self, now: f64, idle_timeout: f64) {
+        self.pool.sweep(now, idle_timeout);
+        self.connections.sweep(now, idle_timeout);
+    }
+
+    /// The number of connections to origins that requests share.
+    #[must_use]
+    pub fn shared_connections(&self) -> usize {
+        self.connections.len()
     }
 
     /// Adds one to a counter.

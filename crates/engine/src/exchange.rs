@@ -54,6 +54,8 @@ pub struct Malformed {
     pub bogo_header: Option<String>,
     /// The limit that was exceeded, as a detail of the reason: `limit=<parameter> max=<value>`.
     pub limit: Option<String>,
+    /// The answer is 431 (Request Header Fields Too Large) instead of 400.
+    pub is_oversize: bool,
 }
 
 /// The transport's own rules answer a request, before VCL sees it.
@@ -117,6 +119,11 @@ pub trait Exchange {
     /// The protocol, as `req.transport` shows it: `HTTP/1`.
     fn protocol(&self) -> &'static str;
 
+    /// The protocol of a response as the log shows it.
+    fn response_protocol(&self) -> &'static [u8] {
+        b"HTTP/1.1"
+    }
+
     /// Turns the head into what the machine should see, and returns what body follows.
     ///
     /// # Errors
@@ -174,6 +181,12 @@ pub trait Exchange {
     /// As [`Exchange::begin`], for a status without headers or body, interim (1xx) or final.
     fn begin_bare(&mut self, status: u16, limits: SendLimits);
 
+    /// Whether the request's body can be received while the response is sent. Then [`Exchange::poll_hear`] also tells at any
+    /// time that the client has given this request up.
+    fn is_duplex(&self) -> bool {
+        false
+    }
+
     /// Whether the client can be sent interim responses (1xx) with headers.
     fn takes_interim(&self) -> bool {
         false
@@ -212,6 +225,11 @@ pub trait Exchange {
 
     /// Whether there is a connection to hand over, which a pipe needs.
     fn has_wire(&self) -> bool;
+
+    /// Whether the client asks for nothing but a connection: to any other request than a piped one the answer is no.
+    fn wants_wire(&self) -> bool {
+        false
+    }
 
     /// The connection; `None` if it is shared with other exchanges.
     fn wire(&mut self) -> Option<Wire<'_>>;

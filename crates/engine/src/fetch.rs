@@ -23,6 +23,7 @@ mod judgement;
 mod legacy;
 mod overflow;
 mod part;
+mod passage;
 mod prepare;
 mod query_rule;
 mod refresh;
@@ -33,11 +34,13 @@ mod send;
 mod stale;
 mod storage;
 mod transmit;
+mod upload;
 mod vcl;
 mod why;
 
 pub(crate) mod aside;
 pub(crate) mod filters;
+pub mod interest;
 pub mod legacy_order;
 pub mod mode;
 pub(crate) mod no_connection;
@@ -52,10 +55,11 @@ use backend::{Notes, ResolveContext};
 pub use mode::FetchMode;
 pub use order::{FetchAnswer, FetchOrder, FetchReport, FetchTicket};
 use shm::log::{LogBuffer, LogId};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
-use surface::counter::Main;
+use surface::counter::{Main, Vbe};
 use surface::tag::Tag;
 use task::FetchTask;
 use tokio::sync::oneshot;
@@ -126,7 +130,11 @@ pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
     let (sender, ready) = oneshot::channel();
     let mut fetch = Box::new(Fetch::new(context, order, sender));
     tokio::task::spawn_local(async move {
-        if let Err(panic) = caught(fetch.run()).await {
+        let result = {
+            let run = pin!(fetch.run());
+            caught(run).await
+        };
+        if let Err(panic) = result {
             fetch.after_panic(&panic);
         }
     });
@@ -190,6 +198,9 @@ impl Fetch {
         let notes = Notes::new();
         self.task.vmod_state.leave(&self.task.order.vcl.directors, &notes);
         crate::world::log_notes(&self.context.engine, &mut self.log, &notes);
+        let uploaded_bytes = self.task.life.uploaded_bytes.take();
+        self.task.life.account.request_body += uploaded_bytes;
+        self.count_backend(Vbe::BereqBodybytes, uploaded_bytes);
         let account = self.task.life.account;
         self.log.record_fmt(
             Tag::BereqAcct,

@@ -16,6 +16,7 @@
 
 // Self-contained helpers that know nothing of the engine.
 mod caught;
+pub mod challenges;
 pub mod clock;
 mod deadline;
 mod groups;

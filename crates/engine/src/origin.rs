@@ -5,12 +5,13 @@
 //!      at any moment: close, with the reason that operators read
 //! ```
 //!
-//! How a message is written, where a body ends and whether the connection can be used again is up to the transport. There is
-//! one, HTTP/1.1 (`origin/http1.rs`); another one would become a second variant of [`OriginExchange`]. Interim responses,
-//! retries and the meaning of a response are up to the fetch. *Invariant:* `fetch` names no codec; this module names no step
-//! and no VCL. Next files: `origin/terms.rs`, `origin/http1.rs`.
+//! How a message is written, where a body ends and whether the connection can be used again is up to the transport. There are
+//! two: HTTP/1.1 (`origin/http1.rs`), whose connections have one exchange at a time, and HTTP/2 (`origin/http2.rs`), whose
+//! connections are shared. Interim responses, retries and the meaning of a response are up to the fetch. *Invariant:* `fetch`
+//! names no codec; this module names no step and no VCL. Next files: `origin/terms.rs`, `origin/http1.rs`, `origin/http2.rs`.
 
 mod http1;
+pub(crate) mod http2;
 mod terms;
 
 #[cfg(test)]
@@ -19,10 +20,15 @@ pub(crate) use terms::{BodyTerms, CutShort, HeadFailure, ReceiveLimits, Response
 
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
-use backend::BackendConnection;
+use crate::fetch::interest::Interested;
+use backend::{Ends, OpenError, OpenRequest};
+pub(crate) use http2::Sender;
+use http2::connection::Got;
 use message::Message;
 use shm::log::LogBuffer;
 use std::time::Duration;
+use tokio::task::AbortHandle;
+use vcl_run::tls::TlsFacts;
 
 /// Appends the head of a request that opens a pipe. What follows is not ours, so there is no exchange. Pipes use HTTP/1.1.
 pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
@@ -33,21 +39,78 @@ pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
 pub(crate) enum OriginExchange {
     /// Over HTTP/1.1.
     Http1(http1::Http1Exchange),
+    /// Over HTTP/2.
+    Http2(Box<http2::Http2Exchange>),
 }
 
 impl OriginExchange {
-    /// Bytes of buffers needed to receive a long body.
-    pub(crate) const BODY_BUFFER_BYTES: usize = http1::BUFFER_BYTES_LONG;
+    /// Gets a connection, or a share in one, and starts an exchange on it.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; the failure is already counted.
+    pub(crate) async fn open(request: &OpenRequest<'_>, context: &Loop) -> Result<OriginExchange, OpenError> {
+        if request.backend.definition().http2 {
+            return Ok(match context.connections.get(request).await? {
+                Got::Stream(lease) => OriginExchange::Http2(Box::new(http2::Http2Exchange::new(lease))),
+                Got::Connection(connection) => OriginExchange::Http1(http1::Http1Exchange::new(connection)),
+            });
+        }
+        Ok(OriginExchange::Http1(http1::Http1Exchange::new(backend::open(request).await?)))
+    }
 
-    /// Starts the first or the next exchange on a connection.
-    pub(crate) fn new(connection: BackendConnection) -> OriginExchange {
-        OriginExchange::Http1(http1::Http1Exchange::new(connection))
+    /// Bytes of buffers needed to receive a long body.
+    pub(crate) fn body_buffer_bytes(&self) -> usize {
+        match self {
+            OriginExchange::Http1(_) => http1::BUFFER_BYTES_LONG,
+            OriginExchange::Http2(_) => http2::BUFFER_BYTES,
+        }
+    }
+
+    /// The addresses of the connection.
+    pub(crate) fn ends(&self) -> Ends {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.ends(),
+            OriginExchange::Http2(exchange) => exchange.ends(),
+        }
+    }
+
+    /// Length of the PROXY header that was sent for it, in bytes.
+    pub(crate) fn proxy_header_bytes(&self) -> u64 {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.proxy_header_bytes(),
+            OriginExchange::Http2(exchange) => exchange.proxy_header_bytes(),
+        }
+    }
+
+    /// The payload of the `BackendOpen` record.
+    pub(crate) fn open_record(&self) -> String {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.open_record(),
+            OriginExchange::Http2(exchange) => exchange.open_record(),
+        }
+    }
+
+    /// The payload of the `BackendSSL` record; `None` in clear, and for later requests on the connection.
+    pub(crate) fn tls_record(&self) -> Option<String> {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.tls_record(),
+            OriginExchange::Http2(exchange) => exchange.tls_record(),
+        }
+    }
+
+    /// What was agreed in the connection's handshake, for this request or an earlier one; `None` in clear.
+    pub(crate) fn tls(&self) -> Option<&TlsFacts> {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.tls(),
+            OriginExchange::Http2(exchange) => exchange.tls(),
+        }
     }
 
     /// Makes the headers of a request describe its body as the transport needs it.
     pub(crate) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.describe_body(body, bereq, log),
+            OriginExchange::Http2(exchange) => exchange.describe_body(body, bereq, log),
         }
     }
 
@@ -55,6 +118,7 @@ impl OriginExchange {
     pub(crate) fn put_head(&mut self, bereq: &Message) -> u64 {
         match self {
             OriginExchange::Http1(exchange) => exchange.put_head(bereq),
+            OriginExchange::Http2(exchange) => exchange.put_head(bereq),
         }
     }
 
@@ -66,6 +130,7 @@ impl OriginExchange {
     pub(crate) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, i32> {
         match self {
             OriginExchange::Http1(exchange) => exchange.send(piece, stall).await,
+            OriginExchange::Http2(exchange) => exchange.send(piece, stall).await,
         }
     }
 
@@ -76,6 +141,32 @@ impl OriginExchange {
     pub(crate) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, i32> {
         match self {
             OriginExchange::Http1(exchange) => exchange.end(trailers, stall).await,
+            OriginExchange::Http2(exchange) => exchange.end(trailers),
+        }
+    }
+
+    /// Ends waiting for the response when nobody wants it any more, if the transport can do that.
+    pub(crate) fn serves(&mut self, interest: Option<Interested>) {
+        match self {
+            OriginExchange::Http1(_) => {}
+            OriginExchange::Http2(exchange) => exchange.serves(interest),
+        }
+    }
+
+    /// Takes the right to send the request's body out of the exchange: it can be used while the response is received. `None` if
+    /// the transport does one after the other, or there is nothing to send. The head must have been sent.
+    pub(crate) fn detach_sender(&mut self) -> Option<Sender> {
+        match self {
+            OriginExchange::Http1(_) => None,
+            OriginExchange::Http2(exchange) => exchange.detach_sender(),
+        }
+    }
+
+    /// The task that has that right ends with the exchange.
+    pub(crate) fn ends_upload(&mut self, upload: AbortHandle) {
+        match self {
+            OriginExchange::Http1(_) => {}
+            OriginExchange::Http2(exchange) => exchange.ends_upload(upload),
         }
     }
 
@@ -90,6 +181,7 @@ impl OriginExchange {
     ) -> Result<u64, HeadFailure> {
         match self {
             OriginExchange::Http1(exchange) => exchange.receive_head(beresp, limits).await,
+            OriginExchange::Http2(exchange) => exchange.receive_head(beresp, limits).await,
         }
     }
 
@@ -98,6 +190,7 @@ impl OriginExchange {
     pub(crate) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
         match self {
             OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp, terms),
+            OriginExchange::Http2(exchange) => exchange.begin_body(bereq, beresp, terms),
         }
     }
 
@@ -108,6 +201,7 @@ impl OriginExchange {
     pub(crate) async fn more_body(&mut self, limits: &ReceiveLimits) -> Result<usize, CutShort> {
         match self {
             OriginExchange::Http1(exchange) => exchange.more_body(limits).await,
+            OriginExchange::Http2(exchange) => exchange.more_body(limits).await,
         }
     }
 
@@ -115,6 +209,7 @@ impl OriginExchange {
     pub(crate) fn body(&self) -> &[u8] {
         match self {
             OriginExchange::Http1(exchange) => exchange.body(),
+            OriginExchange::Http2(exchange) => exchange.body(),
         }
     }
 
@@ -122,6 +217,7 @@ impl OriginExchange {
     pub(crate) fn consume_body(&mut self, count: usize) {
         match self {
             OriginExchange::Http1(exchange) => exchange.consume_body(count),
+            OriginExchange::Http2(exchange) => exchange.consume_body(count),
         }
     }
 
@@ -129,6 +225,7 @@ impl OriginExchange {
     pub(crate) fn may_have_trailers(&self) -> bool {
         match self {
             OriginExchange::Http1(exchange) => exchange.may_have_trailers(),
+            OriginExchange::Http2(exchange) => exchange.may_have_trailers(),
         }
     }
 
@@ -136,6 +233,7 @@ impl OriginExchange {
     pub(crate) fn take_trailers(&mut self, limits: &ReceiveLimits) -> Option<Message> {
         match self {
             OriginExchange::Http1(exchange) => exchange.take_trailers(limits),
+            OriginExchange::Http2(exchange) => exchange.take_trailers(limits),
         }
     }
 
@@ -143,6 +241,7 @@ impl OriginExchange {
     pub(crate) fn standing(&self) -> Standing {
         match self {
             OriginExchange::Http1(exchange) => exchange.standing(),
+            OriginExchange::Http2(exchange) => exchange.standing(),
         }
     }
 
@@ -150,6 +249,8 @@ impl OriginExchange {
     pub(crate) fn must_close(&mut self, why: &'static str) {
         match self {
             OriginExchange::Http1(exchange) => exchange.must_close(why),
+            // The stream ends with the exchange; the connection is not its own.
+            OriginExchange::Http2(_) => {}
         }
     }
 
@@ -157,6 +258,7 @@ impl OriginExchange {
     pub(crate) fn close(self, why: &'static str, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.close(why, log),
+            OriginExchange::Http2(exchange) => exchange.close(why, log),
         }
     }
 
@@ -165,6 +267,7 @@ impl OriginExchange {
     pub(crate) fn release(self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.release(beresp, context, log),
+            OriginExchange::Http2(exchange) => exchange.release(context, log),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The peer of a client's connection, and the listener through which it connected.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
+use vcl_run::tls::TlsFacts;
 
 /// The two ends of a client connection, and its listener. Addresses of a Unix-domain socket are `0.0.0.0:0`.
 #[derive(Clone, Debug)]
@@ -23,6 +25,34 @@ pub struct Peer {
     pub credentials: Option<(u32, u32)>,
     /// The type-length-value elements of a PROXY header of version 2.
     pub proxy_elements: Option<Rc<[u8]>>,
+    /// What was agreed in the TLS handshake (also that of QUIC); `None` in clear.
+    pub tls: Option<Rc<TlsFacts>>,
+    /// Set if requests may arrive before the TLS handshake is complete (early data).
+    pub early: Option<Rc<EarlyPhase>>,
+}
+
+/// Whether a TLS handshake is still under way on a connection that has brought early data: what arrives until it ends might be
+/// somebody's recording of what another client has sent (RFC 8470).
+#[derive(Debug)]
+pub struct EarlyPhase(Cell<bool>);
+
+impl EarlyPhase {
+    /// A handshake that is under way.
+    #[must_use]
+    pub fn begun() -> Rc<EarlyPhase> {
+        Rc::new(EarlyPhase(Cell::new(true)))
+    }
+
+    /// The handshake is complete, and all early data was read.
+    pub fn end(&self) {
+        self.0.set(false);
+    }
+
+    /// Whether the handshake is under way.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.0.get()
+    }
 }
 
 impl Peer {
@@ -33,6 +63,8 @@ impl Peer {
             is_unix: self.listener.path.is_some(),
             credentials: self.credentials,
             proxy_elements: self.proxy_elements.as_deref().unwrap_or(&[]),
+            tls: self.tls.as_deref(),
+            is_early: self.early.as_ref().is_some_and(|phase| phase.is_under_way()),
         }
     }
 }
@@ -48,4 +80,10 @@ pub struct Listener {
     pub path: Option<PathBuf>,
     /// Whether connections begin with a PROXY header.
     pub proxy: bool,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Whether `ReqStart` names the scheme: that is so on every listener as soon as one of them speaks TLS.
+    pub names_scheme: bool,
+    /// The port of HTTP/3, to be announced in `Alt-Svc`; `None` = it is not spoken here.
+    pub http3_port: Option<u16>,
 }

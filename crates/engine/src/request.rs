@@ -18,6 +18,7 @@
 
 mod accept;
 mod await_object;
+mod challenge;
 mod deliver;
 mod finish;
 mod fragment;
@@ -39,6 +40,7 @@ mod synth;
 mod transmit;
 mod vcl_failed;
 
+mod alt_svc;
 mod body;
 mod cache_status;
 mod coding;
@@ -65,9 +67,10 @@ pub(crate) use task::{Settings, Task};
 
 use crate::caught::caught;
 use crate::context::Loop;
-use crate::exchange::{Exchange, Malformed};
+use crate::exchange::{BodyAnnounced, Exchange, Malformed};
 use crate::session::SessionView;
 use shm::log::LogId;
+use std::pin::pin;
 use std::rc::Rc;
 use step::is_legal;
 use surface::close_reason::CloseReason;
@@ -115,7 +118,11 @@ async fn run_begun(
     exchange: &mut dyn Exchange,
     request: &mut Request,
 ) -> Outcome {
-    let is_answered = match caught(live(context, session, exchange, request)).await {
+    let result = {
+        let live = pin!(live(context, session, exchange, request));
+        caught(live).await
+    };
+    let is_answered = match result {
         Ok(()) => return Outcome { close: request.task.life.close, is_ruined: false },
         Err(panic) => {
             context.engine.panics.tell(&panic);
@@ -140,6 +147,8 @@ async fn live(context: &Rc<Loop>, session: &mut SessionView, exchange: &mut dyn 
         Ok(announced) => {
             request.task.life.protocol = exchange.protocol();
             request.task.life.body = announced.into();
+            request.task.life.is_length_unsaid =
+                announced == BodyAnnounced::Unknown && !request.task.request.has("Transfer-Encoding");
             if request.task.life.inclusion.is_none() {
                 request.vcl.clone_from(&context.engine.vcl.load().active);
                 if let Some(vcl) = &request.vcl {
@@ -200,7 +209,7 @@ async fn refuse(
         Some(details) => run.why(Reason::RequestTooLarge, details.as_bytes()),
         None => run.why(Reason::BadRequest, b""),
     }
-    run.send_bare(400).await;
+    run.send_bare(if malformed.is_oversize { 431 } else { 400 }).await;
     run.finish();
 }
 

@@ -5,6 +5,7 @@
 
 use crate::context::Loop;
 use crate::peer::Peer;
+use http2::Resets;
 use shm::log::LogId;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ pub struct SessionFacts {
     pub vxid: u32,
     /// The two ends.
     pub peer: Peer,
-    /// `address port listener`, the payload of ReqStart; formatted once.
+    /// `address port listener`, and the scheme where it is named: the payload of ReqStart; formatted once.
     start_record: Box<str>,
     address_len: u8,
     /// When the session began, seconds since 1970.
@@ -30,7 +31,12 @@ pub struct SessionFacts {
 impl SessionFacts {
     fn new(vxid: u32, peer: Peer, opened_at: f64) -> Rc<SessionFacts> {
         let address = peer.client.ip().to_string();
-        let start_record = format!("{address} {} {}", peer.client.port(), peer.listener.name).into_boxed_str();
+        let scheme = match (peer.listener.names_scheme, &peer.tls) {
+            (false, _) => "",
+            (true, None) => " http",
+            (true, Some(_)) => " https",
+        };
+        let start_record = format!("{address} {} {}{scheme}", peer.client.port(), peer.listener.name).into_boxed_str();
         Rc::new(SessionFacts { vxid, peer, start_record, address_len: address.len() as u8, opened_at })
     }
 
@@ -71,6 +77,8 @@ pub struct SessionView {
     facts: Rc<SessionFacts>,
     /// Timeouts that VCL has set.
     pub(crate) timeouts: SessionTimeouts,
+    /// On a connection of HTTP/2: how many streams may be reset. All exchanges share it.
+    pub(crate) http2: Option<Rc<Resets>>,
     /// When [`SessionView::now`] was last called: while a session waits for a request, this is the end of the last response.
     pub(crate) clock_read_at: Instant,
 }
@@ -134,7 +142,7 @@ impl Session {
                 facts.peer.descriptor
             ),
         );
-        Session { view: SessionView { facts, timeouts: SessionTimeouts::default(), clock_read_at } }
+        Session { view: SessionView { facts, timeouts: SessionTimeouts::default(), http2: None, clock_read_at } }
     }
 
     /// The view of the session for an exchange.

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod alternative_services;
 mod bodies;
 mod bounds;
 mod caching;
@@ -13,11 +14,16 @@ mod dns_names;
 mod esi;
 mod fetches;
 mod hit_cost;
+mod http2;
+mod http2_abuse;
+mod http2_websockets;
+mod http3;
 mod in_tree_vmods;
 mod later_words;
 mod legacy;
 mod lines;
 mod migrations;
+mod origin_http2;
 mod overflow;
 mod partial;
 mod reasons;

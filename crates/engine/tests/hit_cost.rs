@@ -31,11 +31,12 @@ fn hits_in_memory() {
         let body: &'static str = String::from_utf8(vec![b'x'; 1024]).unwrap().leak();
         world.origin(always("Cache-Control: max-age=3600\r\nContent-Type: text/plain\r\n", body));
         let (mut near, far) = tokio::io::duplex(64 << 10);
-        tokio::task::spawn_local(engine::transport::http1::serve(
+        tokio::task::spawn_local(engine::transport::serve(
             Rc::clone(&world.context),
             far,
             world.peer(),
             Vec::new(),
+            engine::transport::Speaks::Either,
         ));
         let mut room = vec![0; 64 << 10];
         for _ in 0..=hits {

@@ -174,11 +174,12 @@ fn readers_at_any_speed_and_those_who_join_get_all_of_it_and_late_ones_their_own
         let wanted = body_of(LARGE_BYTES);
         let connect = || {
             let (near, far) = tokio::io::duplex(16 << 10);
-            tokio::task::spawn_local(engine::transport::http1::serve(
+            tokio::task::spawn_local(engine::transport::serve(
                 Rc::clone(&world.context),
                 far,
                 world.peer(),
                 Vec::new(),
+                engine::transport::Speaks::Either,
             ));
             near
         };
@@ -362,7 +363,13 @@ fn known_length_that_finds_the_storage_taken_by_others_under_way_passes_on_as_we
         let clients: Vec<_> = (0..6)
             .map(|number| {
                 let (mut near, far) = tokio::io::duplex(16 << 10);
-                let serving = engine::transport::http1::serve(Rc::clone(&world.context), far, world.peer(), Vec::new());
+                let serving = engine::transport::serve(
+                    Rc::clone(&world.context),
+                    far,
+                    world.peer(),
+                    Vec::new(),
+                    engine::transport::Speaks::Either,
+                );
                 tokio::task::spawn_local(serving);
                 tokio::task::spawn_local(async move {
                     let request = format!("GET /{number} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

@@ -1,6 +1,7 @@
 //! Requests: what VCL decides, and what becomes of it.
 
 use crate::support::{OriginRequest, always, run, run_with, serve_each};
+use engine::peer::Peer;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -496,4 +497,29 @@ fn headers_that_connection_names_stay_here_but_what_vcl_sets_goes_on() {
             assert_eq!(client.get("/", headers).await.text(), r#"Some("192.0.2.7") None"#);
         },
     );
+}
+
+#[test]
+fn the_challenge_of_a_certificate_authority_is_answered_before_vcl() {
+    run(async |world| {
+        world.load("refusing", "sub vcl_recv { return (synth(403)); }");
+        world.origin(always("", "origin"));
+        let mut client = world.client();
+        assert_eq!(client.get("/.well-known/acme-challenge/token", "").await.status(), 403);
+        world.context.engine.challenges.set([("token", "token.thumbprint")].into_iter());
+        for (url, status) in [("token", 200), ("other", 403), ("token?x", 403), ("token/", 403)] {
+            let answer = client.get(&format!("/.well-known/acme-challenge/{url}"), "").await;
+            assert_eq!(answer.status(), status, "{url}");
+        }
+        let answer = client.get("/.well-known/acme-challenge/token", "").await;
+        assert_eq!((answer.text().as_str(), answer.header("cache-control")), ("token.thumbprint", Some("no-store")));
+        assert_eq!(answer.header("content-type"), Some("application/octet-stream"));
+        world.expect_log("ReqURL /.well-known/acme-challenge/token");
+        world.expect_log("Witness why certificate-challenge");
+        assert_eq!(world.dialled(), 0);
+        let mut over_tls = world.client_from(Peer { tls: Some(Rc::default()), ..world.peer() });
+        assert_eq!(over_tls.get("/.well-known/acme-challenge/token", "").await.status(), 403, "asked in clear only");
+        world.context.engine.challenges.set(std::iter::empty());
+        assert_eq!(client.get("/.well-known/acme-challenge/token", "").await.status(), 403);
+    });
 }

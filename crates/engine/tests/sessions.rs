@@ -1,13 +1,15 @@
 //! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
 
 use crate::support::{World, always, run, run_with, serve_each};
-use engine::transport::{ProxiedSession, ProxyFacts};
+use engine::peer::Listener;
+use engine::transport::{OpeningSession, ProxyFacts, Speaks};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use tokio::time::{Instant, sleep};
+use vcl_run::tls::TlsFacts;
 
 #[test]
 fn session_and_request_are_logged_in_the_order_that_operators_know() {
@@ -341,8 +343,9 @@ fn proxied_session_says_who_the_client_is() {
         let preread = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
         let addresses = Some(("1.2.3.4:5".parse().unwrap(), "6.7.8.9:80".parse().unwrap()));
         let facts = ProxyFacts { version: 1, addresses, ..Default::default() };
-        let session = ProxiedSession::open(&world.context, world.peer());
-        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, facts, preread));
+        let mut session = OpeningSession::open(&world.context, world.peer(), "PROXY");
+        session.hear_proxy(&world.context, facts);
+        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, Speaks::Either));
         let mut near = near;
         let mut text = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
@@ -350,7 +353,7 @@ fn proxied_session_says_who_the_client_is() {
         let session = world.transaction(1);
         assert_eq!((session[0].as_str(), session[2].as_str()), ("Begin sess 0 PROXY", "Proxy 1 1.2.3.4 5 6.7.8.9 80"));
         world.expect_log("ReqStart 1.2.3.4 5 a0");
-        let session = ProxiedSession::open(&world.context, world.peer());
+        let session = OpeningSession::open(&world.context, world.peer(), "PROXY");
         session.refuse(&world.context, CloseReason::RxJunk, "PROXY2: CRC error");
         world.expect_log("ProxyGarbage PROXY2: CRC error");
         world.expect_log("SessClose RX_JUNK 0.000");
@@ -360,7 +363,7 @@ fn proxied_session_says_who_the_client_is() {
 #[test]
 fn session_waits_for_its_proxy_header_from_the_moment_it_opened() {
     run(async |world| {
-        let session = ProxiedSession::open(&world.context, world.peer());
+        let session = OpeningSession::open(&world.context, world.peer(), "PROXY");
         let opened = Instant::now();
         assert_eq!(session.header_due(&world.context), opened + Duration::from_secs(5), "timeout_idle");
         world.expect_log("SessOpen 192.0.2.7 4711 a0 192.0.2.1 80 1795202400.000000 -1");
@@ -371,12 +374,50 @@ fn session_waits_for_its_proxy_header_from_the_moment_it_opened() {
 
         // What the header took is not added to the time for a request.
         let (_near, far) = tokio::io::duplex(64);
-        let session = ProxiedSession::open(&world.context, world.peer());
+        let mut session = OpeningSession::open(&world.context, world.peer(), "PROXY");
         sleep(Duration::from_secs(2)).await;
         let facts = ProxyFacts { version: 2, ignored: Some("PROXY2: nothing".into()), ..Default::default() };
-        session.serve(Rc::clone(&world.context), far, facts, Vec::new()).await;
+        session.hear_proxy(&world.context, facts);
+        session.serve(Rc::clone(&world.context), far, Vec::new(), Speaks::Either).await;
         let told = world.transaction(2);
         assert_eq!(told[2..], ["ProxyGarbage PROXY2: nothing", "SessClose RX_CLOSE_IDLE 5.000", "End"]);
+    });
+}
+
+#[test]
+fn encrypted_session_says_what_was_agreed_and_names_its_scheme() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let (mut near, far) = tokio::io::duplex(4096);
+        let preread = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
+        let mut peer = world.peer();
+        let listener = Listener { tls: true, names_scheme: true, ..(*peer.listener).clone() };
+        peer.listener = Rc::new(listener);
+        let mut session = OpeningSession::open(&world.context, peer.clone(), "HTTP/1");
+        sleep(Duration::from_secs(3)).await;
+        let facts = TlsFacts {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_256_GCM_SHA384",
+            server_name: Some("a.example".into()),
+            is_resumed: true,
+            ..TlsFacts::default()
+        };
+        session.hear_tls(&world.context, facts, None);
+        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, Speaks::Either));
+        let mut text = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+        let told = world.transaction(1);
+        assert_eq!(told[0], "Begin sess 0 HTTP/1");
+        assert_eq!(told[2], "TLS TLSv1.3 TLS_AES_256_GCM_SHA384 a.example - resumed");
+        world.expect_log("ReqStart 192.0.2.7 4711 a0 https");
+        assert_eq!((world.count(Main::TlsHandshakes), world.count(Main::TlsResumed)), (1, 1));
+
+        let session = OpeningSession::open(&world.context, peer, "HTTP/1");
+        session.fail_handshake(&world.context, CloseReason::RxJunk, "that is no TLS", false);
+        world.expect_log("TLS failed: that is no TLS");
+        world.expect_log("SessClose RX_JUNK 0.000");
+        assert_eq!(world.count(Main::TlsFailed), 1);
     });
 }
 
@@ -385,7 +426,13 @@ fn session_that_waits_holds_little_and_gives_its_buffers_back() {
     run(async |world| {
         world.origin(always("", "x"));
         let (_near, far) = tokio::io::duplex(64);
-        let future = engine::transport::http1::serve(std::rc::Rc::clone(&world.context), far, world.peer(), Vec::new());
+        let future = engine::transport::serve(
+            std::rc::Rc::clone(&world.context),
+            far,
+            world.peer(),
+            Vec::new(),
+            engine::transport::Speaks::Either,
+        );
         let size = size_of_val(&future);
         assert!(size <= 3 << 10, "a session's future takes {size} bytes");
         let mut clients: Vec<_> = (0..20).map(|_| world.client()).collect();

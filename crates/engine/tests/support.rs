@@ -7,6 +7,7 @@
 
 mod client;
 mod origin;
+pub mod quic;
 mod resolver;
 mod streams;
 mod world;

@@ -1,5 +1,8 @@
 //! Arbitrary bytes as a test script.
 
+use vtc::http2::frame::{Frame, HEAD_BYTES};
+use vtc::http2::hpack::{HEADERS_MAX, LIST_BYTES_MAX};
+use vtc::http2::state::{BODY_BYTES_MAX, State};
 use vtc::lex::{Script, WORDS_MAX};
 use vtc::macros::Macros;
 
@@ -24,6 +27,36 @@ pub fn script(text: &[u8]) {
                 }
             }
             Err(error) => assert!(error.line >= 1 && error.line <= lines && !error.message.is_empty()),
+        }
+    }
+}
+
+/// Shows frames to the test runner's end of a connection; the first byte says which end it is. Nothing may panic, tables
+/// stay within their size, and headers and bodies within their limits.
+///
+/// # Panics
+/// When that does not hold.
+pub fn frames(bytes: &[u8]) {
+    let Some((first, mut rest)) = bytes.split_first() else { return };
+    let mut state = State::new(first % 2 == 1);
+    while let Some((head, others)) = rest.split_first_chunk::<HEAD_BYTES>() {
+        let (mut frame, length) = Frame::of_head(*head);
+        let (payload, others) = others.split_at(length.min(others.len()));
+        frame.payload = payload.to_vec();
+        rest = others;
+        let id = frame.stream;
+        state.open(id);
+        let (_, taken) = state.take_in(frame);
+        assert!(state.decoder.bytes() <= state.decoder.bytes_max());
+        assert!(state.encoder.bytes() <= state.encoder.bytes_max());
+        let stream = state.stream(id);
+        assert!(stream.body.as_ref().is_none_or(|body| body.len() <= BODY_BYTES_MAX));
+        for headers in [&stream.request, &stream.response] {
+            assert!(headers.len() <= HEADERS_MAX);
+            assert!(headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() <= LIST_BYTES_MAX);
+        }
+        if taken.is_err_and(|fault| fault.is_always_fatal) {
+            return;
         }
     }
 }

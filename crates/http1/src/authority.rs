@@ -43,7 +43,8 @@ static UNRESERVED: [bool; 256] = unreserved_table();
 static NAME: [bool; 256] = name_table();
 
 /// Whether this is a valid value of `Host`: empty, or a host with an optional port.
-pub(crate) fn is_host(value: &[u8]) -> bool {
+#[must_use]
+pub fn is_host(value: &[u8]) -> bool {
     value.is_empty() || is_authority(value)
 }
 

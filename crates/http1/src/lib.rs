@@ -24,6 +24,7 @@ mod target;
 mod token;
 mod write;
 
+pub use authority::is_host;
 pub use connection::{ConnectionOptions, connection_options, lists_close};
 pub use decode::{BodyDecoder, BodyError, Step};
 pub use framing::{BodyLength, FramingError, is_coded_until_close, request_body_length, response_body_length};

@@ -3,37 +3,41 @@
 //! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but leaves nothing open; its result is complete. A mistake
 //! is one [`ArgumentError`]; the caller prints it and exits with status 2.
 
+pub mod acme;
 pub mod address;
 pub mod dump;
 pub mod jail;
 pub mod listen;
 pub mod storage;
+pub mod tls_file;
 
 use crate::getopt::{self, Element};
 use crate::report::LogFormat;
 use crate::rights;
+pub use crate::system_error::reason;
+use acme::{AcmeArgument, Wanted};
 use address::HostPort;
 use jail::Jail;
 use listen::ListenArgument;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
 use surface::option::LOG_FORMATS;
-use surface::parameter::Parameters;
-use surface::parameter::value;
+use surface::parameter::{Parameters, feature, value};
 use surface::version::VARNISH_BANNER;
+use tls_file::TlsFile;
 use vcl::{ReadFile, SystemFiles};
 
 /// The options, in the form that getopt(3) takes; `-x optstring` prints it.
-pub const OPTIONS: &str = "?a:b:Cdf:Fh:i:I:j:l:M:n:P:p:r:S:s:T:t:VW:x:";
+pub const OPTIONS: &str = "?a:A:b:Cdf:Fh:i:I:j:l:M:n:o:P:p:r:S:s:T:t:VW:x:";
 
 const USAGE: &str = include_str!("arguments/usage.txt");
 
-/// As what the daemon was started. It decides the default of `http_policy`.
+/// As what the daemon was started. It decides the defaults of `http_policy` and `feature`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `varnishd`: the habits of Varnish.
@@ -49,6 +53,16 @@ impl Role {
         match self {
             Role::Varnishd => "varnish",
             Role::Copal => "rfc",
+        }
+    }
+
+    /// The default of the parameter `feature`.
+    #[must_use]
+    pub fn feature(self) -> u64 {
+        let stock = Parameters::default().feature;
+        match self {
+            Role::Varnishd => stock,
+            Role::Copal => stock | feature::HTTP2,
         }
     }
 }
@@ -106,8 +120,14 @@ pub struct Arguments {
     pub role: Role,
     /// Foreground or not.
     pub mode: Mode,
-    /// `-a`, at least one.
+    /// `-a`, and the frontends of `-A`.
     pub listeners: Vec<ListenArgument>,
+    /// `-o acme…`.
+    pub acme: Option<AcmeArgument>,
+    /// The certificates to order.
+    pub certificates: Vec<Wanted>,
+    /// `-A`.
+    pub tls_file: Option<TlsFile>,
     /// `-f` and `-b`; the last one becomes active.
     pub vcls: Vec<VclArgument>,
     /// `-i`.
@@ -188,15 +208,6 @@ impl From<&str> for ArgumentError {
     }
 }
 
-/// The error text in the words of the C library.
-#[must_use]
-pub fn reason(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
-        None => error.to_string(),
-    }
-}
-
 /// Parses a command line (without the program's name).
 ///
 /// # Errors
@@ -261,9 +272,11 @@ struct Given {
     identity: Option<String>,
     jail: Option<String>,
     work_directory: Option<OsString>,
+    options: Vec<String>,
     pid_files: Vec<PathBuf>,
     secret: Option<OsString>,
     listeners: Vec<String>,
+    tls_file: Option<OsString>,
     storages: Vec<String>,
     cli_listeners: Vec<String>,
     cli_masters: Vec<String>,
@@ -309,6 +322,8 @@ impl Given {
             let text = getopt::text(&value);
             match letter {
                 'a' => given.listeners.push(text),
+                'A' if given.tls_file.is_some() => return Err("Only one -A allowed".into()),
+                'A' => given.tls_file = Some(value),
                 'b' => given.backend = Some(text),
                 'C' => given.compile = true,
                 'd' => given.debug = true,
@@ -322,6 +337,7 @@ impl Given {
                 'l' => given.settings.push(Setting::Set("vsl_space".to_owned(), text)),
                 'M' => given.cli_masters.push(text),
                 'n' => given.work_directory = Some(value),
+                'o' => given.options.push(text),
                 'P' => given.pid_files.push(PathBuf::from(value)),
                 'p' => {
                     let (name, value) = text.split_once('=').ok_or("\t-p lacks '='")?;
@@ -376,7 +392,10 @@ impl Given {
             return Err(format!("Unknown waiter method \"{waiter}\"").into());
         }
         let storages = storage::parse(&self.storages)?;
-        let listeners = parse_listeners(&self.listeners)?;
+        let (listeners, tls_file) = parse_listeners(&self.listeners, self.tls_file.as_deref())?;
+        let acme = acme::parse(&self.options)?;
+        let of_listeners = listeners.iter().map(|listener| (listener.name.as_str(), &listener.acme[..]));
+        let certificates = acme::wanted(acme.as_ref(), of_listeners)?;
         let (parameters, protected) = apply(role, &self.settings, &storages.names())?;
         let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path, &jail)?;
         let commands = match &self.commands {
@@ -409,6 +428,9 @@ impl Given {
             role,
             mode,
             listeners,
+            acme,
+            certificates,
+            tls_file,
             vcls,
             identity: self.identity,
             commands,
@@ -442,12 +464,30 @@ fn check_hasher(text: &str) -> Result<String, ArgumentError> {
     }
 }
 
-fn parse_listeners(texts: &[String]) -> Result<Vec<ListenArgument>, ArgumentError> {
+/// The listeners of `-a` and of `-A`. Compat: without any `-a` there is the default one beside those of `-A`.
+fn parse_listeners(
+    texts: &[String],
+    tls_file: Option<&OsStr>,
+) -> Result<(Vec<ListenArgument>, Option<TlsFile>), ArgumentError> {
     let mut unnamed = 0;
-    let listeners: Vec<ListenArgument> =
+    let mut listeners: Vec<ListenArgument> =
         texts.iter().map(|text| listen::parse(text, &mut unnamed)).collect::<Result<_, _>>()?;
+    let Some(path) = tls_file else {
+        listen::check_distinct(&listeners)?;
+        return Ok((listeners, None));
+    };
+    let default = listeners.is_empty().then(|| listen::parse(listen::DEFAULT_ADDRESS, &mut unnamed)).transpose()?;
+    let file = tls_file::read(Path::new(path), &mut unnamed).map_err(ArgumentError::of_start)?;
+    let of_file = file.frontends.iter().map(|frontend| frontend.listener.clone());
+    listeners.extend(of_file);
+    if let Some(default) = default {
+        let together = [std::slice::from_ref(&default), listeners.as_slice()].concat();
+        if listen::check_distinct(&together).is_ok() {
+            listeners.insert(0, default);
+        }
+    }
     listen::check_distinct(&listeners)?;
-    Ok(listeners)
+    Ok((listeners, Some(file)))
 }
 
 fn apply(
@@ -455,7 +495,8 @@ fn apply(
     settings: &[Setting],
     storages: &[String],
 ) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
-    let mut parameters = Parameters { http_policy: role.http_policy().to_owned(), ..Parameters::default() };
+    let mut parameters =
+        Parameters { http_policy: role.http_policy().to_owned(), feature: role.feature(), ..Parameters::default() };
     let mut protected = BTreeSet::new();
     // `-r` protects against every `-p`, before or after it.
     for names in
@@ -536,7 +577,8 @@ fn backend_vcl(backend: &str) -> String {
     format!("vcl 4.1;\nbackend default {{\n    .host = \"{host}\";\n{port}}}\n")
 }
 
-fn absolute(path: &Path) -> PathBuf {
+/// The path from the root; as it is if there is no working directory.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -1,7 +1,9 @@
 //! The commands of the CLI: checks them against their table rows, and executes the manager's own. The worker's are
 //! passed on.
 
+mod acme;
 mod parameters;
+mod tls;
 mod vcl;
 
 use crate::clock::now;
@@ -87,6 +89,8 @@ fn unknown(manager: &Manager) -> &'static str {
 impl Call<'_> {
     async fn manage(self, row: &CommandRow) -> Response {
         match row.verb {
+            "acme.list" => self.acme_list(),
+            "acme.renew" => self.acme_renew(),
             // A client that is already trusted was not challenged: with a secret, any answer is wrong.
             "auth" if self.manager.secret.is_some() => Response::new(status::CLOSE, ""),
             "auth" => Response::new(status::CANNOT, "Secret file not configured\n"),
@@ -108,6 +112,7 @@ impl Call<'_> {
             "status" => self.status(),
             "stop" => self.stop().await,
             "storage.list" => self.storage_list(),
+            verb if verb.starts_with("tls.cert.") => self.tls(verb).await,
             "vcl.deps" => self.vcl_deps(),
             "vcl.discard" => self.vcl_discard().await,
             "vcl.inline" => self.vcl_inline().await,

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod acme;
 pub mod arguments;
 mod background;
 mod cli_connections;
@@ -36,7 +37,9 @@ mod shortage;
 mod socket_file;
 mod start;
 mod state;
+mod system_error;
 mod systemd;
+mod tls;
 mod vcl_table;
 
 pub use arguments::Role;

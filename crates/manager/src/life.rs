@@ -21,6 +21,7 @@ use crate::vcl_table::Kind;
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use socket2::Socket;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -198,7 +199,7 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
 }
 
 /// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic
-/// text, the arena of each storage, listening sockets.
+/// text, the arena of each storage, the sockets of each listener, those of TCP before those of UDP.
 const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
 const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
 const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
@@ -217,20 +218,21 @@ fn configuration(manager: &Manager) -> Configuration {
         next += 1;
     }
     let listeners = manager.listeners.borrow();
+    let mut numbers = |sockets: &[Socket]| -> Vec<i32> {
+        let first = next;
+        next += i32::try_from(sockets.len()).unwrap_or(0);
+        (first..next).collect()
+    };
     let listeners = listeners.iter().map(|listener| ListenerConfiguration {
         name: listener.name.clone(),
         endpoint: listener.endpoint.clone(),
         proxy: listener.proxy,
         path: listener.path().map(ToOwned::to_owned),
-        descriptors: listener
-            .sockets()
-            .iter()
-            .map(|_| {
-                next += 1;
-                next - 1
-            })
-            .collect(),
+        descriptors: numbers(listener.sockets()),
+        tls: listener.tls,
+        udp_descriptors: numbers(listener.datagram_sockets()),
     });
+    let tls = manager.tls.borrow();
     Configuration {
         work_directory: manager.directory.borrow().path_for_worker(),
         identity: manager.identity.clone(),
@@ -244,6 +246,8 @@ fn configuration(manager: &Manager) -> Configuration {
         run_as: manager.arguments.jail.worker(),
         is_fenced: manager.arguments.jail != Jail::None { asked: true },
         panic_descriptor: PANIC_DESCRIPTOR,
+        tls: tls.is_configured().then(|| tls.table()),
+        quic_secret: tls.quic_secret(),
     }
 }
 
@@ -267,7 +271,7 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     let mut descriptors: Vec<OwnedFd> = vec![theirs.into()];
     descriptors.extend(manager.memory.borrow().handles()?);
     for listener in manager.listeners.borrow().iter() {
-        for socket in listener.sockets() {
+        for socket in listener.sockets().iter().chain(listener.datagram_sockets()) {
             descriptors.push(socket.try_clone()?.into());
         }
     }

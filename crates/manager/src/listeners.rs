@@ -5,10 +5,15 @@
 //! resolved once, with a socket that is closed when the real ones, bound to that port number, exist: a socket whose port
 //! the kernel chose would lose it when it stops listening.
 //!
+//! With HTTP/3 there are as many UDP sockets (`listeners/datagrams.rs`), bound to the same port. They are closed while connections are
+//! turned away: the kernel then tells clients at once that nobody is there, where a socket that nobody reads would let them wait.
+//!
 //! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
 //! instead of waiting for a worker that an operator has stopped.
 
-use crate::arguments::listen::{ListenAddress, ListenArgument, parse};
+mod datagrams;
+
+use crate::arguments::listen::{DEFAULT_ADDRESS, ListenAddress, ListenArgument, parse};
 use crate::arguments::{ArgumentError, reason};
 use crate::socket_file::{self, SocketFile};
 use crate::systemd::PassedSocket;
@@ -19,10 +24,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where clients are served by default.
-const DEFAULT_ADDRESS: &str = ":80";
 /// How often to retry an address that somebody is about to release.
 const ADDRESS_RETRY: Duration = Duration::from_millis(10);
+/// How many ports the kernel may choose until one is free for UDP as well.
+const FREE_PORT_ATTEMPTS: usize = 16;
 
 /// One listening address.
 #[derive(Debug)]
@@ -33,10 +38,15 @@ pub struct Listener {
     pub endpoint: String,
     /// PROXY protocol expected.
     pub proxy: bool,
+    /// TLS is spoken.
+    pub tls: bool,
+    http3: bool,
     place: Place,
     /// The file of a Unix-domain socket; dropped before its socket.
     file: Option<SocketFile>,
     sockets: Vec<Socket>,
+    /// For HTTP/3; none while connections are turned away.
+    datagram_sockets: Vec<Socket>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +118,11 @@ pub fn open(
                 given.name.clone_from(&argument.name);
                 given.endpoint.clone_from(&argument.endpoint);
                 given.proxy = argument.proxy;
+                given.tls = argument.tls;
+                given.http3 = argument.http3;
+                if let Err(error) = given.resize(loops) {
+                    return Err(format!("Could not get socket {}: {}", argument.endpoint, reason(&error)).into());
+                }
                 all.push(given);
                 continue;
             }
@@ -177,9 +192,12 @@ fn adopt(passed: PassedSocket) -> Listener {
         name: passed.name,
         endpoint,
         proxy: false,
+        tls: false,
+        http3: false,
         place: Place::Passed(path),
         file: None,
         sockets: vec![passed.socket],
+        datagram_sockets: Vec::new(),
     }
 }
 
@@ -194,13 +212,29 @@ fn open_until(deadline: Instant, argument: &ListenArgument, place: &Place, loops
     }
 }
 
-fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
+fn open_one(argument: &ListenArgument, place: Place, loops: usize) -> io::Result<Listener> {
+    let is_free_port = matches!(place, Place::Tcp(address) if address.port() == 0);
+    let mut left = if is_free_port && argument.http3 { FREE_PORT_ATTEMPTS } else { 1 };
+    loop {
+        left -= 1;
+        match open_at(argument, place.clone(), loops) {
+            // A port that is free for TCP may be taken for UDP.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && left > 0 => {}
+            result => return result,
+        }
+    }
+}
+
+fn open_at(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
     let mut kept = None;
     if let Place::Tcp(address) = &mut place {
         // Without SO_REUSEPORT, so that a port that another program serves is an error rather than shared with it.
         let probe = tcp_socket(*address, false)?;
         if let Some(bound) = probe.local_addr()?.as_socket() {
             address.set_port(bound.port());
+        }
+        if argument.http3 {
+            datagrams::bind(*address, false, false)?;
         }
         kept = Some(probe);
     }
@@ -209,9 +243,12 @@ fn open_one(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Re
         name: argument.name.clone(),
         endpoint: argument.endpoint.clone(),
         proxy: argument.proxy,
+        tls: argument.tls,
+        http3: argument.http3,
         place,
         file: None,
         sockets: Vec::new(),
+        datagram_sockets: Vec::new(),
     };
     listener.resize(loops)?;
     Ok(listener)
@@ -232,6 +269,22 @@ impl Listener {
     #[must_use]
     pub fn sockets(&self) -> &[Socket] {
         &self.sockets
+    }
+
+    /// The UDP sockets of HTTP/3: one for each event loop; none if it is not spoken here.
+    #[must_use]
+    pub fn datagram_sockets(&self) -> &[Socket] {
+        &self.datagram_sockets
+    }
+
+    /// The IP address, with the port; `None` for a Unix-domain socket.
+    #[must_use]
+    pub fn ip_address(&self) -> Option<SocketAddr> {
+        match &self.place {
+            Place::Tcp(address) => Some(*address),
+            Place::Unix { .. } => None,
+            Place::Passed(_) => self.sockets.first()?.local_addr().ok()?.as_socket(),
+        }
     }
 
     /// Adapts the number of sockets to the number of event loops.
@@ -255,6 +308,19 @@ impl Listener {
                 Place::Passed(_) => return Err(io::ErrorKind::NotConnected.into()),
             };
             self.sockets.push(socket);
+        }
+        if self.http3 {
+            self.resize_datagram_sockets(loops)?;
+        }
+        Ok(())
+    }
+
+    fn resize_datagram_sockets(&mut self, loops: usize) -> io::Result<()> {
+        let address = self.ip_address().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let is_of_both = self.sockets.first().is_some_and(|socket| of_both_families(socket).is_some());
+        self.datagram_sockets.truncate(loops);
+        while self.datagram_sockets.len() < loops {
+            self.datagram_sockets.push(datagrams::bind(address, true, is_of_both)?);
         }
         Ok(())
     }
@@ -284,6 +350,7 @@ impl Listener {
 
     /// Turns connections away. The address stays ours.
     pub fn refuse(&mut self) {
+        self.datagram_sockets.clear();
         match self.place {
             Place::Tcp(_) => self.sockets.iter().for_each(|socket| drop(socket.shutdown(Shutdown::Read))),
             // A Unix-domain socket can't listen again: the next start creates a new one.
@@ -368,6 +435,46 @@ mod tests {
         listener.listen(10).unwrap();
         assert!(TcpStream::connect(addresses[0]).is_ok());
         assert_eq!(listener.sockets()[1].local_addr().unwrap().as_socket(), Some(addresses[0]));
+    }
+
+    #[test]
+    fn http_3_has_a_udp_socket_for_each_loop_at_the_port_of_tcp_and_none_while_stopped() {
+        let mut listeners = open_text("127.0.0.1:0,https,h3", 3).unwrap();
+        let listener = &mut listeners[0];
+        let address = listener.ip_address().unwrap();
+        let bound = |listener: &Listener| -> Vec<SocketAddr> {
+            let sockets = listener.datagram_sockets().iter();
+            sockets.map(|socket| socket.local_addr().unwrap().as_socket().unwrap()).collect()
+        };
+        assert_eq!(bound(listener), [address; 3]);
+        listener.resize(2).unwrap();
+        assert_eq!(bound(listener), [address; 2]);
+        listener.refuse();
+        let freed = std::net::UdpSocket::bind(address).unwrap();
+        let taken = listener.resize(2).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        drop(freed);
+        listener.resize(2).unwrap();
+        assert_eq!(bound(listener), [address; 2]);
+        assert_eq!(open_text("127.0.0.1:0,https", 2).unwrap()[0].datagram_sockets().len(), 0);
+    }
+
+    #[test]
+    fn a_udp_port_of_another_program_is_not_shared() {
+        let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let expected = ArgumentError::new(format!("Could not get socket {address}: Address already in use"));
+        assert_eq!(open_text(&format!("{address},https,h3"), 1).unwrap_err(), expected);
+        assert_eq!(open_text(&format!("{address},https"), 1).map(|all| all.len()), Ok(1));
+    }
+
+    #[test]
+    fn passed_socket_gets_udp_sockets_beside_it() {
+        let (socket, address) = passed();
+        let arguments = [parse(&format!("{address},https,h3"), &mut 0).unwrap()];
+        let listeners = open(&arguments, 2, vec![socket], Duration::ZERO).unwrap();
+        assert_eq!((listeners[0].sockets().len(), listeners[0].datagram_sockets().len()), (1, 2));
+        assert!(listeners[0].tls);
     }
 
     #[test]

@@ -33,6 +33,19 @@ pub fn with<T: Send>(reader: Option<&Reader>, work: impl FnOnce() -> T + Send) -
     })
 }
 
+/// Starts a thread with the rights of `reader`, or with our own when there is none; nobody waits for it. Threads that it starts have
+/// its rights. When the rights cannot be changed, `work` is dropped.
+///
+/// # Errors
+/// There is no thread.
+pub fn spawn(reader: Option<Reader>, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let limited = move || match reader.as_ref().map(take) {
+        None | Some(Ok(())) => work(),
+        Some(Err(_)) => drop(work),
+    };
+    Builder::new().name(name.to_owned()).spawn(limited).map(drop)
+}
+
 /// Whether a user may read a file.
 #[must_use]
 pub fn may_read(reader: &Reader, path: &Path) -> bool {
@@ -100,6 +113,27 @@ mod tests {
         assert_eq!((line("Uid:")[1].as_str(), line("Uid:")[3].as_str()), ("65534", "65534"));
         // Real and saved ids are root's, so that no process of that user may signal or trace the thread.
         assert_eq!((line("Uid:")[0].as_str(), line("Uid:")[2].as_str()), ("0", "0"));
+    }
+
+    #[test]
+    fn a_thread_of_its_own_and_what_it_starts_have_the_rights_of_the_reader() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: needs root");
+            return;
+        }
+        let reader = Reader { user: 65_534, group: 65_534, groups: Vec::new() };
+        let (answer, answered) = channel();
+        spawn(Some(reader), "limited", move || {
+            let status = || fs::read_to_string("/proc/thread-self/status").unwrap();
+            let below = std::thread::spawn(status).join().unwrap();
+            answer.send([status(), below]).unwrap();
+        })
+        .unwrap();
+        for status in answered.recv().unwrap() {
+            let user = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+            assert_eq!(user.split_whitespace().nth(2), Some("65534"), "{user}");
+            assert!(status.contains("CapEff:\t0000000000000000"));
+        }
     }
 
     #[test]

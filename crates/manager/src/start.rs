@@ -3,6 +3,8 @@
 //! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
 //! command line → CLI → `-I` file → worker → ready. Any failure before the worker runs gives one message and status 2.
 
+use crate::acme::keeper;
+use crate::acme::table::Acme;
 use crate::arguments::jail::Reader;
 use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, Role, SecretArgument, reason};
 use crate::background;
@@ -18,6 +20,8 @@ use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
+use crate::tls;
+use crate::tls::tickets::ROTATION;
 use net::inheritance::close_unclaimed;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -26,8 +30,7 @@ use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use surface::not_yet;
-use surface::parameter::{PARAMETERS, Parameters, debug};
+use surface::parameter::debug;
 use surface::version::VARNISH_BANNER;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
@@ -150,9 +153,6 @@ async fn run(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<i32, Arg
 
 /// From the first VCL to the signal that ends us.
 async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<(), ArgumentError> {
-    for (name, text) in arguments_not_yet(&manager.arguments.parameters) {
-        manager.reporter.say_plain(&format!("Warning: -p {name}: {text}."));
-    }
     for vcl in &manager.arguments.vcls {
         commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
     }
@@ -166,7 +166,14 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
         spawn_local(cli_server::connect(manager.clone(), master.clone()));
     }
     spawn_local(tick(manager.clone()));
+    keeper::begin(manager).await.map_err(ArgumentError::of_start)?;
+    if manager.tls.borrow().is_configured() {
+        spawn_local(tls::reload::watch(manager.clone(), ROTATION));
+    }
     first_start(manager).await?;
+    if let Some(acme) = &manager.acme {
+        acme.wake.notify_one();
+    }
     if manager.arguments.mode == Mode::Background {
         background::report_ready();
     }
@@ -174,11 +181,6 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     announce(manager);
     serve(manager).await;
     Ok(())
-}
-
-/// Parameters of the command line that request something accepted but not yet implemented, each with its remark.
-fn arguments_not_yet(parameters: &Parameters) -> impl Iterator<Item = (&'static str, &'static str)> {
-    PARAMETERS.iter().flat_map(|row| not_yet::of_parameter(parameters, row.name).map(|text| (row.name, text)))
 }
 
 /// Everything that needs no event loop, in the order in which it may fail.
@@ -199,6 +201,7 @@ fn build(
     passed: Vec<PassedSocket>,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
     let patience = if directory.has_dead_predecessor() { PREDECESSOR_PATIENCE } else { Duration::ZERO };
+    let tls = tls::open::open(&arguments, &reporter).map_err(ArgumentError::of_start)?;
     let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
     let secret = match &arguments.secret {
@@ -223,7 +226,12 @@ fn build(
     if let Some(complaint) = overhead.complaint(&storage_limits_bytes, usable) {
         reporter.say(Level::Warning, &complaint);
     }
-    let parts = Parts { directory: directory.take(), listeners, secret: secret.clone(), storage_limits_bytes };
+    let acme = match arguments.acme.clone() {
+        Some(acme) => Some(Acme::new(acme, arguments.certificates.clone(), &arguments.listeners)?),
+        None => None,
+    };
+    let parts =
+        Parts { directory: directory.take(), listeners, tls, acme, secret: secret.clone(), storage_limits_bytes };
     let failed =
         |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));
     let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;
@@ -288,7 +296,18 @@ async fn serve(manager: &Rc<Manager>) {
     }
 }
 
-/// SIGTERM and SIGINT end us, a second one at once; SIGHUP from a closing terminal doesn't.
+/// SIGHUP: certificates are read again.
+async fn hang_up(manager: Rc<Manager>) {
+    if !manager.tls.borrow().is_configured() {
+        return;
+    }
+    match tls::reload::reload(&manager).await {
+        Ok(count) => manager.say(Level::Info, format!("Manager got SIGHUP: {count} certificates are read again")),
+        Err(why) => manager.say(Level::Error, format!("Manager got SIGHUP, and nothing is changed: {why}")),
+    }
+}
+
+/// SIGTERM and SIGINT end us, a second one at once; SIGHUP, which may come from a closing terminal, doesn't.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -310,7 +329,11 @@ impl Signals {
             let name = tokio::select! {
                 _ = self.terminate.recv() => "SIGTERM",
                 _ = self.interrupt.recv() => "SIGINT",
-                _ = self.hangup.recv() => continue,
+                _ = self.hangup.recv() => {
+                    // Not here: an end must not wait for it.
+                    spawn_local(hang_up(manager.clone()));
+                    continue;
+                }
             };
             if manager.ending.replace(true) {
                 manager.say(Level::Error, format!("Manager got {name} again: requests in flight are cut"));
@@ -351,19 +374,4 @@ async fn end(manager: &Rc<Manager>) {
     drop(changes);
     manager.directory.borrow_mut().clean(manager.debug(debug::VTC_MODE));
     manager.listeners.borrow_mut().clear();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_that_asks_for_what_does_not_act_yet_is_told() {
-        let mut parameters = Parameters::default();
-        assert_eq!(arguments_not_yet(&parameters).count(), 0);
-        parameters.feature |= surface::parameter::feature::HTTP2;
-        parameters.h2_max_frame_size = 20000;
-        let names: Vec<&str> = arguments_not_yet(&parameters).map(|(name, _)| name).collect();
-        assert_eq!(names, ["feature", "h2_max_frame_size"]);
-    }
 }

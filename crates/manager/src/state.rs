@@ -4,6 +4,7 @@
 //! meanwhile, so that a start, a load and a stop come one after the other; everything else (ping, status, param.show)
 //! waits for nobody.
 
+use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::Connections;
 use crate::directory::WorkDirectory;
@@ -13,6 +14,7 @@ use crate::memory_files::MemoryFiles;
 use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
 use crate::shortage::Deaths;
+use crate::tls::registry::Registry;
 use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
@@ -98,6 +100,10 @@ pub struct Manager {
     pub vcls: RefCell<VclTable>,
     /// Listening sockets.
     pub listeners: RefCell<Vec<Listener>>,
+    /// Certificates and what else TLS needs. It is changed by `tls::apply` only.
+    pub tls: RefCell<Registry>,
+    /// Certificates that are ordered, if any are.
+    pub acme: Option<Acme>,
     /// Memory that outlives workers.
     pub memory: RefCell<MemoryFiles>,
     /// Limit of each storage in bytes, as given.
@@ -152,6 +158,10 @@ pub struct Parts {
     pub directory: WorkDirectory,
     /// Sockets, bound.
     pub listeners: Vec<Listener>,
+    /// What TLS is served with.
+    pub tls: Registry,
+    /// Certificates that are ordered.
+    pub acme: Option<Acme>,
     /// The secret's path.
     pub secret: Option<PathBuf>,
     /// Limit of each storage in bytes.
@@ -178,6 +188,8 @@ impl Manager {
             identity,
             vcls: RefCell::new(VclTable::default()),
             listeners: RefCell::new(parts.listeners),
+            tls: RefCell::new(parts.tls),
+            acme: parts.acme,
             memory: RefCell::new(MemoryFiles::create(parts.storage_limits_bytes.len())?),
             limits_now_bytes: RefCell::new(parts.storage_limits_bytes.clone()),
             storage_limits_bytes: parts.storage_limits_bytes,

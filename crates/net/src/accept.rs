@@ -5,10 +5,11 @@
 //! no worker runs.
 
 use crate::descriptors::Complaints;
+use crate::handshake::{Secured, Terms, TlsService, time_allowed};
 use crate::options::{Connected, ConnectedSockets};
 use engine::context::Loop;
 use engine::peer::{Listener, Peer};
-use engine::transport::{ProxiedSession, ProxyFacts};
+use engine::transport::{OpeningSession, ProxyFacts, Speaks};
 use proxy_protocol::Parsed;
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::parameter::debug;
+use surface::parameter::{debug, feature};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -36,6 +37,7 @@ pub struct ListenSocket {
     listener: Rc<Listener>,
     socket: Socket,
     complaints: Arc<Complaints>,
+    tls: TlsService,
 }
 
 enum Socket {
@@ -48,7 +50,12 @@ impl ListenSocket {
     ///
     /// # Errors
     /// When the descriptor is not a listening socket.
-    pub fn new(descriptor: OwnedFd, listener: Rc<Listener>, complaints: Arc<Complaints>) -> io::Result<ListenSocket> {
+    pub fn new(
+        descriptor: OwnedFd,
+        listener: Rc<Listener>,
+        complaints: Arc<Complaints>,
+        tls: TlsService,
+    ) -> io::Result<ListenSocket> {
         let socket = if listener.path.is_some() {
             let socket = std::os::unix::net::UnixListener::from(descriptor);
             socket.set_nonblocking(true)?;
@@ -59,7 +66,7 @@ impl ListenSocket {
             let local = socket.local_addr()?;
             Socket::Tcp { socket: TcpListener::from_std(socket)?, local }
         };
-        Ok(ListenSocket { listener, socket, complaints })
+        Ok(ListenSocket { listener, socket, complaints, tls })
     }
 }
 
@@ -80,7 +87,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
                     prepare(&context, &stream);
                     let descriptor = stream.as_raw_fd();
                     let stream = Connected::new(&sockets, stream);
-                    spawn(&context, stream, ends(&listener, remote, local, descriptor));
+                    spawn(&context, stream, ends(&listener, remote, local, descriptor), &listening.tls);
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -89,7 +96,7 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
                 Ok((stream, _)) => {
                     let mut peer = ends(&listener, NO_ADDRESS, NO_ADDRESS, stream.as_raw_fd());
                     peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
-                    spawn(&context, Connected::new(&sockets, stream), peer);
+                    spawn(&context, Connected::new(&sockets, stream), peer, &listening.tls);
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -130,10 +137,12 @@ fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descript
         descriptor,
         credentials: None,
         proxy_elements: None,
+        tls: None,
+        early: None,
     }
 }
 
-fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer)
+fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer, tls: &TlsService)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
@@ -141,21 +150,88 @@ where
     let context = Rc::clone(context);
     // Counts the session as ended, however it ends.
     let counted = context.count_session();
+    if peer.listener.tls {
+        let tls = tls.clone();
+        tokio::task::spawn_local(async move {
+            let _counted = counted;
+            serve_encrypted(context, stream, peer, tls).await;
+        });
+        return;
+    }
     tokio::task::spawn_local(async move {
         let _counted = counted;
         if peer.listener.proxy {
             serve_proxied(context, stream, peer).await;
         } else {
-            engine::transport::http1::serve(context, stream, peer, Vec::new()).await;
+            engine::transport::serve(context, stream, peer, Vec::new(), Speaks::Either).await;
         }
     });
 }
 
+/// Shakes hands, behind a PROXY header where there is to be one, then serves the session.
+async fn serve_encrypted<S: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<Loop>,
+    mut stream: S,
+    peer: Peer,
+    tls: TlsService,
+) {
+    let listener = Rc::clone(&peer.listener);
+    let mut session = OpeningSession::open(&context, peer, if listener.proxy { "PROXY" } else { "HTTP/1" });
+    let terms = {
+        let parameters = context.engine.parameters.load();
+        Terms {
+            due: session.opened_at() + time_allowed(&parameters),
+            http2: parameters.feature & feature::HTTP2 != 0,
+            ja3: parameters.tls_ja3,
+            hands_out_early: false,
+        }
+    };
+    let mut received = Vec::new();
+    if listener.proxy {
+        match read_proxy(&context, &session, &mut stream).await {
+            Ok((facts, rest)) => {
+                session.hear_proxy(&context, facts);
+                received = rest;
+            }
+            Err((reason, garbage)) => return session.refuse(&context, reason, &garbage),
+        }
+    }
+    // In a box: an idle session is not to have room for it.
+    match Box::pin(tls.shake_hands(stream, received, &listener.name, terms)).await {
+        Ok(Secured { is_challenge: true, facts, .. }) => {
+            session.hear_tls(&context, facts, None);
+            session.end_with_handshake(&context);
+        }
+        Ok(Secured { stream, facts, early, is_challenge: false }) => {
+            let is_http2 = facts.alpn.as_deref() == Some("h2");
+            session.hear_tls(&context, facts, early);
+            let speaks = if is_http2 { Speaks::Http2 } else { Speaks::Either };
+            session.serve(context, stream, Vec::new(), speaks).await;
+        }
+        Err(failure) => session.fail_handshake(&context, failure.reason, &failure.cause, failure.is_refused),
+    }
+}
+
 /// Reads the PROXY header, then serves the session with the addresses it names.
 async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut stream: S, peer: Peer) {
-    let session = ProxiedSession::open(&context, peer);
+    let mut session = OpeningSession::open(&context, peer, "PROXY");
+    match read_proxy(&context, &session, &mut stream).await {
+        Ok((facts, received)) => {
+            session.hear_proxy(&context, facts);
+            session.serve(context, stream, received, Speaks::Either).await;
+        }
+        Err((reason, garbage)) => session.refuse(&context, reason, &garbage),
+    }
+}
+
+/// Reads the PROXY header. Returns it with the bytes that follow it, or why the session ends and what the log says of that.
+async fn read_proxy<S: AsyncRead + Unpin>(
+    context: &Loop,
+    session: &OpeningSession,
+    stream: &mut S,
+) -> Result<(ProxyFacts, Vec<u8>), (CloseReason, String)> {
     let mut received = Vec::with_capacity(256);
-    let result = tokio::time::timeout_at(session.header_due(&context), async {
+    let read = async {
         loop {
             match proxy_protocol::parse(&received) {
                 Parsed::Complete { header, consumed } => return Ok((header, consumed)),
@@ -167,12 +243,10 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut
                 },
             }
         }
-    })
-    .await;
-    let (header, consumed) = match result {
-        Ok(Ok(parsed)) => parsed,
-        Ok(Err((reason, text))) => return session.refuse(&context, reason, &text),
-        Err(_) => return session.refuse(&context, CloseReason::RxTimeout, ""),
+    };
+    let (header, consumed) = match tokio::time::timeout_at(session.header_due(context), read).await {
+        Ok(result) => result?,
+        Err(_) => return Err((CloseReason::RxTimeout, String::new())),
     };
     received.drain(..consumed);
     let facts = ProxyFacts {
@@ -181,7 +255,7 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut
         elements: (!header.elements.is_empty()).then(|| Rc::from(header.elements)),
         ignored: header.ignored,
     };
-    session.serve(context, stream, facts, received).await;
+    Ok((facts, received))
 }
 
 fn count_failure(context: &Loop, listener: &Listener, error: &io::Error) {

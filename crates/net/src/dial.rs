@@ -1,11 +1,15 @@
 //! Connections to origins over TCP and Unix-domain sockets.
 //!
 //! Addresses are tried in the order that `prefer_ipv6` requests, the second only if the first fails within the time
-//! allowed. `TCP_NODELAY` is set, since requests are written whole.
+//! allowed. `TCP_NODELAY` is set, since requests are written whole. Over such a connection hands are shaken if the backend
+//! speaks TLS. Next file: `dial/secured.rs`.
+
+mod secured;
 
 use crate::descriptors::Complaints;
-use backend::{Dial, DialTarget, Ends, Stream};
+use backend::{Dial, DialTarget, Dialling, Ends, Stream, TlsTerms};
 use engine::clock::Clock;
+use secured::Secured;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::future::Future;
@@ -17,6 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tls::origin::OriginTls;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
@@ -25,13 +30,15 @@ use tokio::time::Instant;
 #[derive(Default)]
 pub struct SocketDial {
     complaints: Option<(Arc<Complaints>, Clock)>,
+    tls: Arc<OriginTls>,
 }
 
 impl SocketDial {
-    /// Creates a dialler that reports to `complaints` when descriptors run out.
+    /// Creates a dialler that reports to `complaints` when descriptors run out, and shakes hands with `tls`, which all
+    /// dialers share.
     #[must_use]
-    pub fn new(complaints: Arc<Complaints>, clock: Clock) -> SocketDial {
-        SocketDial { complaints: Some((complaints, clock)) }
+    pub fn new(complaints: Arc<Complaints>, clock: Clock, tls: Arc<OriginTls>) -> SocketDial {
+        SocketDial { complaints: Some((complaints, clock)), tls }
     }
 
     fn hear(&self, error: &io::Error) {
@@ -85,6 +92,19 @@ impl Dial for SocketDial {
                     }
                 }
             }
+        })
+    }
+
+    fn secure<'a>(
+        &'a self,
+        stream: Box<dyn Stream>,
+        terms: &'a TlsTerms,
+        protocols: &'a [&'static [u8]],
+        timeout: Duration,
+    ) -> Dialling<'a> {
+        Box::pin(async move {
+            let secured = Secured::shake_hands(&self.tls, stream, terms, protocols, timeout).await;
+            Ok(Box::new(secured.map_err(io::Error::other)?) as Box<dyn Stream>)
         })
     }
 }

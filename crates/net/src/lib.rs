@@ -1,15 +1,18 @@
-//! The only crate with sockets: accepting clients, reading PROXY headers, dialling origins.
+//! The only crate with sockets: accepting clients, reading PROXY headers, shaking hands (TLS), dialling origins.
 //!
 //! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and
 //! provides the engine with a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
 //!
-//! Next files: `inheritance.rs`, `accept.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
+//! Next files: `inheritance.rs`, `accept.rs`, `handshake.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 
 #![warn(missing_docs)]
 
 pub mod accept;
 pub mod descriptors;
 pub mod dial;
+pub mod handshake;
 pub mod inheritance;
 pub mod options;
+pub mod quic;
 pub mod resolve;
+mod tls_stream;

@@ -63,6 +63,23 @@ pub fn select(received: &Message, announced: &[u8], to: &mut Message) {
     }
 }
 
+/// Copies to `to` the trailers that may be passed on, announced or not: see [`are_part_of`].
+pub fn select_all(received: &Message, to: &mut Message) {
+    for field in received.headers().filter(|field| is_allowed(field.name())) {
+        to.append(field.name(), field.value());
+    }
+}
+
+/// Whether a message is meaningless without its trailers, so that they need no announcement: gRPC, which has its status there and
+/// never announces it (`docs/decisions/grpc-trailers-need-no-announcement.md`).
+#[must_use]
+pub fn are_part_of(message: &Message) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    let Some(kind) = message.get("Content-Type") else { return false };
+    kind.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+        && matches!(kind.get(GRPC.len()), None | Some(b'+' | b';' | b' '))
+}
+
 /// Whether a client takes trailers: its `TE` lists them. Source: RFC 9110 §10.1.4.
 #[must_use]
 pub fn are_taken(request: &Message) -> bool {
@@ -104,6 +121,20 @@ mod tests {
         for name in names.split_ascii_whitespace() {
             assert_eq!(announced(&of(&[("Trailer", name)])), None, "{name}");
         }
+    }
+
+    #[test]
+    fn only_grpc_needs_no_announcement() {
+        let is = |kind| are_part_of(&of(&[("Content-Type", kind)]));
+        assert!(is("application/grpc") && is("Application/gRPC+proto") && is("application/grpc; charset=utf-8"));
+        assert!(!is("application/grpc-web") && !is("application/json") && !is("") && !are_part_of(&of(&[])));
+        let mut selected = Message::new();
+        select_all(
+            &of(&[("grpc-status", "0"), ("Content-Length", "1"), ("grpc-message", ""), ("x-a", "1")]),
+            &mut selected,
+        );
+        let names: Vec<_> = selected.headers().map(|field| field.name().to_vec()).collect();
+        assert_eq!(names, [&b"grpc-status"[..], b"grpc-message", b"x-a"]);
     }
 
     #[test]

@@ -55,6 +55,8 @@ macro_rules! commands {
 }
 
 commands! {
+    "acme.list" "acme.list [-j]" 0 0 json shown Manager "Show the certificates that are ordered: names, state, end, next order, last error.";
+    "acme.renew" "acme.renew [<name>]" 0 1 text shown Manager "Order them now, or only that for a name, whatever was tried before.";
     "auth" "auth <response>" 1 1 text shown Manager "Answer the challenge that this connection began with.";
     "backend.list" "backend.list [-j] [-p] [<backend_pattern>]" 0 2 json shown Worker "Show backends and directors and their health.";
     "backend.set_health" "backend.set_health <backend_pattern> [auto|healthy|sick]" 2 2 text shown Worker "Overrule, or with auto obey again, the probes of backends.";
@@ -85,6 +87,12 @@ commands! {
     "storage.list" "storage.list [-j]" 0 0 json shown Manager "Show the storages.";
     "tag.purge" "tag.purge [-j] <tag>..." 1 any json shown Worker "Remove the objects with any of these tags (xkey, Surrogate-Key, Cache-Tag); say how many.";
     "tag.softpurge" "tag.softpurge [-j] <tag>..." 1 any json shown Worker "End the freshness of the objects with any of these tags, leaving grace and keep; say how many.";
+    "tls.cert.commit" "tls.cert.commit" 0 0 text shown Manager "Serve what was staged from now on; connections that exist keep theirs.";
+    "tls.cert.discard" "tls.cert.discard <id>" 1 1 text shown Manager "Stage that a certificate is served no longer.";
+    "tls.cert.list" "tls.cert.list [-j] [-s]" 0 1 json shown Manager "Show the certificates, or with -s what is staged: frontend, id, state, subject.";
+    "tls.cert.load" "tls.cert.load [<id>] <file> [-f <frontend>] [-k <keyfile>] [-p <protos>] [-c <ciphers>] [-s <suites>] [-o] [-d]" 1 any text shown Manager "Stage a certificate, which is served after a commit; -d makes it the default.";
+    "tls.cert.reload" "tls.cert.reload" 0 0 text shown Manager "Read the files of all certificates again, and serve what they contain.";
+    "tls.cert.rollback" "tls.cert.rollback" 0 0 text shown Manager "Forget what is staged.";
     "vcl.deps" "vcl.deps [-j]" 0 0 json shown Manager "Show which VCL depends on which.";
     "vcl.discard" "vcl.discard <name_pattern>..." 1 any text shown Manager "Unload VCLs and labels as soon as nothing uses them.";
     "vcl.inline" "vcl.inline <configname> <quoted_VCLstring> [auto|cold|warm]" 2 3 text shown Manager "Compile and load VCL given here.";

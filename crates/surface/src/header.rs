@@ -123,6 +123,13 @@ static INDEX: [u8; BUCKETS] = {
     index
 };
 
+/// Whether a header is about one connection, and so has no place on a stream. Source: RFC 9113 §8.2.2.
+#[must_use]
+pub fn is_of_connection(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"proxy-connection")
+        || find(name).is_some_and(|row| row.dropped & CONNECTION_SPECIFIC != 0)
+}
+
 /// The row of a header, ignoring case; `None` for an unlisted one. Called for every header of every message, so for most
 /// it is a single look into a table.
 #[must_use]

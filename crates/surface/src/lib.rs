@@ -15,7 +15,6 @@ pub mod encoding;
 pub mod header;
 pub mod legible;
 pub mod limits;
-pub mod not_yet;
 pub mod option;
 pub mod parameter;
 pub mod reason;

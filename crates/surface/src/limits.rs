@@ -216,3 +216,146 @@ pub const NO_VARY_SEARCH_NAMES_MAX: usize = 64;
 pub const NO_VARY_SEARCH_QUERY_BYTES_MAX: usize = 4 << 10;
 /// Most resources whose rules are remembered; the one learnt first makes room.
 pub const NO_VARY_SEARCH_RULES_MAX: usize = 1024;
+/// Most certificates in one PEM file: the server's, and the chain to its authority.
+pub const CERTIFICATE_CHAIN_MAX: usize = 16;
+/// Most names of one certificate that clients can ask for.
+pub const CERTIFICATE_NAMES_MAX: usize = 1000;
+/// Longest subject or issuer of a certificate that is shown, in bytes.
+pub const CERTIFICATE_NAME_BYTES_MAX: usize = 1024;
+/// How long a client is told to keep a session ticket, in seconds. It is good for as long as its key is.
+pub const TLS_TICKET_SECONDS: u32 = 12 * 60 * 60;
+/// Most TLS sessions remembered for a listener with early data, whose clients cannot be given tickets.
+pub const TLS_SESSIONS_MAX: usize = 10_000;
+/// Most bytes that a client may send before its handshake is complete, where early data is accepted.
+pub const TLS_EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
+/// Most certificates that are served, and as many challenges.
+pub const CERTIFICATES_MAX: usize = 4096;
+/// Longest file with a certificate, a key, authorities or a response of OCSP, and longest `-A` file, in bytes.
+pub const TLS_FILE_BYTES_MAX: u64 = 1 << 20;
+/// How deep the blocks of an `-A` file are nested.
+pub const TLS_FILE_DEPTH_MAX: usize = 4;
+/// How many keys of session tickets are accepted, the one with which tickets are made among them.
+pub const TLS_TICKET_KEYS_MAX: usize = 3;
+/// Most bytes of bodies that are copied and wait to be written to one connection of HTTP/2, for all its streams together.
+pub const H2_QUEUED_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of a body that a stream of HTTP/2 sends before others have their turn: the usual largest frame.
+pub const H2_SLICE_BYTES_MAX: usize = 16 << 10;
+/// Most streams of a connection of HTTP/2 that a client has reset before anybody looked at them.
+pub const H2_RESETS_WAITING_MAX: usize = 100;
+/// Longest block of header fields of HTTP/2, as it is sent (compressed), as a multiple of `http_req_size`.
+pub const H2_HEADER_BLOCK_PART: usize = 4;
+/// Most CONTINUATION frames of one block that do not end it.
+pub const H2_CONTINUATIONS_MAX: usize = 8;
+/// How many frames that carry nothing (PING, SETTINGS, PRIORITY, empty DATA, unknown ones …) a client of HTTP/2 may send at once.
+pub const H2_EMPTY_FRAMES_MAX: u32 = 2000;
+/// How many more it may send each second.
+pub const H2_EMPTY_FRAMES_PER_SECOND: u32 = 50;
+/// And with each request, and each DATA frame that it is sent: it answers those with WINDOW_UPDATE.
+pub const H2_EMPTY_FRAMES_EARNED: u32 = 4;
+/// And with each KiB that it is sent.
+pub const H2_EMPTY_FRAMES_EARNED_PER_KIB: u32 = 1;
+/// A SETTINGS frame counts as this many: it may change the window of every stream.
+pub const H2_SETTINGS_COST: u32 = 10;
+/// Of this many open streams of a connection it is known when they began; of more, the oldest are forgotten.
+pub const H2_WATCHED_STREAMS_MAX: usize = 1000;
+/// Longest value of a PRIORITY_UPDATE frame that is heeded, in bytes.
+pub const H2_PRIORITY_BYTES_MAX: usize = 64;
+/// Most of them that wait until the streams are looked after; of more, the oldest are forgotten.
+pub const H2_PRIORITIES_WAITING_MAX: usize = 100;
+/// How long the rest of what a client of HTTP/2 sends is still read, and thrown away, after an error has ended the connection,
+/// in seconds: closing it at once could cost the client the GOAWAY.
+pub const H2_FAREWELL_SECONDS: u64 = 1;
+/// Most bytes that are read then.
+pub const H2_FAREWELL_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of a frame that are shown in the log, whatever `vsl_reclen` is.
+pub const H2_LOGGED_FRAME_BYTES_MAX: usize = 4 << 10;
+/// Most TLS handshakes in progress on one event loop. Beyond it the oldest one is given up, since those that last are the ones that
+/// never end.
+pub const TLS_HANDSHAKES_MAX: usize = 1024;
+/// Most bytes of a client's first message (ClientHello), with what surrounds it.
+pub const TLS_HELLO_BYTES_MAX: usize = 32 << 10;
+/// Bytes that a TLS connection encrypts ahead of what its client takes.
+pub const TLS_SEND_AHEAD_BYTES: usize = 64 << 10;
+/// Most requests under way on one connection of HTTP/3. One that its client has reset counts until its work is over.
+pub const HTTP3_STREAMS_MAX: usize = 100;
+/// Most streams that a client may have open beside its requests: its control stream, those of QPACK, and what nobody knows.
+pub const HTTP3_STREAMS_BESIDE_MAX: u32 = 16;
+/// Most frames of one stream that carry nothing (unknown ones, empty DATA), and most unknown streams of one connection.
+pub const HTTP3_IDLE_FRAMES_MAX: u64 = 1000;
+/// A head is decoded up to this many times what is announced as its limit, so that one beyond it is answered with 431; with
+/// more it is not a request.
+pub const HTTP3_FIELD_BYTES_FACTOR: usize = 4;
+/// How long a connection that takes no more requests is kept after its last response, in milliseconds: until then the client
+/// should have it and close.
+pub const HTTP3_LEAVE_MILLISECONDS_MAX: u64 = 500;
+/// How long a worker that stops is kept after a connection was closed, in milliseconds, so that its client is told.
+pub const HTTP3_GOODBYE_MILLISECONDS: u64 = 20;
+/// Most QUIC handshakes under way on one event loop. Further clients are ignored, and try again.
+pub const QUIC_HANDSHAKES_MAX: usize = 512;
+/// With so many, further clients have to show first that they are where they say (Retry).
+pub const QUIC_HANDSHAKES_TRUSTED_MAX: usize = 64;
+/// Most QUIC connections of one event loop. Further clients are refused.
+pub const QUIC_CONNECTIONS_MAX: usize = 50_000;
+/// Most bytes kept of what a client sends before it is decided whether it is served, and of all of them together.
+pub const QUIC_WAITING_BYTES_MAX: u64 = 16 << 10;
+/// See [`QUIC_WAITING_BYTES_MAX`].
+pub const QUIC_WAITING_BYTES_SUM_MAX: u64 = 4 << 20;
+/// Most bytes of a request's body that wait in one stream, in bytes.
+pub const QUIC_STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// The same for all streams of a connection.
+pub const QUIC_CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
+/// Bytes of responses that a connection holds until the client has acknowledged them: this many at first,
+pub const QUIC_SEND_BYTES_MIN: u64 = 64 << 10;
+/// and as the client's path turns out to carry more, at most this many.
+pub const QUIC_SEND_BYTES_MAX: u64 = 4 << 20;
+/// A QUIC connection from which nothing was heard for so long is gone, in seconds, whatever its requests wait for.
+pub const QUIC_SILENCE_SECONDS_MAX: u64 = 120;
+/// Most datagrams that wait for an event loop because they came to another one. Further ones are lost.
+pub const QUIC_HANDED_DATAGRAMS_MAX: usize = 1024;
+/// Datagrams of connections that are unknown are answered with a stateless reset at most once in so many microseconds.
+pub const QUIC_RESET_MICROSECONDS_MIN: u64 = 1000;
+/// Most ways of speaking TLS with origins whose configurations and sessions are kept by one worker; the one that was not used
+/// for the longest time makes room.
+pub const ORIGIN_TLS_TERMS_MAX: usize = 1024;
+/// Most TLS sessions kept for each of them.
+pub const ORIGIN_TLS_SESSIONS_MAX: usize = 8;
+/// Most names of a certificate that are told when it is not for the host that was wanted.
+pub const TLS_FAILURE_NAMES_MAX: usize = 8;
+/// Most bytes that a TLS connection to an origin holds because the origin does not take them.
+pub const ORIGIN_TLS_BUFFER_BYTES_MAX: usize = 32 << 10;
+/// Most certificates that are ordered from an authority.
+pub const ACME_CERTIFICATES_MAX: usize = 100;
+/// Most names of one of them: as many as Let's Encrypt takes.
+pub const ACME_NAMES_MAX: usize = 100;
+/// Longest response of an authority that is read, in bytes.
+pub const ACME_RESPONSE_BYTES_MAX: usize = 256 << 10;
+/// How long an authority may take for one response, in seconds.
+pub const ACME_RESPONSE_SECONDS: u64 = 30;
+/// How long an order may take as a whole, in seconds.
+pub const ACME_ORDER_SECONDS: u64 = 300;
+/// Longest text of an authority that is shown, in bytes.
+pub const ACME_TEXT_BYTES_MAX: usize = 1000;
+/// Largest file in the folder of account and certificates that is read, in bytes.
+pub const ACME_FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most challenges that are answered at a time.
+pub const ACME_CHALLENGES_MAX: usize = 2 * ACME_NAMES_MAX;
+/// Longest pause between two orders that fail, in seconds, unless the authority asks for more.
+pub const ACME_PAUSE_SECONDS_MAX: f64 = 28_800.0;
+/// Longest pause that an authority may ask for, in seconds.
+pub const ACME_RETRY_AFTER_SECONDS_MAX: f64 = 604_800.0;
+/// Largest file of certificates or of a key that a backend in VCL names, in bytes.
+pub const ORIGIN_PEM_BYTES_MAX: usize = 2 << 20;
+/// Most authorities in one such file.
+pub const ORIGIN_AUTHORITIES_MAX: usize = 1000;
+/// Most requests at a time on one HTTP/2 connection to an origin; it may allow fewer. Further ones get a further connection.
+pub const HTTP2_ORIGIN_STREAMS_MAX: usize = 100;
+/// Bytes of a body that an origin may send over HTTP/2 ahead of whoever takes them: the window of a stream.
+pub const HTTP2_ORIGIN_WINDOW_BYTES: usize = 256 << 10;
+/// Bytes of requests' bodies that wait to be written to one HTTP/2 connection, for each stream.
+pub const HTTP2_ORIGIN_SEND_BYTES_MAX: usize = 64 << 10;
+/// Frames without use (PING, SETTINGS, empty DATA and the like) that an origin may send at once over HTTP/2.
+pub const HTTP2_LIGHT_FRAMES_MAX: u64 = 2000;
+/// How many more it may send a second, if nothing else goes on there.
+pub const HTTP2_LIGHT_FRAMES_A_SECOND: u64 = 200;
+/// How long an HTTP/2 connection to an origin that is no longer needed may take to end, in seconds.
+pub const HTTP2_ORIGIN_CLOSE_SECONDS_MAX: u64 = 5;

@@ -201,11 +201,14 @@ reasons! {
     BackendHeldDown, "backend-held-down", Origin, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
     ConnectFailed, "connect-failed", Origin, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
     ProxyHeaderFailed, "proxy-header-failed", Origin, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
+    TlsFailed, "tls-failed", Origin, "", "The TLS handshake with the backend failed.",
+        "the log says which check failed (BackendSSL, FetchError); compare with openssl s_client -connect HOST:PORT -servername NAME";
     RequestNotSent, "request-not-sent", Origin, "", "The origin closed the connection while the request was sent.", "the origin's error log";
     ClientBodyLost, "client-body-lost", Origin, "", "The client's body did not arrive whole.", "";
     FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
     BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";
     OriginClosed, "origin-closed", Origin, "", "The origin closed the connection without a whole answer.", "the origin's error log: it may have crashed";
+    OriginReset, "origin-reset", Origin, "", "The origin reset the stream (HTTP/2) instead of answering.", "the FetchError record names the error code; the origin's error log";
     ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
     ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
     PartOutdated, "part-outdated", Origin, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
@@ -216,6 +219,7 @@ reasons! {
     ErrorByVcl, "error-by-vcl", Origin, "", "VCL refused the fetch: return (error) or return (abandon).", "";
     TooManyRetries, "too-many-retries", Origin, "", "The fetch was retried too often.", "parameter max_retries";
     TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
+    Challenge, "certificate-challenge", Daemon, "", "A certificate authority asked whether this name is ours, and was answered before VCL.", "";
     BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.",
         "the HttpGarbage and BogoHeader records show it; is the client speaking HTTP/1, without TLS?";
     RequestTooLarge, "request-head-too-large", Daemon, "", "The head of the request is larger than allowed.",

@@ -104,6 +104,8 @@ pub enum Tag {
     VCLUse = 94,
     Notice = 95,
     VdpAcct = 96,
+    TLS = 97,
+    BackendSSL = 98,
 }
 
 /// One row of the tag table.
@@ -121,7 +123,7 @@ pub struct TagRow {
 }
 
 /// Every tag in the order of its number; `TAGS[n - 1]` is number `n`.
-pub const TAGS: [TagRow; 96] = [
+pub const TAGS: [TagRow; 98] = [
     TagRow {
         tag: Tag::Debug,
         name: "Debug",
@@ -728,10 +730,27 @@ pub const TAGS: [TagRow; 96] = [
         masked_by_default: true,
         binary: false,
     },
+    TagRow {
+        tag: Tag::TLS,
+        name: "TLS",
+        payload: "version cipher server-name ALPN `full`|`resumed`|`early`, `-` for what there is not; or `failed: cause`",
+        masked_by_default: false,
+        binary: false,
+    },
+    TagRow {
+        tag: Tag::BackendSSL,
+        name: "BackendSSL",
+        payload: "version cipher server-name ALPN `full`|`resumed`, `-` for what there is not; or `failed: cause`",
+        masked_by_default: false,
+        binary: false,
+    },
 ];
 
+/// The last tag that 7.1 knows. Its tools print records of those behind it under the name `(null)`.
+pub const LAST_OF_VARNISH: Tag = Tag::VdpAcct;
+
 impl Tag {
-    /// The tag with this number; `None` for 0 and for numbers that 7.1 does not know.
+    /// The tag with this number; `None` for 0 and for unknown numbers.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Tag> {
         TAGS.get(usize::from(number).checked_sub(1)?).map(|row| row.tag)
@@ -767,6 +786,6 @@ mod tests {
             assert_eq!(Tag::from_number((index + 1) as u8), Some(row.tag));
         }
         assert_eq!(Tag::from_number(0), None);
-        assert_eq!(Tag::from_number(97), None);
+        assert_eq!(Tag::from_number(TAGS.len() as u8 + 1), None);
     }
 }

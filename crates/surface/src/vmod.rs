@@ -85,7 +85,11 @@ pub static VMODS: &[VmodRow] = &[
         text: "Backends by name: hosts that are looked up again and again while they are used.",
         directors: &[],
     },
-    VmodRow { name: "h2", text: "What HTTP/2 has of its own; there are no such connections here yet.", directors: &[] },
+    VmodRow {
+        name: "h2",
+        text: "What HTTP/2 has of its own: how many of its requests a client may take back.",
+        directors: &[],
+    },
     // header
     VmodRow { name: "header", text: "Headers that occur more than once, line by line.", directors: &[] },
     VmodRow {
@@ -107,6 +111,12 @@ pub static VMODS: &[VmodRow] = &[
     VmodRow { name: "str", text: "Pieces of strings.", directors: &[] },
     // tcp
     VmodRow { name: "tcp", text: "The client's TCP connection: what is known of it, and its pace.", directors: &[] },
+    // tls
+    VmodRow {
+        name: "tls",
+        text: "What was agreed in a TLS handshake, with the client or with the origin.",
+        directors: &[],
+    },
     VmodRow { name: "unix", text: "Who is at the other end of a Unix-domain socket.", directors: &[] },
     // uuid
     VmodRow { name: "uuid", text: "Universally unique identifiers.", directors: &[] },
@@ -121,6 +131,9 @@ pub static VMODS: &[VmodRow] = &[
         directors: &[],
     },
 ];
+
+/// Where the VMOD tls may be used.
+const ON_TLS: u16 = at::CLIENT | at::BACKEND_RESPONSE | at::BACKEND_ERROR;
 
 /// A required argument.
 const fn needed(name: &'static str, kind: Type) -> ArgumentRow {
@@ -849,6 +862,25 @@ functions! {
         "The estimated round trip time to the client, in milliseconds.";
     TcpSetSocketPace: "tcp", "", "set_socket_pace", Void, [needed("", Type::Int)], at::ALL,
         "Sets how fast to send to the client, in KB a second.";
+
+    // tls
+    TlsIsTls: "tls", "", "is_tls", Bool, [], ON_TLS, "Whether the connection is encrypted.";
+    TlsVersion: "tls", "", "version", String, [], ON_TLS, "The version: TLSv1.2 or TLSv1.3; unset in clear, as all texts here.";
+    TlsCipher: "tls", "", "cipher", String, [], ON_TLS, "The cipher suite, as OpenSSL calls it.";
+    TlsAuthority: "tls", "", "authority", String, [], ON_TLS, "The host name asked for in the handshake (SNI).";
+    TlsAlpn: "tls", "", "alpn", String, [], ON_TLS, "The protocol chosen by ALPN.";
+    TlsCertSign: "tls", "", "cert_sign", String, [], ON_TLS, "The algorithm that signed the certificate shown, e.g. RSA-SHA256.";
+    TlsCertKey: "tls", "", "cert_key", String, [], ON_TLS, "The kind of key of the certificate shown, e.g. RSA2048 or EC256.";
+    TlsJa3: "tls", "", "ja3", String, [], ON_TLS, "The JA3 fingerprint of the client, if the parameter tls_ja3 is on.";
+    TlsIsResumed: "tls", "", "is_resumed", Bool, [], ON_TLS, "Whether an earlier session was resumed.";
+    TlsIsEarly: "tls", "", "is_early", Bool, [], ON_TLS, "Whether the client's handshake is not complete yet (early data).";
+    TlsClientCertSubject: "tls", "", "client_cert_subject", String, [], ON_TLS,
+        "The subject of the client's certificate, as RFC 4514 writes it; unset without one.";
+    TlsClientCertIssuer: "tls", "", "client_cert_issuer", String, [], ON_TLS, "The issuer of the client's certificate.";
+    TlsClientCertSerial: "tls", "", "client_cert_serial", String, [], ON_TLS,
+        "The serial number of the client's certificate, hexadecimal.";
+    TlsClientCertFingerprint: "tls", "", "client_cert_fingerprint", String, [], ON_TLS,
+        "SHA-256 of the client's certificate, hexadecimal.";
 
     UnixUser: "unix", "", "user", String, [], at::ALL, "The name of the peer's user, or unset.";
     UnixGroup: "unix", "", "group", String, [], at::ALL, "The name of the peer's group, or unset.";

@@ -15,4 +15,5 @@ pub mod line;
 pub mod link;
 pub mod program;
 pub mod regex;
+pub mod tls;
 pub mod value;

@@ -69,6 +69,46 @@ pub struct BackendDefinition {
     pub preamble: Vec<u8>,
     /// Index into [`Program::probes`].
     pub probe: Option<u32>,
+    /// Connections are made over TLS.
+    pub tls: Option<Box<TlsDefinition>>,
+    /// Requests are sent over HTTP/2: over TLS if the origin agrees, else always.
+    pub http2: bool,
+}
+
+/// How connections to a backend speak TLS.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TlsDefinition {
+    /// The host named in the handshake (SNI); `None` = none.
+    pub server_name: Option<String>,
+    /// The host that the certificate must be for, if `verify_host`.
+    pub host: String,
+    /// The chain is verified.
+    pub verify_peer: bool,
+    /// The name is verified.
+    pub verify_host: bool,
+    /// Authorities in DER instead of the system's; empty = the system's.
+    pub authorities: Vec<Vec<u8>>,
+    /// Our certificate and its key, in DER.
+    pub client: Option<ClientIdentity>,
+    /// SHA-256 of a public key (SPKI) that the origin must have; `None` = any.
+    pub pin: Option<[u8; 32]>,
+    /// Nothing older than TLS 1.3.
+    pub only_tls13: bool,
+}
+
+/// A certificate that we show to origins.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ClientIdentity {
+    /// The chain in DER, ours first.
+    pub chain: Vec<Vec<u8>>,
+    /// The private key in DER.
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientIdentity").field("chain", &self.chain.len()).finish_non_exhaustive()
+    }
 }
 
 impl BackendDefinition {
@@ -91,6 +131,8 @@ impl BackendDefinition {
             proxy_header: 0,
             preamble: Vec::new(),
             probe: None,
+            tls: None,
+            http2: false,
         }
     }
 }

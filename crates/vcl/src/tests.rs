@@ -1,6 +1,7 @@
 //! Tests of the compiler as a whole: its messages (`messages`), what its programs do (`programs`), its limits
 //! (`limits`), and the old dialects (`legacy`).
 
+mod backend_tls;
 mod formats;
 mod legacy;
 mod limits;

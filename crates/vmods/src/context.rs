@@ -9,6 +9,7 @@
 use crate::task::TaskState;
 use crate::tcp::SocketOptions;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
+use http2::Resets;
 use message::Message;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure, Host};
+use vcl_run::tls::TlsFacts;
 use vcl_run::value::{DirectorId, Scratch, Value};
 
 use crate::instances::Instances;
@@ -57,6 +59,10 @@ pub struct ClientConnection<'a> {
     pub credentials: Option<(u32, u32)>,
     /// The type-length-value elements of a version 2 PROXY header, already checked; empty without one.
     pub proxy_elements: &'a [u8],
+    /// What was agreed in the TLS handshake; `None` in clear.
+    pub tls: Option<&'a TlsFacts>,
+    /// The TLS handshake is not complete: what arrives is early data.
+    pub is_early: bool,
 }
 
 /// The transaction of a log record. The number is below 2^30.
@@ -105,6 +111,12 @@ pub trait VmodContext: Host {
     fn message_bytes(&self) -> usize;
     /// The client's connection; in backend tasks that of the client that caused them. `None` in vcl_init and vcl_fini.
     fn connection(&self) -> Option<ClientConnection<'_>>;
+    /// What was agreed with the origin that has answered; `None` in clear, and where there is no origin.
+    fn backend_tls(&self) -> Option<&TlsFacts> {
+        None
+    }
+    /// The budget of resets of the client's connection, if HTTP/2 is spoken on it; `None` in other tasks than the client's.
+    fn http2_resets(&self) -> Option<&Resets>;
     /// Writes a Timestamp record for the task, with the present time. Does nothing outside a transaction.
     fn timestamp(&mut self, label: &str);
     /// Reads the client's body into memory if it is no longer than `limit_bytes` (`std.cache_req_body`). The value is a BOOL,

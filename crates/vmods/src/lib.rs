@@ -21,6 +21,7 @@ mod debug;
 mod digest;
 mod directors;
 mod dynamic;
+mod h2;
 mod header;
 mod instances;
 pub mod number;
@@ -34,6 +35,7 @@ mod standard;
 mod strings;
 mod task;
 mod tcp;
+mod tls;
 mod unix;
 mod uuid;
 mod var;
@@ -291,11 +293,11 @@ fn dispatch(
         Function::DebugCall => debug::sub(arguments.value(0)).map(Called::Sub),
         Function::DebugCallerCall => debug::sub(debug::object::held(context, instance)).map(Called::Sub),
 
-        // No connection is HTTP/2, so these return what they return for other protocols.
-        Function::H2Is => done(Value::Bool(false)),
-        Function::H2RapidReset | Function::H2RapidResetPeriod => done(Value::Duration(-1.0)),
-        Function::H2RapidResetLimit => done(Value::Int(-1)),
-        Function::H2RapidResetBudget => done(Value::Real(-1.0)),
+        Function::H2Is => done(Value::Bool(context.http2_resets().is_some())),
+        Function::H2RapidReset => done(h2::rapid_reset(context, arguments)),
+        Function::H2RapidResetPeriod => done(h2::period(context, arguments)),
+        Function::H2RapidResetLimit => done(h2::limit(context, arguments)),
+        Function::H2RapidResetBudget => done(h2::budget(context)),
         Function::ProxyAlpn => done(proxy::text(context, scratch, element::ALPN)),
         Function::ProxyAuthority => done(proxy::text(context, scratch, element::AUTHORITY)),
         Function::ProxyIsSsl => done(proxy::flag(context, element::OVER_TLS)),
@@ -307,6 +309,21 @@ fn dispatch(
         Function::ProxySslCipher => done(proxy::text(context, scratch, element::CIPHER)),
         Function::ProxyCertSign => done(proxy::text(context, scratch, element::SIGNATURE_ALGORITHM)),
         Function::ProxyCertKey => done(proxy::text(context, scratch, element::KEY_ALGORITHM)),
+
+        Function::TlsIsTls => done(tls::is_tls(context)),
+        Function::TlsVersion => done(tls::text(context, scratch, |facts| Some(facts.version))),
+        Function::TlsCipher => done(tls::text(context, scratch, |facts| Some(facts.cipher))),
+        Function::TlsAuthority => done(tls::text(context, scratch, |facts| facts.server_name.as_deref())),
+        Function::TlsAlpn => done(tls::text(context, scratch, |facts| facts.alpn.as_deref())),
+        Function::TlsCertSign => done(tls::text(context, scratch, |facts| facts.certificate_signature.as_deref())),
+        Function::TlsCertKey => done(tls::text(context, scratch, |facts| facts.certificate_key.as_deref())),
+        Function::TlsJa3 => done(tls::text(context, scratch, |facts| facts.ja3.as_deref())),
+        Function::TlsIsResumed => done(tls::is_resumed(context)),
+        Function::TlsIsEarly => done(tls::is_early(context)),
+        Function::TlsClientCertSubject => done(tls::of_certificate(context, scratch, |one| &one.subject)),
+        Function::TlsClientCertIssuer => done(tls::of_certificate(context, scratch, |one| &one.issuer)),
+        Function::TlsClientCertSerial => done(tls::of_certificate(context, scratch, |one| &one.serial)),
+        Function::TlsClientCertFingerprint => done(tls::of_certificate(context, scratch, |one| &one.fingerprint)),
 
         Function::UnixUser => unix::name(context, unix::Whose::User),
         Function::UnixGroup => unix::name(context, unix::Whose::Group),

@@ -2,6 +2,7 @@
 
 use super::*;
 use backend::{ClientName, DirectorKind, Directors, Notes, ResolveContext, TestableRandom};
+use http2::Resets;
 use message::Message;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use surface::vmod::FUNCTIONS;
 use vcl_run::host::Host;
 use vcl_run::link::LinkedProgram;
 use vcl_run::program::{BackendDefinition, Endpoint, InstanceDefinition, Op, Program, SubDefinition};
+use vcl_run::tls::TlsFacts;
 use vcl_run::value::{DirectorId, Text};
 
 mod blob;
@@ -20,7 +22,9 @@ mod collection;
 mod debug;
 mod dynamic;
 mod hostile;
+mod peer;
 mod shard;
+mod workspace;
 
 /// Stands in for the engine.
 struct Engine {
@@ -41,6 +45,8 @@ struct Engine {
     socket: Option<Rc<dyn SocketOptions>>,
     scratch: Scratch,
     credentials: Option<(u32, u32)>,
+    resets: Option<Resets>,
+    tls: Option<TlsFacts>,
 }
 
 fn backend_definition(name: &str) -> BackendDefinition {
@@ -123,6 +129,8 @@ impl Engine {
             socket: None,
             scratch: Scratch::new(1 << 20),
             credentials: None,
+            resets: None,
+            tls: None,
         }
     }
 
@@ -320,7 +328,13 @@ impl VmodContext for Engine {
             is_unix: self.credentials.is_some(),
             credentials: self.credentials,
             proxy_elements: &[1, 0, 2, b'h', b'2', 0x20, 0, 5, 3, 0, 0, 0, 9],
+            tls: self.tls.as_ref(),
+            is_early: false,
         })
+    }
+
+    fn http2_resets(&self) -> Option<&Resets> {
+        self.resets.as_ref()
     }
 
     fn timestamp(&mut self, label: &str) {

@@ -1,15 +1,16 @@
 //! The HTTP/1 end of clients and servers: executes the commands of their blocks.
 //!
 //! This is not an HTTP implementation: it sends what it is told to, right or wrong, and accepts whatever makes some
-//! sense. Heads are in `http/head.rs`, receiving in `http/receive.rs`, sending in `http/transmit.rs`.
+//! sense. Heads are in `http/head.rs`, receiving in `http/receive.rs`, sending in `http/transmit.rs`; the change to
+//! HTTP/2 is in `http/switch.rs`, and what follows it in `http2.rs`.
 //!
 //! *Invariant:* a command takes exactly the bytes that it needs from a socket: what is left determines how a close looks
 //! to the other side, and when that must stop sending. Source: vtc(7), client/server; the stock 7.1.1 runner for
 //! everything that is not HTTP.
 
-mod deflate;
 mod head;
 mod receive;
+mod switch;
 mod transmit;
 
 use std::net::Shutdown;
@@ -22,10 +23,12 @@ use socket2::Socket;
 use surface::test_script::{self, Place};
 
 use crate::address::{self, Name};
+use crate::http2::Http2;
 use crate::journal::Journal;
 use crate::matching::{self, Side};
+use crate::payload::hex_bytes;
 use crate::specification::{self, Actor, Arguments};
-use crate::test::{Cancel, Outcome, Stop, Waited};
+use crate::test::{Cancel, Outcome, Waited};
 use head::Head;
 
 /// Which end of the connection this is.
@@ -56,6 +59,8 @@ pub struct Http {
     head_was_asked_for: bool,
     gzip_level: u32,
     gzip_residual: Option<usize>,
+    /// Since the preface.
+    http2: Option<Http2>,
 }
 
 /// How to talk on a connection.
@@ -108,16 +113,19 @@ pub fn talk(journal: &Journal, cancel: &Arc<Cancel>, socket: Socket, talk: &Talk
         head_was_asked_for: false,
         gzip_level: 0,
         gzip_residual: None,
+        http2: None,
     };
     specification::run(journal, talk.block, talk.line, &mut http)?;
+    http.leave_http2()?;
     Ok(http.socket)
 }
 
 impl Actor for Http {
     fn command(&mut self, journal: &Journal, name: &str, arguments: &mut Arguments) -> Outcome<bool> {
-        let Some(row) = test_script::COMMANDS.iter().find(|row| {
-            row.name == name && matches!(row.place, Place::Http | Place::Client | Place::Server | Place::Http2)
-        }) else {
+        let Some(row) = test_script::COMMANDS
+            .iter()
+            .find(|row| row.name == name && matches!(row.place, Place::Http | Place::Client | Place::Server))
+        else {
             return Ok(false);
         };
         match (row.place, &self.end) {
@@ -127,7 +135,10 @@ impl Actor for Http {
             (Place::Server, End::Client) => {
                 return Err(journal.fail(format!("\"{name}\" is only possible in a server")));
             }
-            (Place::Http2, _) => return Err(self.skip_http2(name)),
+            // Compat: these two end HTTP/2, the others belong into a stream.
+            (Place::Client | Place::Server, _) if self.http2.is_some() && !matches!(name, "accept" | "close") => {
+                return Err(journal.fail(format!("\"{name}\" is only possible before HTTP/2")));
+            }
             _ => {}
         }
         self.carry_out(name, arguments)?;
@@ -148,6 +159,7 @@ impl Http {
             }
             "close" => {
                 arguments.end()?;
+                self.leave_http2()?;
                 self.socket = None;
                 self.journal.log(4, "Closed");
                 Ok(())
@@ -170,12 +182,15 @@ impl Http {
             }
             "timeout" => {
                 self.timeout = arguments.seconds("the time")?;
+                self.configure_http2();
                 arguments.end()
             }
             "fatal" | "non_fatal" => {
                 self.is_fatal = name == "fatal";
+                self.configure_http2();
                 arguments.end()
             }
+            "txpri" | "rxpri" | "stream" | "settings" | "upgrade" => self.switch(name, arguments),
             "gunzip" => {
                 arguments.end()?;
                 self.gunzip()
@@ -241,12 +256,6 @@ impl Http {
         self.socket.as_ref().ok_or_else(|| self.journal.fail("there is no connection"))
     }
 
-    fn skip_http2(&self, name: &str) -> Stop {
-        self.journal.log(1, format!("SKIPPING test: this runner does not speak HTTP/2 (\"{name}\")"));
-        self.journal.test.skip();
-        Stop::Ended
-    }
-
     fn send(&self, bytes: &[u8]) -> Outcome {
         match address::send_all(self.socket()?, bytes, &self.cancel)? {
             Ok(()) => Ok(()),
@@ -293,6 +302,7 @@ impl Http {
     }
 
     fn accept(&mut self) -> Outcome {
+        self.leave_http2()?;
         let End::Server(listener) = &self.end else { return Ok(()) };
         self.socket = None;
         self.journal.log(4, "Accepting");
@@ -307,6 +317,7 @@ impl Http {
     }
 
     fn expect_close(&mut self) -> Outcome {
+        self.leave_http2()?;
         let socket = self.socket()?;
         self.journal.log(4, "Expecting close");
         let mut byte = [0];
@@ -361,23 +372,8 @@ impl Http {
             "resp.chunklen" => Some(self.chunk_length.clone().into_bytes()),
             "req.bodylen" | "resp.bodylen" => Some(self.body_length.clone().into_bytes()),
             "req.body" | "resp.body" => Some(self.body.clone().unwrap_or_else(|| word.to_vec())),
-            "h2.state" => Some(b"false".to_vec()),
+            "h2.state" => Some(self.http2.is_some().to_string().into_bytes()),
             _ => Some(word.to_vec()),
         }
     }
-}
-
-/// Bytes written in hexadecimal, with optional blanks in between.
-///
-/// # Errors
-/// They are not hexadecimal: the test fails.
-pub fn hex_bytes(journal: &Journal, text: &[u8]) -> Outcome<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text
-        .iter()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .map(|byte| (*byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-        .collect();
-    let digits = digits.ok_or_else(|| journal.fail("Illegal hex string"))?;
-    // An odd last digit is the high half of a byte.
-    Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect())
 }

@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::http::hex_bytes;
 use crate::journal::Journal;
+use crate::payload::hex_bytes;
 use crate::specification::{Arguments, parse_number};
 use crate::test::{Cancel, Outcome};
 use crate::threads;

@@ -2,7 +2,7 @@
 //! the cache, starts the event loops.
 
 use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
-use crate::event_loop::{self, Listening, LoopCommand, LoopHandle};
+use crate::event_loop::{self, Datagrams, Listening, LoopCommand, LoopHandle, Shared};
 use crate::fence;
 use crate::lifeline::Lifeline;
 use crate::panic_text;
@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use backend::TestableRandom;
 use backend::random::DEFAULT_SEED;
 use cache::Cache;
+use engine::challenges::Challenges;
 use engine::clock::Clock;
 use engine::context::{Engine, Loop};
 use engine::loaded_vcl::{LoadedVcl, VclTable};
@@ -21,7 +22,9 @@ use engine::query_rules::QueryRules;
 use engine::storages::Storages;
 use engine::vxid::VxidSource;
 use net::descriptors::Complaints;
+use net::handshake::SharedTls;
 use net::inheritance::inherited;
+use net::quic::{Mailboxes, QuicConfiguration, WorkerIds};
 use net::resolve::Resolver;
 use nix::sys::resource::{Resource, setrlimit};
 use shm::log::{LogConfiguration, LogRing};
@@ -36,6 +39,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::SystemTime;
 use store::{Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug, feature};
+use tls::origin::OriginTls;
+use tls::quic::QuicKeys;
+use tls::table::TlsTable;
 use vmods::SharedState;
 
 /// A configured worker; everything here belongs to the main thread.
@@ -62,6 +68,9 @@ pub struct Worker {
     pub discarded: RefCell<Vec<Arc<LoadedVcl>>>,
     /// Addresses of the listeners, in their order; `None` for Unix-domain sockets.
     pub addresses: Vec<Option<SocketAddr>>,
+    tls: Arc<SharedTls>,
+    /// The connection ids of this worker, and the keys of QUIC.
+    quic: (WorkerIds, Arc<QuicKeys>),
     short_panics: Arc<AtomicBool>,
     started: Cell<bool>,
     _vsm: VsmWriter,
@@ -167,14 +176,25 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         panics: PanicHook::default(),
         is_copying: AtomicBool::new(false),
         query_rules: QueryRules::default(),
+        challenges: challenges(configuration.tls.as_ref()),
         memory: RequestMemory::default(),
     });
     let complaints = Arc::new(Complaints::default());
+    // The manager has checked the table. Should it not do all the same, what is in clear is served.
+    let tls = configuration.tls.as_ref().map(tls::server::build).transpose().unwrap_or_else(|why| {
+        eprintln!("TLS cannot be served: {why}");
+        None
+    });
+    let tls = tls.unwrap_or_default();
+    let tls = Arc::new(SharedTls::from_pointee(tls));
+    let keys = Arc::new(QuicKeys::of(&configuration.quic_secret));
+    let quic = (WorkerIds::new(keys.ids), keys);
+    let shared = Shared { complaints, origin_tls: Arc::new(OriginTls::new()), tls: Arc::clone(&tls) };
     let loops = (0..configuration.event_loops.max(1))
-        .map(|number| LoopHandle::start(number, &engine, &clock, &complaints))
+        .map(|number| LoopHandle::start(number, &engine, &clock, &shared))
         .collect::<Result<Vec<_>, _>>()?;
     let addresses = configuration.listeners.iter().map(address).collect();
-    let own = event_loop::context(Arc::clone(&engine), clock, &complaints, Default::default(), Rc::default());
+    let own = event_loop::context(Arc::clone(&engine), clock, &shared, Default::default(), Rc::default());
     Ok(Worker {
         engine,
         loops,
@@ -187,6 +207,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         shutdown_delay: Cell::new(0.0),
         discarded: RefCell::new(Vec::new()),
         addresses,
+        tls,
+        quic,
         short_panics,
         started: Cell::new(false),
         _vsm: vsm,
@@ -223,6 +245,18 @@ fn address(listener: &ListenerConfiguration) -> Option<SocketAddr> {
     }
 }
 
+/// What an authority that asks about a name is told: an order may be under way.
+fn challenges(table: Option<&TlsTable>) -> Challenges {
+    let challenges = Challenges::default();
+    challenges.set(answers(table));
+    challenges
+}
+
+fn answers(table: Option<&TlsTable>) -> impl Iterator<Item = (&str, &str)> {
+    let all = table.into_iter().flat_map(|table| &table.http_challenges);
+    all.map(|challenge| (challenge.token.as_str(), challenge.answer.as_str()))
+}
+
 impl Worker {
     /// New parameter values.
     pub fn set_parameters(&self, parameters: Parameters) {
@@ -230,6 +264,18 @@ impl Worker {
         self.engine.cache.configure(&parameters);
         self.short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
         self.engine.parameters.store(Arc::new(parameters));
+    }
+
+    /// What TLS is served with from now on. A table that cannot be used changes nothing.
+    pub fn set_tls(&self, table: &TlsTable) -> Reply {
+        match tls::server::build(table) {
+            Ok(served) => {
+                self.tls.store(Arc::new(served));
+                self.engine.challenges.set(answers(Some(table)));
+                Reply::ok("")
+            }
+            Err(why) => Reply::status(300, why),
+        }
     }
 
     /// Hands the listening sockets to the loops.
@@ -244,18 +290,42 @@ impl Worker {
                 endpoint: endpoint(configured, *address),
                 path: configured.path.clone(),
                 proxy: configured.proxy,
+                tls: configured.tls,
+                names_scheme: self.listeners.iter().any(|one| one.tls),
+                http3_port: address.filter(|_| !configured.udp_descriptors.is_empty()).map(|it| it.port()),
+            };
+            let datagrams = match self.datagrams_of(configured, of_loop.len()) {
+                Ok(datagrams) => datagrams,
+                Err(error) => return Reply::status(300, format!("listener {}, UDP: {error}", configured.name)),
             };
             let sockets = match sockets_of(configured, of_loop.len()) {
                 Ok(sockets) => sockets,
                 Err(error) => return Reply::status(300, format!("listener {}: {error}", configured.name)),
             };
-            for (given, descriptor) in of_loop.iter_mut().zip(sockets) {
-                given.push(Listening { descriptor, listener: listener.clone() });
+            for ((given, descriptor), datagrams) in of_loop.iter_mut().zip(sockets).zip(datagrams) {
+                given.push(Listening { descriptor, listener: listener.clone(), datagrams });
             }
         }
         for (one, listening) in self.loops.iter().zip(of_loop) {
             one.send(LoopCommand::Accept(listening));
         }
         Reply::ok("")
+    }
+
+    /// The UDP sockets of a listener, one for each loop; none where HTTP/3 is not spoken.
+    fn datagrams_of(
+        &self,
+        configured: &ListenerConfiguration,
+        loops: usize,
+    ) -> std::io::Result<Vec<Option<Datagrams>>> {
+        let (ids, keys) = &self.quic;
+        let mailboxes = Mailboxes::new(loops);
+        let configuration = QuicConfiguration { ids: ids.clone(), keys: Arc::clone(keys), mailboxes };
+        let mut sockets = configured.udp_descriptors.iter().copied().map(inherited);
+        let one = |number| {
+            let descriptor = sockets.next().transpose()?;
+            Ok(descriptor.map(|descriptor| Datagrams { descriptor, number, configuration: configuration.clone() }))
+        };
+        (0..loops).map(one).collect()
     }
 }

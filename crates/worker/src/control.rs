@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 use surface::parameter::Parameters;
+use tls::secret::Secret;
+use tls::table::TlsTable;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Largest frame, in bytes.
@@ -29,6 +31,10 @@ pub struct ListenerConfiguration {
     pub path: Option<PathBuf>,
     /// Inherited descriptors, already listening.
     pub descriptors: Vec<i32>,
+    /// TLS is spoken, as [`TlsTable`] says.
+    pub tls: bool,
+    /// Inherited UDP descriptors for HTTP/3, bound to the same port: one per loop, or none.
+    pub udp_descriptors: Vec<i32>,
 }
 
 /// One `-s` storage, in memory.
@@ -71,6 +77,10 @@ pub struct Configuration {
     pub is_fenced: bool,
     /// Inherited descriptor of a small memfd into which the panic text is written (NUL-terminated, at most 64 KiB).
     pub panic_descriptor: i32,
+    /// What TLS is served with, if any listener speaks it.
+    pub tls: Option<TlsTable>,
+    /// The secret from which the tokens and stateless resets of QUIC are made; it outlives the worker.
+    pub quic_secret: Secret,
 }
 
 /// The state that an operator sets for a VCL.
@@ -124,6 +134,8 @@ pub enum Request {
         /// Name.
         name: String,
     },
+    /// What TLS is served with from now on. Connections that exist go on as they are.
+    Tls(Box<TlsTable>),
     /// Begin to accept connections.
     Start,
     /// A CLI command that the worker answers (`ban`, `ban.list`, `backend.list`, `vcl.show`, `debug.*`, …).

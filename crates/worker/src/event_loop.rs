@@ -10,17 +10,34 @@ use engine::request::PoolLimits;
 use net::accept::{ListenSocket, accept_loop};
 use net::descriptors::Complaints;
 use net::dial::SocketDial;
+use net::handshake::{SharedTls, TlsService};
 use net::options::ConnectedSockets;
+use net::quic::{self, QuicConfiguration, QuicEndpoint};
 use shm::counters::MainCounters;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use tls::origin::OriginTls;
 use tokio::sync::mpsc;
+
+/// What all loops of a worker use.
+#[derive(Clone)]
+pub struct Shared {
+    /// Is told when descriptors run out.
+    pub complaints: Arc<Complaints>,
+    /// What hands are shaken with towards origins.
+    pub origin_tls: Arc<OriginTls>,
+    /// What hands are shaken with towards clients.
+    pub tls: Arc<SharedTls>,
+}
 
 /// How often a loop looks for idle connections to close.
 const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// How long after a stop began the connections of HTTP/3 know of it.
+const LEAVING_BEGINS: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// A listening descriptor of one loop, with its facts.
 pub struct Listening {
@@ -28,6 +45,18 @@ pub struct Listening {
     pub descriptor: OwnedFd,
     /// Facts that sessions need.
     pub listener: Listener,
+    /// Where HTTP/3 is spoken, too.
+    pub datagrams: Option<Datagrams>,
+}
+
+/// A UDP socket of one loop.
+pub struct Datagrams {
+    /// Descriptor, inherited from the manager.
+    pub descriptor: OwnedFd,
+    /// The loop's number.
+    pub number: usize,
+    /// What all loops have in common.
+    pub configuration: QuicConfiguration,
 }
 
 /// Main thread to loop.
@@ -55,22 +84,17 @@ impl LoopHandle {
     ///
     /// # Errors
     /// When the system cannot start a thread.
-    pub fn start(
-        number: usize,
-        engine: &Arc<Engine>,
-        clock: &Clock,
-        complaints: &Arc<Complaints>,
-    ) -> Result<LoopHandle, String> {
+    pub fn start(number: usize, engine: &Arc<Engine>, clock: &Clock, shared: &Shared) -> Result<LoopHandle, String> {
         let (commands, received) = mpsc::unbounded_channel();
         let counters = Arc::new(MainCounters::new());
         let in_flight = Arc::new(AtomicUsize::new(usize::MAX));
-        let (engine, clock) = (Arc::clone(engine), clock.clone());
+        let (engine, clock, shared) = (Arc::clone(engine), clock.clone(), shared.clone());
         let pools = LoopPools::default();
         let of_thread = (Arc::clone(&counters), pools.clone());
-        let (reported, complaints) = (Arc::clone(&in_flight), Arc::clone(complaints));
+        let reported = Arc::clone(&in_flight);
         let thread = std::thread::Builder::new()
             .name(format!("loop-{number}"))
-            .spawn(move || run(engine, clock, &complaints, of_thread, received, &reported))
+            .spawn(move || run(engine, clock, &shared, of_thread, received, &reported))
             .map_err(|error| format!("no thread for an event loop: {error}"))?;
         Ok(LoopHandle { commands, counters, pools, in_flight, _thread: thread })
     }
@@ -85,11 +109,11 @@ impl LoopHandle {
 pub fn context(
     engine: Arc<Engine>,
     clock: Clock,
-    complaints: &Arc<Complaints>,
+    shared: &Shared,
     (counters, pools): Counters,
     sockets: Rc<ConnectedSockets>,
 ) -> Rc<Loop> {
-    let dial = SocketDial::new(Arc::clone(complaints), clock.clone());
+    let dial = SocketDial::new(Arc::clone(&shared.complaints), clock.clone(), Arc::clone(&shared.origin_tls));
     let context = Loop::new(engine, counters, Rc::new(dial), clock);
     mempool_sizes::note(&pools);
     Rc::new(context.with_sockets(sockets).with_pool_counters(pools))
@@ -107,16 +131,31 @@ async fn close_idle(context: Rc<Loop>) {
             (parameters.backend_idle_timeout, PoolLimits::parse(&parameters.pool_req))
         };
         let now = context.clock.now();
-        context.pool.sweep(now, timeout);
+        context.sweep_origins(now, timeout);
         context.requests.sweep(limits, &context.engine.ring, now);
         tokio::time::sleep(IDLE_INTERVAL).await;
     }
 }
 
+/// Serves HTTP/3 on a UDP socket.
+fn receive(
+    context: &Rc<Loop>,
+    datagrams: Datagrams,
+    listener: &Rc<Listener>,
+    tls: &Arc<SharedTls>,
+) -> std::io::Result<(Rc<QuicEndpoint>, tokio::task::JoinHandle<()>)> {
+    let Datagrams { descriptor, number, configuration } = datagrams;
+    let endpoint = Rc::new(QuicEndpoint::new(context, descriptor, number, &configuration)?);
+    let (tls, name) = (Arc::clone(tls), listener.name.clone());
+    let frontend = move || tls.load().of(&name);
+    let accepting = quic::accept_loop(Rc::clone(context), Rc::clone(&endpoint), Rc::clone(listener), frontend);
+    Ok((endpoint, tokio::task::spawn_local(accepting)))
+}
+
 fn run(
     engine: Arc<Engine>,
     clock: Clock,
-    complaints: &Arc<Complaints>,
+    shared: &Shared,
     counters: Counters,
     mut commands: mpsc::UnboundedReceiver<LoopCommand>,
     in_flight: &AtomicUsize,
@@ -131,15 +170,27 @@ fn run(
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let sockets = Rc::new(ConnectedSockets::default());
-        let context = context(engine, clock, complaints, counters, Rc::clone(&sockets));
+        let context = context(engine, clock, shared, counters, Rc::clone(&sockets));
         tokio::task::spawn_local(close_idle(Rc::clone(&context)));
-        let mut acceptors = Vec::new();
+        let tls = TlsService::new(Arc::clone(&shared.tls));
+        let (mut acceptors, mut endpoints) = (Vec::new(), Vec::new());
         while let Some(command) = commands.recv().await {
             match command {
                 LoopCommand::Accept(listening) => {
                     for one in listening {
                         let name = one.listener.name.clone();
-                        match ListenSocket::new(one.descriptor, Rc::new(one.listener), Arc::clone(complaints)) {
+                        let listener = Rc::new(one.listener);
+                        if let Some(datagrams) = one.datagrams {
+                            match receive(&context, datagrams, &listener, &shared.tls) {
+                                Ok((endpoint, acceptor)) => {
+                                    endpoints.push(endpoint);
+                                    acceptors.push(acceptor);
+                                }
+                                Err(error) => eprintln!("listener {name}, UDP: {error}"),
+                            }
+                        }
+                        let complaints = Arc::clone(&shared.complaints);
+                        match ListenSocket::new(one.descriptor, listener, complaints, tls.clone()) {
                             Ok(socket) => acceptors.push(tokio::task::spawn_local(accept_loop(
                                 Rc::clone(&context),
                                 socket,
@@ -150,6 +201,11 @@ fn run(
                     }
                 }
                 LoopCommand::Stop => {
+                    endpoints.iter().for_each(|endpoint: &Rc<QuicEndpoint>| endpoint.leave());
+                    if !endpoints.is_empty() {
+                        // Their connections count as in flight until their clients are told, once they have got to it.
+                        tokio::time::sleep(LEAVING_BEGINS).await;
+                    }
                     for acceptor in acceptors.drain(..) {
                         acceptor.abort();
                     }

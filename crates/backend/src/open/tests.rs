@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::health::AdminHealth;
-use crate::memory::{Answer, MemoryDial, definition};
+use crate::memory::{Answer, MemoryDial, definition, tls};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use tokio::io::{AsyncReadExt, DuplexStream};
@@ -51,6 +51,7 @@ impl Scene {
             connect_timeout,
             fresh,
             client,
+            offers_http2: false,
         };
         open(&request).await
     }
@@ -319,4 +320,21 @@ async fn those_who_wait_get_the_connection_that_comes_free_or_hear_that_the_back
         assert_eq!(outcome.err(), Some(OpenError::Unhealthy("b".to_owned())));
     }
     assert!(start.elapsed() < Duration::from_secs(4));
+}
+
+#[tokio::test]
+async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted_and_not_repeated_at_once() {
+    let mut secured = definition("b");
+    secured.preamble = b"PRE ".to_vec();
+    secured.tls = Some(Box::new(tls("a.example")));
+    // The dial in memory shakes no hands.
+    let scene = Scene::with(secured, []);
+    let error = scene.open().await.err().unwrap();
+    assert!(error.text().starts_with("backend b: TLS: "), "{error}");
+    assert!(error.tls_record().is_some_and(|record| record.starts_with("failed: ")));
+    assert_eq!(received(scene.dial.accept().unwrap()).await, b"PRE ");
+    assert_eq!((scene.vbe(Vbe::Fail), scene.vbe(Vbe::Conn), scene.vbe(Vbe::Req)), (1, 0, 0));
+    assert_eq!(scene.counters.get(Main::BackendTlsFailed), 1);
+    assert_eq!(scene.error().await, OpenError::Failed("b".into(), 0).text());
+    assert_eq!(scene.dial.connects(), 1);
 }

@@ -4,8 +4,10 @@
 //! All of this must fit into the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are examined; the rest is read
 //! and thrown away, so that the measured time covers the whole answer.
 
-use crate::backend::{Backend, error_number, error_text};
+use super::words::{status_matches, with_number};
+use crate::backend::Backend;
 use crate::dial::{Dial, DialTarget, Stream};
+use crate::open::secured;
 use crate::probe::bounded;
 use crate::probe::outcome::{Family, Outcome};
 use std::io;
@@ -60,25 +62,61 @@ async fn run(
         (DialTarget::Ip { v4: None, .. }, None) => Family::Ipv6,
         (DialTarget::Ip { .. }, _) => Family::Ipv4,
     });
-    let request = request_bytes(backend, definition, stream.as_ref(), prefer_v6);
-    match timeout_at(deadline, stream.write_all(&request)).await {
-        Ok(Ok(())) => outcome.sent = Some(true),
-        Ok(Err(error)) => {
-            outcome.sent = Some(false);
-            outcome.text = with_number("Write error", &error);
-            return;
-        }
-        Err(_) => {
-            outcome.sent = Some(false);
-            outcome.text = with_number("Write error", &io::Error::from(io::ErrorKind::TimedOut));
-            return;
+    let (opening, request) = request_bytes(backend, definition, stream.as_ref(), prefer_v6);
+    if !send(stream.as_mut(), &opening, deadline, outcome).await {
+        return;
+    }
+    if let Some(terms) = backend.tls() {
+        match secured(dial, stream, (terms, backend.protocols(true)), deadline).await {
+            Ok(encrypted) => stream = encrypted,
+            Err(why) => {
+                outcome.text = format!("TLS: {why}");
+                return;
+            }
         }
     }
-    receive(definition, stream.as_mut(), deadline, outcome).await;
+    if speaks_http2(backend, stream.as_ref()) {
+        return super::http2::run(backend, definition, stream, deadline, outcome).await;
+    }
+    if send(stream.as_mut(), &request, deadline, outcome).await {
+        outcome.sent = Some(true);
+        receive(definition, stream.as_mut(), deadline, outcome).await;
+    }
 }
 
-/// The bytes to send: header for a proxy and preamble, PROXY header, request.
-fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn Stream, prefer_v6: bool) -> Vec<u8> {
+/// Whether the backend is checked over HTTP/2: as its requests are sent.
+fn speaks_http2(backend: &Backend, stream: &dyn Stream) -> bool {
+    match stream.tls() {
+        Some(facts) => facts.alpn.as_deref() == Some("h2"),
+        None => backend.definition().http2 && backend.tls().is_none(),
+    }
+}
+
+/// Sends these bytes; false if that failed, which the outcome then says.
+async fn send(stream: &mut dyn Stream, bytes: &[u8], deadline: Instant, outcome: &mut Outcome) -> bool {
+    let sending = async {
+        stream.write_all(bytes).await?;
+        stream.flush().await
+    };
+    let result = timeout_at(deadline, sending).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    match result {
+        Ok(()) => true,
+        Err(error) => {
+            outcome.sent = Some(false);
+            outcome.text = with_number("Write error", &error);
+            false
+        }
+    }
+}
+
+/// The bytes to send in clear: header for a proxy and preamble, PROXY header; and the request. What is not encrypted is
+/// sent with the request.
+fn request_bytes(
+    backend: &Backend,
+    definition: &ProbeDefinition,
+    stream: &dyn Stream,
+    prefer_v6: bool,
+) -> (Vec<u8>, Vec<u8>) {
     let mut bytes = Vec::new();
     backend.write_opening(prefer_v6, &mut bytes);
     match (backend.definition().proxy_header, stream.ends().local) {
@@ -87,13 +125,15 @@ fn request_bytes(backend: &Backend, definition: &ProbeDefinition, stream: &dyn S
         (2, _) => proxy_protocol::write_version_2_local(&mut bytes),
         _ => {}
     }
+    let opening =
+        if backend.tls().is_some() || backend.definition().http2 { std::mem::take(&mut bytes) } else { Vec::new() };
     if definition.request.is_empty() {
         let (url, host) = (&definition.url, &backend.definition().host_header);
         bytes.extend_from_slice(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
     } else {
         bytes.extend_from_slice(definition.request.as_bytes());
     }
-    bytes
+    (opening, bytes)
 }
 
 async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline: Instant, outcome: &mut Outcome) {
@@ -127,37 +167,5 @@ async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline
     outcome.received = Some(true);
     let end = kept.iter().position(|byte| matches!(byte, b'\r' | b'\n' | 0)).unwrap_or(kept.len());
     outcome.text = String::from_utf8_lossy(&kept[..end]).into_owned();
-    outcome.happy = status_of(&outcome.text) == Some(u32::from(definition.expected_response));
-}
-
-/// The status of a line `HTTP/<number> <status> …`; anything may follow the digits.
-fn status_of(line: &str) -> Option<u32> {
-    let rest = line.strip_prefix("HTTP/")?;
-    let (version, rest) = rest.split_once(|character: char| character.is_ascii_whitespace())?;
-    version.parse::<f64>().ok()?;
-    let rest = rest.trim_start();
-    let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
-}
-
-fn with_number(what: &str, error: &io::Error) -> String {
-    let errno = error_number(error);
-    format!("{what} {errno} ({})", error_text(errno))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_status_is_the_number_behind_the_version() {
-        assert_eq!(status_of("HTTP/1.1 200 OK"), Some(200));
-        assert_eq!(status_of("HTTP/1.0  204"), Some(204));
-        assert_eq!(status_of("HTTP/2 301 Moved"), Some(301));
-        assert_eq!(status_of("HTTP/1.1 OK"), None);
-        assert_eq!(status_of("HTTP/x 200 OK"), None);
-        assert_eq!(status_of("HTTP/1.1"), None);
-        assert_eq!(status_of("ICY 200 OK"), None);
-        assert_eq!(status_of("HTTP/1.1 99999999999 OK"), None);
-    }
+    outcome.happy = status_matches(&outcome.text, definition);
 }

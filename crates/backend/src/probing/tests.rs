@@ -264,3 +264,28 @@ fn no_definition_stops_the_clock_or_races_it() {
     }
     assert_eq!(bounded(0.25), Duration::from_millis(250));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_origin_that_speaks_only_http2_is_checked_over_http2() {
+    LocalSet::new()
+        .run_until(async {
+            let definition = BackendDefinition { http2: true, host_header: "a".to_owned(), ..definition("b") };
+            let scene = Scene::with(definition, probe(2, 4, 3), [Answer::Accept, Answer::Accept]);
+            scene.start();
+            for (status, text) in [(200, "HTTP/2.0 200"), (503, "HTTP/2.0 503")] {
+                let handshake =
+                    h2::server::Builder::new().handshake::<_, std::io::Cursor<Vec<u8>>>(scene.accept().await);
+                let mut connection = handshake.await.unwrap();
+                let (request, mut respond) = connection.accept().await.unwrap().unwrap();
+                assert_eq!((request.method().as_str(), request.uri().to_string().as_str()), ("GET", "http://a/"));
+                let head = http::Response::builder().status(status).body(()).unwrap();
+                let mut body = respond.send_response(head, false).unwrap();
+                body.send_data(std::io::Cursor::new(vec![7; 100]), true).unwrap();
+                while connection.accept().await.is_some() {}
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                let records = scene.records();
+                assert!(records.last().unwrap().contains(text), "{records:?}");
+            }
+        })
+        .await;
+}

@@ -17,6 +17,8 @@ const CRATES: &[&str] = &[
     "http1",
     "semantics",
     "proxy-protocol",
+    "http2",
+    "http3",
     "manager",
     "worker",
     "net",

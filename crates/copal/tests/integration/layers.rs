@@ -7,7 +7,20 @@ use std::path::{Path, PathBuf};
 /// Crates by layer, the lowest first. A crate may depend on its own layer and those below.
 const LAYERS: &[&[&str]] = &[
     &["surface", "message", "pattern"],
-    &["http1", "semantics", "body", "vcl", "vcl-run", "shm", "cli-proto", "proxy-protocol"],
+    &[
+        "http1",
+        "semantics",
+        "body",
+        "vcl",
+        "vcl-run",
+        "shm",
+        "cli-proto",
+        "proxy-protocol",
+        "field-coding",
+        "tls",
+        "http2",
+        "http3",
+    ],
     &["engine", "vmods", "backend", "cache", "store"],
     &["net", "worker", "manager", "tools", "vtc", "copal"],
     // For the fuzzer and the tests: above everything that is shipped, so that nothing shipped can depend on it.
@@ -17,6 +30,7 @@ const LAYERS: &[&[&str]] = &[
 /// Forbidden edges, with the reason.
 const NEVER: &[(&str, &str, &str)] = &[
     ("engine", "net", "the engine runs without sockets"),
+    ("engine", "tls", "the engine is told what was agreed; it shakes no hands"),
     ("cache", "net", "the cache runs without sockets"),
     ("backend", "net", "directors and probes dial through a trait"),
     ("vcl", "engine", "the compiler knows nothing of the program around it"),

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acme;
 mod administration;
 mod architecture;
 mod command_clients;
@@ -12,10 +13,14 @@ mod daemon;
 mod dependencies;
 mod encodings;
 mod file_layers;
+mod front_door;
+mod http2_abuse;
+mod http3;
 mod large_bodies;
 mod layers;
 mod log_followers;
 mod memory;
+mod origin_tls;
 mod origins;
 mod parameters;
 mod processes;
@@ -26,6 +31,7 @@ mod shortage;
 mod starts;
 mod stock_tools;
 mod surroundings;
+mod tls_certificates;
 mod vcls;
 mod waiting;
 mod why;

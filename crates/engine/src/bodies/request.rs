@@ -86,19 +86,16 @@ pub fn feed(length: Option<u64>) -> (Feed, RequestBody) {
 
 impl Feed {
     /// Waits until the fetch asks for a piece. False if it wants no more.
-    pub async fn wanted(&self) -> bool {
-        poll_fn(|context| {
-            let mut slot = self.0.borrow_mut();
-            if slot.is_unread {
-                return Poll::Ready(false);
-            }
-            if slot.is_wanted && slot.piece.is_none() {
-                return Poll::Ready(true);
-            }
-            remember(&mut slot.session, context);
-            Poll::Pending
-        })
-        .await
+    pub fn poll_wanted(&self, context: &mut Context<'_>) -> Poll<bool> {
+        let mut slot = self.0.borrow_mut();
+        if slot.is_unread {
+            return Poll::Ready(false);
+        }
+        if slot.is_wanted && slot.piece.is_none() {
+            return Poll::Ready(true);
+        }
+        remember(&mut slot.session, context);
+        Poll::Pending
     }
 
     /// Hands over a piece; call it only after the fetch has asked for one.
@@ -226,11 +223,11 @@ mod tests {
     #[tokio::test]
     async fn the_client_is_read_only_when_the_fetch_has_asked() {
         let (feed, mut body) = feed(Some(4));
-        let is_wanted = poll_fn(|context| Poll::Ready(Box::pin(feed.wanted()).as_mut().poll(context).is_ready())).await;
+        let is_wanted = poll_fn(|context| Poll::Ready(feed.poll_wanted(context).is_ready())).await;
         assert!(!is_wanted);
         let (_, first) = tokio::join!(
             async {
-                assert!(feed.wanted().await);
+                assert!(poll_fn(|context| feed.poll_wanted(context)).await);
                 feed.push(b"ab".to_vec());
             },
             async { body.next(&mut None).await }
@@ -238,7 +235,7 @@ mod tests {
         assert_eq!(first, Some(Ok(b"ab".to_vec())));
         let (_, rest) = tokio::join!(
             async {
-                assert!(feed.wanted().await);
+                assert!(poll_fn(|context| feed.poll_wanted(context)).await);
                 feed.finish(None);
             },
             async { body.next(&mut None).await }
@@ -254,6 +251,6 @@ mod tests {
         assert_eq!(body.next(&mut None).await, Some(Err(BodyReadError("aborted".to_owned()))));
         let (second, body) = feed(None);
         drop(body);
-        assert!(!second.wanted().await);
+        assert!(!poll_fn(|context| second.poll_wanted(context)).await);
     }
 }

@@ -24,6 +24,8 @@ struct Slot {
     takes_trailers: bool,
     /// The names of the trailers that may come, as the value of a `Trailer` header.
     announced: Option<Vec<u8>>,
+    /// They need no announcement.
+    passes_all: bool,
     trailers: Option<Waiting>,
     interim: VecDeque<Waiting>,
     client: Option<Waker>,
@@ -54,6 +56,16 @@ impl Aside {
     /// The names of the trailers that may come, as the value of a `Trailer` header.
     pub(crate) fn announced(&self) -> Option<Vec<u8>> {
         self.0.borrow().announced.clone()
+    }
+
+    /// Trailers may come that nothing announces.
+    pub(crate) fn pass_all(&self) {
+        self.0.borrow_mut().passes_all = true;
+    }
+
+    /// Whether they need no announcement.
+    pub(crate) fn passes_all(&self) -> bool {
+        self.0.borrow().passes_all
     }
 
     /// Leaves the trailers for the client.

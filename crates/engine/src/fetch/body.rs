@@ -92,6 +92,9 @@ impl Fetch {
             && attempt.exchange.as_ref().is_some_and(OriginExchange::may_have_trailers)
             && filters.is_empty()
         {
+            if semantics::trailers::are_part_of(&attempt.beresp) {
+                aside.pass_all();
+            }
             aside.announce(semantics::trailers::announced(&attempt.beresp));
         }
     }
@@ -100,13 +103,20 @@ impl Fetch {
     fn hand_over_trailers(&mut self) {
         let limits = self.receive_limits();
         let Some(aside) = &self.task.life.aside else { return };
-        let Some(announced) = aside.announced() else { return };
+        let announced = aside.announced();
+        if announced.is_none() && !aside.passes_all() {
+            return;
+        }
         let Some(received) = self.task.attempt.exchange.as_mut().and_then(|exchange| exchange.take_trailers(&limits))
         else {
             return;
         };
         let mut trailers = Message::new();
-        semantics::trailers::select(&received, &announced, &mut trailers);
+        if aside.passes_all() {
+            semantics::trailers::select_all(&received, &mut trailers);
+        } else {
+            semantics::trailers::select(&received, &announced.unwrap_or_default(), &mut trailers);
+        }
         logged::log_headers(&mut self.log, BERESP, &trailers);
         aside.set_trailers(trailers, &self.context.memory);
     }
@@ -176,8 +186,8 @@ impl Fetch {
             self.context.count(Main::ReqRefused);
             return Err(MEMORY_SHORT);
         }
-        self.task.life.held_aside_bytes =
-            OriginExchange::BODY_BUFFER_BYTES + filters.memory_bytes() + self.bytes_of_vcl();
+        let buffer_bytes = self.task.attempt.exchange.as_ref().map_or(0, OriginExchange::body_buffer_bytes);
+        self.task.life.held_aside_bytes = buffer_bytes + filters.memory_bytes() + self.bytes_of_vcl();
         self.task.life.held.set(&self.context.memory, self.task.life.held_aside_bytes);
         Ok(())
     }

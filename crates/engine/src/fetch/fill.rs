@@ -172,7 +172,10 @@ impl Supplier {
         match self {
             Supplier::Exchange(exchange, limits) => {
                 exchange.consume_body(exchange.body().len());
-                exchange.more_body(limits).await.map_err(BodyFailure::Origin)
+                exchange.more_body(limits).await.map_err(|broken| match broken {
+                    CutShort::ABANDONED => BodyFailure::Abandoned,
+                    broken => BodyFailure::Origin(broken),
+                })
             }
             Supplier::Object { reader, offset, slice_bytes, end } => {
                 *offset += *slice_bytes as u64;

@@ -12,5 +12,6 @@ pub(crate) fn reason_of(error: &OpenError) -> Reason {
         OpenError::Failed(_, 0) => Reason::BackendHeldDown,
         OpenError::Failed(..) => Reason::ConnectFailed,
         OpenError::ProxyWrite(..) => Reason::ProxyHeaderFailed,
+        OpenError::Tls(..) => Reason::TlsFailed,
     }
 }

@@ -1,6 +1,7 @@
 //! What a request and its fetch exchange: the order, and the ticket that the answer comes on.
 
 use super::aside::Aside;
+use super::interest::Interested;
 use super::legacy_order::{ClientRequest, PreparedRequest};
 use super::mode::FetchMode;
 use crate::bodies::request::RequestBody;
@@ -61,6 +62,10 @@ pub struct FetchOrder {
     pub trace: Option<bool>,
     /// Where interim responses go; `None` when the client gets none.
     pub aside: Option<Aside>,
+    /// The client can send its body and receive the response at the same time.
+    pub is_duplex: bool,
+    /// Tells when the client wants nothing more; `None` if that is learnt from what is sent only.
+    pub interest: Option<Interested>,
 }
 
 /// What the client's side should do.

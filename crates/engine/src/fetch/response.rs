@@ -7,6 +7,7 @@
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
 use super::aside::Aside;
+use super::fill::BodyFailure;
 use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::exchange::BodyAnnounced;
@@ -107,6 +108,7 @@ impl Fetch {
         let parameters = &self.task.order.parameters;
         ReceiveLimits {
             first_byte_by: Instant::now() + self.first_byte_limit(),
+            first_byte: self.first_byte_limit(),
             between_bytes: self.between_bytes_limit(),
             at_once_bytes: size(self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed)),
             head_bytes_max: size(parameters.http_resp_size),
@@ -122,6 +124,26 @@ impl Fetch {
         let why = match failure {
             NoHead::Failed(HeadFailure::Ended) => {
                 self.log_fetch_error(Reason::OriginClosed, "HTC eof (-1)");
+                if self.may_try_again() {
+                    return self.try_again(close_reason::BAD);
+                }
+                close_reason::BAD
+            }
+            NoHead::Failed(HeadFailure::Tls(text)) => {
+                self.log.record(Tag::BackendSSL, format!("failed: {text}").as_bytes());
+                self.log_fetch_error(Reason::TlsFailed, &format!("TLS: {text}"));
+                if self.may_try_again() {
+                    return self.try_again(close_reason::BAD);
+                }
+                close_reason::BAD
+            }
+            NoHead::Failed(HeadFailure::Abandoned) => {
+                self.log_body_failure(&BodyFailure::Abandoned);
+                self.close_connection(close_reason::BODY);
+                return Step::Fail;
+            }
+            NoHead::Failed(HeadFailure::Stream { reason, text }) => {
+                self.log_fetch_error(reason, text);
                 if self.may_try_again() {
                     return self.try_again(close_reason::BAD);
                 }
@@ -169,8 +191,10 @@ impl Fetch {
     fn begin_body(&mut self) -> bool {
         let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
         let terms = BodyTerms {
+            needs_close_notify: self.task.order.parameters.backend_close_notify,
             takes_unknown_coding: self.task.order.parameters.unknown_transfer_encoding,
-            keeps_trailers: self.task.life.aside.as_ref().is_some_and(Aside::takes_trailers) && beresp.has("Trailer"),
+            keeps_trailers: self.task.life.aside.as_ref().is_some_and(Aside::takes_trailers)
+                && (beresp.has("Trailer") || semantics::trailers::are_part_of(beresp)),
         };
         let Some(body) = exchange.begin_body(&self.task.bereq, beresp, terms) else { return false };
         let is_head = self.task.bereq.method() == b"HEAD";

@@ -5,13 +5,13 @@
 //! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
 use super::no_connection::reason_of;
-use super::transmit::SendError;
+use super::passage::SendError;
 use super::{Fetch, Step};
 use crate::bodies::request::RequestBody;
 use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, close_reason};
 use backend::director::trail::Trail;
-use backend::{Notes, OpenRequest, open};
+use backend::{Notes, OpenRequest};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl Fetch {
             return Err((Reason::NoBackend, "No backend".to_owned()));
         };
         let clock = || context.clock.now();
-        let connection = open(&OpenRequest {
+        let request = OpenRequest {
             backend: &backend,
             pool: &context.pool,
             dial: &*context.dial,
@@ -124,15 +124,28 @@ impl Fetch {
             connect_timeout: (self.task.choices.connect_timeout > 0.0).then_some(self.task.choices.connect_timeout),
             fresh: self.task.attempt.wants_fresh,
             client: Some((self.task.order.peer.client, self.task.order.peer.server)),
-        })
-        .await
-        .map_err(|error| (reason_of(&error), error.text()))?;
+            offers_http2: true,
+        };
+        let opened = OriginExchange::open(&request, &context).await;
+        let exchange = opened.map_err(|error| {
+            self.log_handshake(error.tls_record());
+            (reason_of(&error), error.text())
+        })?;
         self.timestamp("Connected");
-        self.log.record(Tag::BackendOpen, connection.open_record().as_bytes());
-        self.task.route.address = connection.ends().remote;
-        self.task.life.account.request_head += connection.proxy_header_bytes;
-        self.task.attempt.exchange = Some(OriginExchange::new(connection));
+        self.log.record(Tag::BackendOpen, exchange.open_record().as_bytes());
+        self.log_handshake(exchange.tls_record());
+        self.task.route.address = exchange.ends().remote;
+        self.task.life.account.request_head += exchange.proxy_header_bytes();
+        let mut exchange = exchange;
+        exchange.serves(self.task.order.interest.clone());
+        self.task.attempt.exchange = Some(exchange);
         Ok(())
+    }
+
+    fn log_handshake(&mut self, record: Option<String>) {
+        if let Some(record) = record {
+            self.log.record(Tag::BackendSSL, record.as_bytes());
+        }
     }
 
     fn send_failed(&mut self, error: SendError) -> Step {
@@ -163,13 +176,15 @@ impl Fetch {
     }
 
     /// Whether the failure may be due to a reused connection, and sending the request again cannot make the origin carry it out
-    /// twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1.
+    /// twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1, RFC 9113 §8.7.
     pub(super) fn may_try_again(&self) -> bool {
         let Some(exchange) = &self.task.attempt.exchange else { return false };
         let standing = exchange.standing();
         let is_harmless = !standing.has_sent || semantics::method::is_idempotent(self.task.bereq.method());
         let may_be_dead = standing.is_reused && !standing.has_answered;
-        may_be_dead && is_harmless && !self.task.attempt.wants_fresh && self.can_send_again()
+        (standing.is_unprocessed || may_be_dead && is_harmless)
+            && !self.task.attempt.wants_fresh
+            && self.can_send_again()
     }
 
     /// Whether the client's body is still complete.

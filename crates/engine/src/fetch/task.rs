@@ -5,6 +5,7 @@
 //! field is forgotten too. Next file: `retry.rs`.
 
 use super::aside::Aside;
+use super::interest::Interested;
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport};
@@ -27,13 +28,16 @@ use semantics::HttpPolicy;
 use semantics::part::{Joint, Part};
 use semantics::rfc::{FieldNames, Refusal};
 use shm::log::LogBuffer;
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use surface::encoding::Encoding;
 use surface::parameter::Parameters;
 use surface::vcl::Generation;
 use tokio::sync::oneshot;
+use vcl_run::tls::TlsFacts;
 use vcl_run::value::DirectorId;
 use vmods::TaskState;
 
@@ -84,6 +88,10 @@ pub(crate) struct Ordered {
     pub(crate) vcl: Arc<LoadedVcl>,
     /// Addresses of the client's connection.
     pub(crate) peer: Peer,
+    /// The client can send its body and receive the response at the same time.
+    pub(crate) is_duplex: bool,
+    /// Tells when the client wants nothing more.
+    pub(crate) interest: Option<Interested>,
 }
 
 /// What lasts as long as the fetch.
@@ -132,6 +140,8 @@ pub(crate) struct Life {
     pub(crate) aside: Option<Aside>,
     /// Bytes transferred.
     pub(crate) account: Account,
+    /// Bytes of the request's body that were sent while the response came.
+    pub(crate) uploaded_bytes: Rc<Cell<u64>>,
     /// Memory held beyond the base.
     pub(crate) held: Held,
     /// How much of that is not for the body.
@@ -358,6 +368,8 @@ impl FetchTask {
             session_vxid,
             trace,
             aside,
+            is_duplex,
+            interest,
         } = order;
         let parameters = context.engine.parameters.load_full();
         let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
@@ -378,7 +390,7 @@ impl FetchTask {
                 choices.between_bytes_timeout = prepared.between_bytes_timeout;
             }
         }
-        if vcl.policy == HttpPolicy::Rfc {
+        if vcl.policy == HttpPolicy::Rfc || aside.is_some() {
             agree_on_trailers(&request, &body, aside.as_ref(), &mut bereq);
         }
         let vmod_state = client.as_mut().map(|client| std::mem::take(&mut client.vmod_state)).unwrap_or_default();
@@ -395,6 +407,8 @@ impl FetchTask {
                 is_hit_for_pass,
                 vcl,
                 peer,
+                is_duplex,
+                interest,
             },
             attempt: Attempt::default(),
             route: Route::default(),
@@ -422,6 +436,7 @@ impl FetchTask {
                 is_for_other_queries: false,
                 aside,
                 account: Account::default(),
+                uploaded_bytes: Rc::default(),
                 held: Held::default(),
                 held_aside_bytes: 0,
             },
@@ -445,6 +460,11 @@ impl FetchTask {
     /// The id of the backend in use.
     pub(crate) fn used_backend(&self) -> Option<DirectorId> {
         self.order.vcl.directors.id_of(self.route.backend.as_ref()?)
+    }
+
+    /// What was agreed with the origin whose response there is; `None` in clear, and once the connection is given up.
+    pub(crate) fn origin_tls(&self) -> Option<&TlsFacts> {
+        self.attempt.exchange.as_ref()?.tls()
     }
 
     /// Restores `bereq` as it was before VCL. The response no longer answers that request, so it is given up. Compat: the

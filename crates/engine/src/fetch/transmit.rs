@@ -3,16 +3,18 @@
 //! Opening those filters changes the headers that describe the body; a retry restores them. An unpacked body is sent without a
 //! length, even if it is kept completely, since nobody knows how long it will be (VCL of Varnish 7.7). A kept body is sent
 //! together with the head, one that is still being received goes out piece by piece: the client is asked for the next piece
-//! when the last one has been sent. The framing is up to the transport (`origin.rs`). Next file: `response.rs`.
+//! when the last one has been sent. The framing is up to the transport (`origin.rs`), and whether the response may come meanwhile
+//! (`upload.rs`). Next file: `response.rs`.
 
 use super::Fetch;
+use super::passage::{Passage, SendError, pass_on};
+use super::upload::Upload;
 use crate::bodies::filters::{Filters, Subject};
-use crate::bodies::pull::{Failure, Next, Pull};
-use crate::bodies::request::RequestBody;
+use crate::bodies::request::{BodyReadError, RequestBody};
 use crate::bodies::source::Handed;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
-use crate::turns::Turns;
+use crate::origin::{OriginExchange, Sender};
 use body::Side;
 use message::Message;
 use std::rc::Rc;
@@ -20,12 +22,14 @@ use surface::counter::Vbe;
 use surface::encoding::Encoding;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// Why a request was not sent completely.
-pub(super) enum SendError {
-    /// The origin does not accept it: error number.
-    Origin(i32),
-    /// The client does not deliver its body.
-    Client(String),
+impl Passage for Fetch {
+    async fn send(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        self.send_some(piece).await
+    }
+
+    async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
+        self.task.life.body.next(&mut self.task.life.trailers).await
+    }
 }
 
 impl Fetch {
@@ -93,7 +97,7 @@ impl Fetch {
                     None => self.send_some(&body).await?,
                     Some(stages) => {
                         self.send_some(b"").await?;
-                        self.send_body(Handed::whole(body), None, stages).await?;
+                        pass_on(self, Handed::whole(body), None, stages).await?;
                     }
                 }
             }
@@ -103,57 +107,30 @@ impl Fetch {
                 self.send_some(b"").await?;
                 self.task.life.is_body_begun = true;
                 let stages = self.take_stages().unwrap_or_default();
-                self.send_body(Handed::default(), length, stages).await?;
+                if self.task.order.is_duplex
+                    && let Some(sender) = self.task.attempt.exchange.as_mut().and_then(OriginExchange::detach_sender)
+                {
+                    self.upload(sender, length, stages);
+                    return Ok(());
+                }
+                pass_on(self, Handed::default(), length, stages).await?;
             }
         }
         self.send_end().await
     }
 
-    /// Sends the client's body after filtering it. The fetch fails unless the client sends exactly the announced length;
-    /// `missing_bytes` is what it still has to send.
-    async fn send_body(
-        &mut self,
-        mut handed: Handed,
-        mut missing_bytes: Option<u64>,
-        mut stages: Filters,
-    ) -> Result<(), SendError> {
-        let (mut pull, mut turns) = (Pull::default(), Turns::default());
-        loop {
-            match pull.next(&mut handed, &mut stages) {
-                Next::Bytes { bytes, .. } => self.send_some(bytes).await?,
-                Next::Nothing => {}
-                Next::Waits => {
-                    handed.give(self.next_piece(&mut missing_bytes).await?);
-                    continue;
-                }
-                Next::Ended => break,
-                Next::Failed(Failure::Filter(error)) => return Err(SendError::Client(error.text().to_owned())),
-                // The client's side fails only while it is waited for, and no filter of this side promises a length.
-                Next::Failed(Failure::Supply | Failure::Short) => {
-                    return Err(SendError::Client("short body".to_owned()));
-                }
-            }
-            turns.take().await;
+    /// Has the client's body sent while the response is received.
+    fn upload(&mut self, sender: Sender, length: Option<u64>, stages: Filters) {
+        let body = std::mem::replace(&mut self.task.life.body, RequestBody::Taken);
+        let is_filtered = self.task.choices.body_filters.is_some();
+        let announced = semantics::trailers::announced(&self.task.bereq).filter(|_| !is_filtered);
+        let stall = self.first_byte_limit();
+        let sent_bytes = Rc::clone(&self.task.life.uploaded_bytes);
+        let upload = Upload { sender, body, announced, stall, sent_bytes, trailers: None };
+        let running = tokio::task::spawn_local(upload.run(length, stages));
+        if let Some(exchange) = &mut self.task.attempt.exchange {
+            exchange.ends_upload(running.abort_handle());
         }
-        // The rest is taken from the client even if the filters don't use it.
-        while !handed.is_over() {
-            handed.give(self.next_piece(&mut missing_bytes).await?);
-        }
-        match missing_bytes {
-            Some(1..) => Err(SendError::Client("less than announced".to_owned())),
-            Some(0) | None => Ok(()),
-        }
-    }
-
-    /// Waits for the client's next piece; `None` at the end of its body.
-    async fn next_piece(&mut self, missing_bytes: &mut Option<u64>) -> Result<Option<Vec<u8>>, SendError> {
-        let Some(piece) = self.task.life.body.next(&mut self.task.life.trailers).await else { return Ok(None) };
-        let piece = piece.map_err(|error| SendError::Client(error.0))?;
-        if let Some(missing) = missing_bytes {
-            let left = missing.checked_sub(piece.len() as u64);
-            *missing = left.ok_or_else(|| SendError::Client("more than announced".to_owned()))?;
-        }
-        Ok(Some(piece))
     }
 
     /// Sends some of the body, and before it the head if that has not been sent yet.

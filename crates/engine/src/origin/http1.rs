@@ -10,7 +10,7 @@ use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, Re
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
-use backend::BackendConnection;
+use backend::{BackendConnection, Ends};
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
 use message::Message;
 use shm::log::LogBuffer;
@@ -19,6 +19,7 @@ use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
+use vcl_run::tls::TlsFacts;
 pub(super) use wire::BUFFER_BYTES_LONG;
 use wire::{OriginWire, ReceiveError};
 
@@ -33,6 +34,10 @@ const CHUNKED: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2
 const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "V1F_STRAIGHT" };
 const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4 eof", account: "V1F_EOF" };
 
+/// An encrypted connection that ended without close_notify, where the end of the connection is that of the body.
+const CUT_OFF: CutShort =
+    CutShort { errno: None, reason: Reason::OriginClosed, text: "TLS connection cut off (no close_notify)" };
+
 /// One request and its response on a connection that does nothing else meanwhile.
 pub(crate) struct Http1Exchange {
     wire: OriginWire,
@@ -46,6 +51,8 @@ pub(crate) struct Http1Exchange {
     trailers: Option<Box<TrailerSection>>,
     /// How many unframed bytes of the body are at the front of the received bytes.
     piece_bytes: usize,
+    /// A body that ends with the connection needs the origin's word for it, if that is encrypted.
+    needs_close_notify: bool,
     /// Why the connection must not be used again.
     must_close: Option<&'static str>,
 }
@@ -65,11 +72,37 @@ impl Http1Exchange {
             decoder: BodyDecoder::new(BodyLength::None),
             trailers: None,
             piece_bytes: 0,
+            needs_close_notify: false,
             must_close: None,
         }
     }
 
+    pub(super) fn ends(&self) -> Ends {
+        self.wire.connection().ends()
+    }
+
+    pub(super) fn proxy_header_bytes(&self) -> u64 {
+        self.wire.connection().proxy_header_bytes
+    }
+
+    pub(super) fn open_record(&self) -> String {
+        self.wire.connection().open_record()
+    }
+
+    pub(super) fn tls_record(&self) -> Option<String> {
+        self.wire.connection().tls_record()
+    }
+
+    pub(super) fn tls(&self) -> Option<&TlsFacts> {
+        self.wire.connection().tls()
+    }
+
     pub(super) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
+        if bereq.protocol() == b"HTTP/2.0" {
+            // An earlier attempt went over HTTP/2.
+            bereq.set_protocol(b"HTTP/1.1");
+            log.record(BEREQ.protocol, b"HTTP/1.1");
+        }
         self.is_chunked = body == BodyAnnounced::Unknown;
         match body {
             BodyAnnounced::None => {
@@ -155,7 +188,9 @@ impl Http1Exchange {
             }
             let deadline = if is_first { limits.first_byte_by } else { Instant::now() + limits.between_bytes };
             match self.wire.receive(limits.at_once_bytes, deadline).await {
-                Ok(0) | Err(ReceiveError::Broken(_)) => return Err(HeadFailure::Ended),
+                Ok(0) | Err(ReceiveError::Broken(_)) => {
+                    return Err(self.wire.take_tls_failure().map_or(HeadFailure::Ended, HeadFailure::Tls));
+                }
                 Ok(_) => {}
                 Err(ReceiveError::Timeout) if is_first => return Err(HeadFailure::FirstByteTimeout),
                 Err(ReceiveError::Timeout) => return Err(HeadFailure::Timeout),
@@ -189,6 +224,7 @@ impl Http1Exchange {
             self.must_close(close_reason::REQUEST);
         }
         self.decoder = BodyDecoder::new(length);
+        self.needs_close_notify = terms.needs_close_notify;
         self.trailers = (terms.keeps_trailers && length == BodyLength::Chunked).then(Box::default);
         let (size, carriage) = match length {
             BodyLength::None => (BodyAnnounced::None, None),
@@ -206,6 +242,9 @@ impl Http1Exchange {
                 match self.wire.receive(limits.at_once_bytes, deadline).await {
                     Ok(0) => {
                         self.decoder.end_of_input().map_err(|error| broken(None, error))?;
+                        if self.needs_close_notify && self.wire.connection().stream.was_cut_off() {
+                            return Err(CUT_OFF);
+                        }
                         break;
                     }
                     Ok(_) => {}
@@ -258,6 +297,7 @@ impl Http1Exchange {
             is_reused: self.wire.connection().reused,
             has_sent: self.wire.has_sent(),
             has_answered: self.wire.has_answered(),
+            is_unprocessed: false,
             unused_bytes: self.wire.received().len() as u64,
         }
     }

@@ -53,6 +53,8 @@ pub(crate) struct ResponseBody {
 pub(crate) struct BodyTerms {
     /// A transfer coding that nobody knows is taken for the body itself (parameter `unknown_transfer_encoding`).
     pub(crate) takes_unknown_coding: bool,
+    /// A body that ends with an encrypted connection is complete only if the origin said so (parameter `backend_close_notify`).
+    pub(crate) needs_close_notify: bool,
     /// The trailers are kept, for [`OriginExchange::take_trailers`](super::OriginExchange::take_trailers).
     pub(crate) keeps_trailers: bool,
 }
@@ -62,6 +64,8 @@ pub(crate) struct BodyTerms {
 pub(crate) struct ReceiveLimits {
     /// When the first byte of a head must have arrived.
     pub(crate) first_byte_by: Instant,
+    /// The same as a time, for one that begins later.
+    pub(crate) first_byte: Duration,
     /// The longest silence after that.
     pub(crate) between_bytes: Duration,
     /// Most bytes to read at a time; 0 = no limit.
@@ -90,12 +94,23 @@ impl ReceiveLimits {
 pub(crate) enum HeadFailure {
     /// The connection ended.
     Ended,
+    /// The connection ended by an error of TLS; which one.
+    Tls(String),
     /// Nothing at all arrived in time.
     FirstByteTimeout,
     /// The head stopped in the middle.
     Timeout,
     /// The head is larger than allowed.
     TooLarge,
+    /// Nobody wants it any more.
+    Abandoned,
+    /// The stream of this exchange, or the connection below it, is over.
+    Stream {
+        /// Whose fault it is.
+        reason: Reason,
+        /// The payload of the `FetchError` record.
+        text: &'static str,
+    },
     /// The head is invalid.
     Garbage {
         /// The payload of the `BogoHeader` record, if a header is the cause.
@@ -117,6 +132,8 @@ pub(crate) struct CutShort {
 }
 
 impl CutShort {
+    /// Nobody wants the rest.
+    pub(crate) const ABANDONED: CutShort = CutShort { errno: None, reason: Reason::ClientGone, text: "client gone" };
     /// There is no connection to receive it from.
     pub(crate) const GONE: CutShort =
         CutShort { errno: None, reason: Reason::OriginClosed, text: "straight insufficient bytes" };
@@ -131,6 +148,8 @@ pub(crate) struct Standing {
     pub(crate) has_sent: bool,
     /// Part of an answer has arrived, perhaps an interim one.
     pub(crate) has_answered: bool,
+    /// The origin has said, or it is certain, that it has not looked at the request.
+    pub(crate) is_unprocessed: bool,
     /// Bytes that were received and belong to nothing yet.
     pub(crate) unused_bytes: u64,
 }

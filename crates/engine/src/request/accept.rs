@@ -1,6 +1,7 @@
 //! What the transport demands of a request before VCL sees it, and whether there is memory for the request at all.
 //!
-//! Comes from: the exchange, with the head parsed and the beginning logged. Goes to: Receive, or Finish after a bare answer.
+//! Comes from: the exchange, with the head parsed and the beginning logged. Goes to: Receive; Finish after a bare answer; Transmit with the answer to
+//! a certificate authority.
 
 use super::{Run, Step};
 use crate::memory::MEMORY_SHORT;
@@ -39,6 +40,11 @@ impl Run<'_> {
         task.life.is_head = task.request.method() == b"HEAD";
         task.original.copy_from(&task.request);
         task.forget_choices();
+        if self.context.engine.challenges.is_any()
+            && let Some(step) = self.challenge()
+        {
+            return step;
+        }
         Step::Receive
     }
 
@@ -64,8 +70,9 @@ impl Run<'_> {
     /// Sends only a status. A final status ends the session.
     pub(crate) async fn send_bare(&mut self, status: u16) {
         let phrase = semantics::reason::phrase(status);
+        let protocol = self.exchange.response_protocol();
         let log = self.log();
-        log.record(Tag::RespProtocol, b"HTTP/1.1");
+        log.record(Tag::RespProtocol, protocol);
         log.record(Tag::RespStatus, itoa::Buffer::new().format(status).as_bytes());
         log.record(Tag::RespReason, phrase.as_bytes());
         self.exchange.begin_bare(status, self.send_limits());

@@ -4,14 +4,17 @@
 //! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth if there is none. In the
 //! old dialects vcl_fetch may restart the request.
 
+use super::client_body::Duplex;
 use super::{Run, Step};
 use crate::fetch::aside::Aside;
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
 use crate::logged::{self, RESP};
 use message::Message;
 use semantics::part::range_to_pass_on;
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use store::{BodyState, Object, ObjectFlags};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -43,6 +46,10 @@ impl Run<'_> {
         let client = prepared.is_some().then(|| self.lend_request());
         let aside = self.make_aside(mode);
         let query = self.query_order(mode);
+        let duplex = (mode == FetchMode::Pass && self.exchange.is_duplex()).then(Box::<Duplex>::default);
+        let interest = duplex.as_ref().map(|duplex| duplex.interest.watch());
+        let is_duplex = duplex.is_some();
+        self.request.task.found.duplex = duplex;
         let task = &mut self.request.task;
         task.found.is_passed = matches!(mode, FetchMode::Pass);
         let stale = match mode {
@@ -80,6 +87,8 @@ impl Run<'_> {
             session_vxid: self.session.vxid,
             trace: task.choices.trace,
             aside: aside.clone(),
+            is_duplex,
+            interest,
         };
         let ticket = fetch::start(self.context, order);
         match mode {
@@ -95,14 +104,28 @@ impl Run<'_> {
     /// Where the fetch says what the client should be told besides the object.
     fn make_aside(&self, mode: FetchMode) -> Option<Aside> {
         let is_for_client = mode != FetchMode::Background && self.exchange.takes_interim();
-        (is_for_client && self.follows_rfc())
+        let is_stream_of_calls = || {
+            mode == FetchMode::Pass
+                && self.exchange.is_duplex()
+                && semantics::trailers::are_part_of(&self.request.task.request)
+        };
+        (is_for_client && (self.follows_rfc() || is_stream_of_calls()))
             .then(|| Aside::new(semantics::trailers::are_taken(&self.request.task.request)))
     }
 
     /// Feeds the client's body to the fetch and waits for its report. A wait that is given up loses nothing but the rest of the
     /// body.
     async fn await_report(&mut self, ticket: &mut FetchTicket) -> Result<FetchReport, RecvError> {
-        if self.request.task.found.feed.is_some() {
+        if self.request.task.found.duplex.is_some() {
+            let hearing = Box::pin(self.feed_and_hear());
+            tokio::select! {
+                biased;
+                result = &mut ticket.ready => return result,
+                () = hearing => {}
+            }
+            // The client is gone; the fetch ends as soon as it hears that.
+            self.end_duplex();
+        } else if self.request.task.found.feed.is_some() {
             let feeding = Box::pin(self.feed_fetch());
             let mut feeding = pin!(feeding);
             tokio::select! {
@@ -112,6 +135,40 @@ impl Run<'_> {
             }
         }
         (&mut ticket.ready).await
+    }
+
+    /// Feeds the client's body to the fetch, and returns when the client gives the request up.
+    async fn feed_and_hear(&mut self) {
+        if !self.request.task.found.duplex.as_ref().is_some_and(|duplex| duplex.is_begun)
+            && self.begin_feeding().await
+            && let Some(duplex) = &mut self.request.task.found.duplex
+        {
+            duplex.is_begun = true;
+        }
+        poll_fn(|context| self.poll_duplex(context)).await;
+    }
+
+    /// Feeds the client's body to the fetch. Ready when the client gives the request up.
+    pub(super) fn poll_duplex(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let found = &mut self.request.task.found;
+        if found.feed.is_some() {
+            let mut read = found.duplex.as_mut().and_then(|duplex| duplex.read.take()).unwrap_or_default();
+            let _ = self.poll_feed(context, &mut read);
+            if let Some(duplex) = &mut self.request.task.found.duplex {
+                duplex.read = Some(read);
+            }
+        }
+        match self.exchange.poll_hear(context) {
+            Poll::Ready(false) => Poll::Ready(()),
+            Poll::Ready(true) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The client wants nothing more of the fetch.
+    pub(super) fn end_duplex(&mut self) {
+        let found = &mut self.request.task.found;
+        found.feed = None;
+        found.duplex = None;
     }
 
     /// Sends an interim response to the client.
@@ -137,13 +194,15 @@ impl Run<'_> {
         let Some(mut ticket) = self.request.task.found.ticket.take() else {
             return self.synthesise(503, b"");
         };
+        self.log().shrink();
         let result = match self.request.task.found.aside.clone() {
             None => self.await_report(&mut ticket).await,
             Some(aside) => loop {
                 // The fetch tells of interim responses only when it needs no more of the client's body.
+                // Boxed: few requests see one, and all of them would wait with room for it.
                 let interim = tokio::select! {
                     biased;
-                    interim = aside.next() => interim,
+                    interim = aside.next() => Box::new(interim),
                     result = self.await_report(&mut ticket) => break result,
                 };
                 self.send_interim(&interim).await;
@@ -151,8 +210,12 @@ impl Run<'_> {
         };
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);
-        self.request.task.found.feed = None;
-        self.drain_body().await;
+        let goes_on = self.request.task.found.duplex.is_some()
+            && matches!(&result, Ok(FetchReport { answer: FetchAnswer::Object(_), .. }));
+        if !goes_on {
+            self.end_duplex();
+            self.drain_body().await;
+        }
         // The channel is closed without an answer when the fetch panicked.
         let Ok(report) = result else { return self.synthesise(503, b"") };
         if let Some(client) = report.client {

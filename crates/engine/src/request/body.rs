@@ -1,18 +1,17 @@
 //! The client's request body: where it is, and how it is read.
 
 use super::Run;
-use super::client_body::ClientBody;
+use super::client_body::{ClientBody, ReadSoFar};
 use crate::bodies::filters::{Filters, Subject};
-use crate::bodies::pull::{Failure, Next, Pull};
+use crate::bodies::pull::{Failure, Next};
 use crate::bodies::request::{BodyReadError, HeldBody, RequestBody, feed};
-use crate::bodies::source::Handed;
 use crate::exchange::BodyBroken;
 use crate::logged::{self, REQ};
-use crate::turns::Turns;
 use body::{FilterError, Side};
 use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
 use surface::close_reason::CloseReason;
-use surface::limits::FILTER_STEP_BYTES_MAX;
+use surface::limits::{FILTER_STEP_BYTES_MAX, FILTER_STEPS_AT_ONCE_MAX};
 use surface::tag::Tag;
 
 /// Most bytes of a body that a transport returns at a time.
@@ -44,13 +43,6 @@ impl From<Failure> for ReadFailure {
     }
 }
 
-/// How far a body has got through its filters.
-#[derive(Default)]
-struct ReadSoFar {
-    handed: Handed,
-    pull: Pull,
-}
-
 impl Run<'_> {
     /// The body in the form a fetch takes. A body that is still in the connection is fed to the fetch by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
@@ -76,6 +68,7 @@ impl Run<'_> {
     pub(super) fn announces_body(&self) -> bool {
         let task = &self.request.task;
         task.choices.is_body_filtered
+            || task.life.is_length_unsaid
             || task.request.has("Transfer-Encoding")
             || task.request.get("Content-Length").is_some_and(|value| value != b"0")
     }
@@ -113,48 +106,87 @@ impl Run<'_> {
         }
     }
 
-    /// The next piece of the body after its filters; `None` at its end. `read` is the position so far.
-    async fn next_piece(&mut self, read: &mut ReadSoFar) -> Result<Option<Vec<u8>>, ReadFailure> {
-        let mut turns = Turns::default();
-        loop {
+    /// The next piece of the body after its filters; `None` at its end. `read` is the position so far. A wait that is given up
+    /// loses nothing.
+    fn poll_next_piece(
+        &mut self,
+        context: &mut Context<'_>,
+        read: &mut ReadSoFar,
+    ) -> Poll<Result<Option<Vec<u8>>, ReadFailure>> {
+        for _ in 0..FILTER_STEPS_AT_ONCE_MAX {
             let stages = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty());
-            let Some(stages) = stages else { return self.read_piece().await };
+            let Some(stages) = stages else { return self.poll_read_piece(context) };
             match read.pull.next(&mut read.handed, stages) {
-                Next::Bytes { bytes, .. } => return Ok(Some(bytes.to_vec())),
-                Next::Nothing => turns.take().await,
-                Next::Waits => read.handed.give(self.read_piece().await?),
-                Next::Ended => return Ok(None),
-                Next::Failed(failure) => return Err(failure.into()),
+                Next::Bytes { bytes, .. } => return Poll::Ready(Ok(Some(bytes.to_vec()))),
+                Next::Nothing => {}
+                Next::Waits => read.handed.give(ready!(self.poll_read_piece(context))?),
+                Next::Ended => return Poll::Ready(Ok(None)),
+                Next::Failed(failure) => return Poll::Ready(Err(failure.into())),
             }
         }
+        // The others have their turn.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    async fn next_piece(&mut self, read: &mut ReadSoFar) -> Result<Option<Vec<u8>>, ReadFailure> {
+        poll_fn(|context| self.poll_next_piece(context, read)).await
     }
 
     /// Feeds the client's body to the fetch. Returns when the fetch has all of it or wants no more.
     pub(super) async fn feed_fetch(&mut self) {
-        let Some(feed) = self.request.task.found.feed.take() else { return };
-        let mut read = ReadSoFar::default();
-        let mut has_begun = false;
-        while feed.wanted().await {
-            if !std::mem::replace(&mut has_begun, true) {
-                let task = &self.request.task;
-                if self.follows_rfc() && task.request.has("Trailer") && !task.choices.is_body_filtered {
-                    self.exchange.keep_trailers();
-                }
-                self.begin_body().await;
+        if self.begin_feeding().await {
+            let mut read = ReadSoFar::default();
+            poll_fn(|context| self.poll_feed(context, &mut read)).await;
+        }
+    }
+
+    /// Waits until the fetch wants the body, and begins to receive it. False if there is nothing to feed.
+    pub(super) async fn begin_feeding(&mut self) -> bool {
+        let is_wanted = poll_fn(|context| match &self.request.task.found.feed {
+            None => Poll::Ready(false),
+            Some(feed) => feed.poll_wanted(context),
+        });
+        if !is_wanted.await {
+            self.request.task.found.feed = None;
+            return false;
+        }
+        let task = &self.request.task;
+        if self.follows_rfc() && task.request.has("Trailer") && !task.choices.is_body_filtered {
+            self.exchange.keep_trailers();
+        }
+        self.begin_body().await;
+        true
+    }
+
+    /// Feeds the fetch as long as it wants something and the client sends it. Ready when the fetch has all of it or wants no
+    /// more.
+    pub(super) fn poll_feed(&mut self, context: &mut Context<'_>, read: &mut ReadSoFar) -> Poll<()> {
+        loop {
+            let Some(feed) = &self.request.task.found.feed else { return Poll::Ready(()) };
+            if !ready!(feed.poll_wanted(context)) {
+                self.request.task.found.feed = None;
+                return Poll::Ready(());
             }
-            match self.next_piece(&mut read).await {
-                Ok(Some(piece)) => feed.push(piece),
+            let piece = ready!(self.poll_next_piece(context, read));
+            let found = &mut self.request.task.found;
+            let Some(feed) = found.feed.take() else { return Poll::Ready(()) };
+            match piece {
+                Ok(Some(piece)) => {
+                    feed.push(piece);
+                    found.feed = Some(feed);
+                    continue;
+                }
                 Ok(None) => {
                     self.body_is_read(ClientBody::Taken);
                     feed.finish(self.exchange.take_trailers());
-                    return;
                 }
                 Err(failure) => {
                     self.body_failed(failure);
                     feed.fail(BodyReadError(failure.text().to_owned()));
-                    return;
                 }
             }
+            return Poll::Ready(());
         }
     }
 
@@ -162,7 +194,10 @@ impl Run<'_> {
     /// anyway.
     pub(super) async fn drain_body(&mut self) {
         let task = &self.request.task;
-        if !matches!(task.life.body, ClientBody::Unread { .. }) || task.life.close.is_some() {
+        if !matches!(task.life.body, ClientBody::Unread { .. })
+            || task.life.close.is_some()
+            || task.found.feed.is_some()
+        {
             return;
         }
         if !self.exchange.must_drain(&task.response) {
@@ -301,30 +336,35 @@ impl Run<'_> {
         self.timestamp("ReqBody");
     }
 
-    async fn read_piece(&mut self) -> Result<Option<Vec<u8>>, ReadFailure> {
-        let Some(count) = self.read_data().await? else { return Ok(None) };
+    fn poll_read_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, ReadFailure>> {
+        let Some(count) = ready!(self.poll_read_data(context))? else { return Poll::Ready(Ok(None)) };
         let piece = self.exchange.body()[..count].to_vec();
         self.exchange.consume_body(count);
-        Ok(Some(piece))
+        Poll::Ready(Ok(Some(piece)))
+    }
+
+    async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
+        poll_fn(|context| self.poll_read_data(context)).await
     }
 
     /// Waits for the next bytes of the body. Returns how many are in [`Exchange::body`](crate::exchange::Exchange::body), for
-    /// the caller to consume; `None` at the end of the body. Cancel-safe.
-    async fn read_data(&mut self) -> Result<Option<usize>, ReadFailure> {
-        let idle = self.session.timeouts.idle.unwrap_or(self.request.task.settings.timeout_idle);
+    /// the caller to consume; `None` at the end of the body. A wait that is given up loses nothing.
+    fn poll_read_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<usize>, ReadFailure>> {
+        // A client that receives meanwhile may have nothing to say; the fetch decides how long both may be silent.
+        let idle = match self.request.task.found.duplex {
+            Some(_) => f64::INFINITY,
+            None => self.session.timeouts.idle.unwrap_or(self.request.task.settings.timeout_idle),
+        };
         let life = &mut self.request.task.life;
-        let ClientBody::Unread { is_begun, .. } = &mut life.body else { return Ok(None) };
-        let read = poll_fn(|context| {
-            let polled = self.exchange.poll_body(context, idle);
-            *is_begun |= self.exchange.is_body_begun();
-            polled
-        });
-        let count = read.await.map_err(ReadFailure::Broken)?;
+        let ClientBody::Unread { is_begun, .. } = &mut life.body else { return Poll::Ready(Ok(None)) };
+        let polled = self.exchange.poll_body(context, idle);
+        *is_begun |= self.exchange.is_body_begun();
+        let count = ready!(polled).map_err(ReadFailure::Broken)?;
         if count == 0 {
-            return Ok(None);
+            return Poll::Ready(Ok(None));
         }
         life.account.request_body += count as u64;
         life.received_pieces += 1;
-        Ok(Some(count))
+        Poll::Ready(Ok(Some(count)))
     }
 }

@@ -1,7 +1,28 @@
-//! Where a client's body is.
+//! Where a client's body is, and how far it has been read.
 
+use crate::bodies::pull::Pull;
 use crate::bodies::request::HeldBody;
+use crate::bodies::source::Handed;
 use crate::exchange::BodyAnnounced;
+use crate::fetch::interest::Interest;
+
+/// How far a body has got through its filters.
+#[derive(Default)]
+pub(crate) struct ReadSoFar {
+    pub(crate) handed: Handed,
+    pub(crate) pull: Pull,
+}
+
+/// The client's side of a pass between two streams that send and receive at the same time.
+#[derive(Default)]
+pub(crate) struct Duplex {
+    /// The fetch has begun to take the body.
+    pub(crate) is_begun: bool,
+    /// How far the body has been read.
+    pub(crate) read: Option<ReadSoFar>,
+    /// Dropped when the client has gone.
+    pub(crate) interest: Interest,
+}
 
 /// Where the request body is.
 #[derive(Debug, Default)]

@@ -27,6 +27,7 @@ impl Run<'_> {
                 self.choose_coding();
             }
             self.add_cache_status();
+            self.add_alt_svc();
         }
         let ruling = self.call_vcl().await;
         self.timestamp("Process");

@@ -83,7 +83,7 @@ impl Run<'_> {
                         let vxid = self.request.task.life.vxid;
                         self.log().record_fmt(Tag::Debug, format_args!("on waiting list <0x{vxid:x}>"));
                     }
-                    self.log().flush();
+                    self.log().release();
                     if !Box::pin(self.wait(&waiter)).await {
                         self.timestamp("Waitinglist");
                         self.why(Reason::ClientGone, b"");

@@ -18,7 +18,7 @@ use crate::origin;
 use crate::ruling::{Failed, PipeRuling};
 use crate::world::log_notes;
 use backend::director::trail::Trail;
-use backend::{Backend, BackendConnection, ClientName, Notes, OpenRequest, ResolveContext};
+use backend::{Backend, BackendConnection, ClientName, Notes, OpenError, OpenRequest, ResolveContext};
 use message::Message;
 use shm::log::{LogBuffer, LogId};
 use std::future::poll_fn;
@@ -80,6 +80,10 @@ impl Run<'_> {
         let task = &mut self.request.task;
         let mut bereq = Message::new();
         bereq.copy_from(&task.request);
+        // What is piped is HTTP/1.1 to the origin, whatever the client speaks.
+        if !bereq.protocol().starts_with(b"HTTP/1.") {
+            bereq.set_protocol(b"HTTP/1.1");
+        }
         // Headers meant for this hop are removed, Upgrade too; VCL may pass it on to the origin.
         bereq.retain(|header| !header.is_hop());
         logged::log_request(&mut log, BEREQ, &bereq);
@@ -231,8 +235,13 @@ impl Run<'_> {
                 connect_timeout: pipe.connect_timeout,
                 fresh: false,
                 client: Some((self.session.peer.client, self.session.peer.server)),
+                offers_http2: false,
             };
-            match backend::open(&wish).await {
+            let opened = backend::open(&wish).await;
+            if let Some(record) = opened.as_ref().err().and_then(OpenError::tls_record) {
+                pipe.log.record(Tag::BackendSSL, record.as_bytes());
+            }
+            match opened {
                 Ok(origin) => break origin,
                 Err(error) if vcl.is_legacy() => {
                     if let Some((_, before)) = failed.replace((reason_of(&error), error.text())) {
@@ -244,6 +253,9 @@ impl Run<'_> {
         };
         pipe.log.timestamp("Connected", self.context.clock.now());
         pipe.log.record(Tag::BackendOpen, origin.open_record().as_bytes());
+        if let Some(record) = origin.tls_record() {
+            pipe.log.record(Tag::BackendSSL, record.as_bytes());
+        }
         Ok(origin)
     }
 
@@ -278,7 +290,11 @@ impl Run<'_> {
         let is_unlimited = pipe.task_deadline.is_none() && deadline <= 0.0;
         let end = Instant::now() + if is_unlimited { UNLIMITED } else { duration(deadline) };
         let due = end.min(Instant::now() + limit);
-        let is_sent = matches!(tokio::time::timeout_at(due, origin.stream.write_all(&head)).await, Ok(Ok(())));
+        let sending = async {
+            origin.stream.write_all(&head).await?;
+            origin.stream.flush().await
+        };
+        let is_sent = matches!(tokio::time::timeout_at(due, sending).await, Ok(Ok(())));
         self.request.task.life.is_answered = true;
         let now = self.timestamp("Pipe");
         pipe.log.timestamp("Bereq", now);
@@ -349,6 +365,8 @@ enum DirectionState {
     /// The source has ended; the buffered bytes are still sent, then the target's sending side is closed.
     Ending,
     Ended,
+    /// The source is broken: nobody is there who could take what comes the other way.
+    Lost,
 }
 
 /// Whether polling a direction made progress.
@@ -414,7 +432,7 @@ impl Direction {
                 }
             }
             match self.state {
-                DirectionState::Ended => break,
+                DirectionState::Ended | DirectionState::Lost => break,
                 DirectionState::Ending => match Pin::new(&mut *target).poll_shutdown(context) {
                     Poll::Ready(_) => {
                         self.state = DirectionState::Ended;
@@ -433,7 +451,11 @@ impl Direction {
                             }
                             has_moved = true;
                         }
-                        Poll::Ready(Err(_)) => return self.broken(),
+                        Poll::Ready(Err(_)) => {
+                            self.broken();
+                            self.state = DirectionState::Lost;
+                            return Moved::Some;
+                        }
                         Poll::Pending => {
                             let _ = Pin::new(&mut *target).poll_flush(context);
                             break;
@@ -446,7 +468,7 @@ impl Direction {
     }
 }
 
-/// Copies both ways until both have ended, the client breaks, nothing moves for `limit`, or `end` is reached. `ahead` goes to
+/// Copies both ways until both have ended, one of them breaks, nothing moves for `limit`, or `end` is reached. `ahead` goes to
 /// the origin first, and is not counted. Returns the bytes from the client to the origin, and back.
 async fn copy_both_ways<A, B>(
     client: &mut A,
@@ -467,7 +489,8 @@ where
         for moved in [down.poll(context, origin, client), up.poll(context, client, origin)] {
             has_moved |= matches!(moved, Moved::Some);
         }
-        if up.state == DirectionState::Ended && down.state == DirectionState::Ended {
+        let states = [up.state, down.state];
+        if states == [DirectionState::Ended; 2] || states.contains(&DirectionState::Lost) {
             return Poll::Ready(());
         }
         if has_moved {

@@ -76,7 +76,14 @@ impl RequestPool {
         self.counters.change_alone(counter as usize, -1);
     }
 
-    /// Returns a request with clean, empty buffers and room for a first read.
+    /// As [`RequestPool::take`], with room for a first read.
+    pub(crate) fn take_to_read(&self, ring: &LogRing) -> Box<RequestSlot> {
+        let mut slot = self.take(ring);
+        slot.buffers.received.reserve(FIRST_READ_BYTES);
+        slot
+    }
+
+    /// Returns a request with clean, empty buffers.
     pub fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
         self.count(Mempool::Live);
         self.count(Mempool::Allocs);
@@ -214,7 +221,7 @@ mod tests {
         sweep(9.0);
         assert_eq!(room(), (KEPT_BUFFER_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, 0), "what is used again soon keeps its room");
         sweep(10.0);
-        assert_eq!(room(), (0, FIRST_READ_BYTES, 0));
+        assert_eq!(room(), (0, 0, 0));
     }
 
     #[test]

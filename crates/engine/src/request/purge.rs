@@ -11,11 +11,9 @@ impl Run<'_> {
     pub(super) async fn purge(&mut self) -> Step {
         let now = self.context.clock.now();
         let mut count = self.context.engine.cache.purge(&self.request.task.life.digest, Purge::Hard, now);
-        if self.context.engine.query_rules.are_used() {
-            let target = self.request.task.request.target().to_vec();
-            if let Some(digest) = Box::pin(self.ruled_digest_of(&target)).await {
-                count += self.context.engine.cache.purge(&digest, Purge::Hard, now);
-            }
+        let target = self.request.task.request.target().to_vec();
+        if let Some(digest) = Box::pin(self.ruled_digest_of(&target)).await {
+            count += self.context.engine.cache.purge(&digest, Purge::Hard, now);
         }
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);

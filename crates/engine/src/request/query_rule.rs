@@ -38,7 +38,7 @@ impl Run<'_> {
 
     /// The key that a lookup of another target would use by a rule; `None` when there is none. The request is the same afterwards.
     pub(super) async fn ruled_digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
-        if !self.heeds_query_rules() {
+        if !self.context.engine.query_rules.are_used() || !self.heeds_query_rules() {
             return None;
         }
         let saved = self.request.task.request.clone();

@@ -56,6 +56,9 @@ impl Run<'_> {
             RecvRuling::Pipe if !self.exchange.has_wire() => self.pass_instead_of_pipe(),
             ruling => ruling,
         };
+        if self.exchange.wants_wire() && matches!(ruling, RecvRuling::Hash | RecvRuling::Pass | RecvRuling::Purge) {
+            return self.refuse_unpiped();
+        }
         let reason = match ruling {
             RecvRuling::Pass => Some(Reason::PassByVcl),
             RecvRuling::Pipe => Some(Reason::PipeByVcl),
@@ -84,6 +87,15 @@ impl Run<'_> {
         }
         self.normalise_accept_encoding(ruling);
         Step::Hash
+    }
+
+    /// Who asks for a WebSocket on a stream would take any success for one.
+    fn refuse_unpiped(&mut self) -> Step {
+        self.log().record(Tag::VCLError, b"vcl_recv{} does not return pipe for a WebSocket.  Doing synth 501.");
+        let task = &mut self.request.task;
+        task.life.error_status = 501;
+        task.error_reason.clear();
+        Step::Synth
     }
 
     /// A connection that is shared with others cannot be handed over. Compat: the text of Varnish 7.1.

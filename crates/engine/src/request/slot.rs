@@ -5,7 +5,7 @@ use super::task::{Request, clear_buffer};
 use shm::log::LogRing;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
 
-/// Room for the first read of a connection, in bytes.
+/// Room for the first read of a connection of HTTP/1, in bytes. Streams read into other buffers, and have none.
 pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
 
 /// Bytes on their way between a connection and a request.
@@ -57,7 +57,7 @@ impl AsMut<Vec<u8>> for Box<RequestSlot> {
 impl RequestSlot {
     pub(crate) fn new(ring: &LogRing) -> Box<RequestSlot> {
         Box::new(RequestSlot {
-            buffers: Buffers { received: Vec::with_capacity(FIRST_READ_BYTES), consumed: 0, head: Vec::new() },
+            buffers: Buffers { received: Vec::new(), consumed: 0, head: Vec::new() },
             request: Request::new(ring),
         })
     }
@@ -87,6 +87,5 @@ impl RequestSlot {
         if received.is_empty() {
             clear_buffer(received, bytes);
         }
-        received.reserve(FIRST_READ_BYTES);
     }
 }

@@ -64,7 +64,7 @@ impl Step {
 
 /// Which step may follow which.
 pub(crate) const LEGAL: &[(Step, &[Step])] = &[
-    (Step::Accept, &[Step::Receive, Step::Finish]),
+    (Step::Accept, &[Step::Receive, Step::Transmit, Step::Finish]),
     (Step::Receive, &[Step::Hash, Step::VclFailed, Step::Synth, Step::Finish, Step::Receive]),
     (
         Step::Hash,

@@ -69,5 +69,6 @@ impl Run<'_> {
             Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
         }
         self.exchange.describe_synthetic(&mut task.response, log);
+        self.add_alt_svc();
     }
 }

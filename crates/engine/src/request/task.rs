@@ -1,7 +1,7 @@
 //! What a request consists of: its buffers, and everything its steps and its VCL work on.
 
 use super::choices::Choices;
-use super::client_body::ClientBody;
+use super::client_body::{ClientBody, Duplex};
 use super::delivered::Delivered;
 use super::inclusion::Inclusion;
 use super::step::Step;
@@ -248,6 +248,8 @@ pub(crate) struct Life {
     pub(crate) late_continue: bool,
     /// The client's body.
     pub(crate) body: ClientBody,
+    /// There is a body that no header announces, as on a stream of HTTP/2.
+    pub(crate) is_length_unsaid: bool,
     /// Whether the original method was HEAD.
     pub(crate) is_head: bool,
 
@@ -319,6 +321,8 @@ pub(crate) struct Found {
     pub(crate) aside: Option<Aside>,
     /// The session's end of a body that is streamed to the fetch.
     pub(crate) feed: Option<Feed>,
+    /// The body and the response of a pass go on at the same time.
+    pub(crate) duplex: Option<Box<Duplex>>,
     /// In vcl_pipe: the request to the origin.
     pub(crate) pipe: Option<Box<PipeRequest>>,
     /// In vcl_miss and vcl_pass of the old dialects: the request to the origin.

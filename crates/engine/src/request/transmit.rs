@@ -70,11 +70,11 @@ impl Run<'_> {
     #[cold]
     fn expects_trailers(&mut self, filters: &Filters, has_body: bool) -> bool {
         let task = &mut self.request.task;
-        let Some(aside) = task.found.aside.take_if(|aside| aside.announced().is_some()) else {
+        let Some(aside) = task.found.aside.take_if(|aside| aside.announced().is_some() || aside.passes_all()) else {
             task.found.aside = None;
             return false;
         };
-        if has_body && filters.is_empty() && task.response.has("Trailer") {
+        if has_body && filters.is_empty() && (task.response.has("Trailer") || aside.passes_all()) {
             task.found.aside = Some(aside);
             return true;
         }
@@ -86,10 +86,16 @@ impl Run<'_> {
     #[cold]
     fn put_trailers(&mut self) {
         let Request { task, log, .. } = &mut *self.request;
-        let Some(received) = task.found.aside.take().and_then(|aside| aside.take_trailers()) else { return };
-        let Some(announced) = semantics::trailers::announced(&task.response) else { return };
+        let Some(aside) = task.found.aside.take() else { return };
+        let Some(received) = aside.take_trailers() else { return };
         let mut trailers = message::Message::new();
-        semantics::trailers::select(&received, &announced, &mut trailers);
+        if aside.passes_all() {
+            semantics::trailers::select_all(&received, &mut trailers);
+        } else if let Some(announced) = semantics::trailers::announced(&task.response) {
+            semantics::trailers::select(&received, &announced, &mut trailers);
+        } else {
+            return;
+        }
         logged::log_headers(log, RESP, &trailers);
         self.exchange.put_trailers(&trailers);
     }
@@ -300,6 +306,12 @@ impl Run<'_> {
                     if let Err(error) = self.send_head().await {
                         break Err(error);
                     }
+                    if self.request.task.found.duplex.is_some() {
+                        if let Err(error) = Box::pin(self.wait_in_duplex(&source)).await {
+                            break Err(error);
+                        }
+                        continue;
+                    }
                     Box::pin(source.changed()).await;
                     continue;
                 }
@@ -348,8 +360,27 @@ impl Run<'_> {
 
     /// Hands a piece to the exchange and waits until it is sent.
     pub(super) async fn send(&mut self, piece: &[u8], is_last: bool) -> Result<(), SendError> {
-        let log = &mut self.request.log;
-        poll_fn(|context| self.exchange.poll_send(context, piece, is_last, log)).await
+        poll_fn(|context| {
+            let polled = self.exchange.poll_send(context, piece, is_last, &mut self.request.log);
+            if polled.is_pending() && self.request.task.found.duplex.is_some() {
+                let _ = self.poll_duplex(context);
+            }
+            polled
+        })
+        .await
+    }
+
+    /// Waits for more of the body, and feeds the client's body to the fetch meanwhile.
+    #[cold]
+    async fn wait_in_duplex(&mut self, source: &Source) -> Result<(), TransmitError> {
+        tokio::select! {
+            biased;
+            () = source.changed() => Ok(()),
+            () = poll_fn(|context| self.poll_duplex(context)) => {
+                self.end_duplex();
+                Err(TransmitError::Client)
+            }
+        }
     }
 }
 

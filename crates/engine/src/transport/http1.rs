@@ -7,8 +7,9 @@
 //!
 //! A session that waits for its next request holds no buffers. The slot with the buffers and the request is taken from the
 //! loop's pool when bytes arrive, and goes back when the request is over. What a client sends ahead stays in the slot in which
-//! it was received. Only the code here is generic over the stream, so only it is compiled once per kind of socket. Source: RFC
-//! 9112. Next files: `http1/exchange.rs`, `http1/connection.rs`.
+//! it was received. Only the code here is generic over the stream, so only it is compiled once per kind of socket. A client that
+//! turns out to speak HTTP/2, or asks for it, is handed over ([`Handover`]). Source: RFC 9112. Next files: `http1/exchange.rs`,
+//! `http1/connection.rs`.
 
 mod connection;
 mod exchange;
@@ -17,38 +18,68 @@ use crate::context::Loop;
 use crate::deadline::duration;
 use crate::exchange::Malformed;
 use crate::memory::MEMORY_SHORT;
-use crate::peer::Peer;
 use crate::request::{self, RequestSlot, Settings};
 use crate::session::{Session, SessionEnd, SessionView};
-use ::http1::{HeadError, HeadLimits, HeadStatus, parse_request};
+use ::http1::{BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request, request_body_length};
 use connection::{Connection, ReceiveError};
-use exchange::{Http1Exchange, NAME};
+use exchange::Http1Exchange;
 use shm::log::LogId;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::limits::WHY_TEXT_BYTES_MAX;
+use surface::parameter::feature;
 use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Serves a connection until it ends. `preread` are bytes already read from it.
-pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, stream: S, peer: Peer, preread: Vec<u8>) {
-    let session = Session::open(&context, peer, NAME);
-    serve_session(context, session, stream, preread).await;
+/// A connection on which another protocol is spoken from now on.
+pub(super) struct Handover<S> {
+    pub(super) session: Session,
+    pub(super) stream: S,
+    pub(super) how: Switch,
 }
 
-/// As [`serve`], for a session that is already open.
-pub(super) async fn serve_session<S: AsyncRead + AsyncWrite + Unpin>(
-    context: Rc<Loop>,
+/// How a client changes the protocol.
+pub(super) enum Switch {
+    /// It has begun with the preface of HTTP/2: these are the bytes from there on.
+    Preface(Vec<u8>),
+    /// It asks for it in the head of a request without a body; what it sent after the head is in the slot, too.
+    Upgrade(Box<RequestSlot>),
+}
+
+/// Bytes already read, in a slot; `None` if there are none.
+pub(super) fn hold(context: &Loop, preread: &[u8]) -> Option<Box<RequestSlot>> {
+    if preread.is_empty() {
+        return None;
+    }
+    let mut slot = context.requests.take(&context.engine.ring);
+    slot.buffers.received.extend_from_slice(preread);
+    Some(slot)
+}
+
+/// Serves a session until it ends or changes its protocol. `held` contains bytes already read.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    context: &Rc<Loop>,
     mut session: Session,
     stream: S,
-    preread: Vec<u8>,
-) {
+    held: Option<Box<RequestSlot>>,
+) -> Option<Handover<S>> {
     let mut connection = Connection::new(stream);
-    let end = exchanges(&context, &mut session.view, &mut connection, preread).await;
-    connection.shut_down().await;
-    session.close(&context, end);
+    match exchanges(context, &mut session.view, &mut connection, held).await {
+        Over::Session(end) => {
+            connection.shut_down().await;
+            session.close(context, end);
+            None
+        }
+        Over::Protocol(how) => Some(Handover { session, stream: connection.into_stream(), how }),
+    }
+}
+
+/// Why no more requests are read.
+enum Over {
+    Session(SessionEnd),
+    Protocol(Switch),
 }
 
 /// Runs exchanges until the session must end.
@@ -56,29 +87,35 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
     session: &mut SessionView,
     connection: &mut Connection<S>,
-    preread: Vec<u8>,
-) -> SessionEnd {
-    let mut held: Option<Box<RequestSlot>> = None;
-    if !preread.is_empty() {
-        let mut slot = context.requests.take(&context.engine.ring);
-        slot.buffers.received.extend_from_slice(&preread);
-        held = Some(slot);
-    }
-    drop(preread);
+    mut held: Option<Box<RequestSlot>>,
+) -> Over {
     loop {
         let (mut slot, malformed) = match receive_head(context, session, connection, held.take()).await {
             Ok(received) => received,
-            Err(reason) => return SessionEnd::waiting(reason),
+            Err(Unread::Over(reason)) => return Over::Session(SessionEnd::waiting(reason)),
+            Err(Unread::Preface(mut slot)) => {
+                let received = std::mem::take(&mut slot.buffers.received);
+                context.requests.put(slot);
+                return Over::Protocol(Switch::Preface(received));
+            }
         };
+        let mut note = None;
+        if slot.request.task.request.may_have("Upgrade") && malformed.is_none() {
+            note = match upgrade(&slot, session) {
+                Upgrade::Granted => return Over::Protocol(Switch::Upgrade(slot)),
+                Upgrade::Refused(note) => Some(note),
+                Upgrade::Other => None,
+            };
+        }
         let RequestSlot { buffers, request } = &mut *slot;
-        let mut exchange = Http1Exchange::new(connection, buffers, malformed);
+        let mut exchange = Http1Exchange::new(connection, buffers, malformed, note);
         let outcome = request::run(context, session, &mut exchange, request).await;
         if outcome.is_ruined {
-            return SessionEnd { reason: CloseReason::TxError, is_by_request: true };
+            return Over::Session(SessionEnd { reason: CloseReason::TxError, is_by_request: true });
         }
         if let Some(reason) = outcome.close {
             context.requests.put(slot);
-            return SessionEnd { reason, is_by_request: true };
+            return Over::Session(SessionEnd { reason, is_by_request: true });
         }
         if slot.buffers.unread().is_empty() {
             context.requests.put(slot);
@@ -90,13 +127,53 @@ async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// Whether a client that asks for another protocol gets it.
+enum Upgrade {
+    Granted,
+    /// It does not, and the log says this.
+    Refused(&'static str),
+    /// It is not HTTP/2 that it asks for, or it may not ask for it.
+    Other,
+}
+
+/// Compat: a request with a body is served as it is.
+#[cold]
+fn upgrade(slot: &RequestSlot, session: &SessionView) -> Upgrade {
+    let head = &slot.request.task.request;
+    let asks = head.get("Upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"h2c"));
+    if !asks || session.peer.tls.is_some() || !connection_options(head).is_ok_and(|options| options.upgrade) {
+        return Upgrade::Other;
+    }
+    if slot.request.task.settings.feature & feature::HTTP2 == 0 {
+        return Upgrade::Refused("H2 upgrade attempt");
+    }
+    if request_body_length(head) != Ok(BodyLength::None) {
+        return Upgrade::Refused("H2 upgrade attempt has body");
+    }
+    Upgrade::Granted
+}
+
+/// Why there is no head.
+enum Unread {
+    /// The session is over.
+    Over(CloseReason),
+    /// What was received begins with the preface of HTTP/2, and may be served so.
+    Preface(Box<RequestSlot>),
+}
+
+impl From<CloseReason> for Unread {
+    fn from(reason: CloseReason) -> Unread {
+        Unread::Over(reason)
+    }
+}
+
 /// Waits for a request head. `held` contains bytes that were sent ahead.
 async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
     session: &mut SessionView,
     connection: &mut Connection<S>,
     held: Option<Box<RequestSlot>>,
-) -> Result<(Box<RequestSlot>, Option<Malformed>), CloseReason> {
+) -> Result<(Box<RequestSlot>, Option<Malformed>), Unread> {
     let (timeout, linger) = {
         let parameters = context.engine.parameters.load();
         let timeouts = &session.timeouts;
@@ -120,7 +197,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             let received = connection
                 .receive_first(
                     due,
-                    || context.requests.take(ring),
+                    || context.requests.take_to_read(ring),
                     |slot| {
                         has_waited = true;
                         context.requests.put_unused(slot);
@@ -146,7 +223,10 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         // After an incomplete head, parsing again is only worthwhile once its end may be there.
         if seen == 0 || may_end_head(&buffers.received, seen) {
             if buffers.received.starts_with(HTTP_2_PREFACE) {
-                return Err(give_up(context, slot, CloseReason::ReqHttp20));
+                if request.task.settings.feature & feature::HTTP2 != 0 {
+                    return Err(Unread::Preface(slot));
+                }
+                return Err(give_up(context, slot, CloseReason::ReqHttp20).into());
             }
             match parse_request(&buffers.received, &limits, &mut request.task.request) {
                 Ok(HeadStatus::Complete { consumed }) => {
@@ -155,22 +235,22 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     return Ok((slot, None));
                 }
                 Ok(HeadStatus::Partial) => {}
-                Err(HeadError::Overflow) => return Err(overflow(context, session, slot)),
+                Err(HeadError::Overflow) => return Err(overflow(context, session, slot).into()),
                 Err(error) => {
                     let limit = broken_limit(&error, &limits);
-                    return Ok((slot, Some(Malformed { bogo_header: error.bogo_header(), limit })));
+                    return Ok((slot, Some(Malformed { bogo_header: error.bogo_header(), limit, is_oversize: false })));
                 }
             }
         }
         if buffers.received.len() >= limits.total_bytes {
-            return Err(overflow(context, session, slot));
+            return Err(overflow(context, session, slot).into());
         }
         // A head that arrives in small pieces counts before it has become a request.
         request.task.life.held.set_at_least(&context.memory, buffers.received.capacity());
         if context.memory.is_full() {
             context.count(Main::ReqRefused);
             session.log(context, Tag::Error, format_args!("{MEMORY_SHORT}"));
-            return Err(give_up(context, slot, CloseReason::Overload));
+            return Err(give_up(context, slot, CloseReason::Overload).into());
         }
         seen = buffers.received.len();
         let room = limits.total_bytes - seen;
@@ -183,7 +263,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     ReceiveError::TimedOut if is_blank => CloseReason::RxCloseIdle,
                     ReceiveError::TimedOut => CloseReason::RxTimeout,
                 };
-                return Err(give_up(context, slot, reason));
+                return Err(give_up(context, slot, reason).into());
             }
         }
     }
@@ -226,7 +306,7 @@ fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> Cl
 }
 
 /// How large a head may be.
-fn head_limits(settings: &Settings) -> HeadLimits {
+pub(super) fn head_limits(settings: &Settings) -> HeadLimits {
     HeadLimits {
         total_bytes: settings.http_req_size,
         line_bytes: settings.http_req_hdr_len,

@@ -5,6 +5,7 @@ use super::vmod_wait::VmodWait;
 use super::{Side, World, knows_digest, no_request};
 use crate::request::client_body::ClientBody;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
+use http2::Resets;
 use message::Message;
 use shm::log::LogId;
 use std::rc::Rc;
@@ -14,6 +15,7 @@ use surface::parameter::Parameters;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
+use vcl_run::tls::TlsFacts;
 use vcl_run::value::DirectorId;
 use vmods::{
     ClientConnection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
@@ -122,6 +124,20 @@ impl VmodContext for World<'_> {
             Side::Client(client) => Some(client.session.peer.connection()),
             Side::Fetch(fetch) => Some(fetch.task.order.peer.connection()),
             Side::Housekeeping(_) => None,
+        }
+    }
+
+    fn backend_tls(&self) -> Option<&TlsFacts> {
+        match &self.side {
+            Side::Fetch(fetch) => fetch.task.origin_tls(),
+            Side::Client(_) | Side::Housekeeping(_) => None,
+        }
+    }
+
+    fn http2_resets(&self) -> Option<&Resets> {
+        match &self.side {
+            Side::Client(client) => client.session.http2.as_deref(),
+            Side::Fetch(_) | Side::Housekeeping(_) => None,
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Response {
     pub is_whole: bool,
     /// The interim responses before it, where the transport keeps them apart.
     pub interim: Vec<String>,
+    /// The trailers, where the transport keeps them apart: `name: value`, a line each.
+    pub trailers: String,
 }
 
 impl Response {

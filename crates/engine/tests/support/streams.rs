@@ -28,6 +28,7 @@ const FRAME_BYTES_MAX: usize = 1000;
 enum Frame {
     Head(Vec<u8>),
     Data(Vec<u8>),
+    Trailers(String),
     /// The response is complete.
     End,
     /// The response is not complete, and never will be.
@@ -103,6 +104,7 @@ impl Link {
                         stream.response.interim.push(String::from_utf8(bytes).unwrap());
                     }
                     Frame::Head(bytes) => stream.response.head = String::from_utf8(bytes).unwrap(),
+                    Frame::Trailers(lines) => stream.response.trailers = lines,
                     Frame::Data(bytes) => stream.response.body.extend_from_slice(&bytes),
                     Frame::End => stream.is_over = Some(true),
                     Frame::Reset => stream.is_over = Some(false),
@@ -166,11 +168,20 @@ impl StreamClient {
         });
     }
 
+    /// Begins a request whose body comes later.
+    pub fn call(&self, head: &str) -> Call {
+        Call { link: Rc::clone(&self.link), id: self.start(head, b"", false) }
+    }
+
     fn begin(&self, head: &str, body: &[u8]) -> u32 {
+        self.start(head, body, true)
+    }
+
+    fn start(&self, head: &str, body: &[u8], is_whole: bool) -> u32 {
         let id = self.next.replace(self.next.get() + 1);
         self.link.with(id, |stream| {
             stream.body.extend(body);
-            stream.is_body_over = true;
+            stream.is_body_over = is_whole;
         });
         let view = self.session.as_ref().unwrap().view();
         tokio::task::spawn_local(serve(Rc::clone(&self.context), view, Rc::clone(&self.link), id, head.to_owned()));
@@ -185,6 +196,66 @@ impl StreamClient {
     /// How often a frame belonged to another stream than the frame before it.
     pub fn switches(&self) -> usize {
         self.link.switches.get()
+    }
+}
+
+/// A request in progress: the client sends and receives as it likes.
+pub struct Call {
+    link: Rc<Link>,
+    id: u32,
+}
+
+impl Call {
+    fn change(&self, change: impl FnOnce(&mut Stream)) {
+        self.link.with(self.id, |stream| {
+            change(stream);
+            if let Some(waker) = stream.server.take() {
+                waker.wake();
+            }
+        });
+    }
+
+    /// Sends some of the body.
+    pub fn send(&self, bytes: &[u8]) {
+        self.change(|stream| stream.body.extend(bytes));
+    }
+
+    /// Ends the body.
+    pub fn finish(&self) {
+        self.change(|stream| stream.is_body_over = true);
+    }
+
+    /// Gives the request up.
+    pub fn reset(&self) {
+        self.change(|stream| stream.is_given_up = true);
+    }
+
+    /// Waits until the response satisfies a condition, or is over; `None` if it was broken off.
+    pub async fn until(&self, condition: impl Fn(&Response) -> bool) -> Option<Response> {
+        poll_fn(|context| {
+            self.link.with(self.id, |stream| {
+                if stream.is_over == Some(false) {
+                    return Poll::Ready(None);
+                }
+                if condition(&stream.response) || stream.is_over.is_some() {
+                    let is_whole = stream.is_over == Some(true);
+                    return Poll::Ready(Some(Response { is_whole, ..stream.response.clone() }));
+                }
+                stream.client = Some(context.waker().clone());
+                Poll::Pending
+            })
+        })
+        .await
+    }
+
+    /// Waits for the whole response; `None` if it was broken off.
+    pub async fn response(&self) -> Option<Response> {
+        self.until(|_| false).await
+    }
+
+    /// How much of the body the server has not taken yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.link.with(self.id, |stream| stream.body.len())
     }
 }
 
@@ -250,6 +321,7 @@ struct StreamExchange<'a> {
     head: Option<Vec<u8>>,
     /// How much of the present piece has been sent.
     gone: usize,
+    trailers: String,
     is_over: bool,
     sent: Sent,
 }
@@ -263,6 +335,7 @@ impl<'a> StreamExchange<'a> {
             is_body_begun: false,
             head: None,
             gone: 0,
+            trailers: String::new(),
             is_over: false,
             sent: Sent::default(),
         }
@@ -286,6 +359,12 @@ impl<'a> StreamExchange<'a> {
             self.sent.body_bytes += (end - self.gone) as u64;
             self.gone = end;
         }
+        if is_last && !self.trailers.is_empty() {
+            if !self.link.push(context, self.id, Frame::Trailers(self.trailers.clone())) {
+                return Poll::Pending;
+            }
+            self.trailers.clear();
+        }
         if is_last && !self.is_over {
             if !self.link.push(context, self.id, Frame::End) {
                 return Poll::Pending;
@@ -305,6 +384,9 @@ impl Exchange for StreamExchange<'_> {
 
     fn open(&mut self, head: &mut Message, _log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed> {
         let length = head.get("Content-Length").and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+        if head.has("X-Length-Unknown") {
+            return Ok(BodyAnnounced::Unknown);
+        }
         Ok(length.filter(|bytes| *bytes > 0).map_or(BodyAnnounced::None, BodyAnnounced::Length))
     }
 
@@ -381,6 +463,19 @@ impl Exchange for StreamExchange<'_> {
 
     fn begin_bare(&mut self, status: u16, _limits: SendLimits) {
         self.head = Some(format!("HTTP/2.0 {status} \r\n\r\n").into_bytes());
+    }
+
+    fn is_duplex(&self) -> bool {
+        true
+    }
+
+    fn sends_trailers(&self) -> bool {
+        true
+    }
+
+    fn put_trailers(&mut self, trailers: &Message) {
+        self.trailers =
+            trailers.headers().map(|field| format!("{}\n", String::from_utf8_lossy(field.line()))).collect();
     }
 
     fn takes_interim(&self) -> bool {

@@ -104,6 +104,7 @@ impl World {
             panics: PanicHook::default(),
             is_copying: AtomicBool::new(false),
             query_rules: QueryRules::default(),
+            challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
         });
         let dial = Rc::new(DialInMemory::default());
@@ -222,8 +223,27 @@ impl World {
 
     fn connect(&self, connection_bytes: usize, peer: Peer) -> Client {
         let (near, far) = tokio::io::duplex(connection_bytes);
-        tokio::task::spawn_local(engine::transport::http1::serve(Rc::clone(&self.context), far, peer, Vec::new()));
+        tokio::task::spawn_local(engine::transport::serve(
+            Rc::clone(&self.context),
+            far,
+            peer,
+            Vec::new(),
+            engine::transport::Speaks::Either,
+        ));
         Client::new(near)
+    }
+
+    /// The client's end of a connection with a buffer of that size, for a client of its own kind.
+    pub fn wire(&self, connection_bytes: usize, speaks: engine::transport::Speaks) -> tokio::io::DuplexStream {
+        let (near, far) = tokio::io::duplex(connection_bytes);
+        tokio::task::spawn_local(engine::transport::serve(
+            Rc::clone(&self.context),
+            far,
+            self.peer(),
+            Vec::new(),
+            speaks,
+        ));
+        near
     }
 
     /// The addresses of a client's connection.
@@ -233,10 +253,20 @@ impl World {
             server: "192.0.2.1:80".parse().unwrap(),
             remote: "192.0.2.7:4711".parse().unwrap(),
             local: "192.0.2.1:80".parse().unwrap(),
-            listener: Rc::new(Listener { name: "a0".into(), endpoint: ":80".into(), path: None, proxy: false }),
+            listener: Rc::new(Listener {
+                name: "a0".into(),
+                endpoint: ":80".into(),
+                path: None,
+                proxy: false,
+                tls: false,
+                names_scheme: false,
+                http3_port: None,
+            }),
             descriptor: -1,
             credentials: None,
             proxy_elements: None,
+            tls: None,
+            early: None,
         }
     }
 

@@ -1,7 +1,8 @@
 //! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
 
 use exercises::{
-    body, cache, cli_proto, http1, judgement, message, proxy_protocol, semantics, shm, store, tools, vcl, vtc,
+    body, cache, cli_proto, http1, http2, http3, judgement, message, proxy_protocol, semantics, shm, store, tls_file,
+    tools, vcl, vtc,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,16 @@ fn responses_are_read_alike_after_they_were_written() {
 #[test]
 fn chunked_bodies_are_read_alike_in_any_pieces() {
     replay("chunked_body", http1::chunked_body);
+}
+
+#[test]
+fn a_connection_of_http2_is_judged_alike_in_any_pieces() {
+    replay("http2_guard", http2::guard);
+}
+
+#[test]
+fn a_tls_file_is_the_same_when_written_out_and_read_again() {
+    replay("tls_file", tls_file::tls_file);
 }
 
 #[test]
@@ -167,4 +178,19 @@ fn no_script_panics_the_parser() {
     replay("vtc_script", vtc::script);
     let ours = ["tests/vtc", "tests/vtc/vmod"].into_iter().flat_map(files);
     assert!(ours.map(|script| vtc::script(&script)).count() > 20, "there are scripts");
+}
+
+#[test]
+fn streams_of_http3_are_the_same_in_any_pieces() {
+    replay("http3_stream", http3::stream);
+}
+
+#[test]
+fn blocks_of_http3_become_heads_that_may_be_there() {
+    replay("http3_block", http3::block);
+}
+
+#[test]
+fn frames_leave_the_test_runner_within_its_limits() {
+    replay("vtc_frames", vtc::frames);
 }

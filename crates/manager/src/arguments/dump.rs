@@ -30,7 +30,11 @@ pub fn dump(role: Role, what: &str) -> Option<String> {
         }
         "parameter" => {
             for row in PARAMETERS {
-                let default = if row.name == "http_policy" { role.http_policy() } else { row.default };
+                let default = match row.name {
+                    "http_policy" => role.http_policy(),
+                    "feature" if role == Role::Copal => "+http2,+validate_headers",
+                    _ => row.default,
+                };
                 let _ = writeln!(out, "{}\n\t* Default: {default}", row.name);
                 if !row.unit.is_empty() {
                     let _ = writeln!(out, "\t* Units: {}", row.unit);

@@ -1,12 +1,14 @@
 //! `-a`: where clients are served.
 
-use super::address;
+use super::{acme, address};
 use nix::unistd::{Gid, Group, Uid, User};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Longest path of a Unix-domain socket, in bytes. Source: unix(7).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Where clients are served by default.
+pub const DEFAULT_ADDRESS: &str = ":80";
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,58 @@ pub struct ListenArgument {
     pub address: ListenAddress,
     /// PROXY protocol expected.
     pub proxy: bool,
+    /// TLS is spoken.
+    pub tls: bool,
+    /// HTTP/3 is spoken on the UDP port of the same number.
+    pub http3: bool,
+    /// The certificates to order for it: the names of each.
+    pub acme: Vec<Vec<String>>,
+}
+
+/// The words after the address that say what is spoken.
+#[derive(Default)]
+struct Protocols {
+    http: bool,
+    https: bool,
+    proxy: bool,
+    http3: bool,
+}
+
+impl Protocols {
+    /// Takes one word, in any case. Compat: in Varnish there is one; here PROXY may stand beside https, as load balancers speak it, and h3
+    /// must.
+    fn add(&mut self, word: &str) -> Result<(), String> {
+        let known = match word.to_ascii_uppercase().as_str() {
+            "HTTP" => &mut self.http,
+            "HTTPS" => &mut self.https,
+            "PROXY" => &mut self.proxy,
+            "H3" => &mut self.http3,
+            _ => return Err(format!("Unknown protocol '{word}'")),
+        };
+        let again = std::mem::replace(known, true);
+        if again || self.http && (self.https || self.proxy || self.http3) {
+            return Err(format!("Too many protocol sub-args in -a ({word})"));
+        }
+        Ok(())
+    }
+
+    fn check(&self, endpoint: &str, address: &ListenAddress) -> Result<(), String> {
+        if !self.http3 {
+            return Ok(());
+        }
+        if !self.https {
+            return Err(format!("h3 needs https too in -a ({endpoint})"));
+        }
+        if self.proxy {
+            return Err(format!(
+                "h3 and PROXY exclude each other in -a ({endpoint}): there is no such header over UDP"
+            ));
+        }
+        if matches!(address, ListenAddress::Unix { .. }) {
+            return Err(format!("h3 needs an IP address in -a ({endpoint})"));
+        }
+        Ok(())
+    }
 }
 
 /// Parses one `-a`; `unnamed` counts those without a name.
@@ -48,27 +102,30 @@ pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> 
     let mut fields = rest.split(',');
     let endpoint = fields.next().unwrap_or_default();
     let mut address = parse_address(endpoint)?;
-    let mut protocol = None;
+    let mut protocols = Protocols::default();
+    let mut certificates = Vec::new();
     for field in fields {
-        if let Some((key, value)) = field.split_once('=') {
-            set_permission(&mut address, field, key, value)?;
-        } else {
-            let proxy = match field.to_ascii_uppercase().as_str() {
-                "HTTP" => false,
-                "PROXY" => true,
-                _ => return Err(format!("Unknown protocol '{field}'")),
-            };
-            if protocol.replace(proxy).is_some() {
-                return Err(format!("Too many protocol sub-args in -a ({field})"));
+        match field.split_once('=') {
+            Some(("acme", names)) => {
+                certificates.push(acme::parse_names(names).map_err(|why| format!("{why}, in -a"))?)
             }
+            Some((key, value)) => set_permission(&mut address, field, key, value)?,
+            None => protocols.add(field)?,
         }
     }
-    let name = name.unwrap_or_else(|| {
-        let name = format!("a{unnamed}");
-        *unnamed += 1;
-        name
-    });
-    Ok(ListenArgument { name, endpoint: endpoint.to_owned(), address, proxy: protocol.unwrap_or(false) })
+    protocols.check(endpoint, &address)?;
+    let name = name.unwrap_or_else(|| next_name(unnamed));
+    let Protocols { https, proxy, http3, .. } = protocols;
+    if !certificates.is_empty() && !https {
+        return Err(format!("acme= needs https too in -a ({endpoint})"));
+    }
+    Ok(ListenArgument { name, endpoint: endpoint.to_owned(), address, proxy, tls: https, http3, acme: certificates })
+}
+
+/// The name of a listener without one.
+pub fn next_name(unnamed: &mut usize) -> String {
+    *unnamed += 1;
+    format!("a{}", *unnamed - 1)
 }
 
 /// Splits `name=` off an argument of `-a` or `-s`.
@@ -92,7 +149,11 @@ pub fn split_name<'a>(text: &'a str, what: &str) -> Result<(Option<String>, &'a 
     Ok((Some(name.to_owned()), rest))
 }
 
-fn parse_address(text: &str) -> Result<ListenAddress, String> {
+/// Parses the address of a listener.
+///
+/// # Errors
+/// The message for the operator.
+pub fn parse_address(text: &str) -> Result<ListenAddress, String> {
     if text.starts_with('/') {
         if text.len() > SOCKET_PATH_BYTES_MAX {
             return Err(format!(
@@ -167,6 +228,10 @@ pub fn check_distinct(all: &[ListenArgument]) -> Result<(), String> {
                 let (first, second) = (&first.endpoint, &second.endpoint);
                 return Err(format!("-a arguments {first} and {second} have same address"));
             }
+            // Certificates are loaded for a listener by its name.
+            if first.name == second.name && (first.tls || second.tls) {
+                return Err(format!("-a arguments {} and {} have same name", first.endpoint, second.endpoint));
+            }
         }
     }
     Ok(())
@@ -199,6 +264,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_spoken_is_said_in_any_case_and_order() {
+        let spoken = |text: &str| {
+            let argument = parse(text, &mut 0).unwrap();
+            (argument.tls, argument.proxy, argument.http3)
+        };
+        assert_eq!(spoken("127.0.0.1:0"), (false, false, false));
+        assert_eq!(spoken("127.0.0.1:0,HTTPS"), (true, false, false));
+        assert_eq!(spoken("127.0.0.1:0,h3,Https"), (true, false, true));
+        assert_eq!(spoken("127.0.0.1:0,PROXY,https"), (true, true, false));
+        assert_eq!(spoken("/s,https,mode=600"), (true, false, false));
+    }
+
+    #[test]
     fn sockets_take_owner_and_mode() {
         let argument = parse("/run/x.sock,PROXY,u=root,gr=root,mode=660", &mut 0).unwrap();
         let ListenAddress::Unix { path, user, group, mode } = argument.address else { panic!("not a socket") };
@@ -215,6 +293,12 @@ mod tests {
         refuses("", "Got no socket(s) for ");
         refuses("127.0.0.1:0,FOO", "Unknown protocol 'FOO'");
         refuses("127.0.0.1:0,PROXY,HTTP", "Too many protocol sub-args in -a (HTTP)");
+        refuses("127.0.0.1:0,HTTPS,HTTP", "Too many protocol sub-args in -a (HTTP)");
+        refuses("127.0.0.1:0,https,HTTPS", "Too many protocol sub-args in -a (HTTPS)");
+        refuses("127.0.0.1:0,h3", "h3 needs https too in -a (127.0.0.1:0)");
+        refuses("/s,https,h3", "h3 needs an IP address in -a (/s)");
+        let why = "h3 and PROXY exclude each other in -a (127.0.0.1:0): there is no such header over UDP";
+        refuses("127.0.0.1:0,https,PROXY,h3", why);
         refuses("127.0.0.1:0,mode=666", "Invalid sub-arg mode=666 for IP addresses in -a");
         refuses("/s,foo=1", "Invalid sub-arg foo=1 in -a");
         refuses("/s,mode=", "Empty mode sub-arg in -a");
@@ -236,6 +320,8 @@ mod tests {
             |texts: &[&str]| -> Vec<ListenArgument> { texts.iter().map(|text| parse(text, &mut 0).unwrap()).collect() };
         let same = check_distinct(&parse_all(&["127.0.0.1:81", "127.0.0.1:81"]));
         assert_eq!(same, Err("-a arguments 127.0.0.1:81 and 127.0.0.1:81 have same address".to_owned()));
+        let same = check_distinct(&parse_all(&["x=127.0.0.1:81", "x=127.0.0.1:82,https"]));
+        assert_eq!(same, Err("-a arguments 127.0.0.1:81 and 127.0.0.1:82 have same name".to_owned()));
         assert_eq!(check_distinct(&parse_all(&["127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:81", "127.0.0.2:81"])), Ok(()));
     }
 }

@@ -154,5 +154,7 @@ fn the_name_under_which_it_was_started_decides_the_policy() {
     assert!(error.contains("use one of: varnish, rfc"), "{error}");
     let builtin = |role: Role| dump::dump(role, "builtin").unwrap();
     assert_eq!((builtin(Role::Varnishd).as_str(), builtin(Role::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
-    assert!(dump::dump(Role::Copal, "parameter").unwrap().contains("http_policy\n\t* Default: rfc\n"));
+    let parameters = dump::dump(Role::Copal, "parameter").unwrap();
+    assert!(parameters.contains("http_policy\n\t* Default: rfc\n"));
+    assert!(parameters.contains("feature\n\t* Default: +http2,+validate_headers\n"));
 }

@@ -4,13 +4,9 @@ use super::Call;
 use crate::parameter_text;
 use crate::report::Level;
 use cli_proto::response::{Response, status};
-use surface::not_yet;
 use surface::parameter::value::{self, SetError};
 use surface::parameter::{MUST_RELOAD, MUST_RESTART, PARAMETERS, ParameterRow, debug};
 use worker::control::Request;
-
-/// What precedes a warning in a reply.
-const NOTE: &str = "Note: ";
 
 impl Call<'_> {
     pub(super) fn parameter_show(self) -> Response {
@@ -66,12 +62,14 @@ impl Call<'_> {
 
     pub(super) async fn parameter_reset(self) -> Response {
         let name = self.arguments[0].clone();
-        let policy = self.manager.arguments.role.http_policy();
+        let role = self.manager.arguments.role;
         let reset = |parameters: &mut surface::parameter::Parameters| {
             value::reset(parameters, &name)?;
-            if name == "http_policy" {
-                // Its default depends on the name under which the daemon was started.
-                policy.clone_into(&mut parameters.http_policy);
+            // Their defaults depend on the name under which the daemon was started.
+            match name.as_str() {
+                "http_policy" => role.http_policy().clone_into(&mut parameters.http_policy),
+                "feature" => parameters.feature = role.feature(),
+                _ => {}
             }
             Ok(())
         };
@@ -97,12 +95,8 @@ impl Call<'_> {
         if self.manager.debug(debug::VTC_MODE) {
             self.manager.reporter.disable_syslog();
         }
-        let not_yet: String = {
-            let parameters = self.manager.parameters.borrow();
-            not_yet::of_parameter(&parameters, row.name).map(|text| format!("{NOTE}{text}.\n")).collect()
-        };
         let Some(worker) = self.manager.worker() else {
-            return Response::ok(not_yet);
+            return Response::ok("");
         };
         let parameters = Box::new(self.manager.parameters.borrow().clone());
         let told = worker.link.ask(Request::Parameters(parameters), self.manager.reply_timeout()).await;
@@ -117,7 +111,7 @@ impl Call<'_> {
         } else {
             ""
         };
-        Response::ok(if not_yet.is_empty() { note.to_owned() } else { format!("{not_yet}{note}") })
+        Response::ok(note)
     }
 }
 

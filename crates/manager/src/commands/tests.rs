@@ -28,6 +28,8 @@ impl Bench {
         let parts = Parts {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
             listeners: Vec::new(),
+            acme: None,
+            tls: crate::tls::open::open(&arguments, &Reporter::new(false, LogFormat::Plain)).unwrap(),
             secret: None,
             storage_limits_bytes: vec![1 << 20],
         };
@@ -96,7 +98,10 @@ fn the_state_of_things_is_told() {
 fn help_lists_what_there_is_now() {
     let bench = Bench::new(&[]);
     let (_, list) = bench.ask("help");
-    assert!(list.starts_with("auth <response>\nbanner\nhelp [-j|<command>]\n"), "{list}");
+    assert!(
+        list.starts_with("acme.list [-j]\nacme.renew [<name>]\nauth <response>\nbanner\nhelp [-j|<command>]\n"),
+        "{list}"
+    );
     assert!(!list.contains("ban.list"));
     assert_eq!(bench.ask("help -d").1, "debug.panic.master\nvcl.symtab\n");
     assert!(bench.ask("help -a").1.contains("vcl.symtab\n"));
@@ -119,10 +124,9 @@ fn parameters_are_shown_and_set() {
     let refusal = "Must be greater or equal to 0.000\n\n(attempting to set param 'default_ttl' to '-1')";
     bench.check("param.set default_ttl -1", 106, refusal);
     bench.check("param.set default_keep 1", 107, "parameter \"default_keep\" is protected.");
-    let http2 = "Note: HTTP/2 is not part of this version: clients are served over HTTP/1 only.\n";
-    bench.check("param.set feature +http2", 200, http2);
+    bench.check("param.set feature +http2", 200, "");
     bench.check("param.set feature -http2", 200, "");
-    bench.check("param.set h2_max_frame_size 32k", 200, http2);
+    bench.check("param.set h2_max_frame_size 32k", 200, "");
     bench.check("param.reset h2_max_frame_size", 200, "");
     bench.check("param.set feature +esi_remove_bom", 200, "");
     bench.check("param.reset feature", 200, "");
@@ -203,4 +207,122 @@ fn a_panic_is_kept_until_it_is_cleared() {
     assert_eq!(bench.json("panic.show -j")[3], "Panic at: now\nAssert \"x\"\n");
     bench.check("panic.clear -z", 200, "");
     bench.check("panic.show", 300, "Child has not panicked or panic has been cleared");
+}
+
+/// Writes a certificate with its key, and returns the file's name.
+fn pem(folder: &TempDir, file: &str, names: &[&str]) -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut parameters = rcgen::CertificateParams::new(names.clone()).unwrap();
+    parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, names[0].clone());
+    let certificate = parameters.self_signed(&key).unwrap();
+    let path = folder.path().join(file);
+    std::fs::write(&path, format!("{}{}", key.serialize_pem(), certificate.pem())).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn certificates_are_staged_listed_committed_and_rolled_back() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (pem(&folder, "1", &["a.example", "b.example"]), pem(&folder, "2", &["c.example"]));
+    let bench = Bench::new(&["-a", "web=127.0.0.1:0,https"]);
+    bench.check("tls.cert.list", 200, "");
+    bench.check(&format!("tls.cert.load {one}"), 200, "");
+    bench.check(&format!("tls.cert.load second {two} -f web -d"), 200, "");
+    let staged = "default\tcert0\tstaged\tCN=a.example\nweb\tsecond\tstaged\tCN=c.example\n";
+    bench.check("tls.cert.list", 200, staged);
+    bench.check("tls.cert.list -s", 200, staged);
+    bench.check("tls.cert.reload", 300, "Certificates are staged: commit them or roll them back first");
+    bench.check("tls.cert.commit", 200, "");
+    bench.check("tls.cert.list", 200, &staged.replace("staged", "active"));
+    bench.check("tls.cert.list -s", 200, "");
+    bench.check("tls.cert.discard cert0", 200, "");
+    bench.check("tls.cert.discard cert0", 300, "There is no certificate \"cert0\"");
+    bench.check("tls.cert.list -s", 200, "default\tcert0\tdiscard\tCN=a.example\n");
+    bench.check("tls.cert.rollback", 200, "");
+    bench.check("tls.cert.list", 200, &staged.replace("staged", "active"));
+    bench.check("tls.cert.discard cert0", 200, "");
+    bench.check("tls.cert.commit", 200, "");
+    bench.check("tls.cert.list", 200, "web\tsecond\tactive\tCN=c.example\n");
+    let reply = bench.json("tls.cert.list -j");
+    assert_eq!(reply[3]["id"], "second");
+    assert_eq!(reply[3]["names"][0], "c.example");
+    assert_eq!(reply[3]["default"], true);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_refused_when_it_is_loaded() {
+    let folder = TempDir::new().unwrap();
+    let one = pem(&folder, "1", &["a.example"]);
+    let same = pem(&folder, "2", &["b.example", "a.example"]);
+    let bench = Bench::new(&["-a", "web=127.0.0.1:0,https"]);
+    bench.check("tls.cert.load /nonexistent", 300, "Cannot read /nonexistent: No such file or directory");
+    bench.check(
+        &format!("tls.cert.load {one} -k {same}"),
+        300,
+        &format!("{one} and {same}: key and certificate mismatch"),
+    );
+    bench.check(&format!("tls.cert.load {one} -f other"), 300, "There is no frontend \"other\"");
+    bench.check(&format!("tls.cert.load {one} -c RC4"), 300, "Invalid cipher list");
+    bench.check(&format!("tls.cert.load {one} -s RC4"), 300, "Invalid ciphersuites");
+    bench.check(&format!("tls.cert.load {one} -p SSLv2"), 300, "unknown protocol 'SSLv2'");
+    bench.check(&format!("tls.cert.load {one} -k"), 300, "Option -k needs a value");
+    bench.check(&format!("tls.cert.load {one} -z"), 300, "Unknown option -z");
+    bench.check(&format!("tls.cert.load a b {one}"), 300, "One file is needed, perhaps after an id");
+    bench.check(&format!("tls.cert.load a/b {one}"), 300, "\"a/b\" is no id: letters, digits and _ - . : make one");
+    bench.check("tls.cert.discard none", 300, "There is no certificate \"none\"");
+    assert_eq!(bench.ask("tls.cert.list").1, "", "nothing of that is staged");
+    bench.check(&format!("tls.cert.load x {one}"), 200, "");
+    bench.check(&format!("tls.cert.load x {same}"), 300, "There is a certificate \"x\" already");
+    bench.check(&format!("tls.cert.load y {same}"), 200, "");
+    bench.check("tls.cert.rollback", 200, "");
+    bench.check("param.set tls_err_dup_servername on", 200, "");
+    bench.check(&format!("tls.cert.load x {one}"), 200, "");
+    let text = "there is a certificate for a.example already, x (parameter tls_err_dup_servername)";
+    bench.check(&format!("tls.cert.load y {same}"), 300, &format!("y ({same}): {text}"));
+}
+
+#[test]
+fn a_reload_takes_all_files_or_none() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (pem(&folder, "1", &["a.example"]), pem(&folder, "2", &["b.example"]));
+    let bench = Bench::new(&["-a", "127.0.0.1:0,https"]);
+    bench.check(&format!("tls.cert.load {one}"), 200, "");
+    bench.check(&format!("tls.cert.load {two}"), 200, "");
+    bench.check("tls.cert.commit", 200, "");
+    let listed = |first: &str, second: &str| {
+        let body = format!("default\tcert0\tactive\tCN={first}\ndefault\tcert1\tactive\tCN={second}\n");
+        bench.check("tls.cert.list", 200, &body);
+    };
+    pem(&folder, "1", &["new.example"]);
+    std::fs::write(&two, "").unwrap();
+    bench.check("tls.cert.reload", 300, &format!("{two}: the file is empty"));
+    listed("a.example", "b.example");
+    pem(&folder, "2", &["newer.example"]);
+    bench.check("tls.cert.reload", 200, "");
+    listed("new.example", "newer.example");
+}
+
+#[test]
+fn without_a_listener_that_speaks_tls_there_is_nothing_to_do() {
+    let bench = Bench::new(&["-a", "127.0.0.1:0"]);
+    for command in ["load x", "commit", "discard x", "rollback", "list", "list -s", "list -j", "reload"] {
+        bench.check(&format!("tls.cert.{command}"), 300, "TLS has not been configured");
+    }
+}
+
+#[test]
+fn certificates_of_the_command_line_are_there_from_the_start() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (pem(&folder, "1", &["a.example"]), pem(&folder, "2", &["b.example"]));
+    let file = folder.path().join("tls.conf");
+    let text = format!(
+        "frontend = {{ host = \"127.0.0.1\" port = \"0\" name = \"web\" pem-file = \"{two}\" }}\n\
+         pem-file = \"{one}\"\npem-file = {{ cert = \"{two}\" name = \"cert0\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let bench = Bench::new(&["-A", file.to_str().unwrap(), "-a", "127.0.0.1:0,https"]);
+    let listed = "default\tcert1\tactive\tCN=a.example\ndefault\tcert0\tactive\tCN=b.example\nweb\tcert2\tactive\tCN=b.example\n";
+    bench.check("tls.cert.list", 200, listed);
 }

@@ -181,6 +181,12 @@ impl LogBuffer {
         self.words = Vec::new();
     }
 
+    /// Frees the room that nothing was collected in yet, since the transaction waits for somebody; what is collected stays.
+    pub fn shrink(&mut self) {
+        self.words.truncate(self.used);
+        self.words.shrink_to_fit();
+    }
+
     fn flush_counting(&mut self, flushes: u64) {
         if self.used == 0 {
             return;

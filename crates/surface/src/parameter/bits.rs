@@ -50,7 +50,7 @@ pub static DEBUG_BITS: &[BitRow] = &[
 
 /// The `feature` bits, bit 0 first.
 pub static FEATURE_BITS: &[BitRow] = &[
-    idle("http2", "HTTP/2"),
+    acts("http2", "HTTP/2 for clients; new connections"),
     acts("short_panic", "Panic texts without a backtrace"),
     acts("no_coredump", "No core dumps; felt by the next worker"),
     idle("https_scheme", "Hosts of https URIs: always so"),

@@ -119,7 +119,6 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("throttle", "limits on how often something may happen", "vsthrottle"),
     foreign("timers", "time spent", "std.timestamp(), which varnishlog and varnishncsa show"),
     foreign("timeutils", "dates as text", "std.strftime() and std.time()"),
-    foreign("tls", "facts about TLS", "proxy"),
     foreign("udo", "sets of backends", "directors"),
     foreign("unidirectors", "sets of backends", "directors"),
     foreign("uri", "parts of URLs", "querystring, and regsub()"),

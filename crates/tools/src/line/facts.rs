@@ -19,6 +19,8 @@ pub(super) struct Facts<'a> {
     pub url: Option<&'a [u8]>,
     pub query: Option<&'a [u8]>,
     pub protocol: Option<&'a [u8]>,
+    /// The fourth field of `ReqStart`; `None` in logs of daemons that speak no TLS.
+    pub scheme: Option<&'a [u8]>,
     pub status: Option<&'a [u8]>,
     pub start: Option<f64>,
     pub end: Option<f64>,
@@ -74,7 +76,10 @@ impl<'a> Facts<'a> {
             }
             Tag::ReqProtocol | Tag::BereqProtocol => keep_first(&mut self.protocol, Some(trim(text))),
             Tag::RespStatus | Tag::BerespStatus => self.status = Some(trim(text)),
-            Tag::ReqStart => keep_first(&mut self.host, field(text, 1)),
+            Tag::ReqStart => {
+                keep_first(&mut self.host, field(text, 1));
+                keep_first(&mut self.scheme, field(text, 4));
+            }
             Tag::BackendOpen => keep_last(&mut self.host, field(text, 3)),
             Tag::ReqHeader | Tag::BereqHeader => self.take_request_header(text, format),
             Tag::RespHeader | Tag::BerespHeader => {

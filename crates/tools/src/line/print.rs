@@ -164,15 +164,13 @@ impl Printer<'_, '_> {
         let facts = self.facts;
         self.text(facts.method, "-");
         self.out.push(b' ');
-        match facts.host_header {
-            Some(host) => {
-                if !host.starts_with(b"http://") {
-                    self.out.extend_from_slice(b"http://");
-                }
-                self.text(Some(host), "");
-            }
-            None => self.out.extend_from_slice(b"http://localhost"),
+        let is_secured = facts.scheme == Some(b"https");
+        let scheme: &[u8] = if is_secured { b"https://" } else { b"http://" };
+        let host = facts.host_header.unwrap_or(b"localhost");
+        if !host.starts_with(b"http://") && !host.starts_with(scheme) {
+            self.out.extend_from_slice(scheme);
         }
+        self.text(Some(host), "");
         self.text(facts.url, "");
         self.text(facts.query, "");
         self.out.push(b' ');

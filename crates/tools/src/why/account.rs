@@ -14,6 +14,10 @@ pub(crate) struct Account {
     pub page: Option<u32>,
     /// Method as received.
     pub method: String,
+    /// Protocol as received: `HTTP/2.0`.
+    pub protocol: String,
+    /// How the client came, `http` or `https`; empty when the log doesn't say, as that of a daemon that speaks no TLS.
+    pub scheme: String,
     /// Host as received.
     pub received_host: String,
     /// Host as VCL left it.
@@ -193,6 +197,10 @@ impl Account {
             let text = legible::line(record.text()).into_owned();
             match tag {
                 Tag::ReqMethod if self.method.is_empty() => self.method = text,
+                Tag::ReqProtocol if self.protocol.is_empty() => self.protocol = text,
+                Tag::ReqStart if self.scheme.is_empty() => {
+                    text.split(' ').nth(3).unwrap_or_default().clone_into(&mut self.scheme);
+                }
                 Tag::ReqURL => {
                     if self.received_url.is_empty() {
                         self.received_url.clone_from(&text);

@@ -30,6 +30,13 @@ pub(super) struct Member(pub &'static str, pub Kind, pub bool, pub &'static str)
 #[cfg(test)]
 pub(super) static MEMBERS: &[Member] = &[
     Member("method", Kind::Text, true, "the method as received; `null` if the request could not be read"),
+    Member(
+        "scheme",
+        Kind::Text,
+        true,
+        "`http` or `https`: how the client came; `null` in the log of a daemon that speaks no TLS",
+    ),
+    Member("protocol", Kind::Text, true, "the protocol as received, such as `HTTP/2.0`"),
     Member("host", Kind::Text, true, "the host as VCL left it"),
     Member("url", Kind::Text, true, "the URL with its query, as VCL left it"),
     Member("received_host", Kind::Text, true, "the host as received"),
@@ -160,6 +167,8 @@ fn value(account: &Account) -> Value {
     let hit = account.hit.map(|hit| json!({ "xid": hit.xid, "ttl": hit.ttl, "grace": hit.grace, "keep": hit.keep }));
     json!({
         "method": text(&account.method),
+        "scheme": text(&account.scheme),
+        "protocol": text(&account.protocol),
         "host": text(&account.host),
         "url": text(&account.url),
         "received_host": text(&account.received_host),

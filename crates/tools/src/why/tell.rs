@@ -41,6 +41,7 @@ pub(crate) fn plain(account: &Account) -> String {
     if let Some(page) = account.page {
         let _ = writeln!(text, "  a fragment of the page with XID {page}");
     }
+    tell_way(account, &mut text);
     if account.received_url != *url {
         let _ = writeln!(text, "  asked for as {}", account.received_url);
     }
@@ -63,6 +64,14 @@ pub(crate) fn plain(account: &Account) -> String {
     tell_near(account, &mut text);
     text.push('\n');
     text
+}
+
+/// How the client came, where there is more than one way.
+fn tell_way(account: &Account, text: &mut String) {
+    if account.scheme.is_empty() || account.page.is_some() {
+        return;
+    }
+    let _ = writeln!(text, "  came over {}, {}", account.scheme, account.protocol);
 }
 
 /// Lists what the cache had under almost the same address.
@@ -356,6 +365,20 @@ mod tests {
             is_revalidated: true,
             ..Step::default()
         }
+    }
+
+    #[test]
+    fn how_the_client_came_is_told_where_the_log_names_it() {
+        let account = |scheme: &str, page| Account {
+            method: "GET".to_owned(),
+            scheme: scheme.to_owned(),
+            protocol: "HTTP/3.0".to_owned(),
+            page,
+            ..Account::default()
+        };
+        assert!(plain(&account("https", None)).contains("\n  came over https, HTTP/3.0\n"));
+        assert!(!plain(&account("", None)).contains("came over"));
+        assert!(!plain(&account("https", Some(3))).contains("came over"), "a fragment came over nothing");
     }
 
     #[test]

@@ -79,19 +79,29 @@ impl Checker<'_> {
         self.addresses(host)
     }
 
-    /// All addresses of a host with an optional port, and the port: 80 if there is none.
+    /// All addresses of a host with an optional port, and the port: the default if there is none, or 80 without one.
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn addresses_and_port(&self, text: &str) -> Result<(Vec<IpAddr>, u16), String> {
+    pub(super) fn addresses_and_port(&self, text: &str, default_port: &str) -> Result<(Vec<IpAddr>, u16), String> {
         let HostPort { host, port } = split(text)?;
         let port = port.filter(|port| !port.is_empty());
         if host.is_empty() && port.is_none() {
             return Err("Name or service not known".into());
         }
-        let number = self.port(port.unwrap_or(""))?;
+        let number = self.port(port.unwrap_or(default_port))?;
         Ok((self.addresses_or_any(host)?, number))
     }
+}
+
+/// Whether a host is written as an address rather than a name; a port may follow.
+pub(super) fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port(host).parse::<IpAddr>().is_ok()
+}
+
+/// A host name without the colon and what follows it.
+pub(super) fn without_port(host: &str) -> &str {
+    host.split(':').next().unwrap_or(host)
 }
 
 /// The list of addresses for a message about too many of them.

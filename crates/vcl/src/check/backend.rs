@@ -1,6 +1,7 @@
 //! Backends and probes.
 
-use super::address::listed;
+use super::address::{is_address, listed, without_port};
+use super::backend_tls::{TLS_FIELDS, TlsFields};
 use super::{Checked, Checker, Meaning, Reported, nearest};
 use crate::diagnostic::Draft;
 use crate::files::{FileKind, error_text};
@@ -36,6 +37,9 @@ const COMMON_FIELDS: &[&str] =
 const PROBE_FIELDS: &[&str] =
     &["url", "request", "expected_response", "timeout", "interval", "initial", "window", "threshold", "expect_close"];
 
+/// The port of a backend with `.ssl` and without `.port`.
+const HTTPS_PORT: &str = "443";
+
 /// How many past results a probe can consider.
 const PROBE_WINDOW_MAX: u32 = 64;
 
@@ -43,6 +47,13 @@ const PROBE_WINDOW_MAX: u32 = 64;
 pub(super) struct Value {
     next: At,
     end: At,
+}
+
+impl Value {
+    /// The next token.
+    pub(super) fn place(&self) -> At {
+        self.next
+    }
 }
 
 /// An address or a number, with the place where it was set.
@@ -67,6 +78,7 @@ struct BackendFields {
     probe: Option<u32>,
     via: Placed<u32>,
     authority: Placed<String>,
+    tls: TlsFields,
 }
 
 impl Checker<'_> {
@@ -98,20 +110,30 @@ impl Checker<'_> {
         fields: &[Field],
         name: String,
     ) -> Checked<BackendDefinition> {
-        self.no_duplicates(fields, BACKEND_FIELDS, self.dialect.ignored_backend_fields)?;
+        let of_tls = if self.loaded.syntax >= 40 { TLS_FIELDS } else { &[] };
+        self.no_duplicates(fields, &[BACKEND_FIELDS, of_tls].concat(), self.dialect.ignored_backend_fields)?;
         let mut set = BackendFields::default();
         for field in fields {
             self.backend_field(field, &mut set)?;
         }
         let probe = set.probe.or(self.default_probe);
-        let (endpoint, host, port) = if let Some((path, _)) = set.path.take() {
+        let is_tls = set.tls.is_on();
+        let (endpoint, host, port) = if let Some((path, place)) = set.path.take() {
+            if is_tls.is_some() {
+                return Err(self.error_at(Code::FieldValue, "Cannot set both .ssl and .path.", place));
+            }
             (Endpoint::Unix(path), String::new(), String::new())
         } else if let Some((host, place)) = &set.host {
-            let endpoint = self.endpoint(host, *place, set.port.as_ref().map(|(port, _)| port.as_str()))?;
-            let port = set.port.as_ref().map_or(String::new(), |(port, _)| port.clone());
-            (endpoint, host.clone(), port)
+            let set_port = set.port.as_ref().map(|(port, _)| port.as_str());
+            let default = if is_tls.is_some() { HTTPS_PORT } else { "" };
+            let endpoint = self.endpoint(host, *place, set_port, default)?;
+            (endpoint, host.clone(), set_port.unwrap_or(default).to_owned())
         } else {
             return Err(self.error_at(Code::BackendAddressMissing, "Expected .host or .path.", tree.name.first));
+        };
+        let tls = {
+            let written = set.host_header.as_deref().unwrap_or_default();
+            self.tls_definition(&mut set.tls, &host, written)?
         };
         let host_header = set.host_header.take().unwrap_or_else(|| match endpoint {
             Endpoint::Unix(_) | Endpoint::None => "0.0.0.0".to_owned(),
@@ -134,6 +156,8 @@ impl Checker<'_> {
             proxy_header: set.proxy_header,
             preamble: set.preamble,
             probe,
+            tls,
+            http2: set.tls.http2,
         })
     }
 
@@ -221,6 +245,7 @@ impl Checker<'_> {
                 set.preamble = decode_blob(self.loaded.sources.bytes(self.token(place)));
             }
             "probe" => set.probe = Some(self.probe_field(field)?),
+            name if TLS_FIELDS.contains(&name) => self.tls_field(field, &mut set.tls)?,
             name if self.dialect.ignored_backend_fields.contains(&name) => {
                 self.without_effect(&format!("'.{name}'"), field.name, field.name);
             }
@@ -280,7 +305,7 @@ impl Checker<'_> {
         };
         let Some((index, place)) = set.via else { return Ok(None) };
         let proxy = &self.backends[index as usize];
-        let (name, reached) = (proxy.name.clone(), proxy.endpoint.clone());
+        let (name, reached, is_secure) = (proxy.name.clone(), proxy.endpoint.clone(), proxy.tls.is_some());
         set.connect_timeout = set.connect_timeout.or(proxy.connect_timeout);
         set.first_byte_timeout = set.first_byte_timeout.or(proxy.first_byte_timeout);
         set.between_bytes_timeout = set.between_bytes_timeout.or(proxy.between_bytes_timeout);
@@ -289,6 +314,9 @@ impl Checker<'_> {
         }
         if !matches!(endpoint, Endpoint::Ip { .. }) {
             return Err(self.error_at(Code::FieldValue, "Cannot set both .via and .path.", place));
+        }
+        if is_secure {
+            return Err(self.error_at(Code::FieldValue, "The backend of .via cannot have .ssl itself.", place));
         }
         if reached == Endpoint::None {
             return Err(self.error_at(Code::FieldValue, "The backend of .via has no address.", place));
@@ -321,13 +349,13 @@ impl Checker<'_> {
     }
 
     /// Resolves `.host` and `.port` to at most one address of each family.
-    fn endpoint(&mut self, host: &str, place: At, port: Option<&str>) -> Checked<Endpoint> {
+    fn endpoint(&mut self, host: &str, place: At, port: Option<&str>, default_port: &str) -> Checked<Endpoint> {
         let resolved = match port {
             Some(port) => {
                 let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
                 self.port(port).and_then(|port| Ok((self.addresses_or_any(bare)?, port)))
             }
-            None => self.addresses_and_port(host),
+            None => self.addresses_and_port(host, default_port),
         };
         let (addresses, port) = match resolved {
             Ok(resolved) => resolved,
@@ -622,16 +650,6 @@ impl Checker<'_> {
         };
         Ok(amount * factor)
     }
-}
-
-/// Whether a host is written as an address rather than a name; a port may follow.
-fn is_address(host: &str) -> bool {
-    host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port(host).parse::<IpAddr>().is_ok()
-}
-
-/// A host name without the colon and what follows it.
-fn without_port(host: &str) -> &str {
-    host.split(':').next().unwrap_or(host)
 }
 
 /// Decodes `:base64:`; the lexer has checked it.

@@ -512,7 +512,7 @@ impl Checker<'_> {
                 let draft = self.draft_at(Code::AddressConstant, &text, token);
                 return Err(self.error(token, draft.hint("a Unix socket has no IP address")));
             }
-            match self.addresses_and_port(&written) {
+            match self.addresses_and_port(&written, "") {
                 Ok((found, port))
                     if found.iter().any(|address| *address != found[0]) && !self.dialect.habits.first_address =>
                 {

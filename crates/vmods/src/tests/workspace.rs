@@ -63,11 +63,9 @@ fn records_of_any_transaction_are_written_and_replayed() {
     engine.value(Function::VtcVslReplay, &[lines]);
     assert_eq!(engine.records, ["Backend(7) BereqURL /x", "Client(1001) Begin req 1000 rxreq", "Client(1001) End "]);
     let unknown = engine.text("NoSuchTag");
-    for (number, tag, expected) in [
-        (7, unknown, "No such tag: NoSuchTag"),
-        (-1, tag, "id out of bounds"),
-        (1 << 30, tag, "id out of bounds"),
-    ] {
+    for (number, tag, expected) in
+        [(7, unknown, "No such tag: NoSuchTag"), (-1, tag, "id out of bounds"), (1 << 30, tag, "id out of bounds")]
+    {
         let refused = engine.call(Function::VtcVsl, &[Value::Int(number), tag, side, url]).unwrap_err();
         assert_eq!(refused.0, expected);
     }

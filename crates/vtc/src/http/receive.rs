@@ -2,16 +2,14 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use body::{Gunzip, JUNK_AFTER_END};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 
 use super::{Head, Http};
+use crate::payload::{self, BODY_BYTES_MAX};
 use crate::specification::Arguments;
 use crate::test::{Outcome, Waited};
 
-/// Most bytes of one body.
-const BODY_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of one head, and of the line before a chunk.
 const HEAD_BYTES_MAX: usize = 16 << 20;
 /// How many bytes are examined or taken at a time.
@@ -19,7 +17,7 @@ const STEP_BYTES: usize = 16 << 10;
 
 /// The result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Received {
+pub(super) enum Received {
     /// Everything that was wanted.
     All,
     /// The connection ended where it may.
@@ -55,7 +53,7 @@ impl Http {
     }
 
     /// Takes exactly this many bytes.
-    fn take(&self, count: usize, into: &mut Vec<u8>, may_end: bool) -> Outcome<Received> {
+    pub(super) fn take(&self, count: usize, into: &mut Vec<u8>, may_end: bool) -> Outcome<Received> {
         if into.len().saturating_add(count) > BODY_BYTES_MAX {
             self.fault(format!("more than {BODY_BYTES_MAX} bytes of body"))?;
             return Ok(Received::Broken);
@@ -310,15 +308,9 @@ impl Http {
 
     pub(super) fn gunzip(&mut self) -> Outcome {
         let Some(body) = self.body.take() else { return Err(self.journal.fail("gunzip: there is no body")) };
-        if !body.starts_with(&[0x1f, 0x8b]) {
-            self.fault("Gunzip error: body lacks gzip magic")?;
-        }
-        let mut plain = Vec::new();
-        // Bytes after the end are ignored here.
-        if let Err(error) = body::whole(Gunzip::new(None), &body, BODY_BYTES_MAX, &mut plain)
-            && error != JUNK_AFTER_END
-        {
-            self.fault(format!("Gunzip error: {} (in: {} out: {})", error.text(), body.len(), plain.len()))?;
+        let (plain, problem) = payload::gunzip(&body);
+        if let Some(problem) = problem {
+            self.fault(problem)?;
         }
         self.body_length = plain.len().to_string();
         self.journal.log(3, format!("new bodylen {}", plain.len()));

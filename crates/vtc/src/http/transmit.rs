@@ -1,14 +1,10 @@
 //! Sending: requests, responses and chunks, assembled from the words of a command.
 
-use body::Gzip;
-use rand::RngExt;
-
-use super::{Http, deflate};
+use super::Http;
+use crate::payload::{self, GENERATED_BYTES_MAX, synthetic_body};
 use crate::specification::Arguments;
 use crate::test::Outcome;
 
-/// Most bytes of one generated body, chunk or header.
-const GENERATED_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a patterned chunk that are sent at a time; a multiple of the pattern.
 const PATTERN_STEP_BYTES: usize = 16 << 10;
 
@@ -24,6 +20,7 @@ struct Draft {
 impl Http {
     pub(super) fn send_request(&mut self, arguments: &mut Arguments) -> Outcome {
         let (mut method, mut url, mut protocol) = (b"GET".to_vec(), b"/".to_vec(), b"HTTP/1.1".to_vec());
+        let mut upgrade = None;
         self.head_was_asked_for = false;
         while let Some(option) = arguments.peek() {
             match option.text().as_str() {
@@ -33,14 +30,20 @@ impl Http {
                     method = value(arguments)?;
                     self.head_was_asked_for = method == b"HEAD";
                 }
-                "-up" => return Err(self.skip_http2("txreq -up")),
+                "-up" => upgrade = Some(value(arguments)?),
                 _ => break,
             }
         }
-        let first = [&method[..], b" ", &url, b" ", &protocol, b"\r\n"].concat();
+        let mut first = [&method[..], b" ", &url, b" ", &protocol, b"\r\n"].concat();
+        if let Some(settings) = &upgrade {
+            first.extend_from_slice(b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: ");
+            first.extend_from_slice(settings);
+            first.extend_from_slice(b"\r\n");
+        }
         let adds_host = protocol == b"HTTP/1.1";
         let draft = Draft { bytes: first, body: None, has_own_body: false, has_length: true, has_host: !adds_host };
-        self.send_message("txreq", draft, arguments)
+        self.send_message("txreq", draft, arguments)?;
+        upgrade.map_or(Ok(()), |settings| self.upgraded(&settings))
     }
 
     pub(super) fn send_response(&mut self, arguments: &mut Arguments) -> Outcome {
@@ -173,18 +176,7 @@ impl Http {
 
     fn gzip(&mut self, draft: &mut Draft, plain: &[u8]) -> Outcome<Vec<u8>> {
         draft.bytes.extend_from_slice(b"Content-Encoding: gzip\r\n");
-        let mut packed = Vec::new();
-        if let Err(error) = body::whole(Gzip::new(self.gzip_level), plain, usize::MAX, &mut packed) {
-            self.fault(format!("Gzip error: {}", error.text()))?;
-        }
-        if let Some(stopping) = self.gzip_residual.and_then(|residual| deflate::stopping_at(&packed, residual)) {
-            packed = stopping;
-        }
-        if let Some(found) = deflate::positions(&packed) {
-            for (name, bit) in [("startbit", found.start), ("lastbit", found.last), ("stopbit", found.stop)] {
-                self.journal.log(4, format!("{name} = {bit} {}/{}", bit / 8, bit % 8));
-            }
-        }
+        let packed = payload::gzip(&self.journal, plain, self.gzip_level, self.gzip_residual)?;
         self.body_length = packed.len().to_string();
         self.journal.log(3, format!("new bodylen {}", packed.len()));
         self.journal.dump(4, "body", &packed);
@@ -239,39 +231,9 @@ fn with_nuls(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A body of 64-byte lines: a pattern that differs from line to line, or random bytes.
-fn synthetic_body(length: usize, mut noise: Option<&mut dyn rand::Rng>) -> Vec<u8> {
-    // The printable characters between `!` and `}`.
-    let printable = |number: usize| b'!' + (number % 93) as u8;
-    let mut body: Vec<u8> = (0..length)
-        .map(|index| match (index % 64, &mut noise) {
-            (63, _) => b'\n',
-            (_, Some(noise)) => noise.random_range(b' '..b' ' + 95),
-            (column, None) => printable(index / 64 + column),
-        })
-        .collect();
-    if let Some(last) = body.last_mut() {
-        *last = b'\n';
-    }
-    body
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn synthetic_bodies_are_lines_that_shift() {
-        let body = synthetic_body(130, None);
-        assert_eq!(
-            (body[0], body[1], body[63], body[64], body[128], body[129]),
-            (b'!', b'"', b'\n', b'"', b'#', b'\n')
-        );
-        assert_eq!(synthetic_body(1, None), b"\n");
-        let noise = synthetic_body(1000, Some(&mut rand::rng()));
-        assert!(noise.iter().all(|byte| *byte == b'\n' || (b' '..=b'~').contains(byte)));
-        assert_eq!(noise[63], b'\n');
-    }
 
     #[test]
     fn a_nul_is_written_with_a_backslash() {

@@ -89,6 +89,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         panics: PanicHook::default(),
         is_copying: false.into(),
         query_rules: QueryRules::default(),
+        challenges: crate::challenges::Challenges::default(),
         memory: RequestMemory::default(),
     });
     let counters = Arc::new(MainCounters::new());
@@ -130,15 +131,27 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
             server: address,
             remote: address,
             local: address,
-            listener: Rc::new(Listener { name: String::new(), endpoint: String::new(), path: None, proxy: false }),
+            listener: Rc::new(Listener {
+                name: String::new(),
+                endpoint: String::new(),
+                path: None,
+                proxy: false,
+                tls: false,
+                names_scheme: false,
+                http3_port: None,
+            }),
             descriptor: -1,
             credentials: None,
             proxy_elements: None,
+            tls: None,
+            early: None,
         },
         client_identity: Some(b"somebody".to_vec()),
         session_vxid: 3,
         trace: Some(true),
         aside: None,
+        is_duplex: false,
+        interest: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fetch::task::tests::{event_loop, order};
 use crate::origin::OriginExchange;
-use backend::{ClientName, Dial, DialTarget, Dialling, Ends, Notes, OpenRequest, ResolveContext, Stream, open};
+use backend::{ClientName, Dial, DialTarget, Dialling, Ends, Notes, OpenRequest, ResolveContext, Stream};
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 struct Script {
     writes: RefCell<Vec<Vec<u8>>>,
     answer: RefCell<Vec<u8>>,
+    /// The end comes without close_notify.
+    is_cut_off: bool,
 }
 
 struct Scripted(Rc<Script>);
@@ -23,6 +25,10 @@ struct Scripted(Rc<Script>);
 impl Stream for Scripted {
     fn ends(&self) -> Ends {
         Ends { remote: None, local: None, fd: -1 }
+    }
+
+    fn was_cut_off(&self) -> bool {
+        self.0.is_cut_off && self.0.answer.borrow().is_empty()
     }
 }
 
@@ -75,6 +81,10 @@ const STALL: Duration = Duration::from_secs(1);
 impl Scene {
     /// A scene with an origin that gives this answer.
     async fn new(answer: &str) -> Scene {
+        Scene::with(Script { answer: RefCell::new(answer.into()), ..Script::default() }).await
+    }
+
+    async fn with(script: Script) -> Scene {
         let context = event_loop();
         let order = order(&context);
         let notes = Notes::new();
@@ -92,7 +102,7 @@ impl Scene {
                 notes: &notes,
             },
         );
-        let script = Rc::new(Script { writes: RefCell::default(), answer: RefCell::new(answer.into()) });
+        let script = Rc::new(script);
         let request = OpenRequest {
             backend: &backend.unwrap_or_else(|none| panic!("{}", none.text())),
             pool: &context.pool,
@@ -103,8 +113,9 @@ impl Scene {
             connect_timeout: None,
             fresh: true,
             client: None,
+            offers_http2: false,
         };
-        let exchange = OriginExchange::new(open(&request).await.unwrap_or_else(|error| panic!("{error}")));
+        let exchange = OriginExchange::open(&request, &context).await.unwrap_or_else(|error| panic!("{error}"));
         let mut bereq = Message::new();
         bereq.set_method(b"PUT");
         bereq.set_target(b"/");
@@ -151,6 +162,7 @@ impl Scene {
 
 fn limits() -> ReceiveLimits {
     ReceiveLimits {
+        first_byte: Duration::from_secs(60),
         first_byte_by: Instant::now() + STALL,
         between_bytes: STALL,
         at_once_bytes: 0,
@@ -232,4 +244,20 @@ async fn a_body_that_ends_with_the_connection_is_whole_and_one_that_ends_before_
     let mut scene = Scene::new("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc").await;
     scene.head().await;
     assert_eq!(scene.body().await, Err(CutShort::GONE));
+}
+
+#[tokio::test]
+async fn an_encrypted_body_that_ends_with_the_connection_needs_the_origins_word_if_that_is_asked_for() {
+    for (head, needs, expected) in [
+        ("HTTP/1.1 200 OK\r\n\r\n", true, Err(CUT_OFF)),
+        ("HTTP/1.1 200 OK\r\n\r\n", false, Ok(vec!["abc".to_owned()])),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", true, Ok(vec!["abc".to_owned()])),
+    ] {
+        let answer = RefCell::new(format!("{head}abc").into());
+        let mut scene = Scene::with(Script { answer, is_cut_off: true, ..Script::default() }).await;
+        scene.exchange.receive_head(&mut scene.beresp, &limits()).await.unwrap();
+        let terms = BodyTerms { needs_close_notify: needs, ..BodyTerms::default() };
+        scene.exchange.begin_body(&scene.bereq, &scene.beresp, terms).unwrap();
+        assert_eq!(scene.body().await, expected, "{head} {needs}");
+    }
 }

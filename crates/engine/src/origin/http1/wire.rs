@@ -4,7 +4,7 @@
 //! read everything neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; the bytes between them were
 //! received and have not been used.
 
-use backend::BackendConnection;
+use backend::{BackendConnection, TlsFailure};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +16,9 @@ use tokio::time::{Instant, timeout_at};
 /// Size of the receive buffer, at first and for bodies that turn out to be long, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
+
+/// The number of the error when nothing moves.
+const ETIMEDOUT: i32 = 110;
 
 /// Why nothing could be received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +41,8 @@ pub(super) struct OriginWire {
     has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
+    /// The error of TLS by which the connection ended.
+    tls_failure: Option<TlsFailure>,
 }
 
 impl OriginWire {
@@ -50,6 +55,7 @@ impl OriginWire {
             sent_bytes: 0,
             has_answered: false,
             is_ended: false,
+            tls_failure: None,
         }
     }
 
@@ -66,6 +72,11 @@ impl OriginWire {
     /// Whether a byte of an answer has arrived since the connection was taken.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered
+    }
+
+    /// The error of TLS by which the connection ended, if that is what happened.
+    pub(super) fn take_tls_failure(&mut self) -> Option<String> {
+        self.tls_failure.take().map(|failure| failure.0)
     }
 
     /// Returns the connection.
@@ -101,28 +112,43 @@ impl OriginWire {
                     self.sent_bytes += count as u64;
                 }
                 Ok(Err(error)) => return Err(backend::backend::error_number(&error)),
-                Err(_) => return Err(backend::backend::error_number(&io::ErrorKind::TimedOut.into())),
+                Err(_) => return Err(ETIMEDOUT),
             }
         }
-        Ok(())
+        self.flush(stall).await
+    }
+
+    /// An encrypted connection keeps what its socket did not take.
+    async fn flush(&mut self, stall: Duration) -> Result<(), i32> {
+        let flushed = poll_fn(|context| match Pin::new(&mut self.connection.stream).poll_flush(context) {
+            Poll::Pending => self.poll_answer(context),
+            done => done,
+        });
+        match timeout_at(Instant::now() + stall, flushed).await {
+            Ok(result) => result.map_err(|error| backend::backend::error_number(&error)),
+            Err(_) => Err(ETIMEDOUT),
+        }
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.connection.stream).poll_write(context, bytes) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => {
-                // An origin that waits for us to read would never accept the rest.
-                while !self.is_ended && self.end < BUFFER_BYTES {
-                    match self.poll_receive(context, BUFFER_BYTES) {
-                        Poll::Ready(Ok(1..)) => {}
-                        Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
-                        Poll::Pending => break,
-                    }
-                }
-                Poll::Pending
+            Poll::Pending => self.poll_answer(context),
+        }
+    }
+
+    /// Takes what the origin sends while it does not accept anything: one that waits for us to read would never accept the rest.
+    /// Never ready.
+    fn poll_answer<T>(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        while !self.is_ended && self.end < BUFFER_BYTES {
+            match self.poll_receive(context, BUFFER_BYTES) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
+                Poll::Pending => break,
             }
         }
+        Poll::Pending
     }
 
     fn poll_receive(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
@@ -138,7 +164,10 @@ impl OriginWire {
                 self.has_answered |= count > 0;
                 Poll::Ready(Ok(count))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Err(error)) => {
+                self.tls_failure = error.get_ref().and_then(|inner| inner.downcast_ref()).cloned();
+                Poll::Ready(Err(error))
+            }
             Poll::Pending => Poll::Pending,
         }
     }

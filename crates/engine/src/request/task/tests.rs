@@ -62,6 +62,7 @@ fn foreign_life() -> Life {
         is_under_label: true,
         late_continue: true,
         body: ClientBody::Taken,
+        is_length_unsaid: true,
         is_head: true,
         restarts: 7,
         digest: [7; 32],
@@ -126,6 +127,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         aside: Some(Aside::default()),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
         feed: Some(crate::bodies::request::feed(None).0),
+        duplex: Some(Box::default()),
         pipe: Some(Box::new(PipeRequest {
             vxid: 7,
             log: LogBuffer::new(ring),
@@ -150,6 +152,7 @@ fn assert_life_is_new(life: Life) {
         is_under_label,
         late_continue,
         body,
+        is_length_unsaid,
         is_head,
         restarts,
         digest,
@@ -170,7 +173,7 @@ fn assert_life_is_new(life: Life) {
     assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
     assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
-    assert_eq!([is_under_label, late_continue, is_head, is_answered], [false; 4]);
+    assert_eq!([is_under_label, late_continue, is_length_unsaid, is_head, is_answered], [false; 5]);
     assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
     assert_eq!((digest, after_hash), ([0; 32], Step::Accept));
     assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
@@ -220,6 +223,7 @@ fn assert_found_is_new(found: Found) {
         ticket,
         aside,
         feed,
+        duplex,
         pipe,
         prepared,
     } = found;
@@ -227,7 +231,7 @@ fn assert_found_is_new(found: Found) {
     assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
     assert!(object.is_none() && copy.is_none() && busy.is_none() && stale.is_none() && part.is_none());
     assert!(ticket.is_none() && aside.is_none() && query_rule.is_none());
-    assert!(feed.is_none() && pipe.is_none() && prepared.is_none());
+    assert!(feed.is_none() && duplex.is_none() && pipe.is_none() && prepared.is_none());
 }
 
 fn assert_task_is_new(task: Task) {

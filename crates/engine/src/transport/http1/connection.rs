@@ -63,6 +63,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.sending = None;
     }
 
+    /// The stream, for another protocol.
+    pub(super) fn into_stream(self) -> S {
+        self.stream
+    }
+
     /// The stream itself, for a pipe.
     pub(super) fn stream(&mut self) -> &mut S {
         &mut self.stream

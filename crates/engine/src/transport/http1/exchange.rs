@@ -19,11 +19,12 @@ use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::limits::{CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX};
 use surface::reason::Reason;
+use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 /// The protocol's name for sessions and `req.transport`.
-pub(super) const NAME: &str = "HTTP/1";
+const NAME: &str = "HTTP/1";
 
 /// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -61,6 +62,8 @@ pub(super) struct Http1Exchange<'a, S> {
     buffers: &'a mut Buffers,
     /// What is wrong with the head, if anything.
     malformed: Option<Malformed>,
+    /// Why the client does not get HTTP/2 that it asked for, for the log.
+    note: Option<&'static str>,
     incoming: Option<Incoming>,
     is_http11: bool,
     owes_continue: bool,
@@ -79,11 +82,13 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
         connection: &'a mut Connection<S>,
         buffers: &'a mut Buffers,
         malformed: Option<Malformed>,
+        note: Option<&'static str>,
     ) -> Self {
         Http1Exchange {
             connection,
             buffers,
             malformed,
+            note,
             incoming: None,
             is_http11: false,
             owes_continue: false,
@@ -129,6 +134,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
     fn open(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed> {
         if let Some(malformed) = self.malformed.take() {
             return Err(malformed);
+        }
+        if let Some(note) = self.note {
+            log.record(Tag::Debug, note.as_bytes());
         }
         let length = match request_body_length(head) {
             Ok(length) => length,

@@ -1,0 +1,118 @@
+//! The front door as users have it: one daemon, HTTP/1, HTTP/2 and HTTP/3, and clients of other makes. A client that is missing on this
+//! machine is named. Next files: `front_door/clients.rs`, `front_door/conformance.rs`.
+
+use crate::daemon::{Daemon, free_port};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+mod clients;
+mod conformance;
+mod protocols;
+
+/// The names of the two certificates.
+const NAMES: [&str; 2] = ["a.example", "b.example"];
+
+/// A daemon with a port in clear, and one that speaks TLS and QUIC and has two certificates.
+struct Door {
+    daemon: Daemon,
+    /// Of TCP and UDP.
+    port: u16,
+    authority: Authority,
+    folder: tempfile::TempDir,
+}
+
+impl Door {
+    /// In front of an origin; whatever Host a client sends, it asks for the same objects.
+    fn open(origin: u16, arguments: &[&str]) -> Door {
+        let vcl = "vcl 4.1; backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+                   sub vcl_recv {
+                       set req.http.host = \"a.example\";
+                       # Browsers ask for it unasked.
+                       if (req.url == \"/favicon.ico\") { return (synth(404)); }
+                   }";
+        Door::open_with(vcl, origin, arguments)
+    }
+
+    /// With this VCL, in which `@PORT@` is replaced with the origin's port.
+    fn open_with(vcl: &str, origin: u16, arguments: &[&str]) -> Door {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new(folder.path());
+        let port = free_port();
+        let listener = format!("tls=127.0.0.1:{port},https,h3");
+        let daemon = Daemon::with_vcl(vcl, origin, &[&["-a", &listener, "-p", "feature=+http2"], arguments].concat());
+        for name in NAMES {
+            let file = authority.certify(name);
+            let (loaded, text) = daemon.cli(&["tls.cert.load", name, file.to_str().unwrap()]);
+            assert!(loaded, "{text}");
+        }
+        let (committed, text) = daemon.cli(&["tls.cert.commit"]);
+        assert!(committed, "{text}");
+        Door { daemon, port, authority, folder }
+    }
+
+    /// Where a path is, over TLS.
+    fn url(&self, path: &str) -> String {
+        format!("https://{}:{}{path}", NAMES[0], self.port)
+    }
+
+    /// Where a path is, in clear.
+    fn clear_url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.daemon.port)
+    }
+}
+
+/// Who issued the certificates.
+struct Authority {
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+    folder: PathBuf,
+}
+
+impl Authority {
+    fn new(folder: &Path) -> Authority {
+        let mut parameters = rcgen::CertificateParams::default();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = parameters.self_signed(&key).unwrap();
+        let authority = Authority { issuer: rcgen::Issuer::new(parameters, key), folder: folder.to_owned() };
+        std::fs::write(authority.file(), certificate.pem()).unwrap();
+        authority
+    }
+
+    /// Its own certificate, for clients.
+    fn file(&self) -> PathBuf {
+        self.folder.join("authority.pem")
+    }
+
+    /// Issues a certificate: `NAME.pem` with its key, which is returned, and `NAME.crt` without.
+    fn certify(&self, name: &str) -> PathBuf {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut parameters = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
+        let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.folder.join(format!("{name}.crt")), certificate.pem()).unwrap();
+        let both = self.folder.join(format!("{name}.pem"));
+        std::fs::write(&both, certificate.pem() + &key.serialize_pem()).unwrap();
+        both
+    }
+}
+
+/// Runs a client that ends by itself; half a minute is too long for any. Its outputs are files: what a browser leaves behind may hold
+/// them open for longer.
+fn run(command: &mut Command) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, err] = ["out", "err"].map(|name| folder.path().join(name));
+    let mut limited = Command::new("timeout");
+    limited.args(["-k", "1", "30"]).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    limited.stdout(std::fs::File::create(&out).unwrap()).stderr(std::fs::File::create(&err).unwrap());
+    let status = limited.status().unwrap();
+    Output { status, stdout: std::fs::read(out).unwrap(), stderr: std::fs::read(err).unwrap() }
+}
+
+/// Both outputs of a client that succeeded.
+#[track_caller]
+fn succeeds(command: &mut Command) -> String {
+    let output = run(command);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} ended with {}: {text}", output.status);
+    text
+}

@@ -1,0 +1,144 @@
+//! Attacks over HTTP/2 on a real daemon: each connection ends with the right error and is counted, the worker does not grow, and
+//! others are served meanwhile. What each costs in detail is tested in memory (`crates/engine/tests/http2_abuse.rs`).
+
+use crate::daemon::{Daemon, Origin, PATIENCE, eventually, ok};
+use http2::frame::{ErrorCode, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `GET http://h/`.
+const GET: &[u8] = &[0x82, 0x84, 0x86, 0x41, 1, b'h'];
+/// Connections of each attack at a time.
+const ATTACKERS: usize = 4;
+/// What the worker may use more than before, for all attackers together.
+const GROWTH_BYTES: u64 = 32 << 20;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let head = FrameHead { payload_bytes: payload.len() as u32, kind, flags, stream };
+    [&head.to_bytes()[..], payload].concat()
+}
+
+/// Makes the next piece of an attack from its number.
+type Attack = fn(u32) -> Vec<u8>;
+
+fn rapid_reset(number: u32) -> Vec<u8> {
+    let stream = 2 * number + 1;
+    let cancel = frame(kind::RST_STREAM, 0, stream, &(ErrorCode::Cancel as u32).to_be_bytes());
+    [frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, GET), cancel].concat()
+}
+
+fn provoked_reset(number: u32) -> Vec<u8> {
+    let stream = 2 * number + 1;
+    let overflow = frame(kind::WINDOW_UPDATE, 0, stream, &0x7fff_ffff_u32.to_be_bytes());
+    [frame(kind::HEADERS, flag::END_HEADERS, stream, GET), overflow].concat()
+}
+
+fn continuation(number: u32) -> Vec<u8> {
+    match number {
+        0 => frame(kind::HEADERS, flag::END_STREAM, 1, GET),
+        _ => frame(kind::CONTINUATION, 0, 1, &[]),
+    }
+}
+
+/// A field of 3,900 bytes, repeated 12,000 times by one byte each.
+fn bomb(number: u32) -> Vec<u8> {
+    let length = [0x7f, 0xbd, 0x1d];
+    let block = [GET, &[0x40, 1, b'x'], &length, &[b'a'; 3_900], &[0xbe; 12_000]].concat();
+    frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 2 * number + 1, &block)
+}
+
+fn ping(_: u32) -> Vec<u8> {
+    frame(kind::PING, 0, 0, &[0; 8]).repeat(10)
+}
+
+fn settings(_: u32) -> Vec<u8> {
+    frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff])
+}
+
+/// Attacks until the daemon closes; the code of its GOAWAY.
+fn attack(port: u16, piece: Attack) -> Option<ErrorCode> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut reader = stream.try_clone().unwrap();
+    reader.set_read_timeout(Some(PATIENCE)).unwrap();
+    let farewell = std::thread::spawn(move || {
+        let mut farewell = None;
+        let mut head = [0; HEAD_BYTES];
+        while reader.read_exact(&mut head).is_ok() {
+            let head = FrameHead::parse(&head);
+            let mut payload = vec![0; head.payload_bytes as usize];
+            if reader.read_exact(&mut payload).is_err() {
+                break;
+            }
+            if let (kind::GOAWAY, Some(code)) = (head.kind, payload.get(4..8)) {
+                farewell = ErrorCode::of(u32::from_be_bytes(code.try_into().unwrap()));
+            }
+        }
+        // Whoever still writes need not go on.
+        let _ = reader.shutdown(Shutdown::Both);
+        farewell
+    });
+    let start = [PREFACE.to_vec(), frame(kind::SETTINGS, 0, 0, &[])].concat();
+    let mut written = stream.write_all(&start);
+    for number in 0..1_000_000 {
+        if written.is_err() {
+            break;
+        }
+        written = stream.write_all(&piece(number));
+    }
+    assert!(written.is_err(), "it is not ended");
+    farewell.join().unwrap()
+}
+
+/// What the worker has in memory, in bytes.
+fn resident(worker: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+}
+
+#[test]
+fn floods_end_with_the_right_error_while_others_are_served() {
+    let origin = Origin::start(|_| ok("Cache-Control: max-age=1000\r\n", "hello"));
+    let daemon = Daemon::in_front_of(origin.port, &["-p", "feature=+http2"]);
+    let worker = daemon.worker();
+    assert_eq!(daemon.get("/").text(), "hello");
+    let attacks: [(&str, Attack, &str); 6] = [
+        ("rapid reset", rapid_reset, "MAIN.h2_abuse_resets"),
+        ("provoked resets", provoked_reset, "MAIN.h2_abuse_resets"),
+        ("CONTINUATION", continuation, "MAIN.h2_abuse_headers"),
+        ("a bomb of fields", bomb, "MAIN.h2_abuse_headers"),
+        ("PING", ping, "MAIN.h2_abuse_frames"),
+        ("SETTINGS", settings, "MAIN.h2_abuse_frames"),
+    ];
+    for (name, piece, counter) in attacks {
+        let (before, counted) = (resident(worker), daemon.counter(counter));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut longest = Duration::ZERO;
+                while !is_over.load(Ordering::Relaxed) {
+                    let began = Instant::now();
+                    assert_eq!(daemon.get("/").text(), "hello", "{name}");
+                    longest = longest.max(began.elapsed());
+                }
+                longest
+            });
+            let attackers: Vec<_> = (0..ATTACKERS).map(|_| scope.spawn(|| attack(daemon.port, piece))).collect();
+            for attacker in attackers {
+                assert_eq!(attacker.join().unwrap(), Some(ErrorCode::EnhanceYourCalm), "{name}");
+            }
+            is_over.store(true, Ordering::Relaxed);
+            let longest = others.join().unwrap();
+            assert!(longest < PATIENCE / 4, "{name}: another client waited {longest:?}");
+        });
+        eventually("the sessions end and are counted", || {
+            (daemon.counter(counter) >= counted + ATTACKERS as u64).then_some(())
+        });
+        let grown = resident(worker).saturating_sub(before);
+        assert!(grown < GROWTH_BYTES, "{name}: {grown} bytes more");
+    }
+    assert_eq!(daemon.worker(), worker, "{}", daemon.said());
+    assert!(origin.count() < 3, "{} requests for one page", origin.count());
+}

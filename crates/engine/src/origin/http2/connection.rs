@@ -1,0 +1,248 @@
+//! One HTTP/2 connection to an origin, on which several requests run at a time.
+//!
+//! A task of its own drives it. It ends when the origin ends it, or when nobody needs it any more: when it is out of the table
+//! (`connections.rs`), and its last request is over. *Invariants:* the task holds nothing that keeps the connection in use; a
+//! connection that is ended sends GOAWAY and has a few seconds for that. Next file: `watch.rs`.
+
+use super::watch::{Seen, Watched};
+use backend::open::Place;
+use backend::{BackendConnection, Ends, Stream};
+use bytes::Bytes;
+use h2::client::{self, SendRequest};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+use surface::limits::{
+    HTTP2_ORIGIN_CLOSE_SECONDS_MAX, HTTP2_ORIGIN_SEND_BYTES_MAX, HTTP2_ORIGIN_STREAMS_MAX, HTTP2_ORIGIN_WINDOW_BYTES,
+};
+use surface::parameter::Parameters;
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, timeout_at};
+use vcl_run::tls::TlsFacts;
+
+type Driven = client::Connection<Watched<Box<dyn Stream>>, Bytes>;
+
+/// Largest frame that we take, in bytes.
+const FRAME_BYTES_MAX: u32 = 16 << 10;
+/// What RFC 9113 §6.5.2 adds to the size of each field.
+const FIELD_OVERHEAD_BYTES: u64 = 32;
+
+/// A connection that requests share.
+pub(super) struct Shared {
+    requests: SendRequest<Bytes>,
+    /// Its addresses.
+    ends: Ends,
+    /// What was agreed in its handshake; `None` in clear.
+    tls: Option<TlsFacts>,
+    /// What has been seen on it.
+    seen: Rc<Seen>,
+    state: Rc<State>,
+    /// The requests in progress.
+    streams: Cell<usize>,
+    /// When it was first found to be idle, seconds since 1970; `None` while it is in use.
+    idle_since: Cell<Option<f64>>,
+}
+
+/// What the driving task knows, too.
+struct State {
+    /// How many requests the origin allows at a time.
+    streams_max: Cell<usize>,
+    /// No further request may use it.
+    is_retired: Cell<bool>,
+    /// Notified when requests may find room.
+    changed: Rc<Notify>,
+}
+
+impl Shared {
+    /// Makes an HTTP/2 connection of an open one. `changed` is notified when there may be room for more requests.
+    ///
+    /// # Errors
+    /// The error number.
+    pub(super) async fn start(
+        stream: Box<dyn Stream>,
+        parameters: &Parameters,
+        changed: &Rc<Notify>,
+        deadline: Instant,
+    ) -> Result<Rc<Shared>, i32> {
+        let (ends, tls) = (stream.ends(), stream.tls().cloned());
+        let seen = Seen::new();
+        let watched = Watched::new(stream, Rc::clone(&seen));
+        let shaking = settings(parameters).handshake(watched);
+        let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
+        let shaken = match timeout_at(deadline, shaking).await {
+            Ok(shaken) => shaken.map_err(|error| error.into_io().unwrap_or_else(timed_out)),
+            Err(_) => Err(timed_out()),
+        };
+        let (requests, connection) = shaken.map_err(|error| backend::backend::error_number(&error))?;
+        let state =
+            Rc::new(State { streams_max: Cell::new(1), is_retired: Cell::new(false), changed: Rc::clone(changed) });
+        let shared = Rc::new(Shared {
+            requests,
+            ends,
+            tls,
+            seen,
+            state: Rc::clone(&state),
+            streams: Cell::new(0),
+            idle_since: Cell::new(None),
+        });
+        tokio::task::spawn_local(drive(connection, Rc::downgrade(&shared), state));
+        Ok(shared)
+    }
+
+    /// Whether a further request may use it now.
+    pub(super) fn has_room(&self) -> bool {
+        !self.is_retired() && self.streams.get() < self.state.streams_max.get()
+    }
+
+    /// Whether it may have room soon: the origin has not yet said how much it allows.
+    pub(super) fn is_settling(&self) -> bool {
+        !self.is_retired() && !self.seen.is_settled.get()
+    }
+
+    /// Whether no further request will ever use it.
+    pub(super) fn is_retired(&self) -> bool {
+        self.state.is_retired.get() || self.seen.last_stream.get().is_some()
+    }
+
+    /// Lets no further request use it.
+    pub(super) fn retire(&self) {
+        self.state.is_retired.set(true);
+    }
+
+    /// Whether no request uses it.
+    pub(super) fn is_unused(&self) -> bool {
+        self.streams.get() == 0
+    }
+
+    /// Whether it has been idle for `idle_timeout` seconds. Call it from time to time.
+    pub(super) fn is_idle(&self, now: f64, idle_timeout: f64) -> bool {
+        if self.streams.get() > 0 {
+            return false;
+        }
+        let since = self.idle_since.get().unwrap_or(now);
+        self.idle_since.set(Some(since));
+        now - since >= idle_timeout
+    }
+}
+
+/// The settings that we send.
+fn settings(parameters: &Parameters) -> client::Builder {
+    // Somewhat larger heads than allowed are received, to be refused with the right words.
+    let head_bytes = 2 * parameters.http_resp_size + FIELD_OVERHEAD_BYTES * parameters.http_max_hdr;
+    let mut builder = client::Builder::new();
+    builder
+        .enable_push(false)
+        .max_concurrent_streams(0)
+        .initial_max_send_streams(1)
+        .initial_window_size(HTTP2_ORIGIN_WINDOW_BYTES as u32)
+        // Nobody waits for a window because another one does not read.
+        .initial_connection_window_size((HTTP2_ORIGIN_WINDOW_BYTES * (HTTP2_ORIGIN_STREAMS_MAX + 1)) as u32)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
+        .max_send_buffer_size(HTTP2_ORIGIN_SEND_BYTES_MAX)
+        // Streams that we give up are forgotten soon; what still comes on them is dropped.
+        .max_concurrent_reset_streams(HTTP2_ORIGIN_STREAMS_MAX)
+        .reset_stream_duration(Duration::from_secs(HTTP2_ORIGIN_CLOSE_SECONDS_MAX));
+    builder
+}
+
+/// Drives a connection to its end.
+async fn drive(connection: Driven, shared: Weak<Shared>, state: Rc<State>) {
+    let mut connection = pin!(connection);
+    let mut closing: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|context| {
+        let polled = connection.as_mut().poll(context);
+        let streams_max = connection.max_concurrent_send_streams().min(HTTP2_ORIGIN_STREAMS_MAX);
+        let is_settled = shared.upgrade().is_none_or(|shared| !shared.is_settling());
+        if is_settled && state.streams_max.replace(streams_max) != streams_max {
+            state.changed.notify_waiters();
+        }
+        if polled.is_ready() {
+            return Poll::Ready(());
+        }
+        if shared.strong_count() > 0 {
+            return Poll::Pending;
+        }
+        let limit = Duration::from_secs(HTTP2_ORIGIN_CLOSE_SECONDS_MAX);
+        closing.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit))).as_mut().poll(context)
+    })
+    .await;
+    state.is_retired.set(true);
+    state.changed.notify_waiters();
+}
+
+/// The right of one request to use a connection.
+pub(crate) struct Lease {
+    shared: Rc<Shared>,
+    place: Place,
+    /// The connection was there before the request.
+    pub(super) is_reused: bool,
+    /// Length of the PROXY header that was sent for it.
+    pub(super) proxy_header_bytes: u64,
+    /// When it was given.
+    since: Instant,
+}
+
+impl Lease {
+    /// Call this only if the connection has room, or was made for this request.
+    pub(super) fn new(shared: &Rc<Shared>, place: Place, is_reused: bool, proxy_header_bytes: u64) -> Lease {
+        shared.streams.set(shared.streams.get() + 1);
+        shared.idle_since.set(None);
+        Lease { shared: Rc::clone(shared), place, is_reused, proxy_header_bytes, since: Instant::now() }
+    }
+
+    /// What requests are sent with.
+    pub(super) fn requests(&self) -> SendRequest<Bytes> {
+        self.shared.requests.clone()
+    }
+
+    /// What was agreed in the connection's handshake; `None` in clear.
+    pub(super) fn tls(&self) -> Option<&TlsFacts> {
+        self.shared.tls.as_ref()
+    }
+
+    /// What has been seen on the connection.
+    pub(super) fn seen(&self) -> &Seen {
+        &self.shared.seen
+    }
+
+    /// The addresses of the connection.
+    pub(super) fn ends(&self) -> Ends {
+        self.shared.ends
+    }
+
+    /// The backend.
+    pub(super) fn backend(&self) -> &backend::Backend {
+        self.place.backend()
+    }
+
+    /// Lets no further request use the connection.
+    pub(super) fn retire(&self) {
+        self.shared.retire();
+    }
+
+    /// The origin took too long: if nothing at all has come on the connection meanwhile, it may be dead.
+    pub(super) fn doubt(&self) {
+        if self.shared.seen.received_at.get() < self.since {
+            self.retire();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.shared.streams.set(self.shared.streams.get().saturating_sub(1));
+        self.shared.state.changed.notify_waiters();
+    }
+}
+
+/// What a request got to be sent on.
+pub(crate) enum Got {
+    /// A stream of an HTTP/2 connection.
+    Stream(Lease),
+    /// A connection of its own, since the origin prefers HTTP/1.1.
+    Connection(BackendConnection),
+}

@@ -1,0 +1,276 @@
+//! Between a connection to an origin and the HTTP/2 library: sees the frames that come in, and changes nothing.
+//!
+//! It notes what the library does not tell: whether the settings of the origin have come, which requests a GOAWAY leaves undone,
+//! which responses are complete, and when anything came last. It also ends connections on which an origin sends frames that cost
+//! work and carry nothing, faster than what goes on there explains: each takes from a budget, which is refilled by time, by what
+//! we send and by pieces of bodies. Lengths and contents are the library's to check. Source: RFC 9113 §4.1, §6, §10.5.
+
+use http2::frame::{FrameHead, PREFACE, flag, kind};
+use http2::{Found, FrameReader};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use surface::limits::{HTTP2_LIGHT_FRAMES_A_SECOND, HTTP2_LIGHT_FRAMES_MAX};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// Bytes of the payload of a GOAWAY that say which requests are left undone.
+const LAST_STREAM_BYTES: usize = 4;
+/// So many frames of an origin are explained by a head or a piece of a body that we send (WINDOW_UPDATE, PING to measure) …
+const FRAMES_A_SENT_FRAME: u64 = 4;
+/// … and so many by a piece of a body that it sends.
+const FRAMES_A_RECEIVED_PIECE: u64 = 2;
+
+/// Why such a connection is ended.
+pub(super) const FLOOD: &str = "flood of frames that carry nothing";
+
+/// What has been seen on a connection.
+pub(super) struct Seen {
+    /// The origin's settings have come.
+    pub(super) is_settled: Cell<bool>,
+    /// The last stream that the origin has looked at or may still look at, if it has said so (GOAWAY).
+    pub(super) last_stream: Cell<Option<u32>>,
+    /// Why we end the connection.
+    pub(super) fault: Cell<Option<&'static str>>,
+    /// When bytes came last.
+    pub(super) received_at: Cell<Instant>,
+    /// The streams in use, and whether the response on each has come to its end.
+    pub(super) streams: RefCell<HashMap<u32, bool>>,
+}
+
+impl Seen {
+    pub(super) fn new() -> Rc<Seen> {
+        Rc::new(Seen {
+            is_settled: Cell::new(false),
+            last_stream: Cell::new(None),
+            fault: Cell::new(None),
+            received_at: Cell::new(Instant::now()),
+            streams: RefCell::default(),
+        })
+    }
+
+    fn note(&self, head: FrameHead) {
+        match head.kind {
+            kind::SETTINGS if !head.has(flag::ACK) => self.is_settled.set(true),
+            kind::DATA | kind::HEADERS if head.has(flag::END_STREAM) => {
+                if let Some(has_ended) = self.streams.borrow_mut().get_mut(&head.stream) {
+                    *has_ended = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the beginning of a GOAWAY. Of several the lowest number counts.
+    fn note_last_stream(&self, payload: &[u8]) {
+        let Ok(number) = <[u8; LAST_STREAM_BYTES]>::try_from(payload) else { return };
+        let number = u32::from_be_bytes(number) & 0x7fff_ffff;
+        self.last_stream.set(Some(self.last_stream.get().map_or(number, |last| last.min(number))));
+    }
+
+    /// Whether the origin has said that it will not look at a stream.
+    pub(super) fn is_unprocessed(&self, stream: u32) -> bool {
+        self.last_stream.get().is_some_and(|last| stream > last)
+    }
+
+    /// Whether the end of the response on a stream has come.
+    pub(super) fn has_ended(&self, stream: u32) -> bool {
+        self.streams.borrow().get(&stream).copied().unwrap_or(false)
+    }
+}
+
+/// How many frames without use are still tolerated.
+struct Budget {
+    frames: u64,
+    refilled_at: Instant,
+}
+
+impl Budget {
+    fn new() -> Budget {
+        Budget { frames: HTTP2_LIGHT_FRAMES_MAX, refilled_at: Instant::now() }
+    }
+
+    fn add(&mut self, frames: u64) {
+        self.frames = (self.frames + frames).min(HTTP2_LIGHT_FRAMES_MAX);
+    }
+
+    /// Takes one; false if there is none left.
+    fn take(&mut self) -> bool {
+        if self.frames == 0 {
+            let elapsed = self.refilled_at.elapsed().as_secs_f64();
+            self.refilled_at = Instant::now();
+            self.add((elapsed * HTTP2_LIGHT_FRAMES_A_SECOND as f64) as u64);
+        }
+        let is_left = self.frames > 0;
+        self.frames = self.frames.saturating_sub(1);
+        is_left
+    }
+}
+
+/// A connection whose frames are watched.
+pub(super) struct Watched<S> {
+    stream: S,
+    received: FrameReader,
+    sent: FrameReader,
+    /// Bytes that we send before the first frame.
+    preface_left: usize,
+    budget: Budget,
+    seen: Rc<Seen>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, seen: Rc<Seen>) -> Watched<S> {
+        Watched {
+            stream,
+            received: FrameReader::default(),
+            sent: FrameReader::default(),
+            preface_left: PREFACE.len(),
+            budget: Budget::new(),
+            seen,
+        }
+    }
+
+    fn look(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.seen.received_at.set(Instant::now());
+        while let Some(found) = self.received.next(&mut bytes) {
+            match found {
+                Found::Head(head) => {
+                    if head.kind == kind::GOAWAY {
+                        self.received.keep(LAST_STREAM_BYTES);
+                    }
+                }
+                Found::End(head, payload) => {
+                    if head.kind == kind::GOAWAY {
+                        self.seen.note_last_stream(payload);
+                    }
+                    self.seen.note(head);
+                    if head.kind == kind::DATA && head.payload_bytes > 0 {
+                        self.budget.add(FRAMES_A_RECEIVED_PIECE);
+                    }
+                    if is_light(head) && !self.budget.take() {
+                        self.seen.fault.set(Some(FLOOD));
+                        return Err(io::Error::other(FLOOD));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_sent(&mut self, bytes: &[u8]) {
+        let preface = self.preface_left.min(bytes.len());
+        self.preface_left -= preface;
+        let mut bytes = &bytes[preface..];
+        while let Some(found) = self.sent.next(&mut bytes) {
+            if matches!(found, Found::Head(head) if matches!(head.kind, kind::DATA | kind::HEADERS)) {
+                self.budget.add(FRAMES_A_SENT_FRAME);
+            }
+        }
+    }
+}
+
+/// Everything but the head of a response and a piece of a body. A head is paid for by the request it answers, but an origin may
+/// send many interim ones.
+fn is_light(head: FrameHead) -> bool {
+    match head.kind {
+        kind::DATA => head.payload_bytes == 0 && !head.has(flag::END_STREAM),
+        kind::HEADERS => !head.has(flag::END_STREAM),
+        _ => true,
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        match Pin::new(&mut self.stream).poll_read(context, into) {
+            Poll::Ready(Ok(())) if into.filled().len() > before => Poll::Ready(self.look(&into.filled()[before..])),
+            polled => polled,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(count)) = polled {
+            self.note_sent(&bytes[..count.min(bytes.len())]);
+        }
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        if let Poll::Ready(Ok(mut left)) = polled {
+            for piece in pieces {
+                let count = left.min(piece.len());
+                self.note_sent(&piece[..count]);
+                left -= count;
+            }
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let head = FrameHead { payload_bytes: payload.len() as u32, kind, flags, stream };
+        [&head.to_bytes()[..], payload].concat()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_origin_says_is_noted_however_its_bytes_are_cut() {
+        let bytes = [
+            frame(kind::SETTINGS, 0, 0, b"123456"),
+            frame(kind::DATA, flag::END_STREAM, 1, &[7; 300]),
+            frame(kind::GOAWAY, 0, 0, b"\x80\0\0\x05\0\0\0\0why"),
+            frame(kind::GOAWAY, 0, 0, b"\0\0\0\x07\0\0\0\0"),
+            frame(kind::GOAWAY, 0, 0, b"ab"),
+        ]
+        .concat();
+        for size in [1, 2, 7, 9, 13, 100, bytes.len()] {
+            let seen = Seen::new();
+            seen.streams.borrow_mut().extend([(1, false), (3, false)]);
+            let mut watched = Watched::new(tokio::io::empty(), Rc::clone(&seen));
+            for piece in bytes.chunks(size) {
+                watched.look(piece).unwrap();
+            }
+            assert!(seen.is_settled.get() && seen.has_ended(1) && !seen.has_ended(3), "pieces of {size}");
+            assert!(seen.is_unprocessed(7) && !seen.is_unprocessed(5), "pieces of {size}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_without_use_are_paid_for_with_time_and_with_what_is_sent() {
+        let mut budget = Budget::new();
+        let taken = (0..).take_while(|_| budget.take()).count() as u64;
+        assert_eq!(taken, HTTP2_LIGHT_FRAMES_MAX);
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        let taken = (0..).take_while(|_| budget.take()).count() as u64;
+        assert_eq!(taken, HTTP2_LIGHT_FRAMES_A_SECOND);
+        budget.add(FRAMES_A_SENT_FRAME);
+        let taken = (0..).take_while(|_| budget.take()).count() as u64;
+        assert_eq!(taken, FRAMES_A_SENT_FRAME);
+    }
+}

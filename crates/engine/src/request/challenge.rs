@@ -1,0 +1,48 @@
+//! A certificate authority asks whether a name is ours: answered here, before VCL, since no VCL may get in the way of a
+//! certificate.
+//!
+//! Comes from: Accept, while an order is under way. Goes to: Transmit. What is not exactly a challenge that we wait for is VCL's,
+//! so that another client for certificates can work behind us.
+
+use super::{Run, Step};
+use crate::logged::{self, REQ, RESP};
+use surface::counter::Main;
+use surface::reason::Reason;
+use surface::tag::Tag;
+
+impl Run<'_> {
+    /// Prepares the answer to a challenge; `None` if the request is none. Only in clear: that is where an authority asks.
+    #[cold]
+    pub(super) fn challenge(&mut self) -> Option<Step> {
+        let request = &mut *self.request;
+        let is_get = matches!(request.task.request.method(), b"GET" | b"HEAD");
+        if !is_get || request.task.life.inclusion.is_some() || self.session.peer.tls.is_some() {
+            return None;
+        }
+        let answer = self.context.engine.challenges.answer(request.task.request.target())?;
+        let now = self.context.clock.now();
+        request.log.record(Tag::ReqStart, self.session.start_record());
+        logged::log_request(&mut request.log, REQ, &request.task.request);
+        self.context.count(Main::SSynth);
+        self.why(Reason::Challenge, b"");
+        let request = &mut *self.request;
+        let (task, log) = (&mut request.task, &mut request.log);
+        task.forget_lookup();
+        task.forget_response();
+        task.answer.is_synthetic = true;
+        task.life.responded_at = now;
+        logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", 200, b"OK");
+        let mut date = [0; 29];
+        semantics::date::format(now, &mut date);
+        logged::append(log, RESP, &mut task.response, "Date", &[&date]);
+        logged::append(log, RESP, &mut task.response, "Content-Type", &[b"application/octet-stream"]);
+        logged::append(log, RESP, &mut task.response, "Cache-Control", &[b"no-store"]);
+        task.synthetic.clear();
+        task.synthetic.extend_from_slice(&answer);
+        let mut length = itoa::Buffer::new();
+        let length = length.format(task.synthetic.len()).as_bytes();
+        logged::append(log, RESP, &mut task.response, "Content-Length", &[length]);
+        self.timestamp("Process");
+        Some(Step::Transmit)
+    }
+}

@@ -1,0 +1,425 @@
+//! HTTP/2 for clients, spoken by the library `h2`: one task a connection, in which the connection and the requests on its streams
+//! take turns.
+//!
+//! ```text
+//! Handshake ─preface→ Open ─GOAWAY, error, end of the connection→ Gone ─last request ended→ over
+//! ```
+//!
+//! *Invariants:* each stream is an exchange of its own, and counts against `h2_max_concurrent_streams` until its work has ended,
+//! whoever reset it: a stream more is not looked at before. Between the library and the client stand a guard
+//! (`http2/watch.rs`) and a collector of writes (`http2/socket.rs`). What bodies wait to be sent is bounded for the connection
+//! (`http2/queue.rs`). Source: RFC 9113. Next files: `http2/request_stream.rs`, `http2/settings.rs`.
+
+mod queue;
+mod request_stream;
+mod settings;
+mod socket;
+mod watch;
+
+use super::http1::head_limits;
+use super::stream::exchange::{StreamExchange, StreamNames};
+use super::stream::request_head::Circumstances;
+use super::stream::shows_scheme;
+use super::stream::websocket::WebSocketWish;
+use crate::context::Loop;
+use crate::deadline::{Deadline, duration};
+use crate::memory::Held;
+use crate::request::{self, RequestSlot};
+use crate::session::{Session, SessionEnd, SessionView};
+use ::http1::HeadLimits;
+use ::http2::frame::ErrorCode;
+use futures_util::Stream as _;
+use futures_util::stream::FuturesUnordered;
+use h2::server::{Connection, Handshake, SendResponse};
+use h2::{FlowControl, RecvStream};
+use http::Request;
+use http::request::Parts;
+use queue::{Piece, Priority, Queue};
+use request_stream::{Http2Stream, Lane};
+pub(super) use socket::Opening;
+use socket::Socket;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::limits::H2_PRIORITIES_WAITING_MAX;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use watch::{Watch, Watched, close_reason};
+
+/// The protocol in the log and in VCL.
+static NAMES: StreamNames =
+    StreamNames { transport: "HTTP/2", protocol: b"HTTP/2.0", body_source: "H2_BODY", body_sink: "H2B" };
+
+/// Serves a session on which the client speaks HTTP/2 until it ends.
+pub(super) async fn serve<S>(context: Rc<Loop>, session: Session, stream: S, opening: Opening)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut serving = Serving::new(&context, session.view(), stream, opening);
+    let end = poll_fn(|task| serving.poll(task)).await;
+    poll_fn(|task| {
+        serving.socket.shut_down(task);
+        Poll::Ready(())
+    })
+    .await;
+    let (received, sent) = serving.watch.traffic();
+    drop(serving);
+    let numbers = [received.head_bytes, received.other_bytes, sent.head_bytes, sent.other_bytes];
+    let [from_head, from_other, to_head, to_other] = numbers;
+    for (counter, bytes) in
+        [Main::SReqHdrbytes, Main::SReqBodybytes, Main::SRespHdrbytes, Main::SRespBodybytes].into_iter().zip(numbers)
+    {
+        context.counters.add(counter, bytes);
+    }
+    let (from, to) = (from_head + from_other, to_head + to_other);
+    session.view.log(&context, Tag::ReqAcct, format_args!("{from_head} {from_other} {from} {to_head} {to_other} {to}"));
+    session.close(&context, end);
+}
+
+/// The connection as the library sees it.
+type Wire<S> = Watched<Socket<S>>;
+
+enum Phase<S: AsyncRead + AsyncWrite + Unpin> {
+    /// The preface is awaited.
+    Handshake(Handshake<Wire<S>, Piece>),
+    Open(Connection<Wire<S>, Piece>),
+    /// The connection is over; requests may still be at work.
+    Gone,
+}
+
+/// The end of a stream's work.
+struct StreamEnd {
+    id: u32,
+    /// Why the session ends with it, if it does.
+    close: Option<CloseReason>,
+}
+
+type Work = Pin<Box<dyn Future<Output = StreamEnd>>>;
+
+/// What is known of a stream at work.
+struct Stream {
+    id: u32,
+    priority: Rc<Cell<Priority>>,
+    /// Of its request's body, if it has one.
+    flow: Option<FlowControl>,
+}
+
+/// A connection being served.
+struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
+    context: Rc<Loop>,
+    session: SessionView,
+    socket: Socket<S>,
+    watch: Rc<Watch>,
+    phase: Phase<S>,
+    lane: Rc<Lane>,
+    work: FuturesUnordered<Work>,
+    streams: Vec<Stream>,
+    streams_max: usize,
+    /// The connection's window has been raised.
+    is_window_raised: bool,
+    /// Priorities of streams that have not begun.
+    priorities: Vec<(u32, Priority)>,
+    /// Why the session ends, from when on that is certain.
+    end: Option<SessionEnd>,
+    /// A GOAWAY was sent, or asked for.
+    is_leaving: bool,
+    deadline: Deadline,
+    /// Since when no stream is at work.
+    quiet_since: Instant,
+    /// Bytes of bodies that requests have not used.
+    held: Held,
+    read_bytes: u64,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
+    fn new(context: &Rc<Loop>, mut session: SessionView, stream: S, opening: Opening) -> Serving<S> {
+        let parameters = context.engine.parameters.load();
+        let watch = Watch::new(context, session.vxid, &parameters);
+        session.http2 = Some(Rc::clone(watch.resets()));
+        let socket = Socket::new(stream, opening);
+        let handshake = settings::of(&parameters).handshake(Watched::new(socket.clone(), Rc::clone(&watch)));
+        let lane = Lane {
+            queue: Rc::new(Queue::default()),
+            is_blocked: Cell::new(false),
+            window_seconds: parameters.h2_window_timeout,
+            lump_bytes: settings::lump_bytes(&parameters),
+        };
+        Serving {
+            context: Rc::clone(context),
+            session,
+            socket,
+            watch,
+            phase: Phase::Handshake(handshake),
+            lane: Rc::new(lane),
+            work: FuturesUnordered::new(),
+            streams: Vec::new(),
+            streams_max: usize::try_from(parameters.h2_max_concurrent_streams).unwrap_or(usize::MAX),
+            is_window_raised: false,
+            priorities: Vec::new(),
+            end: None,
+            is_leaving: false,
+            deadline: Deadline::new(),
+            quiet_since: Instant::now(),
+            held: Held::default(),
+            read_bytes: 0,
+        }
+    }
+
+    /// Gives everybody a turn. Ready when the connection is over, and all work on its streams.
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
+        loop {
+            let has_begun = self.poll_connection(task);
+            let has_ended = self.poll_work(task);
+            if has_begun || has_ended {
+                continue;
+            }
+            let is_flushed = self.socket.poll_flush_collected(task).is_ready();
+            self.lane.is_blocked.set(!is_flushed);
+            if matches!(self.phase, Phase::Gone) && self.work.is_empty() {
+                return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
+            }
+            self.count_memory();
+            let Some(due) = self.due() else { return Poll::Pending };
+            self.deadline.set(due);
+            if self.deadline.poll(task).is_pending() {
+                return Poll::Pending;
+            }
+            self.time_is_up();
+        }
+    }
+
+    /// Lets the library read and write. Returns whether a request has begun.
+    fn poll_connection(&mut self, task: &mut Context<'_>) -> bool {
+        let mut has_begun = false;
+        loop {
+            let polled = match &mut self.phase {
+                Phase::Handshake(handshake) => match Pin::new(handshake).poll(task) {
+                    Poll::Ready(Ok(connection)) => {
+                        self.phase = Phase::Open(connection);
+                        continue;
+                    }
+                    Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+                    Poll::Pending => Poll::Pending,
+                },
+                Phase::Open(connection) if self.streams.len() < self.streams_max => connection.poll_accept(task),
+                Phase::Open(connection) => connection.poll_closed(task).map(|closed| closed.err().map(Err)),
+                Phase::Gone => return has_begun,
+            };
+            match polled {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.begin(request, respond);
+                    has_begun = true;
+                }
+                Poll::Ready(None) => self.lost(CloseReason::RemClose),
+                Poll::Ready(Some(Err(error))) => self.failed(&error),
+                Poll::Pending => {
+                    if !self.obey_watch() {
+                        return has_begun;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the connection if the guard says so. Returns whether that is new.
+    fn obey_watch(&mut self) -> bool {
+        for update in self.watch.take_priorities() {
+            let priority = Priority::of_field(&update.value);
+            match self.streams.iter().find(|stream| stream.id == update.stream) {
+                Some(stream) => stream.priority.set(priority),
+                None => {
+                    self.priorities.retain(|(stream, _)| *stream != update.stream);
+                    if self.priorities.len() >= H2_PRIORITIES_WAITING_MAX {
+                        self.priorities.remove(0);
+                    }
+                    self.priorities.push((update.stream, priority));
+                }
+            }
+        }
+        if self.end.is_some() {
+            return false;
+        }
+        let Some(verdict) = self.watch.verdict() else { return false };
+        self.leave_now(verdict.code, verdict.close);
+        true
+    }
+
+    /// Sends a GOAWAY and ends the connection, whatever its streams do.
+    fn leave_now(&mut self, code: ErrorCode, reason: CloseReason) {
+        self.end.get_or_insert(SessionEnd::waiting(reason));
+        self.is_leaving = true;
+        match &mut self.phase {
+            Phase::Open(connection) => connection.abrupt_shutdown((code as u32).into()),
+            Phase::Handshake(_) => self.lost(reason),
+            Phase::Gone => {}
+        }
+    }
+
+    /// The library has ended the connection for an error.
+    fn failed(&mut self, error: &h2::Error) {
+        let code = error.reason().and_then(|reason| ErrorCode::of(reason.into()));
+        if error.is_remote() && self.work.is_empty() {
+            // Compat: a client that has said GOAWAY hears none.
+            self.socket.discard_goaway();
+        }
+        let reason = match code {
+            None => CloseReason::RemClose,
+            Some(code) if error.is_remote() => close_reason(code),
+            Some(code) => self.watch.library_ended(code),
+        };
+        self.lost(reason);
+    }
+
+    /// The connection is over.
+    fn lost(&mut self, reason: CloseReason) {
+        self.end.get_or_insert(SessionEnd::waiting(reason));
+        self.phase = Phase::Gone;
+    }
+
+    /// Begins the work on a request.
+    fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Piece>) {
+        let (parts, mut body) = request.into_parts();
+        let id = respond.stream_id().as_u32();
+        let is_last = body.is_end_stream();
+        let announced = match self.priorities.iter().position(|(stream, _)| *stream == id) {
+            Some(place) => Some(self.priorities.swap_remove(place).1),
+            None => parts.headers.get("priority").map(|value| Priority::of_field(value.as_bytes())),
+        };
+        let priority = Rc::new(Cell::new(announced.unwrap_or_default()));
+        let flow = (!is_last).then(|| body.flow_control().clone());
+        if flow.is_some()
+            && !std::mem::replace(&mut self.is_window_raised, true)
+            && let Phase::Open(connection) = &mut self.phase
+        {
+            let parameters = self.context.engine.parameters.load();
+            connection.set_target_window_size(settings::connection_window_bytes(&parameters));
+        }
+        let stream = Http2Stream::new(&self.lane, &priority, respond, body);
+        self.streams.push(Stream { id, priority, flow });
+        let slot = self.context.requests.take(&self.context.engine.ring);
+        let view = self.session.clone();
+        self.work.push(Box::pin(work(Rc::clone(&self.context), view, slot, stream, id, parts, is_last)));
+    }
+
+    /// Lets the requests work. Returns whether one has ended.
+    fn poll_work(&mut self, task: &mut Context<'_>) -> bool {
+        let mut has_ended = false;
+        while let Poll::Ready(Some(end)) = Pin::new(&mut self.work).poll_next(task) {
+            has_ended = true;
+            self.streams.retain(|stream| stream.id != end.id);
+            self.quiet_since = Instant::now();
+            let is_draining = self.context.engine.draining.load(Ordering::Relaxed);
+            let close = end.close.or(is_draining.then_some(CloseReason::RespClose));
+            if let Some(reason) = close
+                && !std::mem::replace(&mut self.is_leaving, true)
+            {
+                self.end.get_or_insert(SessionEnd { reason, is_by_request: true });
+                if let Phase::Open(connection) = &mut self.phase {
+                    connection.graceful_shutdown();
+                }
+            }
+        }
+        has_ended
+    }
+
+    /// When the connection must end unless something happens; `None` if it waits for its requests alone.
+    fn due(&self) -> Option<Instant> {
+        if matches!(self.phase, Phase::Gone) {
+            return None;
+        }
+        let parameters = self.context.engine.parameters.load();
+        let idle = duration(parameters.timeout_idle);
+        if let Some(since) = self.socket.blocked_since() {
+            return Some(since + duration(parameters.idle_send_timeout));
+        }
+        let queued = self.lane.queue.queued_bytes() > 0;
+        match (self.work.is_empty(), self.watch.incomplete_since()) {
+            // The last bytes of a response wait for the client's windows.
+            (true, _) if queued => Some(self.quiet_since + duration(parameters.idle_send_timeout)),
+            (true, _) => Some(self.quiet_since + idle),
+            (false, Some(_)) => Some(self.socket.read_at() + idle),
+            (false, None) => None,
+        }
+    }
+
+    /// What was due has not happened.
+    fn time_is_up(&mut self) {
+        if self.socket.blocked_since().is_some() {
+            self.lost(CloseReason::TxError);
+        } else if self.is_leaving && self.work.is_empty() {
+            // The client does not react to a GOAWAY.
+            self.lost(CloseReason::RemClose);
+        } else {
+            let is_idle = self.work.is_empty() && self.watch.incomplete_since().is_none();
+            let reason = if is_idle { CloseReason::RxCloseIdle } else { CloseReason::RxTimeout };
+            self.leave_now(ErrorCode::NoError, reason);
+            self.quiet_since = Instant::now();
+        }
+    }
+
+    /// Counts the bytes of bodies that the client has sent and no request has used.
+    fn count_memory(&mut self) {
+        let read = self.socket.read_bytes();
+        if std::mem::replace(&mut self.read_bytes, read) == read && self.held.bytes() == 0 {
+            return;
+        }
+        let bytes = self.streams.iter().filter_map(|stream| stream.flow.as_ref()).map(FlowControl::used_capacity).sum();
+        self.held.set(&self.context.memory, bytes);
+    }
+}
+
+/// Works on one request. What it needs to begin with is used outside of the future, which would hold it as long as it lives.
+fn work(
+    context: Rc<Loop>,
+    mut session: SessionView,
+    mut slot: Box<RequestSlot>,
+    stream: Http2Stream,
+    id: u32,
+    parts: Parts,
+    is_last: bool,
+) -> impl Future<Output = StreamEnd> {
+    let now = session.now(&context);
+    let request = &mut slot.request;
+    request.arrive(&context.engine.parameters.load(), now);
+    let settings = &request.task.settings;
+    let websocket = websocket(&context, &parts);
+    let circumstances = Circumstances {
+        protocol: NAMES.protocol,
+        is_last,
+        limits: head_limits(settings),
+        shows_scheme: shows_scheme(&context),
+        scheme: if session.peer.tls.is_some() { "https" } else { "http" },
+        websocket: websocket.as_ref(),
+    };
+    let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
+    async move {
+        let outcome = request::run(&context, &mut session, &mut exchange, &mut slot.request).await;
+        let close = exchange.end(&outcome);
+        if !outcome.is_ruined {
+            context.requests.put(slot);
+        }
+        StreamEnd { id, close }
+    }
+}
+
+/// What a request asks for if it is an extended CONNECT for a WebSocket. The library refuses those that were not offered.
+fn websocket(context: &Loop, parts: &Parts) -> Option<WebSocketWish> {
+    let protocol = parts.extensions.get::<h2::ext::Protocol>()?;
+    if !protocol.as_str().eq_ignore_ascii_case("websocket") {
+        return None;
+    }
+    let parameters = context.engine.parameters.load();
+    let limits = HeadLimits {
+        total_bytes: usize::try_from(parameters.http_resp_size).unwrap_or(usize::MAX),
+        line_bytes: usize::try_from(parameters.http_resp_hdr_len).unwrap_or(usize::MAX),
+        headers_max: usize::try_from(parameters.http_max_hdr).unwrap_or(usize::MAX),
+    };
+    let random = &context.engine.random;
+    Some(WebSocketWish::new(std::array::from_fn(|_| random.next_bits()), limits))
+}

@@ -1,0 +1,52 @@
+//! What parameters say to the library.
+
+use h2::server::Builder;
+use std::time::Duration;
+use surface::limits::{H2_QUEUED_BYTES_MAX, H2_RESETS_WAITING_MAX};
+use surface::parameter::Parameters;
+
+/// What each field of a head counts for besides its bytes. Source: RFC 9113 §6.5.2.
+const FIELD_BYTES: u64 = 32;
+/// The largest window of the protocol.
+const WINDOW_MAX: u64 = (1 << 31) - 1;
+/// The connection's window before anybody has said anything.
+const WINDOW_AT_FIRST: u64 = 65_535;
+/// How long frames on a stream that was reset are ignored.
+const RESET_SECONDS: u64 = 1;
+
+/// The settings of a connection that begins.
+pub(super) fn of(parameters: &Parameters) -> Builder {
+    let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    // A head somewhat too large is refused by ourselves, so that the log says why.
+    let head_bytes = 2 * (parameters.http_req_size + FIELD_BYTES * parameters.http_max_hdr);
+    let mut builder = Builder::new();
+    builder
+        .header_table_size(number(parameters.h2_header_table_size))
+        .initial_window_size(number(parameters.h2_initial_window_size.min(WINDOW_MAX)))
+        .max_concurrent_streams(number(parameters.h2_max_concurrent_streams))
+        .max_frame_size(number(parameters.h2_max_frame_size.clamp(16 << 10, (1 << 24) - 1)))
+        .max_header_list_size(number(parameters.h2_max_header_list_size.min(head_bytes)))
+        .max_send_buffer_size(2 * H2_QUEUED_BYTES_MAX)
+        .max_pending_accept_reset_streams(H2_RESETS_WAITING_MAX)
+        .reset_stream_duration(Duration::from_secs(RESET_SECONDS));
+    if parameters.h2_extended_connect {
+        builder.enable_connect_protocol();
+    }
+    builder
+}
+
+/// The window of the connection for what a client sends, from the first request with a body on. Compat: it is raised in steps of
+/// `h2_rx_window_increment` until it is not below `h2_rx_window_low_water`.
+pub(super) fn connection_window_bytes(parameters: &Parameters) -> u32 {
+    let increment = parameters.h2_rx_window_increment.max(1);
+    let steps = parameters.h2_rx_window_low_water.saturating_sub(WINDOW_AT_FIRST).div_ceil(increment).max(1);
+    let bytes = WINDOW_AT_FIRST + increment.saturating_mul(steps);
+    u32::try_from(bytes.min(WINDOW_MAX)).unwrap_or(u32::MAX)
+}
+
+/// How many bytes of a body a request uses before the client gets its credit back: `h2_rx_window_increment`, but never so many
+/// that its window runs dry.
+pub(super) fn lump_bytes(parameters: &Parameters) -> usize {
+    let lump = parameters.h2_rx_window_increment.min(parameters.h2_initial_window_size / 4).max(1);
+    usize::try_from(lump).unwrap_or(usize::MAX)
+}

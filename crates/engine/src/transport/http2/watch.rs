@@ -1,0 +1,274 @@
+//! The guard between a socket and the library of HTTP/2: [`Watched`] passes the bytes of both directions through and shows them
+//! to a machine ([`http2::Watch`]), which logs, counts, and says when it is enough.
+//!
+//! Whoever serves the connection looks at [`Watch::verdict`] each time that it has polled the library. Once there is a verdict
+//! nothing more is passed on, and what is sent still goes out, so that a GOAWAY can. What to do without the client's help (a preface
+//! that does not come, a GOAWAY that is not taken) is a matter of timeouts, and of whoever serves.
+//!
+//! Next file: `watch/frame_log.rs`.
+
+mod frame_log;
+
+use crate::context::Loop;
+use frame_log::FrameLog;
+use http2::frame::ErrorCode;
+use http2::{Abuse, Observer, PriorityUpdate, ResetLimits, Resets, Traffic, WatchLimits};
+use shm::log::LogId;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::limits::{H2_FAREWELL_BYTES_MAX, H2_FAREWELL_SECONDS, H2_HEADER_BLOCK_PART};
+use surface::parameter::Parameters;
+use surface::tag::Tag;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// How a connection has to end. It has been logged and counted when it is first seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Verdict {
+    /// For the GOAWAY.
+    pub(super) code: ErrorCode,
+    /// For the session.
+    pub(super) close: CloseReason,
+    /// For the log.
+    pub(super) words: &'static str,
+}
+
+/// What the wrapper and the task of a connection share.
+pub(super) struct Watch {
+    machine: RefCell<http2::Watch>,
+    resets: Rc<Resets>,
+    began_at: Instant,
+    context: Rc<Loop>,
+    log_id: LogId,
+    is_said: Cell<bool>,
+}
+
+impl Watch {
+    /// The guard of a connection that begins. `session` is the session's transaction id; later changes of parameters do not
+    /// matter to it.
+    pub(super) fn new(context: &Rc<Loop>, session: u32, parameters: &Parameters) -> Rc<Watch> {
+        let resets = Rc::new(Resets::new(ResetLimits {
+            rapid: parameters.h2_rapid_reset,
+            limit: i64::try_from(parameters.h2_rapid_reset_limit).unwrap_or(i64::MAX),
+            period: parameters.h2_rapid_reset_period,
+        }));
+        let limits = WatchLimits {
+            frame_bytes_max: u32::try_from(parameters.h2_max_frame_size).unwrap_or(u32::MAX),
+            block_bytes_max: usize::try_from(parameters.http_req_size)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(H2_HEADER_BLOCK_PART),
+        };
+        Rc::new(Watch {
+            machine: RefCell::new(http2::Watch::new(limits, Rc::clone(&resets))),
+            resets,
+            began_at: Instant::now(),
+            context: Rc::clone(context),
+            log_id: LogId::client(session),
+            is_said: Cell::new(false),
+        })
+    }
+
+    /// The budget of resets, for VCL.
+    pub(super) fn resets(&self) -> &Rc<Resets> {
+        &self.resets
+    }
+
+    /// Set if the connection has to end. The first call that returns it logs and counts it.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        let verdict = self.machine.borrow().verdict()?;
+        let close = match verdict.abuse {
+            None => close_reason(verdict.code),
+            Some(_) => CloseReason::Overload,
+        };
+        self.say(verdict.abuse, verdict.words);
+        Some(Verdict { code: verdict.code, close, words: verdict.words })
+    }
+
+    /// The library has ended the connection by itself: counts that if it was for a limit of its own. Returns the reason for the
+    /// session.
+    pub(super) fn library_ended(&self, code: ErrorCode) -> CloseReason {
+        let told = self.machine.borrow().told();
+        self.say(told, code.name());
+        close_reason(code)
+    }
+
+    /// Logs and counts why the connection ends, once.
+    fn say(&self, abuse: Option<Abuse>, words: &str) {
+        if self.is_said.replace(true) {
+            return;
+        }
+        self.log(Tag::SessError, format_args!("HTTP/2: {words}"));
+        if let Some(abuse) = abuse {
+            self.context.count(match abuse {
+                Abuse::Resets => Main::H2AbuseResets,
+                Abuse::HeaderBlock => Main::H2AbuseHeaders,
+                Abuse::EmptyFrames => Main::H2AbuseFrames,
+            });
+        }
+    }
+
+    /// Since when the preface, a frame or a header block is incomplete: nothing else can come before its rest does.
+    pub(super) fn incomplete_since(&self) -> Option<Instant> {
+        self.machine.borrow().incomplete_since().map(|since| self.began_at + since)
+    }
+
+    /// Takes the wishes of PRIORITY_UPDATE frames that came since the last call, oldest first (RFC 9218 §7.1).
+    pub(super) fn take_priorities(&self) -> Vec<PriorityUpdate> {
+        self.machine.borrow_mut().take_priorities()
+    }
+
+    /// What was received and sent besides requests and responses: the session's ReqAcct.
+    pub(super) fn traffic(&self) -> (Traffic, Traffic) {
+        self.machine.borrow().traffic()
+    }
+
+    fn log(&self, tag: Tag, arguments: std::fmt::Arguments<'_>) {
+        self.context.engine.ring.write_fmt(tag, self.log_id, arguments);
+    }
+
+    fn since_start(&self) -> Duration {
+        Instant::now().saturating_duration_since(self.began_at)
+    }
+
+    /// Shows bytes from the client to the machine; how many of them may be passed on.
+    fn receive(&self, bytes: &[u8]) -> usize {
+        let mut log = FrameLog::open(&self.context.engine.ring, self.log_id);
+        let observer = log.as_mut().map(|log| log as &mut dyn Observer);
+        self.machine.borrow_mut().receive(bytes, self.since_start(), observer)
+    }
+
+    /// Shows bytes that were sent.
+    fn send(&self, bytes: &[u8]) {
+        let mut log = FrameLog::open(&self.context.engine.ring, self.log_id);
+        let observer = log.as_mut().map(|log| log as &mut dyn Observer);
+        self.machine.borrow_mut().send(bytes, self.since_start(), observer);
+    }
+}
+
+/// Compat: how Varnish 7.1 names the end of a session that ended with this code.
+pub(super) fn close_reason(code: ErrorCode) -> CloseReason {
+    match code {
+        ErrorCode::NoError => CloseReason::RemClose,
+        ErrorCode::InternalError | ErrorCode::ConnectError => CloseReason::VclFailure,
+        ErrorCode::FlowControlError | ErrorCode::EnhanceYourCalm => CloseReason::Overload,
+        ErrorCode::SettingsTimeout => CloseReason::RxTimeout,
+        ErrorCode::Http11Required => CloseReason::ReqHttp20,
+        ErrorCode::ProtocolError
+        | ErrorCode::FrameSizeError
+        | ErrorCode::CompressionError
+        | ErrorCode::InadequateSecurity
+        | ErrorCode::StreamClosed
+        | ErrorCode::RefusedStream
+        | ErrorCode::Cancel => CloseReason::RxJunk,
+    }
+}
+
+/// A connection under guard.
+pub(super) struct Watched<S> {
+    stream: S,
+    watch: Rc<Watch>,
+    /// The client has ended its side.
+    is_ended: bool,
+    farewell: Option<Farewell>,
+}
+
+/// After the last that is sent: what the client still sends is read for a while, because unread bytes make the system reset the
+/// connection, and the client may lose the GOAWAY with that.
+struct Farewell {
+    until: Pin<Box<Sleep>>,
+    bytes_left: usize,
+}
+
+impl<S> Watched<S> {
+    /// Puts a stream, from before the preface on, under guard.
+    pub(super) fn new(stream: S, watch: Rc<Watch>) -> Watched<S> {
+        Watched { stream, watch, is_ended: false, farewell: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Reads and throws away. Ready when that is no longer of use.
+    fn poll_farewell(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(farewell) = &mut self.farewell else { return Poll::Ready(()) };
+        let mut bytes = [0; 4096];
+        while !self.is_ended && farewell.bytes_left > 0 && farewell.until.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = std::task::ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+            self.is_ended = read.is_err() || buffer.filled().is_empty();
+            farewell.bytes_left = farewell.bytes_left.saturating_sub(buffer.filled().len());
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        std::task::ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len() - before;
+        if read == 0 {
+            self.is_ended = true;
+            return Poll::Ready(Ok(()));
+        }
+        let passed = self.watch.receive(&buffer.filled()[before..]);
+        if passed == read {
+            return Poll::Ready(Ok(()));
+        }
+        buffer.set_filled(before + passed);
+        // To the library an empty read would be the end of the connection. It need not be woken: whoever serves sees the verdict
+        // when it has been polled.
+        if passed == 0 { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = std::task::ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        self.watch.send(&bytes[..written]);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = std::task::ready!(Pin::new(&mut self.stream).poll_write_vectored(context, pieces))?;
+        let mut left = written;
+        for piece in pieces {
+            let here = piece.len().min(left);
+            self.watch.send(&piece[..here]);
+            left -= here;
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.farewell.is_none() {
+            std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            if self.watch.machine.borrow().is_failed() {
+                let until = Box::pin(tokio::time::sleep(Duration::from_secs(H2_FAREWELL_SECONDS)));
+                self.farewell = Some(Farewell { until, bytes_left: H2_FAREWELL_BYTES_MAX });
+            }
+        }
+        self.poll_farewell(context).map(Ok)
+    }
+}

@@ -1,0 +1,263 @@
+//! One connection: accepts its requests, speaks and hears what is beside them, and says when it is over.
+//!
+//! ```text
+//! Open ─ worker stops, client goes away, VCL closes ─→ Leaving (GOAWAY) ─ nothing left ─→ closed
+//!   └ nothing for timeout_idle, an error, the client closes ─────────────────────────────→ closed
+//! ```
+//!
+//! Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114 §5.2, §8.
+
+use super::beside::Beside;
+use super::quic::{Connection, ConnectionEnd, ReceiveStream, SendStream};
+use super::request;
+use super::shared::Shared;
+use crate::context::{Loop, Work};
+use crate::deadline::{Deadline, duration};
+use crate::session::{Session, SessionEnd, SessionView};
+use ::http3::{Code, control, frames};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::limits::{HTTP3_GOODBYE_MILLISECONDS, HTTP3_LEAVE_MILLISECONDS_MAX, HTTP3_STREAMS_MAX};
+use surface::tag::Tag;
+use tokio::time::Instant;
+
+/// Most streams that are accepted before other tasks of the event loop get their turn.
+const ACCEPTED_AT_ONCE_MAX: usize = 16;
+/// By so much the numbers of a client's requests grow.
+const ID_STEP: u64 = 4;
+
+/// Serves a connection until it ends. It leaves once `leaving` is ready.
+pub(in crate::transport) async fn serve<C: Connection>(
+    context: Rc<Loop>,
+    session: Session,
+    connection: C,
+    leaving: impl Future<Output = ()>,
+) {
+    context.count(Main::H3Sess);
+    let mut leaving = pin!(leaving);
+    let shared = Rc::new(Shared::new(&context));
+    let mut driver = Driver::new(Rc::clone(&context), connection, session.view(), Rc::clone(&shared));
+    let (reason, code) = poll_fn(|wait| driver.poll(wait, leaving.as_mut())).await;
+    shared.end();
+    if let Some(left) = driver.close(reason, code) {
+        // The worker goes when nothing is under way, and whoever sends the client our goodbye needs a moment.
+        tokio::time::sleep(Duration::from_millis(HTTP3_GOODBYE_MILLISECONDS)).await;
+        drop(left);
+    }
+    // Requests notice that their streams are gone; what they were is logged before the session's end.
+    poll_fn(|wait| {
+        shared.listen(wait);
+        if shared.live() == 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    session.close(&context, SessionEnd { reason, is_by_request: shared.closes().is_some() });
+}
+
+/// The connection's task.
+struct Driver<C: Connection> {
+    context: Rc<Loop>,
+    connection: C,
+    view: SessionView,
+    shared: Rc<Shared>,
+    beside: Beside<C::Receive>,
+    /// Our control stream, and what is still to be said on it.
+    control: Option<C::Send>,
+    unsaid: Vec<u8>,
+    /// The number after that of the last request.
+    next_id: u64,
+    leaving: Option<Leaving>,
+    idle: Deadline,
+    idle_since: Option<Instant>,
+}
+
+/// The connection takes no more requests.
+struct Leaving {
+    reason: CloseReason,
+    /// When nothing was left to do.
+    since: Option<Instant>,
+    /// Keeps the worker until the client has what it asked for.
+    _work: Work,
+}
+
+impl<C: Connection> Driver<C> {
+    fn new(context: Rc<Loop>, connection: C, view: SessionView, shared: Rc<Shared>) -> Driver<C> {
+        let unsaid = control::beginning(request::field_section_bytes_max(&context));
+        Driver {
+            context,
+            connection,
+            view,
+            shared,
+            beside: Beside::new(),
+            control: None,
+            unsaid,
+            next_id: 0,
+            leaving: None,
+            idle: Deadline::new(),
+            idle_since: None,
+        }
+    }
+
+    /// Ready when the connection is over, with the reason and what to tell the client.
+    fn poll(
+        &mut self,
+        wait: &mut Context<'_>,
+        leaving: Pin<&mut impl Future<Output = ()>>,
+    ) -> Poll<(CloseReason, Code)> {
+        self.shared.listen(wait);
+        if !self.shared.is_established() && self.connection.poll_established(wait).is_ready() {
+            self.shared.establish();
+        }
+        if self.leaving.is_none() && leaving.poll(wait).is_ready() {
+            self.leave(CloseReason::ReqClose);
+        }
+        if let Some(reason) = self.shared.closes() {
+            self.leave(reason);
+        }
+        match self.poll_streams(wait) {
+            Ok(()) => {}
+            Err(Over::Gone(end)) => return Poll::Ready((self.reason(end), Code::NoError)),
+            Err(Over::Fault(code)) => self.shared.fail(code),
+        }
+        match self.shared.fault() {
+            Some(code) => Poll::Ready((reason_of(code), code)),
+            None => self.poll_idle(wait).map(|reason| (reason, Code::NoError)),
+        }
+    }
+
+    fn poll_streams(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
+        self.poll_control(wait)?;
+        for _ in 0..ACCEPTED_AT_ONCE_MAX {
+            match self.connection.poll_accept_one_way(wait) {
+                Poll::Ready(stream) => self.beside.add(stream.map_err(Over::Gone)?),
+                Poll::Pending => break,
+            }
+        }
+        if self.beside.poll(wait, self.next_id / ID_STEP).map_err(Over::Fault)? {
+            self.leave(CloseReason::RemClose);
+        }
+        for _ in 0..ACCEPTED_AT_ONCE_MAX {
+            match self.connection.poll_accept(wait) {
+                Poll::Ready(stream) => {
+                    let (send, receive) = stream.map_err(Over::Gone)?;
+                    self.accept(send, receive);
+                }
+                Poll::Pending => return Ok(()),
+            }
+        }
+        // There may be more.
+        wait.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn accept(&mut self, mut send: C::Send, mut receive: C::Receive) {
+        self.idle_since = None;
+        let id = send.id();
+        if self.leaving.is_some() && id >= self.next_id || self.shared.live() >= HTTP3_STREAMS_MAX {
+            self.context.count(Main::H3Refused);
+            receive.stop(Code::RequestRejected.number());
+            send.reset(Code::RequestRejected.number());
+            return;
+        }
+        self.next_id = self.next_id.max(id.saturating_add(ID_STEP));
+        let live = self.shared.begin();
+        let (context, shared, view) = (Rc::clone(&self.context), Rc::clone(&self.shared), self.view.clone());
+        // Made in there: a future that is handed over takes its room twice.
+        tokio::task::spawn_local(async move {
+            request::serve(context, shared, view, send, receive).await;
+            drop(live);
+        });
+    }
+
+    /// Says what is to be said on the control stream.
+    fn poll_control(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
+        if self.unsaid.is_empty() {
+            return Ok(());
+        }
+        if self.control.is_none() {
+            match self.connection.poll_open_one_way(wait) {
+                Poll::Ready(stream) => self.control = Some(stream.map_err(Over::Gone)?),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        while let (Some(control), false) = (&mut self.control, self.unsaid.is_empty()) {
+            match control.poll_write(wait, &self.unsaid) {
+                Poll::Ready(Ok(count)) => drop(self.unsaid.drain(..count)),
+                Poll::Ready(Err(_)) => return Err(Over::Fault(Code::ClosedCriticalStream)),
+                Poll::Pending => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes no more requests.
+    fn leave(&mut self, reason: CloseReason) {
+        if self.leaving.is_none() {
+            frames::write_goaway(self.next_id, &mut self.unsaid);
+            self.leaving = Some(Leaving { reason, since: None, _work: self.context.work() });
+            self.shared.wake();
+        }
+    }
+
+    /// Ready when there is nothing to do and nothing to wait for.
+    fn poll_idle(&mut self, wait: &mut Context<'_>) -> Poll<CloseReason> {
+        if self.shared.live() > 0 {
+            self.idle_since = None;
+            return Poll::Pending;
+        }
+        let now = Instant::now();
+        let (due, reason) = match &mut self.leaving {
+            // The client has its responses as soon as it closes, or a little later.
+            Some(leaving) => {
+                let since = *leaving.since.get_or_insert(now);
+                (since + Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX), leaving.reason)
+            }
+            None => {
+                let since = *self.idle_since.get_or_insert(now);
+                (since + duration(self.context.engine.parameters.load().timeout_idle), CloseReason::RxCloseIdle)
+            }
+        };
+        self.idle.set(due);
+        self.idle.poll(wait).map(|()| reason)
+    }
+
+    fn reason(&self, end: ConnectionEnd) -> CloseReason {
+        match (end, &self.leaving) {
+            (ConnectionEnd::Broken, _) => CloseReason::RxJunk,
+            (ConnectionEnd::TimedOut, _) => CloseReason::RxTimeout,
+            (ConnectionEnd::ByClient | ConnectionEnd::ByUs, Some(leaving)) => leaving.reason,
+            (ConnectionEnd::ByClient | ConnectionEnd::ByUs, None) => CloseReason::RemClose,
+        }
+    }
+
+    /// Closes the connection. Returns what keeps a worker that stops.
+    fn close(mut self, reason: CloseReason, code: Code) -> Option<Leaving> {
+        if code != Code::NoError {
+            self.context.count(Main::H3Errors);
+            self.view.log(&self.context, Tag::Error, format_args!("HTTP/3 connection ended: {code}"));
+        }
+        if reason == CloseReason::Overload {
+            self.context.count(Main::H3Abuse);
+        }
+        self.connection.close(code.number());
+        self.leaving
+    }
+}
+
+/// Why nothing more comes.
+enum Over {
+    Gone(ConnectionEnd),
+    Fault(Code),
+}
+
+fn reason_of(code: Code) -> CloseReason {
+    match code {
+        Code::ExcessiveLoad => CloseReason::Overload,
+        Code::InternalError => CloseReason::VclFailure,
+        _ => CloseReason::RxJunk,
+    }
+}

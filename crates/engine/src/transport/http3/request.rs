@@ -1,0 +1,203 @@
+//! One request of a connection, from its stream to the end of its work.
+
+use super::quic::{ReceiveStream, SendStream};
+use super::shared::Shared;
+use super::stream::{Http3Stream, NoHead};
+use crate::context::Loop;
+use crate::deadline::duration;
+use crate::memory::{Held, MEMORY_SHORT};
+use crate::request::{self, RequestSlot};
+use crate::session::SessionView;
+use crate::transport::http1::head_limits;
+use crate::transport::stream::exchange::{StreamExchange, StreamNames};
+use crate::transport::stream::request_head::Circumstances;
+use crate::transport::stream::{RequestStream, Reset, shows_scheme};
+use ::http3::Code;
+use ::http3::head::{self, HeadFault};
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use surface::counter::Main;
+use surface::limits::HTTP3_FIELD_BYTES_FACTOR;
+use surface::tag::Tag;
+
+/// What distinguishes HTTP/3 in the log and in VCL.
+const NAMES: StreamNames =
+    StreamNames { transport: "HTTP/3", protocol: b"HTTP/3.0", body_source: "H3F", body_sink: "H3B" };
+
+/// How large a request's fields may be, as RFC 9114 §4.2.2 counts them: what we announce.
+pub(super) fn field_section_bytes_max(context: &Loop) -> u64 {
+    let parameters = context.engine.parameters.load();
+    parameters.http_req_size + parameters.http_max_hdr * ::http3::qpack::FIELD_EXTRA_BYTES as u64
+}
+
+/// Serves the request that comes on a stream.
+pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
+    context: Rc<Loop>,
+    shared: Rc<Shared>,
+    mut view: SessionView,
+    send: S,
+    receive: R,
+) {
+    let (block_bytes_max, timeout) = {
+        let parameters = context.engine.parameters.load();
+        (parameters.http_req_size as usize, duration(parameters.timeout_idle))
+    };
+    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), block_bytes_max);
+    let now = view.now(&context);
+    let received = tokio::time::timeout(timeout, receive_head(&context, &mut stream)).await;
+    let mut parts = match received.unwrap_or(Err(Fault::TimedOut)) {
+        Ok(parts) => parts,
+        Err(fault) => {
+            let given_up = give_up(&context, &view, &shared, stream, fault);
+            // A client that does not read its answer gets none.
+            let _ = tokio::time::timeout(timeout, given_up).await;
+            return;
+        }
+    };
+    let has_body = has_body(&parts, &mut stream, timeout).await;
+    if stream.is_early() && !shared.is_established() {
+        if is_safe(&parts.method) && !has_body {
+            parts.headers.insert(HeaderName::from_static("early-data"), HeaderValue::from_static("1"));
+        } else if !shared.established().await {
+            // Whoever sent it was never known to be there.
+            return;
+        }
+    }
+    if let Some(urgency) = urgency(&parts) {
+        stream.set_urgency(urgency);
+    }
+    let mut slot = context.requests.take(&context.engine.ring);
+    slot.request.arrive(&context.engine.parameters.load(), now);
+    let outcome = {
+        let circumstances = Circumstances {
+            protocol: NAMES.protocol,
+            is_last: !has_body,
+            limits: head_limits(&slot.request.task.settings),
+            shows_scheme: shows_scheme(&context),
+            scheme: "https",
+            websocket: None,
+        };
+        let RequestSlot { request, .. } = &mut *slot;
+        let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
+        let outcome = request::run(&context, &mut view, &mut exchange, request).await;
+        if let Some(reason) = exchange.end(&outcome) {
+            shared.leave(reason);
+        }
+        outcome
+    };
+    if !outcome.is_ruined {
+        context.requests.put(slot);
+    }
+}
+
+/// What is wrong with a head.
+enum Fault {
+    None(NoHead),
+    Head(HeadFault),
+    NoMemory,
+    TimedOut,
+}
+
+async fn receive_head<S: SendStream, R: ReceiveStream>(
+    context: &Loop,
+    stream: &mut Http3Stream<S, R>,
+) -> Result<Parts, Fault> {
+    // A head that arrives in small pieces counts before it has become a request.
+    let mut held = Held::default();
+    let block = poll_fn(|wait| match stream.poll_head(wait) {
+        Poll::Ready(block) => Poll::Ready(block.map_err(Fault::None)),
+        Poll::Pending => {
+            held.set_at_least(&context.memory, stream.held_bytes());
+            let is_refused = stream.held_bytes() > 0 && context.memory.is_full();
+            if is_refused { Poll::Ready(Err(Fault::NoMemory)) } else { Poll::Pending }
+        }
+    })
+    .await?;
+    let bytes_max = field_section_bytes_max(context) as usize;
+    head::request(&block, bytes_max.saturating_mul(HTTP3_FIELD_BYTES_FACTOR)).map_err(Fault::Head)
+}
+
+/// Answers what is no request. Nothing of it reaches VCL.
+async fn give_up<S: SendStream, R: ReceiveStream>(
+    context: &Loop,
+    view: &SessionView,
+    shared: &Shared,
+    mut stream: Http3Stream<S, R>,
+    fault: Fault,
+) {
+    let log = |text: &str| view.log(context, Tag::Error, format_args!("{text}"));
+    match fault {
+        Fault::None(NoHead::Over) | Fault::TimedOut => stream.refuse(Code::RequestIncomplete),
+        Fault::None(NoHead::Fault) => {}
+        Fault::Head(HeadFault::Broken(code)) => shared.fail(code),
+        Fault::Head(HeadFault::Malformed) => {
+            log("Malformed head of a request (HTTP/3)");
+            stream.refuse(Code::MessageError);
+        }
+        Fault::None(NoHead::TooLong) | Fault::Head(HeadFault::TooLong) => {
+            log("Head of a request is too large (HTTP/3, parameter http_req_size)");
+            let mut answer = Response::new(());
+            *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            let _ = poll_fn(|wait| stream.poll_send_head(wait, &mut answer, true)).await;
+            stream.reset(Reset::Enough);
+        }
+        Fault::NoMemory => {
+            context.count(Main::ReqRefused);
+            log(MEMORY_SHORT);
+            stream.refuse(Code::RequestRejected);
+        }
+    }
+}
+
+/// Whether a body follows. The end of most requests comes with their head, or right behind it; only for a request that says
+/// nothing of a body and is of a kind that has none, this waits for it.
+async fn has_body<S: SendStream, R: ReceiveStream>(
+    parts: &Parts,
+    stream: &mut Http3Stream<S, R>,
+    timeout: Duration,
+) -> bool {
+    if is_safe(&parts.method) && !parts.headers.contains_key(CONTENT_LENGTH) {
+        return tokio::time::timeout(timeout, poll_fn(|wait| stream.poll_has_body(wait))).await.unwrap_or(true);
+    }
+    poll_fn(|wait| Poll::Ready(!matches!(stream.poll_has_body(wait), Poll::Ready(false)))).await
+}
+
+/// Whether it does no harm when a request is heard twice. Source: RFC 8470 §2.1.
+fn is_safe(method: &Method) -> bool {
+    *method == Method::GET || *method == Method::HEAD || *method == Method::OPTIONS
+}
+
+/// What the client says in `Priority`. Source: RFC 9218 §4.1.
+fn urgency(parts: &Parts) -> Option<u8> {
+    let value = parts.headers.get("priority")?.to_str().ok()?;
+    let said = value.split(',').rev().find_map(|item| item.trim().strip_prefix("u="))?;
+    said.parse().ok().filter(|urgency| *urgency <= URGENCY_MAX)
+}
+
+/// The least urgent.
+const URGENCY_MAX: u8 = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgency_is_what_the_client_says_last() {
+        let of = |value: &'static str| {
+            let mut parts = http::Request::new(()).into_parts().0;
+            parts.headers.insert("priority", HeaderValue::from_static(value));
+            urgency(&parts)
+        };
+        assert_eq!(of("u=0"), Some(0));
+        assert_eq!(of("i, u=5"), Some(5));
+        assert_eq!(of("u=1, u=2, i"), Some(2));
+        for nothing in ["", "i", "u=8", "u=-1", "u=x"] {
+            assert_eq!(of(nothing), None, "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The stream of one request: [`Http3Stream`], which is a [`RequestStream`] once its head has been read.
+//!
+//! Frames are read as they come; a body is taken from QUIC only when somebody wants it, so a client has no more of it under
+//! way than QUIC's windows. *Invariant:* only a response that is complete ends the stream; dropped before that it is reset.
+//! Source: RFC 9114 §4.1.
+
+use super::quic::{ReceiveStream, SendStream, StreamOver};
+use super::shared::Shared;
+use crate::transport::stream::{RequestStream, Reset, StreamGone};
+use ::http3::Code;
+use ::http3::frames::{Frame, FrameFault, FrameReader, Place, write_data_header, write_headers};
+use ::http3::head::{self, HeadFault};
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use surface::limits::{CHUNK_TRAILER_BYTES_MAX, HTTP3_IDLE_FRAMES_MAX};
+
+/// Most bytes of a body read at a time.
+const READ_BYTES: usize = 16 << 10;
+/// Most bytes of a body in one frame: other streams get their turn in between.
+const DATA_BYTES_MAX: usize = 16 << 10;
+/// The largest frame header.
+const FRAME_HEADER_BYTES_MAX: usize = 16;
+
+/// Why there is no head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoHead {
+    /// The client gave it up, or ended the stream before it was complete.
+    Over,
+    /// It is longer than the limit.
+    TooLong,
+    /// The connection ends for it.
+    Fault,
+}
+
+/// How far the request has been read.
+#[derive(PartialEq, Eq)]
+enum Phase {
+    Body,
+    /// After the trailers there is nothing more.
+    Trailers(Option<HeaderMap>),
+    Over,
+}
+
+/// The stream of one request.
+pub(super) struct Http3Stream<S: SendStream, R> {
+    send: S,
+    receive: R,
+    shared: Rc<Shared>,
+    frames: FrameReader,
+    /// Received and not read.
+    input: Bytes,
+    phase: Phase,
+    /// The first piece of the body, if it was read already.
+    ahead: Option<Bytes>,
+    /// A head, or the header of a frame, to be sent.
+    out: Vec<u8>,
+    out_sent: usize,
+    /// A head is being sent.
+    is_sending_head: bool,
+    /// How much of the present DATA frame is still to be sent.
+    frame_left: usize,
+    /// The response was ended, completely or not.
+    is_ended: bool,
+    /// The client gave the request up.
+    is_cancelled: bool,
+}
+
+impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
+    /// A stream on which a head of so many bytes at most is to come.
+    pub(super) fn new(send: S, receive: R, shared: Rc<Shared>, block_bytes_max: usize) -> Http3Stream<S, R> {
+        Http3Stream {
+            send,
+            receive,
+            shared,
+            frames: FrameReader::new(Place::Request, block_bytes_max),
+            input: Bytes::new(),
+            phase: Phase::Body,
+            ahead: None,
+            out: Vec::new(),
+            out_sent: 0,
+            is_sending_head: false,
+            frame_left: 0,
+            is_ended: false,
+            is_cancelled: false,
+        }
+    }
+
+    /// How many bytes of an incomplete head are held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.frames.held_bytes()
+    }
+
+    /// Whether what is received may be a replay.
+    pub(super) fn is_early(&self) -> bool {
+        self.receive.is_early()
+    }
+
+    /// How urgent the response is, from 0 (most) to 7.
+    pub(super) fn set_urgency(&mut self, urgency: u8) {
+        self.send.set_urgency(urgency);
+    }
+
+    /// Waits for the block of fields that a request begins with.
+    pub(super) fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, NoHead>> {
+        Poll::Ready(match ready!(self.poll_frame(context)) {
+            Ok(Some(Frame::Headers(block))) => Ok(block),
+            // The only other frame that a request can have.
+            Ok(Some(_)) => {
+                self.shared.fail(Code::FrameUnexpected);
+                Err(NoHead::Fault)
+            }
+            Ok(None) | Err(ReadFault::Over) => Err(NoHead::Over),
+            Err(ReadFault::Broken) => Err(NoHead::Fault),
+            Err(ReadFault::TooLong) => Err(NoHead::TooLong),
+        })
+    }
+
+    /// After the head: waits until it is known whether a body follows. Ready with false if the request is complete.
+    pub(super) fn poll_has_body(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        if self.ahead.is_none() && self.phase == Phase::Body {
+            match ready!(self.poll_data(context)) {
+                Some(Ok(piece)) => self.ahead = Some(piece),
+                Some(Err(StreamGone)) => return Poll::Ready(true),
+                None => {}
+            }
+        }
+        Poll::Ready(self.ahead.is_some() || self.phase == Phase::Body)
+    }
+
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, ReadFault>> {
+        loop {
+            match self.frames.next(&mut self.input) {
+                Ok(Some(frame)) => return Poll::Ready(Ok(Some(frame))),
+                Ok(None) => {}
+                Err(FrameFault::TooLong) => return Poll::Ready(Err(ReadFault::TooLong)),
+                Err(FrameFault::Broken(code)) => return Poll::Ready(Err(self.fault(code))),
+            }
+            if self.frames.idle_frames() > HTTP3_IDLE_FRAMES_MAX {
+                return Poll::Ready(Err(self.fault(Code::ExcessiveLoad)));
+            }
+            match ready!(self.receive.poll_chunk(context, READ_BYTES)) {
+                Ok(Some(chunk)) => self.input = chunk,
+                Ok(None) => return Poll::Ready(self.frames.end().map(|()| None).map_err(|code| self.fault(code))),
+                Err(StreamOver) => {
+                    self.cancelled();
+                    return Poll::Ready(Err(ReadFault::Over));
+                }
+            }
+        }
+    }
+
+    fn fault(&self, code: Code) -> ReadFault {
+        self.shared.fail(code);
+        ReadFault::Broken
+    }
+
+    /// Sends what is in `out`.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamGone>> {
+        while self.out_sent < self.out.len() {
+            let written = ready!(self.send.poll_write(context, &self.out[self.out_sent..]));
+            self.out_sent += written.map_err(|StreamOver| self.cancelled())?;
+        }
+        self.out = Vec::new();
+        self.out_sent = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send_block(
+        &mut self,
+        context: &mut Context<'_>,
+        is_last: bool,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Poll<Result<(), StreamGone>> {
+        if !self.is_sending_head {
+            let mut block = Vec::with_capacity(512);
+            write(&mut block);
+            self.out.reserve_exact(block.len() + FRAME_HEADER_BYTES_MAX);
+            write_headers(&block, &mut self.out);
+            self.is_sending_head = true;
+        }
+        ready!(self.poll_flush(context))?;
+        self.is_sending_head = false;
+        if is_last {
+            self.finish();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends both sides before there is a response.
+    pub(super) fn refuse(&mut self, code: Code) {
+        self.receive.stop(code.number());
+        self.abort(code);
+    }
+
+    /// The client wants no more of it. What it has seen the end of is not given up.
+    fn cancelled(&mut self) -> StreamGone {
+        if !self.is_ended && !std::mem::replace(&mut self.is_cancelled, true) {
+            self.shared.cancel();
+        }
+        StreamGone
+    }
+
+    fn finish(&mut self) {
+        self.is_ended = true;
+        self.send.finish();
+    }
+
+    fn abort(&mut self, code: Code) {
+        if !std::mem::replace(&mut self.is_ended, true) {
+            self.send.reset(code.number());
+        }
+    }
+}
+
+/// Why no frame can be read.
+enum ReadFault {
+    /// The stream is over.
+    Over,
+    /// A block of fields is too long.
+    TooLong,
+    /// The connection ends.
+    Broken,
+}
+
+impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamGone>>> {
+        if let Some(piece) = self.ahead.take() {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        if self.phase != Phase::Body {
+            return Poll::Ready(None);
+        }
+        let gone = match ready!(self.poll_frame(context)) {
+            Ok(Some(Frame::Data(piece))) => return Poll::Ready(Some(Ok(piece))),
+            Ok(Some(Frame::Headers(block))) => match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX) {
+                Ok(trailers) => {
+                    self.phase = Phase::Trailers(Some(trailers));
+                    return Poll::Ready(None);
+                }
+                // They are dropped, as in HTTP/1.
+                Err(HeadFault::TooLong) => {
+                    self.phase = Phase::Trailers(None);
+                    return Poll::Ready(None);
+                }
+                Err(HeadFault::Malformed) => Reset::Malformed,
+                Err(HeadFault::Broken(code)) => {
+                    self.shared.fail(code);
+                    Reset::Malformed
+                }
+            },
+            Ok(Some(_)) => {
+                self.shared.fail(Code::FrameUnexpected);
+                Reset::Malformed
+            }
+            Ok(None) => {
+                self.phase = Phase::Over;
+                return Poll::Ready(None);
+            }
+            Err(_) => Reset::Malformed,
+        };
+        self.phase = Phase::Over;
+        self.reset(gone);
+        Poll::Ready(Some(Err(StreamGone)))
+    }
+
+    /// QUIC gives credit for what was taken from it.
+    fn release(&mut self, _count: usize) {}
+
+    fn poll_trailers(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, StreamGone>> {
+        if matches!(self.phase, Phase::Trailers(_)) {
+            match ready!(self.poll_frame(context)) {
+                Ok(None) => {}
+                Ok(Some(_)) => {
+                    self.shared.fail(Code::FrameUnexpected);
+                    return Poll::Ready(Err(StreamGone));
+                }
+                Err(_) => return Poll::Ready(Err(StreamGone)),
+            }
+        }
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Trailers(trailers) => Poll::Ready(Ok(trailers)),
+            Phase::Body | Phase::Over => Poll::Ready(Ok(None)),
+        }
+    }
+
+    fn poll_send_head(
+        &mut self,
+        context: &mut Context<'_>,
+        head: &mut Response<()>,
+        is_last: bool,
+    ) -> Poll<Result<(), StreamGone>> {
+        self.poll_send_block(context, is_last, |block| head::write_response(head.status(), head.headers(), block))
+    }
+
+    fn poll_send_data(
+        &mut self,
+        context: &mut Context<'_>,
+        piece: &[u8],
+        is_last: bool,
+    ) -> Poll<Result<usize, StreamGone>> {
+        if !piece.is_empty() && self.frame_left == 0 {
+            self.frame_left = piece.len().min(DATA_BYTES_MAX);
+            write_data_header(self.frame_left, &mut self.out);
+        }
+        ready!(self.poll_flush(context))?;
+        let part = &piece[..piece.len().min(self.frame_left)];
+        let sent = if part.is_empty() {
+            0
+        } else {
+            ready!(self.send.poll_write(context, part)).map_err(|StreamOver| self.cancelled())?
+        };
+        self.frame_left -= sent;
+        if is_last && sent == piece.len() {
+            self.finish();
+        }
+        Poll::Ready(Ok(sent))
+    }
+
+    fn poll_send_trailers(&mut self, context: &mut Context<'_>, trailers: &HeaderMap) -> Poll<Result<(), StreamGone>> {
+        self.poll_send_block(context, true, |block| head::write_trailers(trailers, block))
+    }
+
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        ready!(self.send.poll_stopped(context));
+        self.cancelled();
+        Poll::Ready(())
+    }
+
+    fn reset(&mut self, why: Reset) {
+        let code = match why {
+            Reset::Malformed => Code::MessageError,
+            Reset::Incomplete => Code::InternalError,
+            // The response is complete; only the rest of the request is not wanted.
+            Reset::Enough => return self.receive.stop(Code::NoError.number()),
+            Reset::Stalled => Code::RequestCancelled,
+        };
+        self.refuse(code);
+    }
+}
+
+impl<S: SendStream, R> Drop for Http3Stream<S, R> {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.send.reset(Code::InternalError.number());
+        }
+    }
+}

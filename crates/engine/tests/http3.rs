@@ -1,0 +1,375 @@
+//! HTTP/3 in memory: what a connection and its requests do, whatever their client sends.
+
+use crate::support::quic::{Outcome, QuicClient, headers};
+use crate::support::{OriginRequest, World, always, run, run_with};
+use engine::peer::{Listener, Peer};
+use std::rc::Rc;
+use std::time::Duration;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, sleep};
+
+const NO_ERROR: u64 = 0x100;
+const MESSAGE_ERROR: u64 = 0x10e;
+const REJECTED: u64 = 0x10b;
+
+/// What a client does on a connection.
+type Saying<'a> = &'a dyn Fn(&QuicClient);
+
+const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/")];
+
+fn peer(world: &World) -> Peer {
+    let mut peer = world.peer();
+    peer.listener = Rc::new(Listener { tls: true, names_scheme: true, ..(*peer.listener).clone() });
+    peer
+}
+
+fn client(world: &World) -> QuicClient {
+    QuicClient::connect(&world.context, peer(world), false)
+}
+
+#[test]
+fn requests_are_served_and_logged_as_everywhere() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let client = client(&world);
+        let answer = client.get("/").await;
+        assert_eq!((answer.status(), answer.body()), (200, &b"hello"[..]));
+        assert_eq!(answer.field("content-length"), Some("5"));
+        assert_eq!(client.get("/").await.body(), b"hello");
+        assert_eq!(world.count(Main::CacheHit), 1);
+        world.expect_log("Begin sess 0 HTTP/3");
+        world.expect_log("ReqStart 192.0.2.7 4711 a0 https");
+        world.expect_log("ReqProtocol HTTP/3.0");
+        let head = client.ask(&[(":method", "HEAD"), GET[1], GET[2], GET[3]]).await;
+        assert_eq!((head.status(), head.field("content-length"), head.body()), (200, Some("5"), &b""[..]));
+    });
+}
+
+#[test]
+fn requests_of_a_connection_do_not_wait_for_one_another() {
+    run(async |world| {
+        world.origin(always("", &"x".repeat(100_000)));
+        let client = client(&world);
+        client.get("/").await;
+        // Nobody reads the first response, which is larger than its window.
+        let stalled = client.begin(&GET);
+        client.finish(stalled);
+        sleep(Duration::from_millis(10)).await;
+        assert_eq!(client.get("/").await.body().len(), 100_000);
+        assert_eq!(client.outcome(stalled).await.body().len(), 100_000);
+    });
+}
+
+#[test]
+fn malformed_requests_reach_nobody_and_leave_the_connection_alone() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        for fields in [
+            vec![GET[0], GET[1], GET[2], GET[3], (":path", "/b")],
+            vec![GET[0], GET[1], GET[2], ("a", "b"), GET[3]],
+            vec![GET[0], GET[1], GET[2]],
+            vec![GET[0], GET[1], GET[2], GET[3], ("A", "b")],
+            vec![GET[0], GET[1], GET[2], GET[3], ("a", "b\r\nc: d")],
+            vec![GET[0], GET[1], GET[2], GET[3], (":status", "200")],
+        ] {
+            assert_eq!(client.ask(&fields).await, Outcome::Reset(MESSAGE_ERROR), "{fields:?}");
+        }
+        for fields in [
+            vec![GET[0], GET[1], GET[2], GET[3], ("connection", "close")],
+            vec![GET[0], GET[1], GET[2], GET[3], ("transfer-encoding", "chunked")],
+            vec![GET[0], GET[1], GET[2], GET[3], ("host", "b.example")],
+            vec![GET[0], GET[1], (":authority", "u@a.example"), GET[3]],
+            vec![(":method", "CONNECT"), GET[2]],
+        ] {
+            assert_eq!(client.ask(&fields).await.status(), 400, "{fields:?}");
+        }
+        assert_eq!(world.dialled(), 0);
+        assert_eq!(client.get("/").await.status(), 200);
+    });
+}
+
+#[test]
+fn head_beyond_the_limit_is_answered_with_431() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        for length in [33_000, 100_000] {
+            let long = "y".repeat(length);
+            let answer = client.ask(&[GET[0], GET[1], GET[2], GET[3], ("x-long", &long)]).await;
+            assert_eq!(answer.status(), 431, "{length}");
+        }
+        assert_eq!(client.get("/").await.status(), 200);
+    });
+}
+
+#[test]
+fn body_is_what_its_length_says() {
+    let vcl = "sub vcl_recv { return (pass); }";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always("", "x"));
+            let client = client(&world);
+            let post = |length| [(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", length)];
+            let right = client.begin(&post("6"));
+            client.data(right, b"abc");
+            client.data(right, b"");
+            client.data(right, b"def");
+            client.finish(right);
+            assert_eq!(client.outcome(right).await.status(), 200);
+            for (length, body) in [("6", &b"abc"[..]), ("2", b"abc")] {
+                let wrong = client.begin(&post(length));
+                client.data(wrong, body);
+                client.finish(wrong);
+                assert_eq!(client.outcome(wrong).await, Outcome::Reset(MESSAGE_ERROR), "{length}");
+            }
+            // Trailers with a pseudo header.
+            let wrong = client.begin(&[(":method", "POST"), GET[1], GET[2], GET[3]]);
+            client.data(wrong, b"abc");
+            client.say(wrong, &headers(&[(":path", "/")]));
+            client.finish(wrong);
+            assert_eq!(client.outcome(wrong).await, Outcome::Reset(MESSAGE_ERROR));
+            assert_eq!(client.get("/").await.status(), 200);
+        },
+    );
+}
+
+#[test]
+fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let request = |bytes: &'static [u8]| move |client: &QuicClient| client.say(client.open(), bytes);
+        let beside = |bytes: &'static [u8]| move |client: &QuicClient| _ = client.beside(bytes);
+        let sayings: [(Saying<'_>, u64, &str); 10] = [
+            (&request(&[0, 1, 65]), 0x105, "DATA before HEADERS"),
+            (&request(&[4, 0]), 0x105, "SETTINGS on a request"),
+            (&request(&[2, 0]), 0x105, "a frame of HTTP/2"),
+            (&request(&[1, 3, 0, 0, 0x80]), 0x200, "a dynamic table"),
+            (&beside(&[0, 4, 0]), 0x103, "a second control stream"),
+            (&beside(&[1, 0]), 0x103, "a push stream"),
+            (&beside(&[2, 0x3f, 0x20]), 0x201, "a table of theirs"),
+            (&beside(&[3, 0x80]), 0x202, "an acknowledgement of nothing"),
+            (&|client| client.finish(2), 0x104, "the end of the control stream"),
+            (&|client| client.say(2, &[4, 0]), 0x105, "settings again"),
+        ];
+        for (say, code, what) in sayings {
+            let client = client(&world);
+            assert_eq!(client.get("/").await.status(), 200);
+            say(&client);
+            assert_eq!(client.closed().await, code, "{what}");
+        }
+        let client = client(&world);
+        client.beside(&[0x21, 1, 2, 3]);
+        client.beside(&[2, 0x20]);
+        client.beside(&[3, 0x41]);
+        let odd = client.open();
+        client.say(odd, &[0x21, 2, 9, 9]);
+        client.say(odd, &headers(&GET));
+        client.say(odd, &[0x40, 0x41, 0]);
+        client.finish(odd);
+        assert_eq!(client.outcome(odd).await.status(), 200, "what is unknown is skipped");
+        assert_eq!(world.count(Main::H3Errors), 10);
+    });
+}
+
+#[test]
+fn connection_without_requests_ends_after_timeout_idle_and_others_stay() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            sleep(Duration::from_secs(30)).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        });
+        let began = Instant::now();
+        let idle = client(&world);
+        assert_eq!(idle.closed().await, NO_ERROR);
+        assert_eq!(began.elapsed().as_secs(), 5);
+        world.expect_log("SessClose RX_CLOSE_IDLE 5.000");
+        assert_eq!(client(&world).get("/").await.status(), 200, "after 30 seconds");
+        // A head that never gets complete.
+        let slow = client(&world);
+        let id = slow.open();
+        slow.say(id, &headers(&GET)[..5]);
+        assert_eq!(slow.outcome(id).await, Outcome::Reset(0x10d));
+        assert_eq!(slow.closed().await, NO_ERROR);
+    });
+}
+
+#[test]
+fn worker_that_stops_finishes_what_it_has_begun_and_refuses_the_rest() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            sleep(Duration::from_secs(1)).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        });
+        let client = client(&world);
+        let begun = client.begin(&GET);
+        client.finish(begun);
+        sleep(Duration::from_millis(100)).await;
+        client.tell_to_leave();
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(client.control()[client.control().len() - 3..], [7, 1, 4], "GOAWAY");
+        assert_eq!(client.get("/late").await, Outcome::Reset(REJECTED));
+        assert_eq!(client.outcome(begun).await.status(), 200);
+        assert_eq!(client.closed().await, NO_ERROR);
+        assert_eq!(world.context.in_flight(), 1, "until the client is told");
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(world.context.in_flight(), 0);
+    });
+}
+
+#[test]
+fn client_that_gives_up_one_request_after_the_other_is_sent_away() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            sleep(Duration::from_secs(1)).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        });
+        let client = client(&world);
+        for _ in 0..150 {
+            let id = client.begin(&GET);
+            client.finish(id);
+            sleep(Duration::from_micros(10)).await;
+            client.cancel(id);
+        }
+        assert_eq!(client.closed().await, 0x107);
+        assert_eq!(world.count(Main::H3Abuse), 1);
+        sleep(Duration::from_secs(5)).await;
+        world.expect_log("SessClose OVERLOAD");
+    });
+}
+
+#[test]
+fn client_that_says_nothing_that_matters_is_sent_away() {
+    run(async |world| {
+        let frames = client(&world);
+        let id = frames.open();
+        for _ in 0..1100 {
+            frames.say(id, &[0x21, 0]);
+        }
+        assert_eq!(frames.closed().await, 0x107);
+        let streams = client(&world);
+        for _ in 0..1100 {
+            streams.beside(&[0x21]);
+        }
+        assert_eq!(streams.closed().await, 0x107);
+    });
+}
+
+#[test]
+fn no_more_requests_are_under_way_than_a_connection_may_have() {
+    run(async |world| {
+        world.origin(|mut stream| async move {
+            OriginRequest::read(&mut stream).await;
+            sleep(Duration::from_secs(1)).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        });
+        let client = client(&world);
+        let path = |number: usize| format!("/{number}");
+        let all: Vec<u64> = (0..120)
+            .map(|number| {
+                let id = client.begin(&[GET[0], GET[1], GET[2], (":path", &path(number))]);
+                client.finish(id);
+                id
+            })
+            .collect();
+        let mut refused = 0;
+        for id in all {
+            match client.outcome(id).await {
+                Outcome::Reset(REJECTED) => refused += 1,
+                other => assert_eq!(other.status(), 200),
+            }
+        }
+        assert_eq!((refused, world.count(Main::H3Refused)), (20, 20));
+    });
+}
+
+#[test]
+fn early_requests_that_change_something_wait_for_the_handshake() {
+    let vcl = "sub vcl_recv { return (pass); }";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(always("", "x"));
+            let client = QuicClient::connect(&world.context, peer(&world), true);
+            assert_eq!(client.get("/").await.status(), 200);
+            world.expect_log("BereqHeader early-data: 1");
+            let post = client.begin(&[(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "1")]);
+            client.data(post, b"x");
+            client.finish(post);
+            sleep(Duration::from_millis(100)).await;
+            assert!(!world.log().iter().any(|line| line.contains("BereqMethod POST")));
+            client.establish();
+            assert_eq!(client.outcome(post).await.status(), 200);
+        },
+    );
+}
+
+#[test]
+fn early_requests_that_change_something_end_with_a_handshake_that_fails() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(always("", "x"));
+            let client = QuicClient::connect(&world.context, peer(&world), true);
+            let post = client.begin(&[(":method", "POST"), GET[1], GET[2], GET[3]]);
+            client.finish(post);
+            sleep(Duration::from_millis(100)).await;
+            client.vanish();
+            sleep(Duration::from_secs(100)).await;
+            assert!(!world.log().iter().any(|line| line.contains("Method POST")));
+            assert!(world.log().iter().any(|line| line.contains("SessClose")));
+        },
+    );
+}
+
+#[test]
+fn response_that_the_origin_cut_off_is_not_complete() {
+    let vcl = "sub vcl_backend_response { set beresp.uncacheable = true; }";
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(|mut stream| async move {
+                OriginRequest::read(&mut stream).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
+                sleep(Duration::from_secs(1)).await;
+            });
+            assert_eq!(client(&world).get("/").await, Outcome::Reset(0x102));
+        },
+    );
+}
+
+#[test]
+fn client_that_vanishes_leaves_nothing_behind() {
+    run_with(
+        |parameters: &mut Parameters| parameters.first_byte_timeout = 3.0,
+        "",
+        async |world| {
+            world.origin(|mut stream| async move {
+                OriginRequest::read(&mut stream).await;
+                sleep(Duration::from_secs(1000)).await;
+                drop(stream);
+            });
+            let client = client(&world);
+            for path in ["/a", "/b", "/c"] {
+                let id = client.begin(&[GET[0], GET[1], GET[2], (":path", path)]);
+                client.finish(id);
+            }
+            client.begin(&[(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "5")]);
+            sleep(Duration::from_millis(100)).await;
+            client.vanish();
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(world.context.in_flight(), 0);
+            world.expect_log("SessClose REM_CLOSE");
+        },
+    );
+}

@@ -1,0 +1,247 @@
+//! Heads of requests and responses, and trailers, as blocks of fields and the other way round.
+//!
+//! [`request`] checks what would be lost in the types of the `http` crate: that each pseudo header is there once, before all
+//! others, and is one of a request. What it lets pass is not yet a request that makes sense. Source: RFC 9114 §4.2, §4.3.
+
+use crate::code::Code;
+use crate::qpack::{self, Encoder, FIELD_EXTRA_BYTES};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+
+/// A block that is no head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeadFault {
+    /// The connection must end.
+    Broken(Code),
+    /// The request is malformed: its stream ends with H3_MESSAGE_ERROR.
+    Malformed,
+    /// The fields are larger than the limit.
+    TooLong,
+}
+
+/// The pseudo headers of a request.
+#[derive(Default)]
+struct Pseudo {
+    method: Option<Method>,
+    scheme: Option<Scheme>,
+    authority: Option<Authority>,
+    path: Option<PathAndQuery>,
+}
+
+/// Adds up what has been decoded, and stops at the limit.
+struct Fields {
+    headers: HeaderMap,
+    left_bytes: usize,
+    fault: Option<HeadFault>,
+}
+
+impl Fields {
+    fn new(bytes_max: usize) -> Fields {
+        Fields { headers: HeaderMap::new(), left_bytes: bytes_max, fault: None }
+    }
+
+    /// Counts a field and hands it to `take`, which returns `None` if it cannot be. Returns whether to go on.
+    fn see(&mut self, name: &[u8], value: &[u8], take: impl FnOnce(&mut HeaderMap) -> Option<()>) -> bool {
+        let bytes = name.len() + value.len() + FIELD_EXTRA_BYTES;
+        self.fault = match self.left_bytes.checked_sub(bytes) {
+            None => Some(HeadFault::TooLong),
+            Some(left) => {
+                self.left_bytes = left;
+                take(&mut self.headers).is_none().then_some(HeadFault::Malformed)
+            }
+        };
+        self.fault.is_none()
+    }
+
+    fn finish(self, decoded: Result<bool, qpack::Undecodable>) -> Result<HeaderMap, HeadFault> {
+        match (decoded, self.fault) {
+            (Err(qpack::Undecodable), _) => Err(HeadFault::Broken(Code::DecompressionFailed)),
+            (Ok(_), Some(fault)) => Err(fault),
+            (Ok(_), None) => Ok(self.headers),
+        }
+    }
+}
+
+/// The head of a request. Its fields may have so many bytes, as RFC 9114 §4.2.2 counts them.
+///
+/// # Errors
+/// See [`HeadFault`].
+pub fn request(block: &[u8], bytes_max: usize) -> Result<Parts, HeadFault> {
+    let mut fields = Fields::new(bytes_max);
+    let mut pseudo = Pseudo::default();
+    let mut is_after = false;
+    let decoded = qpack::decode(block, |name, value| {
+        fields.see(name, value, |headers| {
+            if name.first() == Some(&b':') {
+                return if is_after { None } else { pseudo.take(name, value) };
+            }
+            is_after = true;
+            append(headers, name, value)
+        })
+    });
+    let headers = fields.finish(decoded)?;
+    let (method, uri) = pseudo.target().ok_or(HeadFault::Malformed)?;
+    let mut parts = Request::new(()).into_parts().0;
+    (parts.method, parts.uri, parts.headers, parts.version) = (method, uri, headers, Version::HTTP_3);
+    Ok(parts)
+}
+
+/// Trailers.
+///
+/// # Errors
+/// See [`HeadFault`].
+pub fn trailers(block: &[u8], bytes_max: usize) -> Result<HeaderMap, HeadFault> {
+    let mut fields = Fields::new(bytes_max);
+    let decoded = qpack::decode(block, |name, value| fields.see(name, value, |headers| append(headers, name, value)));
+    fields.finish(decoded)
+}
+
+/// Names are in lower case and tokens, so none begins with a colon; values have no control characters.
+fn append(headers: &mut HeaderMap, name: &[u8], value: &[u8]) -> Option<()> {
+    let name = HeaderName::from_lowercase(name).ok()?;
+    headers.try_append(name, HeaderValue::from_bytes(value).ok()?).ok().map(drop)
+}
+
+impl Pseudo {
+    fn take(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        fn once<T>(place: &mut Option<T>, value: Option<T>) -> Option<()> {
+            if place.is_some() {
+                return None;
+            }
+            *place = Some(value?);
+            Some(())
+        }
+        match name {
+            b":method" => once(&mut self.method, Method::from_bytes(value).ok()),
+            b":scheme" => once(&mut self.scheme, Scheme::try_from(value).ok()),
+            b":authority" => once(&mut self.authority, Authority::try_from(value).ok()),
+            // A fragment would be cut off in silence.
+            b":path" if value.contains(&b'#') => None,
+            b":path" => once(&mut self.path, PathAndQuery::try_from(value).ok().filter(|_| !value.is_empty())),
+            _ => None,
+        }
+    }
+
+    /// What is there must be what a method needs.
+    fn target(self) -> Option<(Method, Uri)> {
+        let method = self.method?;
+        if method == Method::CONNECT {
+            let is_plain = self.scheme.is_none() && self.path.is_none();
+            return Some((method, Uri::from(self.authority.filter(|_| is_plain)?)));
+        }
+        let (scheme, path) = (self.scheme?, self.path?);
+        let Some(authority) = self.authority else { return Some((method, Uri::from(path))) };
+        let mut parts = http::uri::Parts::default();
+        (parts.scheme, parts.authority, parts.path_and_query) = (Some(scheme), Some(authority), Some(path));
+        Some((method, Uri::from_parts(parts).ok()?))
+    }
+}
+
+/// Appends the block of a response's head.
+pub fn write_response(status: StatusCode, headers: &HeaderMap, into: &mut Vec<u8>) {
+    let mut encoder = Encoder::begin(into);
+    encoder.field(b":status", status.as_str().as_bytes());
+    headers.iter().for_each(|(name, value)| encoder.field(name.as_str().as_bytes(), value.as_bytes()));
+}
+
+/// Appends the block of trailers.
+pub fn write_trailers(trailers: &HeaderMap, into: &mut Vec<u8>) {
+    let mut encoder = Encoder::begin(into);
+    trailers.iter().for_each(|(name, value)| encoder.field(name.as_str().as_bytes(), value.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: [(&str, &str); 4] =
+        [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/b?c")];
+
+    fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+        let mut block = Vec::new();
+        let mut encoder = Encoder::begin(&mut block);
+        fields.iter().for_each(|(name, value)| encoder.field(name.as_bytes(), value.as_bytes()));
+        block
+    }
+
+    fn read(fields: &[(&str, &str)]) -> Result<Parts, HeadFault> {
+        request(&block(fields), 10_000)
+    }
+
+    #[test]
+    fn request_has_its_parts() {
+        let parts = read(&[&GET[..], &[("cookie", "a=1"), ("cookie", "b=2"), ("x-a", " b ")]].concat()).unwrap();
+        assert_eq!((parts.method, parts.version), (Method::GET, Version::HTTP_3));
+        assert_eq!(parts.uri, "https://a.example/b?c");
+        assert_eq!(parts.headers.get_all("cookie").iter().count(), 2);
+    }
+
+    #[test]
+    fn request_with_a_host_only_has_no_authority() {
+        let parts = read(&[GET[0], GET[1], GET[3], ("host", "b.example")]).unwrap();
+        assert_eq!((parts.uri.authority(), parts.uri.path()), (None, "/b"));
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let and = |more: &[(&'static str, &'static str)]| [&GET[..], more].concat();
+        for fields in [
+            and(&[(":path", "/c")]),
+            and(&[(":method", "GET")]),
+            and(&[(":status", "200")]),
+            and(&[(":protocol", "websocket")]),
+            and(&[(":other", "1")]),
+            and(&[("X-Upper", "1")]),
+            and(&[("", "1")]),
+            and(&[("a b", "1")]),
+            and(&[("a", "1\r\nb: 2")]),
+            and(&[("a", "1\0")]),
+            vec![("a", "1"), GET[0], GET[1], GET[2], GET[3]],
+            vec![GET[0], GET[1], GET[2]],
+            vec![GET[0], GET[2], GET[3]],
+            vec![GET[1], GET[2], GET[3]],
+            vec![GET[0], GET[1], GET[2], (":path", "")],
+            vec![GET[0], GET[1], GET[2], (":path", "/a#b")],
+            vec![GET[0], GET[1], (":authority", ""), GET[3]],
+            vec![GET[0], GET[1], (":authority", "a b"), GET[3]],
+            vec![(":method", "G T"), GET[1], GET[2], GET[3]],
+            vec![(":method", "CONNECT"), GET[1], GET[2], GET[3]],
+            vec![],
+        ] {
+            assert_eq!(read(&fields).map(drop), Err(HeadFault::Malformed), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn trailers_have_no_pseudo_headers() {
+        assert_eq!(trailers(&block(&[("x-sum", "1")]), 100).unwrap().len(), 1);
+        assert_eq!(trailers(&block(&[(":status", "200")]), 100), Err(HeadFault::Malformed));
+    }
+
+    #[test]
+    fn what_decodes_to_more_than_it_was_counts_decoded() {
+        // The longest of the static table, one byte each.
+        let mut bomb = block(&GET);
+        bomb.extend(std::iter::repeat_n([0xff, 0x16], 200).flatten());
+        assert!(bomb.len() < 500);
+        assert_eq!(request(&bomb, 10_000).map(drop), Err(HeadFault::TooLong));
+        assert_eq!(request(&[0, 0, 0x80], 100).map(drop), Err(HeadFault::Broken(Code::DecompressionFailed)));
+    }
+
+    #[test]
+    fn response_is_written_as_it_is() {
+        let mut headers = HeaderMap::new();
+        headers.append("set-cookie", HeaderValue::from_static("a=1"));
+        headers.append("set-cookie", HeaderValue::from_static("b=2"));
+        let mut block = Vec::new();
+        write_response(StatusCode::OK, &headers, &mut block);
+        let mut fields = Vec::new();
+        qpack::decode(&block, |name, value| {
+            fields.push([name, b"=", value].concat());
+            true
+        })
+        .unwrap();
+        assert_eq!(fields, [&b":status=200"[..], b"set-cookie=a=1", b"set-cookie=b=2"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The certificates of the command line: [`open`].
+
+use crate::arguments::Arguments;
+use crate::arguments::tls_file::{PemArgument, TlsFile};
+use crate::clock::now;
+use crate::report::{Level, Reporter};
+use crate::tls::expiry::{self, Urgency};
+use crate::tls::files::read_authorities;
+use crate::tls::registry::{Authorities, Certificate, Frontend, Registry, Settings};
+use tls::table::{ClientDemand, FrontendRow};
+
+/// Reads every certificate that `-A` names, and says what is strange about them. No error of a date keeps us from starting: a server that
+/// is down is worse than a browser's warning.
+///
+/// # Errors
+/// The message for the operator.
+pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, String> {
+    let nothing = TlsFile::default();
+    let file = arguments.tls_file.as_ref().unwrap_or(&nothing);
+    file.notes.iter().for_each(|note| reporter.say(Level::Info, note));
+    let mut frontends = Vec::new();
+    for listener in arguments.listeners.iter().filter(|listener| listener.tls) {
+        let in_file = file.frontends.iter().find(|frontend| frontend.listener.name == listener.name);
+        let mut frontend = Frontend {
+            name: listener.name.clone(),
+            settings: in_file.map_or_else(Settings::default, |found| found.settings.clone()),
+            matches_global: in_file.is_some_and(|found| found.matches_global),
+            http3: listener.http3,
+            authorities: in_file.and_then(|found| found.authorities.clone()),
+        };
+        if let Some(authorities) = &frontend.authorities {
+            frontend.settings.client = demand(authorities)?;
+        }
+        frontends.push(frontend);
+    }
+    let mut registry = Registry::new(frontends);
+    let refuses_duplicates = arguments.parameters.tls_err_dup_servername;
+    let of_frontends = file
+        .frontends
+        .iter()
+        .flat_map(|found| found.certificates.iter().map(|pem| (Some(found.listener.name.clone()), pem)));
+    let all: Vec<(Option<String>, &PemArgument)> =
+        file.certificates.iter().map(|pem| (None, pem)).chain(of_frontends).collect();
+    // Those with names first, so that no number takes one.
+    let names: Vec<&String> = all.iter().filter_map(|(_, pem)| pem.name.as_ref()).collect();
+    if let Some(name) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
+        return Err(format!("there are two certificates \"{name}\""));
+    }
+    for (frontend, pem) in all {
+        let id = match &pem.name {
+            Some(name) => name.clone(),
+            None => std::iter::repeat_with(|| registry.next_id()).find(|id| !names.contains(&id)).unwrap_or_default(),
+        };
+        let read = pem.files.read()?;
+        if read.is_key_open {
+            reporter.say(Level::Warning, &open_key(&pem.files.key_path().display().to_string()));
+        }
+        let certificate = Certificate {
+            is_default: pem.is_default,
+            ..Certificate::from_files(id, frontend, pem.files.clone(), read)
+        };
+        if refuses_duplicates && let Some((name, other)) = registry.duplicate(&certificate) {
+            return Err(duplicate_text(&certificate, &name, &other));
+        }
+        say_dates(&certificate, reporter);
+        registry.put(certificate)?;
+    }
+    let table = registry.table();
+    tls::server::build(&table)?;
+    let is_ordered =
+        |name: &str| arguments.listeners.iter().any(|listener| listener.name == name && !listener.acme.is_empty());
+    let is_bare = |row: &&FrontendRow| row.certificates.is_empty() && !is_ordered(&row.listener);
+    for row in table.frontends.iter().filter(is_bare) {
+        let text = format!(
+            "listener {} speaks TLS and has no certificate: handshakes fail until tls.cert.load and tls.cert.commit",
+            row.listener
+        );
+        reporter.say(Level::Warning, &text);
+    }
+    Ok(registry)
+}
+
+/// What a frontend asks of its clients, read from a file.
+///
+/// # Errors
+/// The message for the operator.
+pub fn demand(authorities: &Authorities) -> Result<ClientDemand, String> {
+    let found = read_authorities(&authorities.file)?;
+    Ok(match authorities.is_required {
+        true => ClientDemand::Required { authorities: found },
+        false => ClientDemand::Optional { authorities: found },
+    })
+}
+
+/// What is said about a key that everybody can read.
+#[must_use]
+pub fn open_key(path: &str) -> String {
+    format!("everybody on this machine can read the private key in {path}: give the file mode 600")
+}
+
+/// What is said when a name is refused because another certificate has it.
+#[must_use]
+pub fn duplicate_text(certificate: &Certificate, name: &str, other: &str) -> String {
+    format!(
+        "{}: there is a certificate for {name} already, {other} (parameter tls_err_dup_servername)",
+        certificate.described()
+    )
+}
+
+/// Says what is wrong with the dates of a certificate, if something is.
+pub fn say_dates(certificate: &Certificate, reporter: &Reporter) {
+    if let Some((urgency, text)) = expiry::complaint(certificate, now() as i64) {
+        let level = if urgency == Urgency::Now { Level::Error } else { Level::Warning };
+        reporter.say(level, &text);
+    }
+}

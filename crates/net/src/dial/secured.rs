@@ -1,0 +1,127 @@
+//! An encrypted connection to an origin: [`Secured`].
+//!
+//! It behaves like one in clear: an origin that closes without a word (close_notify) has closed, and whoever must know
+//! whether something may be missing asks [`Stream::was_cut_off`]. Errors of TLS carry a [`TlsFailure`] that says what
+//! happened. What was written is sent when it is flushed.
+
+use backend::{Ends, Stream, TlsFailure, TlsTerms};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use surface::limits::ORIGIN_TLS_BUFFER_BYTES_MAX;
+use tls::origin::{Client, OriginTls, facts, failure_text};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use vcl_run::tls::TlsFacts;
+
+/// A connection after its handshake.
+pub(super) struct Secured {
+    stream: TlsStream<Box<dyn Stream>>,
+    facts: TlsFacts,
+    /// The origin closed without close_notify.
+    was_cut_off: bool,
+}
+
+impl Secured {
+    /// Shakes hands under these terms, within that time.
+    pub(super) async fn shake_hands(
+        tls: &Arc<OriginTls>,
+        stream: Box<dyn Stream>,
+        terms: &TlsTerms,
+        protocols: &[&'static [u8]],
+        timeout: Duration,
+    ) -> Result<Secured, TlsFailure> {
+        let shaking = async {
+            let client = client(tls, terms, protocols).await.map_err(TlsFailure)?;
+            let connector = TlsConnector::from(client.config);
+            let limit = |session: &mut tokio_rustls::rustls::ClientConnection| {
+                session.set_buffer_limit(Some(ORIGIN_TLS_BUFFER_BYTES_MAX));
+            };
+            let stream = connector.connect_with(client.name, stream, limit).await;
+            stream.map_err(|error| TlsFailure(failure_text(&error)))
+        };
+        let late = |_| TlsFailure(failure_text(&io::ErrorKind::TimedOut.into()));
+        let stream = tokio::time::timeout(timeout, shaking).await.map_err(late)??;
+        let facts = facts(stream.get_ref().1, terms.definition());
+        Ok(Secured { stream, facts, was_cut_off: false })
+    }
+
+    /// Errors of TLS with words for the log.
+    fn told(error: io::Error) -> io::Error {
+        let is_of_tls = error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>());
+        if is_of_tls { io::Error::new(error.kind(), TlsFailure(failure_text(&error))) } else { error }
+    }
+}
+
+/// The configuration for these terms. The first one that needs the authorities of the system waits until they are read,
+/// which is not done on the event loop.
+async fn client(tls: &Arc<OriginTls>, terms: &TlsTerms, protocols: &[&'static [u8]]) -> Result<Client, String> {
+    if !tls.would_read(terms.definition()) {
+        return tls.client(terms.definition(), terms.identity(), protocols);
+    }
+    let (tls, terms, protocols) = (Arc::clone(tls), terms.clone(), protocols.to_vec());
+    let reading = move || tls.client(terms.definition(), terms.identity(), &protocols);
+    tokio::task::spawn_blocking(reading).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+impl Stream for Secured {
+    fn ends(&self) -> Ends {
+        self.stream.get_ref().0.ends()
+    }
+
+    fn tls(&self) -> Option<&TlsFacts> {
+        Some(&self.facts)
+    }
+
+    fn was_cut_off(&self) -> bool {
+        self.was_cut_off
+    }
+}
+
+impl AsyncRead for Secured {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match ready!(Pin::new(&mut self.stream).poll_read(context, into)) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.was_cut_off = true;
+                Poll::Ready(Ok(()))
+            }
+            result => Poll::Ready(result.map_err(Secured::told)),
+        }
+    }
+}
+
+impl AsyncWrite for Secured {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl Drop for Secured {
+    /// Says that this is the end, if there is room for it; nobody waits.
+    fn drop(&mut self) {
+        let _ = Pin::new(&mut self.stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+    }
+}

@@ -1,0 +1,361 @@
+//! The TLS handshake with a client: [`shake_hands`], and how many of them an event loop has under way ([`Handshakes`]).
+//!
+//! ```text
+//! hello ─whole→ choose ─configuration→ flights ─complete→ stream
+//!   └ no TLS, too long └ no certificate    └ alert, wrong certificate …   each: an alert, and a cause for the log
+//! ```
+//!
+//! Hostile until proven otherwise: one deadline for all of it, a bound for the first message, and one computation a turn of the
+//! event loop, so that a flood of handshakes delays requests by one of them at most. Next file: `tls_stream.rs`.
+
+mod facts;
+
+use crate::tls_stream::TlsStream;
+use arc_swap::ArcSwap;
+use engine::peer::EarlyPhase;
+use facts::HelloFacts;
+use rustls::server::{Accepted, AcceptedAlert, Acceptor};
+use rustls::{ProtocolVersion, ServerConnection};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use surface::close_reason::CloseReason;
+use surface::limits::{TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX};
+use surface::parameter::Parameters;
+use tls::server::{ALPN_CHALLENGE, ALPN_HTTP2, Frontend, Refusal, ServedTls};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+use vcl_run::tls::TlsFacts;
+
+/// Longest time that a handshake may be given, in seconds.
+const HANDSHAKE_SECONDS_MAX: f64 = 86_400.0;
+
+/// How long a whole handshake may take, over TCP and over QUIC.
+pub(crate) fn time_allowed(parameters: &Parameters) -> Duration {
+    Duration::from_secs_f64(parameters.tls_handshake_timeout.clamp(0.0, HANDSHAKE_SECONDS_MAX))
+}
+
+/// What TLS is served with. It is replaced whole; connections keep what they began with.
+pub type SharedTls = ArcSwap<ServedTls>;
+
+/// What the listeners of an event loop need for TLS.
+#[derive(Clone)]
+pub struct TlsService {
+    served: Arc<SharedTls>,
+    handshakes: Rc<Handshakes>,
+}
+
+impl TlsService {
+    /// For one event loop.
+    #[must_use]
+    pub fn new(served: Arc<SharedTls>) -> TlsService {
+        TlsService { served, handshakes: Rc::default() }
+    }
+
+    /// Shakes hands with a client of `listener`; see [`shake_hands`].
+    pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        io: S,
+        received: Vec<u8>,
+        listener: &str,
+        terms: Terms,
+    ) -> Result<Secured<S>, Failure> {
+        let frontend = self.served.load().of(listener);
+        shake_hands(io, received, frontend, terms, &self.handshakes).await
+    }
+}
+
+/// How a handshake is to go.
+pub(crate) struct Terms {
+    /// When it must be over.
+    pub(crate) due: Instant,
+    /// HTTP/2 is offered.
+    pub(crate) http2: bool,
+    /// The fingerprint of the client is wanted.
+    pub(crate) ja3: bool,
+    /// Early data is handed out before the handshake is complete. Off as long as nobody keeps unsafe requests waiting for that and
+    /// tells origins of the others (RFC 8470 §4, §5.1): early data is then accepted, and read when the handshake is complete.
+    pub(crate) hands_out_early: bool,
+}
+
+/// A handshake that is complete, or whose client has sent early data.
+pub(crate) struct Secured<S> {
+    pub(crate) stream: TlsStream<S>,
+    pub(crate) facts: TlsFacts,
+    /// Requests arrive before the handshake is complete.
+    pub(crate) early: Option<Rc<EarlyPhase>>,
+    /// The connection was a challenge of an authority, and is over.
+    pub(crate) is_challenge: bool,
+}
+
+/// Why a handshake failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Why the session ends.
+    pub(crate) reason: CloseReason,
+    /// The cause, for the log.
+    pub(crate) cause: String,
+    /// It was given up because too many were under way.
+    pub(crate) is_refused: bool,
+}
+
+impl Failure {
+    fn new(reason: CloseReason, cause: impl Into<String>) -> Failure {
+        Failure { reason, cause: cause.into(), is_refused: false }
+    }
+}
+
+/// The handshakes under way on one event loop.
+pub(crate) struct Handshakes {
+    /// The oldest first.
+    under_way: RefCell<VecDeque<Rc<Notify>>>,
+    /// Held while one of them computes.
+    turn: Semaphore,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        Handshakes { under_way: RefCell::default(), turn: Semaphore::new(1) }
+    }
+}
+
+/// A handshake's place among those under way.
+struct Place<'a> {
+    all: &'a Handshakes,
+    given_up: Rc<Notify>,
+}
+
+impl Handshakes {
+    /// Lets one more begin; the oldest is given up if there are too many.
+    fn begin(&self) -> Place<'_> {
+        let mut under_way = self.under_way.borrow_mut();
+        if under_way.len() >= TLS_HANDSHAKES_MAX
+            && let Some(oldest) = under_way.pop_front()
+        {
+            oldest.notify_one();
+        }
+        let given_up = Rc::new(Notify::new());
+        under_way.push_back(Rc::clone(&given_up));
+        Place { all: self, given_up }
+    }
+
+    /// Does `work`, unless others are before us; then the loop's other tasks get their turn.
+    async fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
+        let turn = self.turn.acquire().await;
+        let done = work();
+        if self.under_way.borrow().len() > 1 {
+            tokio::task::yield_now().await;
+        }
+        drop(turn);
+        done
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut under_way = self.all.under_way.borrow_mut();
+        // Nearly always one of the first: those in front take longest.
+        if let Some(place) = under_way.iter().position(|one| Rc::ptr_eq(one, &self.given_up)) {
+            under_way.remove(place);
+        }
+    }
+}
+
+/// Shakes hands with a client. `received` was read from it already.
+///
+/// # Errors
+/// See [`Failure`]. The client has been told what TLS has an alert for.
+pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+    io: S,
+    received: Vec<u8>,
+    frontend: Option<Arc<Frontend>>,
+    terms: Terms,
+    handshakes: &Handshakes,
+) -> Result<Secured<S>, Failure> {
+    let place = handshakes.begin();
+    let due = terms.due;
+    tokio::select! {
+        done = tokio::time::timeout_at(due, negotiate(io, received, frontend, terms, handshakes)) => match done {
+            Ok(done) => done,
+            Err(_) => Err(Failure::new(CloseReason::RxTimeout, "tls_handshake_timeout passed")),
+        },
+        () = place.given_up.notified() => Err(Failure {
+            is_refused: true,
+            ..Failure::new(CloseReason::Overload, "too many handshakes in progress")
+        }),
+    }
+}
+
+async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
+    mut io: S,
+    received: Vec<u8>,
+    frontend: Option<Arc<Frontend>>,
+    terms: Terms,
+    handshakes: &Handshakes,
+) -> Result<Secured<S>, Failure> {
+    let (accepted, received, seen) = read_hello(&mut io, received).await?;
+    let hello = HelloFacts::new(&accepted.client_hello(), terms.ja3.then_some(&received));
+    let chosen = match &frontend {
+        Some(frontend) => frontend.choose(&accepted.client_hello(), terms.http2),
+        None => Err(Refusal::NoCertificates),
+    };
+    let (Some(frontend), Ok(config)) = (&frontend, &chosen) else {
+        let refusal = chosen.err().unwrap_or(Refusal::NoCertificates);
+        send(&mut io, &alert(refusal.alert())).await;
+        let name = hello.server_name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+        return Err(Failure::new(CloseReason::RxBad, format!("{refusal}{name}")));
+    };
+    let begun = handshakes.compute(|| accepted.into_connection(Arc::clone(config))).await;
+    let mut session = match begun {
+        Ok(session) => Box::new(session),
+        Err((error, alert)) => {
+            send_alert(&mut io, alert).await;
+            return Err(broken(&error));
+        }
+    };
+    let rest = received.get(seen..).unwrap_or_default().to_vec();
+    drop(received);
+    complete(&mut io, &mut session, handshakes, rest, terms.hands_out_early).await?;
+    let facts = hello.agreed(&session, frontend);
+    let early = session.is_handshaking().then(EarlyPhase::begun);
+    let is_challenge = session.alpn_protocol() == Some(ALPN_CHALLENGE);
+    Ok(Secured { stream: TlsStream::new(io, session, early.clone()), facts, early, is_challenge })
+}
+
+/// Reads until the first message is whole. Returns all bytes read so far, too, and how many of them rustls has.
+async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
+    io: &mut S,
+    mut received: Vec<u8>,
+) -> Result<(Accepted, Vec<u8>, usize), Failure> {
+    let mut acceptor = Acceptor::default();
+    let mut seen = 0;
+    loop {
+        if received.first().is_some_and(u8::is_ascii_uppercase) {
+            send(io, IN_CLEAR).await;
+            return Err(Failure::new(CloseReason::RxJunk, "this is HTTP in clear"));
+        }
+        while seen < received.len() {
+            let count = acceptor.read_tls(&mut &received[seen..]);
+            seen += count.map_err(|_| Failure::new(CloseReason::RxOverflow, "ClientHello too long"))?;
+            match acceptor.accept() {
+                Ok(None) => {}
+                Ok(Some(accepted)) => return Ok((accepted, received, seen)),
+                Err((error, alert)) => {
+                    send_alert(io, alert).await;
+                    return Err(broken(&error));
+                }
+            }
+        }
+        if received.len() >= TLS_HELLO_BYTES_MAX {
+            return Err(Failure::new(CloseReason::RxOverflow, "ClientHello too long"));
+        }
+        match io.read_buf(&mut received).await {
+            Ok(0) | Err(_) => return Err(Failure::new(CloseReason::RemClose, "the client closed")),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Exchanges flights until the handshake is complete, or early data has come that need not wait for that. `received` was read
+/// after the first message.
+async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
+    io: &mut S,
+    session: &mut ServerConnection,
+    handshakes: &Handshakes,
+    mut received: Vec<u8>,
+    hands_out_early: bool,
+) -> Result<(), Failure> {
+    let closed = || Failure::new(CloseReason::RemClose, "the client closed");
+    // Streams of HTTP/2 come one upon the other: they wait for the end.
+    let may_be_early = hands_out_early && session.alpn_protocol() != Some(ALPN_HTTP2);
+    loop {
+        let processed = handshakes.compute(|| process(session, &received)).await;
+        if let Err(error) = processed {
+            let _ = flush(io, session).await;
+            return Err(broken(&error));
+        }
+        // In TLS 1.3 only tickets are left to send then: they go with the response, or in the first pause.
+        if !session.is_handshaking() && session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
+            return Ok(());
+        }
+        if session.wants_write() {
+            flush(io, session).await.map_err(|_| closed())?;
+        }
+        if !session.is_handshaking() {
+            return Ok(());
+        }
+        if may_be_early && session.early_data().is_some() {
+            return Ok(());
+        }
+        received.clear();
+        received.reserve(READ_BYTES);
+        match io.read_buf(&mut received).await {
+            Ok(0) | Err(_) => return Err(closed()),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Most bytes read at a time.
+const READ_BYTES: usize = 4 << 10;
+
+/// Takes received bytes in, and what was left of those before.
+fn process(session: &mut ServerConnection, mut bytes: &[u8]) -> Result<(), rustls::Error> {
+    loop {
+        if !bytes.is_empty() {
+            session.read_tls(&mut bytes).map_err(|error| rustls::Error::General(error.to_string()))?;
+        }
+        session.process_new_packets()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends what the session has to say.
+async fn flush<S: AsyncWrite + Unpin>(io: &mut S, session: &mut ServerConnection) -> io::Result<()> {
+    let mut flight = Vec::new();
+    while session.wants_write() {
+        session.write_tls(&mut flight)?;
+    }
+    io.write_all(&flight).await?;
+    io.flush().await
+}
+
+/// The answer to those who speak HTTP where TLS is expected.
+const IN_CLEAR: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
+    Connection: close\r\n\r\nThis port speaks HTTPS, and not HTTP\n";
+
+/// Bytes for somebody whose connection ends anyway: whether they arrive does not matter.
+async fn send<S: AsyncWrite + Unpin>(io: &mut S, bytes: &[u8]) {
+    let _ = io.write_all(bytes).await;
+    let _ = io.shutdown().await;
+}
+
+async fn send_alert<S: AsyncWrite + Unpin>(io: &mut S, mut alert: AcceptedAlert) {
+    let mut bytes = Vec::new();
+    let _ = alert.write_all(&mut bytes as &mut dyn Write);
+    send(io, &bytes).await;
+}
+
+/// A fatal alert in clear. Source: RFC 8446 §5.1, §6.
+fn alert(number: u8) -> [u8; 7] {
+    [21, 3, 3, 0, 2, 2, number]
+}
+
+/// What the log says of an error, and why the session ends.
+fn broken(error: &rustls::Error) -> Failure {
+    let reason = match error {
+        rustls::Error::AlertReceived(_) => CloseReason::RemClose,
+        rustls::Error::InvalidMessage(_) => CloseReason::RxJunk,
+        _ => CloseReason::RxBad,
+    };
+    Failure::new(reason, error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! HTTP/3's side of the network: QUIC endpoints, one for each listener and event loop.
+//!
+//! ```text
+//! UDP sockets of a port (SO_REUSEPORT)    the kernel chooses one by addresses and ports
+//!   loop 0: socket ─ whose connection? ─┬ ours ────→ quinn ─→ connections ─→ engine (HTTP/3)
+//!   loop 1: socket ─        …           └ another's → its mailbox
+//! ```
+//!
+//! A connection stays on the loop that shook hands with it. When its client's address changes, the kernel may choose another
+//! loop's socket; connection ids say whose they are (`quic/ids.rs`), and the datagram is handed over (`quic/socket.rs`).
+//! A worker has the keys of the one before it: it tells clients of connections that died with that one, so they come again at
+//! once. *Invariant:* what strangers can make us hold is bounded, before the handshake and in it (`quic/endpoint.rs`). Source: RFC
+//! 9000. Next files: `quic/ids.rs`, `quic/socket.rs`, `quic/endpoint.rs`, `quic/streams.rs`.
+
+mod endpoint;
+mod ids;
+mod socket;
+mod streams;
+
+pub use endpoint::{QuicConfiguration, QuicEndpoint, accept_loop};
+pub use ids::WorkerIds;
+pub use socket::Mailboxes;

@@ -1,0 +1,328 @@
+//! A QUIC endpoint on one event loop, and what becomes of those who come to it.
+//!
+//! ```text
+//! first datagram ─┬ too many connections, or too many handshakes → ignored
+//!                 ├ many handshakes, address not proven          → Retry
+//!                 └ handshake ─┬ complete → session
+//!                              └ failed, or tls_handshake_timeout passed
+//! ```
+//!
+//! *Invariant:* handshakes, connections, streams and windows of each are bounded (`surface::limits`), so that what strangers
+//! make us hold is, too.
+
+use super::ids::{LoopIds, WorkerIds};
+use super::socket::{LoopSocket, Mailboxes};
+use super::streams::Connection;
+use crate::handshake::time_allowed;
+use engine::context::Loop;
+use engine::peer::{Listener, Peer};
+use engine::transport::OpeningSession;
+use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
+use quinn::{
+    ConnectionError, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::limits::{
+    HTTP3_STREAMS_BESIDE_MAX, HTTP3_STREAMS_MAX, QUIC_CONNECTION_WINDOW_BYTES, QUIC_CONNECTIONS_MAX,
+    QUIC_HANDSHAKES_MAX, QUIC_HANDSHAKES_TRUSTED_MAX, QUIC_RESET_MICROSECONDS_MIN, QUIC_SEND_BYTES_MIN,
+    QUIC_SILENCE_SECONDS_MAX, QUIC_STREAM_WINDOW_BYTES, QUIC_WAITING_BYTES_MAX, QUIC_WAITING_BYTES_SUM_MAX,
+};
+use tls::quic::QuicKeys;
+use tls::server::Frontend;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use vcl_run::tls::TlsFacts;
+
+/// The version of TLS that QUIC has.
+const TLS_VERSION: &str = "TLSv1.3";
+
+/// What all endpoints of a port have in common.
+#[derive(Clone)]
+pub struct QuicConfiguration {
+    /// The ids of this worker's connections.
+    pub ids: WorkerIds,
+    /// The keys of all workers.
+    pub keys: Arc<QuicKeys>,
+    /// What came to the wrong loop.
+    pub mailboxes: Mailboxes,
+}
+
+/// The endpoint of one listener on one event loop.
+pub struct QuicEndpoint {
+    endpoint: quinn::Endpoint,
+    keys: Arc<QuicKeys>,
+    local: SocketAddr,
+    descriptor: i32,
+    /// Set once the worker stops.
+    leaving: watch::Sender<bool>,
+    handshakes: Rc<Cell<usize>>,
+    connections: Rc<Cell<usize>>,
+    /// What the latest handshake was begun with: the frontend, and the configuration made of it.
+    served: RefCell<Option<(Arc<Frontend>, Arc<ServerConfig>)>>,
+}
+
+impl QuicEndpoint {
+    /// Begins to receive on a UDP socket that the event loop with this number has for itself.
+    ///
+    /// # Errors
+    /// It is not a UDP socket.
+    pub fn new(
+        context: &Loop,
+        descriptor: OwnedFd,
+        number: usize,
+        configuration: &QuicConfiguration,
+    ) -> io::Result<QuicEndpoint> {
+        let (ids, keys) = (configuration.ids.of_loop(number), Arc::clone(&configuration.keys));
+        let raw = descriptor.as_raw_fd();
+        let counters = Arc::clone(&context.counters);
+        let socket = LoopSocket::new(descriptor, ids.clone(), number, configuration.mailboxes.clone(), counters)?;
+        let local = quinn::AsyncUdpSocket::local_addr(&socket)?;
+        let endpoint = endpoint(socket, ids, &keys)?;
+        Ok(QuicEndpoint {
+            endpoint,
+            keys,
+            local,
+            descriptor: raw,
+            leaving: watch::Sender::new(false),
+            handshakes: Rc::default(),
+            connections: Rc::default(),
+            served: RefCell::new(None),
+        })
+    }
+
+    /// Takes no new clients. Those that are there may finish what they have begun.
+    pub fn leave(&self) {
+        self.endpoint.set_server_config(None);
+        self.leaving.send_replace(true);
+    }
+
+    /// How handshakes are to go with what is served now.
+    fn config(&self, frontend: &Arc<Frontend>) -> Result<Arc<ServerConfig>, String> {
+        let mut served = self.served.borrow_mut();
+        if let Some((of, config)) = &*served
+            && Arc::ptr_eq(of, frontend)
+        {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(server_config(frontend, &self.keys)?);
+        self.endpoint.set_server_config(Some((*config).clone()));
+        *served = Some((Arc::clone(frontend), Arc::clone(&config)));
+        Ok(config)
+    }
+}
+
+/// An endpoint that nobody can come to yet.
+fn endpoint(socket: LoopSocket, ids: LoopIds, keys: &QuicKeys) -> io::Result<quinn::Endpoint> {
+    let mut config = EndpointConfig::new(Arc::<_>::clone(&keys.reset) as _);
+    config.cid_generator(move || Box::new(ids.clone()));
+    config.min_reset_interval(Duration::from_micros(QUIC_RESET_MICROSECONDS_MIN));
+    quinn::Endpoint::new_with_abstract_socket(config, None, Arc::new(socket), Arc::new(TokioRuntime))
+}
+
+/// How handshakes with a frontend go.
+fn server_config(frontend: &Frontend, keys: &QuicKeys) -> Result<ServerConfig, String> {
+    let crypto = QuicServerConfig::try_from(frontend.quic_config()).map_err(|error| error.to_string())?;
+    let token = Arc::clone(&keys.token);
+    let mut config = ServerConfig::new(Arc::new(crypto), token);
+    config
+        .transport_config(Arc::new(transport()))
+        .max_incoming(QUIC_HANDSHAKES_MAX)
+        .incoming_buffer_size(QUIC_WAITING_BYTES_MAX)
+        .incoming_buffer_size_total(QUIC_WAITING_BYTES_SUM_MAX);
+    Ok(config)
+}
+
+fn transport() -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    let silence = VarInt::from_u32(QUIC_SILENCE_SECONDS_MAX as u32 * 1000);
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(HTTP3_STREAMS_MAX as u32))
+        .max_concurrent_uni_streams(VarInt::from_u32(HTTP3_STREAMS_BESIDE_MAX))
+        .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
+        .send_window(QUIC_SEND_BYTES_MIN)
+        .max_idle_timeout(Some(IdleTimeout::from(silence)))
+        .datagram_receive_buffer_size(None);
+    transport
+}
+
+/// Serves those who come until the task is dropped. `frontend` is what they shake hands with at that moment.
+pub async fn accept_loop(
+    context: Rc<Loop>,
+    quic: Rc<QuicEndpoint>,
+    listener: Rc<Listener>,
+    frontend: impl Fn() -> Option<Arc<Frontend>>,
+) {
+    let served = || match frontend() {
+        Some(frontend) => Ok((quic.config(&frontend)?, frontend)),
+        None => Err("nothing to shake hands with".to_owned()),
+    };
+    // Nobody can come before the endpoint knows how hands are shaken.
+    let mut complained = false;
+    while let Err(why) = served() {
+        if !std::mem::replace(&mut complained, true) {
+            eprintln!("listener {}: no HTTP/3: {why}", listener.name);
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+    while let Some(incoming) = quic.endpoint.accept().await {
+        let Some(incoming) = quic.admit(&context, incoming) else { continue };
+        // While the client was on its way the certificates may have changed.
+        let Ok((config, frontend)) = served() else { continue };
+        let place = Place::take(&quic.handshakes);
+        let client = Client { quic: Rc::clone(&quic), listener: Rc::clone(&listener), place };
+        tokio::task::spawn_local(client.serve(Rc::clone(&context), incoming, config, frontend.has_early_data()));
+    }
+}
+
+/// How long to wait for something to shake hands with.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl QuicEndpoint {
+    /// Whether a handshake may begin; if not, the client has been told, or will try again.
+    fn admit(&self, context: &Loop, incoming: Incoming) -> Option<Incoming> {
+        let handshakes = self.handshakes.get();
+        if handshakes >= QUIC_HANDSHAKES_MAX || self.connections.get() >= QUIC_CONNECTIONS_MAX {
+            context.count(Main::H3HandshakesIgnored);
+            incoming.ignore();
+            return None;
+        }
+        if handshakes >= QUIC_HANDSHAKES_TRUSTED_MAX && !incoming.remote_address_validated() {
+            context.count(Main::H3Retries);
+            // It fails for an address that is proven only.
+            let _ = incoming.retry();
+            return None;
+        }
+        Some(incoming)
+    }
+}
+
+/// One of the handshakes, or connections, that are counted.
+struct Place(Rc<Cell<usize>>);
+
+impl Place {
+    fn take(all: &Rc<Cell<usize>>) -> Place {
+        all.set(all.get() + 1);
+        Place(Rc::clone(all))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A client whose handshake may begin.
+struct Client {
+    quic: Rc<QuicEndpoint>,
+    listener: Rc<Listener>,
+    /// Its place among the handshakes.
+    place: Place,
+}
+
+impl Client {
+    async fn serve(self, context: Rc<Loop>, incoming: Incoming, config: Arc<ServerConfig>, has_early_data: bool) {
+        let Client { quic, listener, place } = self;
+        let _connection = Place::take(&quic.connections);
+        let remote = canonical(incoming.remote_address());
+        let local = match incoming.local_ip() {
+            Some(ip) => canonical(SocketAddr::new(ip, quic.local.port())),
+            None => quic.local,
+        };
+        let due = Instant::now() + time_allowed(&context.engine.parameters.load());
+        // In a box: an idle connection is not to have room for it.
+        let handshake = Box::pin(shake_hands(incoming, config, has_early_data.then_some(due), place));
+        let done = tokio::time::timeout_at(due, handshake).await;
+        context.count(Main::SessConn);
+        let _counted = context.count_session();
+        let peer = Peer {
+            client: remote,
+            server: local,
+            remote,
+            local,
+            listener,
+            descriptor: quic.descriptor,
+            credentials: None,
+            proxy_elements: None,
+            tls: None,
+            early: None,
+        };
+        let mut session = OpeningSession::open(&context, peer, "HTTP/3");
+        let (connection, facts) = match done {
+            Ok(Ok(done)) => done,
+            failed => {
+                context.count(Main::H3HandshakesFailed);
+                let (reason, cause) = match failed {
+                    Ok(Err(error)) => (CloseReason::RxBad, error.to_string()),
+                    _ => (CloseReason::RxTimeout, "tls_handshake_timeout passed".to_owned()),
+                };
+                return session.fail_handshake(&context, reason, &cause, false);
+            }
+        };
+        context.count(Main::H3Handshakes);
+        session.hear_tls(&context, facts, None);
+        let mut leaving = quic.leaving.subscribe();
+        let leaving = async move { drop(leaving.wait_for(|leaving| *leaving).await) };
+        session.serve_http3(context, connection, leaving).await;
+    }
+}
+
+/// With early data, requests may come before the handshake is over: then it goes on behind the connection that is returned, and has
+/// its place until it is over, or its time is up.
+async fn shake_hands(
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+    early_until: Option<Instant>,
+    place: Place,
+) -> Result<(Connection, TlsFacts), ConnectionError> {
+    let mut connecting = incoming.accept_with(config)?;
+    let agreed = connecting.handshake_data().await?;
+    let facts = facts(agreed.downcast::<HandshakeData>().ok().as_deref());
+    let Some(due) = early_until else {
+        return Ok((Connection::new(connecting.await?, None), facts));
+    };
+    match connecting.into_0rtt() {
+        Ok((connection, over)) => {
+            let early = connection.clone();
+            let established = Box::pin(async move {
+                let _place = place;
+                if tokio::time::timeout_at(due, over).await.is_err() {
+                    early.close(VarInt::from_u32(0), b"");
+                }
+                // The wait is over, too, when the connection ends before its handshake does.
+                early.close_reason().is_none()
+            });
+            Ok((Connection::new(connection, Some(established)), facts))
+        }
+        Err(connecting) => Ok((Connection::new(connecting.await?, None), facts)),
+    }
+}
+
+/// What is known of the handshake. QUIC has one version of TLS; the suite is quinn's secret.
+fn facts(agreed: Option<&HandshakeData>) -> TlsFacts {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
+    TlsFacts {
+        version: TLS_VERSION,
+        cipher: "-",
+        server_name: agreed.and_then(|agreed| agreed.server_name.as_deref()).map(Into::into),
+        alpn: agreed.and_then(|agreed| agreed.protocol.as_deref()).map(text),
+        ..TlsFacts::default()
+    }
+}
+
+/// IPv4 as such, on a socket for both.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests;

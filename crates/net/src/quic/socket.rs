@@ -1,0 +1,243 @@
+//! The UDP socket of one event loop: [`LoopSocket`], which hands datagrams of other loops' connections over to them.
+//!
+//! quinn sees only what is this loop's: datagrams from the socket that are, and those that others have put into the loop's
+//! mailbox. What was never anybody's is dropped before it. *Invariant:* a mailbox holds [`QUIC_HANDED_DATAGRAMS_MAX`] at most; what
+//! is beyond that is lost, as on any network.
+
+use super::ids::{LoopIds, Recipient};
+use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn::{AsyncUdpSocket, UdpPoller};
+use shm::counters::MainCounters;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use surface::counter::Main;
+use surface::limits::QUIC_HANDED_DATAGRAMS_MAX;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// After so many failures in a row a socket counts as broken.
+const FAILURES_MAX: u32 = 100;
+
+/// A datagram that came to another loop.
+struct Handed {
+    meta: RecvMeta,
+    bytes: Vec<u8>,
+}
+
+/// What waits for one loop.
+#[derive(Default)]
+struct Mailbox {
+    datagrams: VecDeque<Handed>,
+    /// Wakes whoever reads the loop's socket.
+    reader: Option<Waker>,
+}
+
+/// The mailboxes of all loops that listen on one port.
+#[derive(Clone)]
+pub struct Mailboxes(Arc<[Mutex<Mailbox>]>);
+
+impl Mailboxes {
+    /// Mailboxes for so many loops.
+    #[must_use]
+    pub fn new(loops: usize) -> Mailboxes {
+        Mailboxes((0..loops).map(|_| Mutex::default()).collect())
+    }
+
+    fn open(&self, number: usize) -> Option<MutexGuard<'_, Mailbox>> {
+        Some(self.0.get(number)?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a datagram into a mailbox; false if it is lost.
+    fn put(&self, number: usize, handed: Handed) -> bool {
+        let Some(mut mailbox) = self.open(number) else { return false };
+        let has_room = mailbox.datagrams.len() < QUIC_HANDED_DATAGRAMS_MAX;
+        if has_room {
+            mailbox.datagrams.push_back(handed);
+        }
+        let reader = mailbox.reader.take();
+        drop(mailbox);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        has_room
+    }
+}
+
+/// The UDP socket of one event loop.
+pub(super) struct LoopSocket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    ids: LoopIds,
+    number: usize,
+    mailboxes: Mailboxes,
+    counters: Arc<MainCounters>,
+    failures: AtomicU32,
+}
+
+impl fmt::Debug for LoopSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopSocket").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl LoopSocket {
+    /// Registers a socket with the current event loop, which has this number.
+    pub(super) fn new(
+        descriptor: OwnedFd,
+        ids: LoopIds,
+        number: usize,
+        mailboxes: Mailboxes,
+        counters: Arc<MainCounters>,
+    ) -> io::Result<LoopSocket> {
+        let socket = std::net::UdpSocket::from(descriptor);
+        socket.set_nonblocking(true)?;
+        let state = UdpSocketState::new((&socket).into())?;
+        let socket = UdpSocket::from_std(socket)?;
+        Ok(LoopSocket { socket, state, ids, number, mailboxes, counters, failures: AtomicU32::new(0) })
+    }
+
+    /// Takes what others have put into our mailbox; `None` if there is nothing, and the task will be woken.
+    fn collect(&self, wait: &Context<'_>, buffers: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> Option<usize> {
+        let mut mailbox = self.mailboxes.open(self.number)?;
+        let mut count = 0;
+        while count < buffers.len().min(metas.len())
+            && let Some(handed) = mailbox.datagrams.pop_front()
+        {
+            // One that is too long for us was too long for the loop that received it.
+            if let Some(room) = buffers[count].get_mut(..handed.bytes.len()) {
+                room.copy_from_slice(&handed.bytes);
+                metas[count] = handed.meta;
+                count += 1;
+            }
+        }
+        if count == 0 && !mailbox.reader.as_ref().is_some_and(|waker| waker.will_wake(wait.waker())) {
+            mailbox.reader = Some(wait.waker().clone());
+        }
+        (count > 0).then_some(count)
+    }
+
+    /// Hands over what is for others, and forgets what is for nobody: such datagrams have length 0 afterwards.
+    fn sort(&self, buffers: &[IoSliceMut<'_>], metas: &mut [RecvMeta]) {
+        for (buffer, meta) in buffers.iter().zip(metas) {
+            // The kernel puts datagrams of equal length from one client into one buffer.
+            let received = &buffer[..meta.len];
+            let mut datagrams = received.chunks(meta.stride.max(1));
+            let first = datagrams.next().map_or(Recipient::Nobody, |datagram| self.ids.recipient(datagram));
+            let is_for_one = datagrams.all(|datagram| self.ids.recipient(datagram) == first);
+            if is_for_one && first == Recipient::Here {
+                continue;
+            }
+            let stride = if is_for_one { meta.len } else { meta.stride };
+            for part in received.chunks(stride.max(1)) {
+                self.deliver(part, meta);
+            }
+            meta.len = 0;
+        }
+    }
+
+    fn deliver(&self, bytes: &[u8], meta: &RecvMeta) {
+        let number = match self.ids.recipient(bytes) {
+            Recipient::Nobody => return,
+            Recipient::Here => self.number,
+            Recipient::Former => {
+                self.counters.add(Main::H3Former, 1);
+                self.number
+            }
+            Recipient::Other(number) => {
+                self.counters.add(Main::H3HandedOver, 1);
+                usize::from(number)
+            }
+        };
+        let meta = RecvMeta { len: bytes.len(), stride: meta.stride.min(bytes.len()), ..*meta };
+        if !self.mailboxes.put(number, Handed { meta, bytes: bytes.to_vec() }) {
+            self.counters.add(Main::H3HandedLost, 1);
+        }
+    }
+}
+
+impl AsyncUdpSocket for LoopSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Writable { socket: self, waiting: None })
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.socket.try_io(Interest::WRITABLE, || self.state.send((&self.socket).into(), transmit))
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            if let Some(count) = self.collect(context, buffers, metas) {
+                return Poll::Ready(Ok(count));
+            }
+            ready!(self.socket.poll_recv_ready(context))?;
+            let received =
+                self.socket.try_io(Interest::READABLE, || self.state.recv((&self.socket).into(), buffers, metas));
+            match received {
+                Ok(count) => {
+                    self.failures.store(0, Ordering::Relaxed);
+                    self.sort(&buffers[..count], &mut metas[..count]);
+                    return Poll::Ready(Ok(count));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Somebody's datagram could not be received, or an earlier one could not be sent: no reason to give the
+                // socket up, as quinn would.
+                Err(error) => {
+                    if self.failures.fetch_add(1, Ordering::Relaxed) > FAILURES_MAX {
+                        return Poll::Ready(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.state.gro_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+}
+
+/// Waits until a socket can be written to.
+struct Writable {
+    socket: Arc<LoopSocket>,
+    waiting: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>>,
+}
+
+impl fmt::Debug for Writable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writable").finish_non_exhaustive()
+    }
+}
+
+impl UdpPoller for Writable {
+    fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket = Arc::clone(&self.socket);
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(async move { socket.socket.writable().await }));
+        let result = ready!(waiting.as_mut().poll(context));
+        self.waiting = None;
+        Poll::Ready(result)
+    }
+}

@@ -1,0 +1,207 @@
+//! quinn's connections and streams as HTTP/3 uses them.
+//!
+//! What a connection sends ahead of the client's acknowledgements follows what its path has been seen to carry: a client that
+//! acknowledges nothing makes us hold [`QUIC_SEND_BYTES_MIN`] and no more.
+
+use bytes::Bytes;
+use engine::transport::http3::quic::{self, ConnectionEnd, StreamOver};
+use quinn::{ConnectionError, ReadError, VarInt};
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use surface::limits::{QUIC_SEND_BYTES_MAX, QUIC_SEND_BYTES_MIN};
+
+pub(super) type Waiting<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
+type Both = (quinn::SendStream, quinn::RecvStream);
+
+/// A connection.
+pub(super) struct Connection {
+    connection: quinn::Connection,
+    window: Rc<Window>,
+    accepting: Waiting<Result<Both, ConnectionError>>,
+    accepting_one_way: Waiting<Result<quinn::RecvStream, ConnectionError>>,
+    opening: Waiting<Result<quinn::SendStream, ConnectionError>>,
+    /// The handshake is under way: whether it succeeds.
+    establishing: Waiting<bool>,
+}
+
+impl Connection {
+    /// A connection whose handshake is over, or still under way if there is `establishing`.
+    pub(super) fn new(connection: quinn::Connection, establishing: Waiting<bool>) -> Connection {
+        let window = Rc::new(Window { connection: connection.clone(), bytes: Cell::new(QUIC_SEND_BYTES_MIN) });
+        Connection { connection, window, accepting: None, accepting_one_way: None, opening: None, establishing }
+    }
+
+    fn send(&self, stream: quinn::SendStream) -> SendStream {
+        SendStream { stream, window: Rc::clone(&self.window), stopping: None }
+    }
+}
+
+/// How much may be sent ahead of acknowledgements.
+struct Window {
+    connection: quinn::Connection,
+    bytes: Cell<u64>,
+}
+
+impl Window {
+    /// Looks whether the path carries more than was thought. Returns whether there is more room.
+    fn grow(&self) -> bool {
+        let bytes = self.bytes.get();
+        if bytes >= QUIC_SEND_BYTES_MAX {
+            return false;
+        }
+        let wanted = (2 * self.connection.stats().path.cwnd).min(QUIC_SEND_BYTES_MAX);
+        if wanted <= bytes {
+            return false;
+        }
+        self.bytes.set(wanted);
+        self.connection.set_send_window(wanted);
+        true
+    }
+}
+
+/// Polls what is being waited for; begins to wait with `begin`.
+fn poll<T>(
+    waiting: &mut Waiting<T>,
+    context: &mut Context<'_>,
+    begin: impl FnOnce() -> Pin<Box<dyn Future<Output = T>>>,
+) -> Poll<T> {
+    let result = ready!(waiting.get_or_insert_with(begin).as_mut().poll(context));
+    *waiting = None;
+    Poll::Ready(result)
+}
+
+fn end(error: &ConnectionError) -> ConnectionEnd {
+    match error {
+        ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) | ConnectionError::Reset => {
+            ConnectionEnd::ByClient
+        }
+        ConnectionError::TimedOut => ConnectionEnd::TimedOut,
+        ConnectionError::LocallyClosed => ConnectionEnd::ByUs,
+        ConnectionError::TransportError(_) | ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
+            ConnectionEnd::Broken
+        }
+    }
+}
+
+fn code(code: u64) -> VarInt {
+    VarInt::from_u64(code).unwrap_or(VarInt::MAX)
+}
+
+impl quic::Connection for Connection {
+    type Send = SendStream;
+    type Receive = ReceiveStream;
+
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<Result<quic::Sides<Self>, ConnectionEnd>> {
+        let connection = &self.connection;
+        let accepted = ready!(poll(&mut self.accepting, context, || {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_bi().await })
+        }));
+        Poll::Ready(match accepted {
+            Ok((send, receive)) => Ok((self.send(send), ReceiveStream(receive))),
+            Err(error) => Err(end(&error)),
+        })
+    }
+
+    fn poll_accept_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<ReceiveStream, ConnectionEnd>> {
+        let connection = &self.connection;
+        let accepted = ready!(poll(&mut self.accepting_one_way, context, || {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_uni().await })
+        }));
+        Poll::Ready(accepted.map(ReceiveStream).map_err(|error| end(&error)))
+    }
+
+    fn poll_open_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<SendStream, ConnectionEnd>> {
+        let connection = &self.connection;
+        let opened = ready!(poll(&mut self.opening, context, || {
+            let connection = connection.clone();
+            Box::pin(async move { connection.open_uni().await })
+        }));
+        Poll::Ready(opened.map(|stream| self.send(stream)).map_err(|error| end(&error)))
+    }
+
+    fn poll_established(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(establishing) = &mut self.establishing else { return Poll::Ready(()) };
+        if ready!(establishing.as_mut().poll(context)) {
+            self.establishing = None;
+            return Poll::Ready(());
+        }
+        // It never will be.
+        self.establishing = Some(Box::pin(std::future::pending()));
+        Poll::Pending
+    }
+
+    fn close(&mut self, number: u64) {
+        self.connection.close(code(number), b"");
+    }
+}
+
+/// The side of a stream on which we send.
+pub(super) struct SendStream {
+    stream: quinn::SendStream,
+    window: Rc<Window>,
+    stopping: Waiting<()>,
+}
+
+impl quic::SendStream for SendStream {
+    fn id(&self) -> u64 {
+        VarInt::from(self.stream.id()).into_inner()
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, StreamOver>> {
+        loop {
+            match Pin::new(&mut self.stream).poll_write(context, bytes) {
+                Poll::Ready(written) => return Poll::Ready(written.map_err(|_| StreamOver)),
+                Poll::Pending if self.window.grow() => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let _ = self.stream.finish();
+    }
+
+    fn reset(&mut self, number: u64) {
+        let _ = self.stream.reset(code(number));
+    }
+
+    fn poll_stopped(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let stream = &self.stream;
+        poll(&mut self.stopping, context, || {
+            let stopped = stream.stopped();
+            Box::pin(async move { drop(stopped.await) })
+        })
+    }
+
+    fn set_urgency(&mut self, urgency: u8) {
+        // Here the larger number goes first; without a word it is 0, which is the urgency 3.
+        let _ = self.stream.set_priority(3 - i32::from(urgency));
+    }
+}
+
+/// The side of a stream on which we receive.
+pub(super) struct ReceiveStream(quinn::RecvStream);
+
+impl quic::ReceiveStream for ReceiveStream {
+    fn poll_chunk(&mut self, context: &mut Context<'_>, bytes_max: usize) -> Poll<Result<Option<Bytes>, StreamOver>> {
+        let chunk = ready!(pin!(self.0.read_chunk(bytes_max, true)).poll(context));
+        Poll::Ready(match chunk {
+            Ok(chunk) => Ok(chunk.map(|chunk| chunk.bytes)),
+            Err(ReadError::ClosedStream) => Ok(None),
+            Err(_) => Err(StreamOver),
+        })
+    }
+
+    fn stop(&mut self, number: u64) {
+        let _ = self.0.stop(code(number));
+    }
+
+    fn is_early(&self) -> bool {
+        self.0.is_0rtt()
+    }
+}

@@ -1,0 +1,202 @@
+//! A TLS connection with a client as a stream: [`TlsStream`], over rustls and any stream of bytes.
+//!
+//! tokio-rustls does the same for connections to origins; what it has not is early data that can be read before the handshake ends.
+//! Received bytes are decrypted one record at a time and shown where they lie. Sent bytes are encrypted ahead of the client by
+//! [`TLS_SEND_AHEAD_BYTES`] at most. *Invariant:* a stream that waits for its client holds no more than rustls' buffer for one
+//! read (4 KiB).
+
+use engine::peer::EarlyPhase;
+use rustls::ServerConnection;
+use std::io::{self, BufRead as _, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use surface::limits::TLS_SEND_AHEAD_BYTES;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most early data handed out at a time, in bytes.
+const EARLY_BYTES: usize = 4 << 10;
+
+/// A TLS connection with a client.
+pub(crate) struct TlsStream<S> {
+    io: S,
+    session: Box<ServerConnection>,
+    /// The handshake is not complete, and what was received is early data.
+    early: Option<Rc<EarlyPhase>>,
+    /// There may be early data that was not handed out.
+    holds_early: bool,
+    has_said_goodbye: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
+    /// Goes on with a session whose handshake is complete, or not quite if there is `early` data.
+    pub(crate) fn new(io: S, mut session: Box<ServerConnection>, early: Option<Rc<EarlyPhase>>) -> TlsStream<S> {
+        session.set_buffer_limit(Some(TLS_SEND_AHEAD_BYTES));
+        let holds_early = session.early_data().is_some();
+        TlsStream { io, session, early, holds_early, has_said_goodbye: false }
+    }
+
+    /// Hands out early data, if there is any. The phase is over once the handshake is complete and all of it was handed out.
+    fn read_early(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        if self.early.is_none() && !self.holds_early {
+            return false;
+        }
+        let mut bytes = [0; EARLY_BYTES];
+        let room = bytes.len().min(buffer.remaining());
+        let count = self.session.early_data().and_then(|mut early| early.read(&mut bytes[..room]).ok()).unwrap_or(0);
+        if count > 0 {
+            buffer.put_slice(&bytes[..count]);
+        } else if !self.session.is_handshaking() {
+            if let Some(phase) = self.early.take() {
+                phase.end();
+            }
+            self.holds_early = false;
+        }
+        count > 0
+    }
+
+    /// Sends what is encrypted; ready when nothing is left.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut Blocking { io: &mut self.io, context }) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads from the socket once and decrypts; false at the end of the connection.
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let count = match self.session.read_tls(&mut Blocking { io: &mut self.io, context }) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        if let Err(error) = self.session.process_new_packets() {
+            // The alert that says so; a client that does not take it is told nothing.
+            let _ = self.poll_send(context);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        Poll::Ready(Ok(count > 0))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if this.read_early(buffer) {
+                return Poll::Ready(Ok(()));
+            }
+            let mut reader = this.session.reader();
+            match reader.fill_buf() {
+                Ok(chunk) => {
+                    let count = chunk.len().min(buffer.remaining());
+                    buffer.put_slice(&chunk[..count]);
+                    reader.consume(count);
+                    return Poll::Ready(Ok(()));
+                }
+                // A client may close without a word: HTTP says itself where a request ends.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            match this.poll_receive(context) {
+                Poll::Ready(received) => _ = received?,
+                Poll::Pending => {
+                    // Tickets and the like go now, unless a response has taken them along.
+                    if let Poll::Ready(Err(error)) = this.poll_send(context) {
+                        return Poll::Ready(Err(error));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if slices.iter().all(|slice| slice.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            let count = this.session.writer().write_vectored(slices)?;
+            if count > 0 {
+                // What the client does not take at once waits for the next write, or for the flush.
+                return match this.poll_send(context) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(count)),
+                };
+            }
+            ready!(this.poll_send(context))?;
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.poll_send(context))?;
+        Pin::new(&mut this.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.has_said_goodbye {
+            this.session.send_close_notify();
+            this.has_said_goodbye = true;
+        }
+        ready!(this.poll_send(context))?;
+        Pin::new(&mut this.io).poll_shutdown(context)
+    }
+}
+
+/// A stream as rustls uses it: what would wait is an error. The task is woken when it is worth another try.
+struct Blocking<'a, 'b, S> {
+    io: &'a mut S,
+    context: &'a mut Context<'b>,
+}
+
+fn at_once<T>(poll: Poll<io::Result<T>>) -> io::Result<T> {
+    match poll {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+impl<S: AsyncRead + Unpin> Read for Blocking<'_, '_, S> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(bytes);
+        at_once(Pin::new(&mut *self.io).poll_read(self.context, &mut buffer))?;
+        Ok(buffer.filled().len())
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Write for Blocking<'_, '_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        at_once(Pin::new(&mut *self.io).poll_write(self.context, bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        at_once(Pin::new(&mut *self.io).poll_write_vectored(self.context, slices))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        at_once(Pin::new(&mut *self.io).poll_flush(self.context))
+    }
+}

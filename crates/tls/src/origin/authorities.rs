@@ -1,0 +1,89 @@
+//! Those who may vouch for an origin: [`Authorities`], of the system or given by an operator.
+
+use crate::certificate::CertificateFacts;
+use aws_lc_rs::digest;
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::collections::HashSet;
+use surface::limits::ORIGIN_AUTHORITIES_MAX;
+
+/// Authorities, and certificates that are trusted by themselves.
+#[derive(Debug)]
+pub(super) struct Authorities {
+    anchors: RootCertStore,
+    /// SHA-256 of each: a certificate that was given as an authority is trusted also when an origin shows it as its own.
+    digests: HashSet<[u8; 32]>,
+    /// Why there is none.
+    complaint: Option<String>,
+}
+
+impl Authorities {
+    /// Nobody, for backends whose chain is not verified.
+    pub(super) fn none() -> Authorities {
+        Authorities { anchors: RootCertStore::empty(), digests: HashSet::new(), complaint: None }
+    }
+
+    /// These; what is no certificate is left out.
+    pub(super) fn of(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Authorities {
+        let mut authorities = Authorities::none();
+        for certificate in certificates {
+            let digest = sha256(&certificate);
+            if authorities.anchors.add(certificate).is_ok() {
+                authorities.digests.insert(digest);
+            }
+        }
+        if authorities.anchors.is_empty() {
+            authorities.complaint = Some("no authority to verify the origin's certificate with".to_owned());
+        }
+        authorities
+    }
+
+    /// Those that the system trusts. Reads files.
+    pub(super) fn of_the_system() -> Authorities {
+        let found = rustls_native_certs::load_native_certs();
+        let mut authorities = Authorities::of(found.certs);
+        if let (Some(complaint), Some(error)) = (&mut authorities.complaint, found.errors.first()) {
+            *complaint = format!("{complaint}: {error}");
+        }
+        authorities
+    }
+
+    /// As rustls takes them.
+    pub(super) fn anchors(&self) -> &RootCertStore {
+        &self.anchors
+    }
+
+    /// Whether this very certificate is one of them.
+    pub(super) fn include(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.digests.contains(&sha256(certificate))
+    }
+
+    /// Why there is none; `None` if there are some.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.complaint.as_deref()
+    }
+}
+
+/// Reads a PEM file of authorities, and returns them in DER. What else is in it is passed over.
+///
+/// # Errors
+/// What is wrong with it, in words for an operator.
+pub fn read_authorities(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(bytes) {
+        let certificate = certificate.map_err(|error| format!("not a PEM file: {error}"))?;
+        CertificateFacts::read(&certificate).map_err(|error| error.to_string())?;
+        RootCertStore::empty().add(certificate.clone()).map_err(|error| format!("no authority: {error}"))?;
+        if found.len() == ORIGIN_AUTHORITIES_MAX {
+            return Err(format!("more than {ORIGIN_AUTHORITIES_MAX} certificates"));
+        }
+        found.push(certificate.to_vec());
+    }
+    if found.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(found) }
+}
+
+/// SHA-256.
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
+}

@@ -1,0 +1,140 @@
+//! Which certificate a client gets: [`Certificates`].
+//!
+//! An exact name beats a wildcard, which stands for exactly one label; case does not matter. Among certificates for the same name
+//! the client's signature schemes decide, then the kind of key (those on curves cost a tenth of RSA), then the order of the table.
+
+use crate::certificate::{CertificateFacts, certified};
+use crate::table::{CertificateRow, FrontendRow};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A certificate that can be used, and what VCL can ask about it.
+#[derive(Debug)]
+pub struct Served {
+    /// The name by which an operator knows it.
+    pub id: String,
+    /// What it says of itself.
+    pub facts: CertificateFacts,
+    pub(crate) key: Arc<CertifiedKey>,
+}
+
+impl Served {
+    /// Checks a row.
+    ///
+    /// # Errors
+    /// Says which certificate cannot be used, and why.
+    pub(crate) fn new(row: &CertificateRow) -> Result<Served, String> {
+        let say = |error| format!("certificate {}: {error}", row.id);
+        let mut key = certified(&row.chain, &row.key).map_err(say)?;
+        key.ocsp = row.ocsp.clone().filter(|ocsp| !ocsp.is_empty());
+        let facts = CertificateFacts::read(row.chain.first().map_or(&[][..], |first| first)).map_err(say)?;
+        Ok(Served { id: row.id.clone(), facts, key: Arc::new(key) })
+    }
+
+    fn fits(&self, schemes: &[SignatureScheme]) -> bool {
+        self.key.key.choose_scheme(schemes).is_some()
+    }
+}
+
+/// The certificates of a listener by name.
+#[derive(Debug, Default)]
+pub struct Certificates {
+    by_name: HashMap<Box<str>, Vec<Arc<Served>>>,
+    default: Vec<Arc<Served>>,
+}
+
+impl Certificates {
+    /// Those that `which` names, and `default` for everybody else. `all` are those of the table.
+    pub(crate) fn new(table: &[CertificateRow], all: &[Arc<Served>], row: &FrontendRow) -> Certificates {
+        let mut certificates = Certificates::default();
+        for (served, names) in chosen(table, all, &row.certificates) {
+            for name in names {
+                certificates.by_name.entry(name.as_str().into()).or_default().push(Arc::clone(served));
+            }
+        }
+        for of_name in certificates.by_name.values_mut() {
+            of_name.sort_by_key(|served| served.key.key.algorithm() == SignatureAlgorithm::RSA);
+        }
+        if let Some(default) = row.default.and_then(|index| all.get(index as usize)) {
+            certificates.default.push(Arc::clone(default));
+            // A client that cannot do with its kind of key gets another one for the same host, or at least any.
+            let further = chosen(table, all, &row.certificates).map(|(served, _)| Arc::clone(served));
+            certificates.default.extend(further);
+        }
+        certificates
+    }
+
+    /// Those that answer challenges; there is nothing for anybody else.
+    pub(crate) fn challenges(table: &[CertificateRow], all: &[Arc<Served>], row: &FrontendRow) -> Certificates {
+        let mut certificates = Certificates::default();
+        for (served, names) in chosen(table, all, &row.challenges) {
+            for name in names {
+                certificates.by_name.insert(name.as_str().into(), vec![Arc::clone(served)]);
+            }
+        }
+        certificates
+    }
+
+    /// Whether nobody can be served.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty() && self.default.is_empty()
+    }
+
+    /// Whether there is one for those who name no host.
+    #[must_use]
+    pub fn has_default(&self) -> bool {
+        !self.default.is_empty()
+    }
+
+    /// Whether there is one for this name in particular.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        !self.named(name).is_empty()
+    }
+
+    /// The certificate for a client that names `name`, or no host.
+    #[must_use]
+    pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Arc<Served>> {
+        let named = name.map_or(&[][..], |name| self.named(name));
+        let fitting = |among: &'_ [Arc<Served>]| among.iter().position(|served| served.fits(schemes));
+        if let Some(place) = fitting(named) {
+            return named.get(place);
+        }
+        // None that the client could check: the name still says whom it meant to reach.
+        if let Some(first) = named.first() {
+            return Some(first);
+        }
+        fitting(&self.default).and_then(|place| self.default.get(place)).or_else(|| self.default.first())
+    }
+
+    fn named(&self, name: &str) -> &[Arc<Served>] {
+        // rustls gives names in the case in which they came.
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix('.').unwrap_or(&name);
+        if let Some(exact) = self.by_name.get(name) {
+            return exact;
+        }
+        let wildcard = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        wildcard.and_then(|name| self.by_name.get(name.as_str())).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.choose(hello.server_name(), hello.signature_schemes()).map(|served| Arc::clone(&served.key))
+    }
+}
+
+/// The certificates that indices name, with their names; indices that lead nowhere are left out.
+fn chosen<'a>(
+    table: &'a [CertificateRow],
+    all: &'a [Arc<Served>],
+    indices: &'a [u32],
+) -> impl Iterator<Item = (&'a Arc<Served>, &'a [String])> {
+    let both = move |index: &u32| Some((all.get(*index as usize)?, &*table.get(*index as usize)?.names));
+    indices.iter().filter_map(both)
+}
