@@ -186,6 +186,11 @@ impl Daemon {
             .unwrap_or_else(|| panic!("{name}: {text}"))
     }
 
+    /// Waits until a counter, which is published from time to time, has reached `least`; returns what it has then.
+    pub fn counter_reaching(&self, name: &str, least: u64) -> u64 {
+        eventually(&format!("{name} is at least {least}"), || Some(self.counter(name)).filter(|value| *value >= least))
+    }
+
     /// The worker's process id.
     pub fn worker(&self) -> i32 {
         eventually("a worker runs", || {

@@ -99,7 +99,7 @@ fn chunked_body_larger_than_the_storage_reaches_everybody_whole_and_evicts_nobod
     }
     let again = Answer::parse(&exchange(port, REQUEST));
     assert!(again.body == wanted && !again.is_hit());
-    assert!(daemon.counter("MAIN.cache_hitmiss") > 0);
+    daemon.counter_reaching("MAIN.cache_hitmiss", 1);
     assert_eq!(daemon.counter("MAIN.n_lru_nuked"), 0);
     expect_pages(&daemon);
     let log = daemon.applet("log", &["-d", "-g", "raw", "-i", "Witness"]);

@@ -217,6 +217,8 @@ fn daemons_write_their_pid_rotate_on_hup_and_are_not_started_twice() {
         let rotated = file("output.1");
         std::fs::rename(&output, &rotated).unwrap();
         nix::sys::signal::kill(process, Signal::SIGHUP).unwrap();
+        // What is written before the signal is taken may still go to the old file.
+        eventually("the file is there again", || output.exists().then_some(()));
         written_to(&output, "/two");
         assert!(!std::fs::read_to_string(&rotated).unwrap().contains("/two") || applet == "ncsa");
         // A signal without a rename loses nothing.
