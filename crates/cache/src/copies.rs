@@ -21,7 +21,9 @@ impl Cache {
         let shard = inner.lock(&digest);
         let slot = shard.variants(shard.find(&digest)).next()?;
         let object = shard.slots.get(slot)?;
-        if object.is_removed() || !object.is_whole() || object.origin() + object.ttl() <= now {
+        // A long one from an earlier process is rather made anew than checked.
+        let is_sound = object.is_usable() && object.is_whole() && !object.is_unchecked();
+        if !is_sound || object.origin() + object.ttl() <= now {
             return None;
         }
         inner.bans.pass(object);

@@ -22,7 +22,7 @@ use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use shm::counters::MainCounters;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{BodyState, Object, ObjectFlags};
+use store::{Object, ObjectFlags};
 use surface::counter::Main;
 use surface::reason::Departure;
 use surface::tag::Tag;
@@ -69,6 +69,22 @@ pub enum Lookup {
     },
     /// Somebody is already fetching it.
     Wait(Waiter),
+}
+
+impl Lookup {
+    /// An object in the answer that an earlier process stored, too long to be checked during a lookup. It has to be checked
+    /// ([`Object::check`]) before it is used; if it is damaged, ask again.
+    #[must_use]
+    #[inline]
+    pub fn unchecked(&self) -> Option<&Arc<Object>> {
+        let (object, other) = match self {
+            Lookup::Hit(object) | Lookup::Grace { object, .. } => (Some(object), None),
+            Lookup::HitForMiss { stale, .. } => (stale.as_ref(), None),
+            Lookup::Miss { stale, part, .. } => (stale.as_ref(), part.as_ref()),
+            Lookup::HitForPass(_) | Lookup::Wait(_) => (None, None),
+        };
+        object.filter(|object| object.is_unchecked()).or_else(|| other.filter(|object| object.is_unchecked()))
+    }
 }
 
 /// Why nothing that is stored could be used.
@@ -268,7 +284,11 @@ impl Inner {
         let mut youngest = f64::NEG_INFINITY;
         for slot in shard.variants(shard.find(digest)) {
             let Some(object) = shard.slots.get(slot) else { continue };
-            if object.is_removed() || object.state() == BodyState::Failed {
+            if !object.is_usable() {
+                if object.is_unchecked() {
+                    let said = format!("Stored object {} is damaged and was removed", object.xid());
+                    log(Tag::Error, said.as_bytes());
+                }
                 sighting.doomed.push((slot, None));
                 continue;
             }

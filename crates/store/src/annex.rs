@@ -6,7 +6,7 @@
 //! before COMPLETE, and read after it.
 
 use crate::attributes::AppendError;
-use crate::layout::{ANNEX_LENGTH_BYTES, COMPLETE};
+use crate::layout::COMPLETE;
 use crate::object::Object;
 use crate::place::Place;
 use crate::reader::annex_chunk;
@@ -66,9 +66,7 @@ impl Object {
 
     fn annexed(&self) -> Option<(&Place, u64)> {
         let place = self.stored().filter(|place| place.head().is_annexed() && self.is_whole())?;
-        // SAFETY: written before the object became complete, which was checked above, and not changed since.
-        let bytes = unsafe { place.store.memory.bytes(place.fixed_end(), ANNEX_LENGTH_BYTES as usize) };
-        bytes.try_into().ok().map(u64::from_le_bytes).filter(|bytes| *bytes > 0).map(|bytes| (place, bytes))
+        Some(place.annex_bytes()).filter(|bytes| *bytes > 0).map(|bytes| (place, bytes))
     }
 }
 

@@ -58,6 +58,7 @@ fn recover_copy(memory: &Memory) -> BTreeMap<u32, Vec<u8>> {
     recovered
         .objects
         .iter()
+        .filter(|object| object.check())
         .map(|object| {
             assert_eq!(object.head(), format!("head of {}", object.xid()).as_bytes());
             (object.xid(), body_of(object))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! arena    header (64 bytes) block block block …                       every block begins with its head word
-//! block    head word: size in units (32) | kind (8) | state bits (8) | object flags (16)
+//! block    head word: size in units (32) | kind (8) | state bits (8) | object flags (15) | unchecked (1)
 //! free     head, links to the next and previous free block of its class (32 | 32), …, size again in the last word
 //! extent   head, body bytes …, [link to the next extent in the last word, when HAS_NEXT]
 //! record   head
@@ -57,6 +57,9 @@ pub(crate) const GROWING: u64 = 1 << 46;
 /// The body cannot be kept: its beginning is given back as it is read. Set only together with REMOVED.
 pub(crate) const OVERFLOWED: u64 = 1 << 47;
 
+/// What an earlier process stored, and nobody has checked since; the uppermost object flag is never used. Set by recovery.
+pub(crate) const UNCHECKED: u64 = 1 << 63;
+
 /// Offsets inside a record.
 pub(crate) const IDENTITY: u64 = 8;
 pub(crate) const LENGTHS: u64 = 16;
@@ -107,7 +110,7 @@ impl Head {
     }
 
     pub(crate) fn object_flags(self) -> u16 {
-        (self.0 >> 48) as u16
+        ((self.0 & !UNCHECKED) >> 48) as u16
     }
 
     /// Whether the record has room for the length of an annex.

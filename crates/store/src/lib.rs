@@ -1,8 +1,8 @@
 //! The arena that holds cached objects, and the journal that holds what was banned. Both outlive the worker.
 //!
 //! An object lies in a memory file that the manager holds open, and is addressed by offset, never by pointer. It is
-//! stored when its commit bits are set and its checksum holds; everything else in the file is discarded by the scan that
-//! [`Store::open`] makes after a restart. Each storage has an arena of its own. One limit bounds the arena, including
+//! stored when its commit bits are set; everything else in the file is discarded by the scan that [`Store::open`] makes
+//! after a restart, and what is damaged when it is first used ([`Object::check`]). Each storage has an arena of its own. One limit bounds the arena, including
 //! Transient objects, and the private memory that the index charges ([`Store::charge`]). This crate knows nothing of
 //! HTTP, of keys beyond their bytes, or of which object to evict: it asks the evictor.
 //!
@@ -10,7 +10,7 @@
 //! reader may ask for never change while it reads.
 //!
 //! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `arena` (limit,
-//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery` → `storage`; also
+//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery`, `soundness` → `storage`; also
 //! `passing` (responses that are not kept) and `journal`.
 
 #![warn(missing_docs)]
@@ -29,6 +29,7 @@ pub mod process;
 mod reader;
 mod readership;
 mod recovery;
+mod soundness;
 mod storage;
 mod streaming;
 mod writer;

@@ -33,6 +33,10 @@ impl Place {
         Head(self.store.memory.update(self.at(0), |head| head | bits))
     }
 
+    pub(crate) fn clear_bits(&self, bits: u64) {
+        self.store.memory.update(self.at(0), |head| head & !bits);
+    }
+
     pub(crate) fn vary_bytes(&self) -> usize {
         vary_length(self.word(ORIGIN))
     }
@@ -54,6 +58,17 @@ impl Place {
     /// Where key, vary and response head end, in bytes from the arena's start. The length of an annex is there.
     pub(crate) fn fixed_end(&self) -> u64 {
         self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
+    }
+
+    /// Length of the annex; says nothing before the object is complete.
+    pub(crate) fn annex_bytes(&self) -> u64 {
+        if !self.head().is_annexed() {
+            return 0;
+        }
+        // SAFETY: written before the object became complete (or checked by recovery to lie inside the block), and not
+        // changed since; what is read earlier is not used.
+        let bytes = unsafe { self.store.memory.bytes(self.fixed_end(), ANNEX_LENGTH_BYTES as usize) };
+        bytes.try_into().map_or(0, u64::from_le_bytes)
     }
 
     /// Bytes of the record that are written before the handle is shared and never change while it exists.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A block of a body.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
+pub(crate) struct Spot {
     /// The block, in units.
     block: u32,
     /// The offset in the body of the block's first byte.
@@ -26,7 +26,7 @@ fn find(place: &Place, spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
 }
 
 /// As [`find`]; `available` is how far published bytes go.
-fn find_before(place: &Place, mut spot: Spot, offset: u64, available: u64) -> Option<(&[u8], Spot)> {
+pub(crate) fn find_before(place: &Place, mut spot: Spot, offset: u64, available: u64) -> Option<(&[u8], Spot)> {
     let (memory, geometry) = (&place.store.memory, place.store.geometry);
     if offset >= available {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn annex_chunk(place: &Place, annex_bytes: u64, offset: u64) -> Optio
     find_before(place, first(place), offset, place.body_bytes() + annex_bytes).map(|(bytes, _)| bytes)
 }
 
-fn first(place: &Place) -> Spot {
+pub(crate) fn first(place: &Place) -> Spot {
     Spot { block: place.record, offset: 0 }
 }
 

@@ -1,27 +1,27 @@
 //! What survives a restart: the scan of a used arena.
 //!
-//! Nothing in the file is trusted: a record counts when its commit bits are set, its lengths lie inside its blocks, its
-//! links lead to extents that nothing else claims, and the checksum over all of it holds. The rest is freed. Several
-//! threads compute the checksums, since a large arena has gigabytes.
+//! Nothing in the file is trusted: a record counts when its commit bits are set, its lengths lie inside its blocks, and its
+//! links lead to extents that nothing else claims. The rest is freed. Its checksum is computed when it is first used
+//! (`soundness.rs`), so a start takes no longer for long bodies than for short ones.
 
 use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
 use crate::heap::{Geometry, Heap};
 use crate::layout::{
-    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, IDENTITY, KEY, KIND_EXTENT, KIND_RECORD, LENGTHS,
-    LINK_BYTES, ORIGIN, RECORD_HEADER_BYTES, REMOVED, body_length, head_length, high, low, vary_length,
+    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_RECORD, LENGTHS, LINK_BYTES, ORIGIN,
+    RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
-use crate::streaming::final_checksum;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What a scan of a used arena found.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Complete, undamaged objects. The index takes them over, and removes those that it does not want.
+    /// Complete objects, none of them checked ([`Object::check`]). The index takes them over, and removes those that it does
+    /// not want.
     pub objects: Vec<Arc<Object>>,
-    /// Number of objects dropped because they were unfinished or damaged.
+    /// Number of objects dropped because they were unfinished, or their lengths or links damaged.
     pub torn: usize,
     /// Number of objects dropped because the limit has become smaller.
     pub evicted: usize,
@@ -59,25 +59,22 @@ pub(crate) fn recover(
         }
     }
     let evicted = keep_to_limit(&memory, geometry, &mut candidates, limit_bytes);
-    let whole = verify(&memory, geometry, &candidates);
-    let mut kept = HashSet::new();
-    let mut survivors = Vec::new();
-    for (candidate, is_whole) in candidates.iter().zip(whole) {
-        if is_whole {
-            kept.insert(candidate.record);
-            kept.extend(&candidate.extents);
-            survivors.push(candidate.record);
-        } else {
-            torn += 1;
-        }
+    let mut kept: Vec<u32> = Vec::with_capacity(candidates.len());
+    for candidate in &candidates {
+        kept.push(candidate.record);
+        kept.extend(&candidate.extents);
+        memory.update(geometry.byte(candidate.record), |head| head | UNCHECKED);
     }
-    let mut heap = Heap::rebuild(&memory, geometry, |at| kept.contains(&at));
+    // The walk comes by in the same order.
+    kept.sort_unstable();
+    let mut next = kept.iter().copied().peekable();
+    let mut heap = Heap::rebuild(&memory, geometry, |at| next.next_if_eq(&at).is_some());
     heap.give_back(&memory, limit_bytes + limit_bytes / RESIDENT_SLACK);
     let inner = make(memory, heap);
     for &at in &kept {
         inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
     }
-    let objects = survivors.into_iter().map(|record| Object::recovered(&inner, record)).collect();
+    let objects = candidates.iter().map(|candidate| Object::recovered(&inner, candidate.record)).collect();
     (inner, Recovered { objects, torn, evicted })
 }
 
@@ -132,56 +129,4 @@ fn annex_length(memory: &Memory, head: Head, body_at: u64) -> u64 {
     // SAFETY: nobody else uses the arena while it is recovered; the caller has checked that the word lies inside the block.
     let bytes = unsafe { memory.bytes(body_at - ANNEX_LENGTH_BYTES, ANNEX_LENGTH_BYTES as usize) };
     bytes.try_into().map_or(0, u64::from_le_bytes)
-}
-
-/// Computes the checksums of candidates; their blocks are known to hold what their lengths say.
-fn verify(memory: &Memory, geometry: Geometry, candidates: &[Candidate]) -> Vec<bool> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
-    let share = candidates.len().div_ceil(threads).max(256);
-    let mut whole = vec![false; candidates.len()];
-    if candidates.len() <= share {
-        return candidates.iter().map(|candidate| checksum_holds(memory, geometry, candidate)).collect();
-    }
-    std::thread::scope(|scope| {
-        for (candidates, whole) in candidates.chunks(share).zip(whole.chunks_mut(share)) {
-            scope.spawn(move || {
-                for (candidate, whole) in candidates.iter().zip(whole) {
-                    *whole = checksum_holds(memory, geometry, candidate);
-                }
-            });
-        }
-    });
-    whole
-}
-
-fn checksum_holds(memory: &Memory, geometry: Geometry, candidate: &Candidate) -> bool {
-    let at = geometry.byte(candidate.record);
-    let lengths = memory.load(at + LENGTHS);
-    let (identity, origin) = (memory.load(at + IDENTITY), memory.load(at + ORIGIN));
-    let flags = Head(memory.load(at)).object_flags();
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&low(identity).to_le_bytes());
-    hasher.update(&origin.to_le_bytes());
-    hasher.update(&(head_length(lengths) as u32).to_le_bytes());
-    let body_bytes = body_length(lengths);
-    let fixed_end = at + RECORD_HEADER_BYTES + (vary_length(origin) + head_length(lengths)) as u64;
-    let is_annexed = Head(memory.load(at)).is_annexed();
-    let body_at = fixed_end + if is_annexed { ANNEX_LENGTH_BYTES } else { 0 };
-    let annex_bytes = annex_length(memory, Head(memory.load(at)), body_at);
-    // SAFETY: nobody else uses the arena while it is recovered; the range lies inside the record (`chain` checked).
-    hasher.update(unsafe { memory.bytes(at + KEY, (fixed_end - at - KEY) as usize) });
-    let mut left = body_bytes + annex_bytes;
-    let (mut block, mut from) = (candidate.record, body_at);
-    for next in candidate.extents.iter().copied().map(Some).chain([None]) {
-        let end = geometry.byte(block + Head(memory.load(geometry.byte(block))).units());
-        let room = if next.is_some() { end - LINK_BYTES - from } else { end - from };
-        let take = left.min(room);
-        // SAFETY: as above; `take` bytes from `from` end inside the block.
-        hasher.update(unsafe { memory.bytes(from, take as usize) });
-        left -= take;
-        if let Some(next) = next {
-            (block, from) = (next, geometry.byte(next) + EXTENT_HEADER_BYTES);
-        }
-    }
-    left == 0 && final_checksum(hasher, flags, body_bytes, annex_bytes) == high(identity)
 }

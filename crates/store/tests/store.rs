@@ -201,6 +201,8 @@ fn only_what_is_committed_survives_a_restart() {
     let (store, recovered) = Store::open(file.try_clone().unwrap(), "s0", 8 << 20).unwrap();
     assert_eq!((recovered.objects.len(), recovered.torn), (1, 2));
     let object = &recovered.objects[0];
+    assert!(object.is_usable() && object.is_unchecked(), "a long body is not read at once");
+    assert!(object.check() && !object.is_unchecked());
     assert!(body_of(object) == body);
     assert_eq!((object.xid(), object.ban(), object.ttl(), object.hits()), (1, 5, 60.0, 0));
     assert!(store.usage().g_bytes < 3_000_000);

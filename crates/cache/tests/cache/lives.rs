@@ -263,3 +263,40 @@ fn the_newest_variant_is_the_newest_after_a_restart() {
     let (bench, kept) = files.worker(START + 2.0);
     assert_eq!((kept, bench.hit(0).xid()), (2, 2));
 }
+
+/// Flips a bit where these bytes lie in the arena.
+fn damage(files: &Files, storage: usize, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::from(files.arenas[storage].try_clone().unwrap());
+    let mut arena = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut arena, 0).unwrap();
+    let at = arena.windows(bytes.len()).position(|window| window == bytes).expect("it is in the arena");
+    file.write_all_at(&[arena[at] ^ 1], at as u64).unwrap();
+}
+
+#[test]
+fn what_was_damaged_meanwhile_is_removed_alone_when_it_is_looked_up() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    let long = |byte: u8| [vec![byte; 50_000], b"the end of it".to_vec(), vec![byte; 50_000]].concat();
+    bench.put(0, &Made { body: b"a short sound one".to_vec(), ..fresh(100.0) });
+    bench.put(1, &Made { body: b"a short damaged one".to_vec(), ..fresh(100.0) });
+    bench.put(2, &Made { body: long(2), ..fresh(100.0) });
+    bench.put(3, &Made { body: long(3), ..fresh(100.0) });
+    kill(bench);
+    damage(&files, 0, b"a short damaged one");
+    damage(&files, 0, &long(3)[40_000..60_100]);
+    let (bench, kept) = files.worker(START + 1.0);
+    assert_eq!(kept, 4, "a start reads no bodies");
+    assert!(!bench.hit(0).is_unchecked());
+    assert!(matches!(bench.look(1), Lookup::Miss { .. }));
+    assert!(bench.log.borrow().iter().any(|(tag, text)| *tag == Tag::Error && text.contains("is damaged")));
+    let found = bench.look(2);
+    let object = found.unchecked().expect("it is long");
+    assert!(object.check() && !object.is_unchecked() && found.unchecked().is_none());
+    let found = bench.look(3);
+    assert!(!found.unchecked().expect("it is long").check());
+    drop(found);
+    assert!(matches!(bench.look(3), Lookup::Miss { .. }));
+    assert_eq!(bench.total(Main::NObject), 2);
+}

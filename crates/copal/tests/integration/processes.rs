@@ -55,6 +55,48 @@ fn outlives_its_workers(storages: &[&str]) {
     assert_eq!(origin.count(), 50);
 }
 
+/// The manager's descriptor of the first storage's arena.
+fn arena_of(daemon: &Daemon) -> std::fs::File {
+    let descriptors = format!("/proc/{}/fd", daemon.process.pid());
+    let names_arena = |path: &std::path::PathBuf| {
+        std::fs::read_link(path).is_ok_and(|target| target.to_string_lossy().starts_with("/memfd:copal-arena"))
+    };
+    let path = std::fs::read_dir(descriptors).unwrap().flatten().map(|entry| entry.path()).find(names_arena);
+    std::fs::File::options().read(true).write(true).open(path.expect("the manager holds it")).unwrap()
+}
+
+#[test]
+fn what_is_damaged_between_two_workers_is_fetched_anew_and_never_delivered() {
+    use std::os::unix::fs::FileExt as _;
+    let long = |path: &str| format!("begin of {path}") + &"x".repeat(300_000) + "end of " + path;
+    let origin = Origin::start(move |head| {
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        ok(
+            "Cache-Control: max-age=600\r\n",
+            &if path.starts_with("/long") { long(&path) } else { format!("short {path}") },
+        )
+    });
+    let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
+    let paths = ["/short/sound", "/short/bad", "/long/sound", "/long/bad"];
+    let wanted: Vec<String> = paths.iter().map(|path| daemon.get(path).text()).collect();
+    let arena = arena_of(&daemon);
+    assert!(daemon.cli(&["stop"]).0);
+    let mut bytes = vec![0; arena.metadata().unwrap().len() as usize];
+    arena.read_exact_at(&mut bytes, 0).unwrap();
+    for text in [&b"short /short/bad"[..], b"end of /long/bad"] {
+        let at = bytes.windows(text.len()).position(|window| window == text).expect("it is stored");
+        arena.write_all_at(b"X", at as u64).unwrap();
+    }
+    assert!(daemon.cli(&["start"]).0);
+    for (path, wanted) in paths.iter().zip(&wanted) {
+        let answer = daemon.get(path);
+        assert_eq!((answer.status, answer.is_hit()), (200, path.ends_with("sound")), "{path}");
+        assert!(answer.text() == *wanted, "{path}");
+        assert!(daemon.get(path).is_hit(), "{path}");
+    }
+    assert_eq!(origin.count(), 6);
+}
+
 #[test]
 fn what_was_purged_or_banned_does_not_come_back_with_the_next_worker() {
     let origin = Origin::start(page);

@@ -11,6 +11,7 @@ use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use store::{BodyState, Object};
 use surface::close_reason::CloseReason;
@@ -24,6 +25,12 @@ impl Run<'_> {
         let mut held: Option<Waiter> = None;
         loop {
             let answer = self.ask(held.as_ref());
+            if let Some(object) = answer.unchecked() {
+                let object = Arc::clone(object);
+                if !Box::pin(Self::check(object)).await {
+                    continue;
+                }
+            }
             let has_waited = held.take().is_some();
             let step = match answer {
                 Lookup::Hit(object) => {
@@ -100,6 +107,11 @@ impl Run<'_> {
             }
             return step;
         }
+    }
+
+    /// Checks a long object that an earlier worker stored, off the event loop; `false` if it was damaged and has gone.
+    async fn check(object: Arc<Object>) -> bool {
+        tokio::task::spawn_blocking(move || object.check()).await.unwrap_or(false)
     }
 
     /// Waits for this request's turn; `false` when its client has gone meanwhile.
