@@ -11,11 +11,12 @@
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
 //! Reading order: `shard` (table, slots, heads) → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
-//! → `tag` → `eviction` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
+//! → `tag` → `eviction` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod adoption;
 mod ban;
 mod busy;
 mod copies;
@@ -48,7 +49,6 @@ pub use tag::{TagPurge, TagUsage};
 
 use ban::BanList;
 use ban::lurker::Lurker;
-use departure::Leaving;
 use digest::Digest;
 use parameters::CacheParameters;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -62,7 +62,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Journal, Object, Store};
 use surface::counter::{LCK, LockClass, Main};
 use surface::parameter::Parameters;
-use surface::reason::Departure;
 use surface::tag::Tag;
 
 /// Receives log records that belong to no transaction: `ExpKill`, and the lurker's `ExpBan`.
@@ -132,7 +131,7 @@ pub(crate) struct Inner {
     shards: Box<[CountedMutex<Shard>]>,
     /// Prevents clients from choosing keys that collide in the tables.
     hash_seed: [u64; 2],
-    /// The time from which ticks and last-use units count, in seconds since 1970.
+    /// The time from which ticks count, in seconds since 1970.
     base: f64,
     /// The latest time seen, as the bits of an `f64`, seconds since 1970, for callers that are not given the time.
     recent: AtomicU64,
@@ -224,37 +223,6 @@ impl Cache {
         Cache::with_seed(stores, Journal::in_memory()?, now, [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9])
     }
 
-    /// Takes over the recovered objects of all storages; expired ones are removed. Returns how many were kept.
-    pub fn adopt(&self, mut objects: Vec<Arc<Object>>, now: f64) -> usize {
-        self.inner.see(now);
-        // A lookup sees the youngest variant first, so that one goes in last.
-        objects.sort_by(|one, other| one.origin().total_cmp(&other.origin()));
-        if let Some(oldest) = objects.iter().map(|object| object.ban()).min() {
-            self.inner.bans.reach_back_to(oldest);
-        }
-        let mut kept = 0;
-        for object in objects {
-            if removal::dies_at(&object) <= now {
-                object.remove();
-                let digest = self.inner.digest_of_object(&object);
-                let expired = Leaving::As(Departure::Expired);
-                self.inner.lock(&digest).departures.note(&digest, expired, removal::dies_at(&object));
-            } else {
-                let digest = self.inner.digest_of_object(&object);
-                self.inner.bans.refer(object.ban());
-                let mut shard = self.inner.lock(&digest);
-                self.inner.insert(&mut shard, &digest, &object);
-                shard.settle(&self.inner.stores);
-                kept += 1;
-            }
-        }
-        self.inner.bans.clean_tail();
-        for store in &self.inner.stores {
-            self.inner.keep_to_limit(store);
-        }
-        kept
-    }
-
     /// The first storage: transient objects lie here.
     #[must_use]
     pub fn store(&self) -> &Store {
@@ -344,9 +312,9 @@ impl Inner {
         f64::from_bits(self.recent.load(Relaxed))
     }
 
-    /// A time in units of last use. Wraps after more than a year: ages are differences.
+    /// A time in units of last use, the same in every process. Wraps after more than a year: ages are differences.
     pub(crate) fn use_units(&self, now: f64) -> u32 {
-        ((now - self.base).max(0.0) * USE_UNITS) as u64 as u32
+        (now.max(0.0) * USE_UNITS) as u64 as u32
     }
 
     /// How long ago an object was used last, or stored if never used; in seconds, as precise as the parameter
@@ -371,10 +339,15 @@ impl Inner {
         let is_first = shard.insert(digest, Arc::clone(object), due);
         self.tag(object, digest.shard(SHARDS));
         self.objects_of(object).fetch_add(1, Relaxed);
-        self.totals.add(Main::NObject, 1);
-        self.totals.add(Main::NObjectcore, 1);
-        self.totals.add(Main::NObjecthead, u64::from(is_first));
-        self.totals.add(Main::ExpMailed, 1);
-        self.totals.add(Main::ExpReceived, 1);
+        self.count_arrivals(1, u64::from(is_first));
+    }
+
+    /// Counts objects that have entered the index, and the keys that were new.
+    pub(crate) fn count_arrivals(&self, objects: u64, keys: u64) {
+        self.totals.add(Main::NObject, objects);
+        self.totals.add(Main::NObjectcore, objects);
+        self.totals.add(Main::NObjecthead, keys);
+        self.totals.add(Main::ExpMailed, objects);
+        self.totals.add(Main::ExpReceived, objects);
     }
 }

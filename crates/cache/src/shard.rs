@@ -195,6 +195,15 @@ pub(crate) enum Found {
     Head(u32),
 }
 
+/// The hash of a table entry's key.
+fn hash_of_entry(slots: &Slots, heads: &[Option<Box<Head>>], entry: u32, seed: &[u64; 2]) -> u64 {
+    if entry & HEAD == 0 {
+        slots.get(entry).map_or(0, |object| Digest::new(object.key(), seed).hash)
+    } else {
+        heads[(entry & !HEAD) as usize].as_ref().map_or(0, |head| hash_of(&head.key, seed))
+    }
+}
+
 /// See the module header.
 pub(crate) struct Shard {
     table: HashTable<u32>,
@@ -268,13 +277,7 @@ impl Shard {
 
     fn add_entry(&mut self, digest: &Digest, entry: u32) {
         let Shard { table, slots, heads, seed, .. } = self;
-        table.insert_unique(digest.hash, entry, |entry| {
-            if entry & HEAD == 0 {
-                slots.get(*entry).map_or(0, |object| Digest::new(object.key(), seed).hash)
-            } else {
-                heads[(entry & !HEAD) as usize].as_ref().map_or(0, |head| hash_of(&head.key, seed))
-            }
-        });
+        table.insert_unique(digest.hash, entry, |entry| hash_of_entry(slots, heads, *entry, seed));
     }
 
     fn remove_entry(&mut self, digest: &Digest) {
@@ -389,6 +392,24 @@ impl Shard {
         }
         self.wheel.add(&mut self.slots, slot, due);
         found.is_none()
+    }
+
+    /// Makes room for about this many more objects under keys of their own.
+    pub(crate) fn reserve(&mut self, objects: usize) {
+        let Shard { table, slots, heads, seed, .. } = self;
+        // A little more, since keys are not spread evenly.
+        let objects = objects + objects / 16;
+        table.reserve(objects, |entry| hash_of_entry(slots, heads, *entry, seed));
+        slots.slots.reserve_exact(objects);
+    }
+
+    /// Puts the variants of every key in the order of their origin, the youngest last: lookups see that one first.
+    pub(crate) fn order_variants(&mut self) {
+        let Shard { heads, slots, .. } = self;
+        for head in heads.iter_mut().flatten() {
+            let origin = |slot: &u32| slots.get(*slot).map_or(0.0, |object| object.origin());
+            head.variants.sort_by(|one, other| origin(one).total_cmp(&origin(other)));
+        }
     }
 
     /// Whether this very object is in the index.

@@ -93,6 +93,11 @@ fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
         .chain(message::stored_notes(object.head()))
 }
 
+/// Whether an object has any tag or group.
+pub(crate) fn is_tagged(object: &Object) -> bool {
+    names_of(object).next().is_some()
+}
+
 impl Tags {
     fn part(&self, hash: u64) -> &Mutex<BTreeSet<Entry>> {
         &self.parts[hash as usize % PARTS]

@@ -11,7 +11,7 @@
 //!          origin in 0.1 ms (48) | vary length (16)
 //!          ttl f32 | grace f32
 //!          keep f32 | newest ban tested (32)
-//!          hits (32) | last use (32)                                    of this process only
+//!          hits (32) | last use (32)                                    in the index's units
 //!          key (24 bytes)                                               ends at byte 80
 //!          vary, response head, [annex length (64)], body bytes …, [annex], [link]
 //! ```

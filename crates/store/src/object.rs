@@ -215,7 +215,7 @@ impl Object {
         }
     }
 
-    /// How often lookups found it in this process.
+    /// How often lookups found it.
     #[must_use]
     pub fn hits(&self) -> u32 {
         self.stored().map_or(0, |place| low(place.word(USE)))

@@ -300,3 +300,28 @@ fn what_was_damaged_meanwhile_is_removed_alone_when_it_is_looked_up() {
     assert!(matches!(bench.look(3), Lookup::Miss { .. }));
     assert_eq!(bench.total(Main::NObject), 2);
 }
+
+#[test]
+fn what_was_used_last_before_a_restart_is_evicted_last_after_it() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    let made = || Made { body: vec![5; 100_000], ..fresh(1000.0) };
+    for number in 0..20 {
+        bench.put(number, &made());
+    }
+    bench.now += 10.0;
+    for number in 0..5 {
+        bench.hit(number);
+    }
+    kill(bench);
+    let (mut bench, kept) = files.worker(START + 20.0);
+    assert_eq!(kept, 20);
+    let mut added = 100;
+    while bench.total(Main::NLruNuked) < 10 {
+        bench.put(added, &made());
+        added += 1;
+    }
+    for number in 0..5 {
+        assert_eq!(bench.hit(number).hits(), 2, "{number}");
+    }
+}
