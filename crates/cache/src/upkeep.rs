@@ -2,6 +2,8 @@
 
 use crate::departure::Leaving;
 use crate::{Cache, Inner};
+use smallvec::SmallVec;
+use std::sync::Arc;
 use store::Object;
 use surface::counter::Main;
 use surface::reason::Departure;
@@ -12,6 +14,8 @@ const TICKS: f64 = 8.0;
 const CALL_INTERVAL_MAX: f64 = 0.5;
 /// Shortest time between two calls, seconds.
 const CALL_INTERVAL_MIN: f64 = 0.005;
+/// How many objects expire while a shard is locked: a lookup waits no longer than that takes.
+const EXPIRY_BATCH: usize = 32;
 
 impl Cache {
     /// Does what is due: expiry, ban lurker. Returns when to call again, seconds since 1970. Any thread may call it, one
@@ -31,29 +35,41 @@ impl Inner {
         ((time - self.base) * TICKS).ceil() as u32
     }
 
-    /// Removes what has died; returns when the next removal may be due.
+    /// Removes what has died; returns when the next removal may be due. However much dies at once, a shard is locked only
+    /// for [`EXPIRY_BATCH`] objects at a time.
     fn expire(&self, now: f64) -> f64 {
         // Rounded down: a tick is over only when all of it has passed.
         let now_tick = ((now - self.base) * TICKS).floor() as u32;
+        let due_of = |object: &Object| self.tick_of(crate::removal::dies_at(object));
         let mut next = u32::MAX;
-        let (mut dead, mut removed) = (Vec::new(), Vec::new());
+        let mut dead = Vec::new();
         for shard in &self.shards {
-            let mut shard = shard.lock();
-            let due_of = |object: &Object| self.tick_of(crate::removal::dies_at(object));
-            shard.advance(now_tick, due_of, &mut dead);
-            for slot in dead.drain(..) {
-                let Some(object) = shard.slots.get(slot) else { continue };
-                let digest = self.digest_of_object(object);
-                removed.extend(self.discard(&mut shard, &digest, slot, Leaving::As(Departure::Expired)));
+            {
+                let mut shard = shard.lock();
+                shard.advance(now_tick, due_of, &mut dead);
+                next = next.min(shard.next_tick().unwrap_or(u32::MAX));
             }
-            next = next.min(shard.next_tick().unwrap_or(u32::MAX));
-            shard.settle(&self.stores);
+            for batch in dead.chunks(EXPIRY_BATCH) {
+                let mut removed = SmallVec::<[Arc<Object>; EXPIRY_BATCH]>::new();
+                let mut shard = shard.lock();
+                for slot in batch {
+                    // Between two batches a slot may have got another object, or the object another life.
+                    let Some(object) = shard.slots.get(*slot).filter(|object| due_of(object) <= now_tick) else {
+                        continue;
+                    };
+                    let digest = self.digest_of_object(object);
+                    removed.extend(self.discard(&mut shard, &digest, *slot, Leaving::As(Departure::Expired)));
+                }
+                shard.settle(&self.stores);
+                drop(shard);
+                for object in &removed {
+                    let left = object.origin() + object.ttl() - now;
+                    self.log_expiry(object, left);
+                }
+                self.totals.add(Main::NExpired, removed.len() as u64);
+            }
+            dead.clear();
         }
-        for object in &removed {
-            let left = object.origin() + object.ttl() - now;
-            self.log_expiry(object, left);
-        }
-        self.totals.add(Main::NExpired, removed.len() as u64);
         if next == u32::MAX { f64::INFINITY } else { self.base + f64::from(next) / TICKS }
     }
 }
