@@ -17,6 +17,7 @@ mod memory;
 mod process;
 mod servers;
 mod soak;
+mod store;
 mod vcl;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ tasks:
           [--requests N] [--seconds S] [--no-peer] [--as-built]
   frontdoor CPU of handshakes and of hits over TLS, HTTP/2 and HTTP/3, beside nginx, HAProxy, hitch + varnishd
           [--memory] [--seconds S] [--rounds N] [--only NAME,…] [--out DIR] [--as-built]
+  store   a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd
+          [--objects N] [--no-peer] [--as-built]
   soak    a mixed load against Copal for a time, every body checked by content
           [--seconds S] [--connections N]
   floor   the bare epoll server: floor PORT THREADS
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         "caching" => caching::main(&arguments),
         "compress" => compress::main(&arguments),
         "vcl" => vcl::main(&arguments),
+        "store" => store::main(&arguments),
         "soak" => soak::main(&arguments),
         "frontdoor" => frontdoor::main(&arguments),
         "floor" => floor::main(&arguments),

@@ -146,7 +146,8 @@ fn get(stream: &mut TcpStream, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An origin in this process: `/name/SIZE` has a body of that many bytes, which may be kept for an hour.
+/// An origin in this process: `/name/SIZE` has a body of that many bytes, which may be kept for an hour, or
+/// `/until-TIME/name/SIZE` until that many seconds after 1970.
 pub fn sized_origin() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -156,6 +157,13 @@ pub fn sized_origin() -> Result<u16, String> {
         }
     });
     Ok(port)
+}
+
+/// How long a body may be kept, in seconds.
+fn lifetime(path: &str) -> u64 {
+    let deadline = path.strip_prefix("/until-").and_then(|rest| rest.split('/').next()?.parse().ok());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    deadline.map_or(3600, |deadline: u64| deadline.saturating_sub(now))
 }
 
 fn serve_sized(mut stream: TcpStream) {
@@ -168,7 +176,9 @@ fn serve_sized(mut stream: TcpStream) {
             received.drain(..end + 4);
             let path = head.split(' ').nth(1).unwrap_or("/");
             let size: usize = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age=3600\r\n\r\n");
+            let seconds = lifetime(path);
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age={seconds}\r\n\r\n");
             let mut bytes = answer.into_bytes();
             bytes.extend(crate::soak::body(path, size));
             if stream.write_all(&bytes).is_err() {
