@@ -3,7 +3,7 @@
 //! Shared by all event loops in an `Arc`; everything that changes is atomic. A fetch keeps the `Arc` while it uses a
 //! connection, so discarding a VCL leaves no count wrong. Next file: `open.rs`.
 
-use crate::dial::DialTarget;
+use crate::dial::{DialTarget, TlsFailure};
 use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
@@ -257,11 +257,11 @@ impl Backend {
         self.hold_down(hold_seconds, now);
     }
 
-    /// Counts a failed TLS handshake. The origin will hardly become another one at once, so none is tried for a while.
-    pub(crate) fn note_untrusted(&self, now: f64, parameters: &Parameters) {
+    /// Counts a failed TLS handshake. After a refusal none is tried for a while.
+    pub(crate) fn note_no_handshake(&self, why: &TlsFailure, now: f64, parameters: &Parameters) {
         self.count(Vbe::Fail, 1);
         self.count(Vbe::FailOther, 1);
-        self.hold_down(parameters.backend_remote_error_holddown, now);
+        self.hold_down(if why.is_refusal { parameters.backend_remote_error_holddown } else { 0.0 }, now);
     }
 
     fn hold_down(&self, seconds: f64, now: f64) {

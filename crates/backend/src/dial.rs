@@ -72,8 +72,7 @@ pub trait Dial {
     /// Shakes hands over a connection: what it returns is encrypted. `protocols` are offered (ALPN), the preferred one first.
     ///
     /// # Errors
-    /// A [`TlsFailure`] inside the error when the origin is not whom it should be or does not speak TLS with us; else the
-    /// operating system's error.
+    /// A [`TlsFailure`] inside the error, or else the operating system's error.
     fn secure<'a>(
         &'a self,
         stream: Box<dyn Stream>,
@@ -86,13 +85,19 @@ pub trait Dial {
     }
 }
 
-/// Why a handshake with an origin failed, in words for the log: which check failed.
+/// Why a handshake with an origin failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TlsFailure(pub String);
+pub struct TlsFailure {
+    /// In words for the log: which check failed.
+    pub text: String,
+    /// One side refused the other, which will hardly be otherwise at once; rather than that the connection broke or
+    /// took too long.
+    pub is_refusal: bool,
+}
 
 impl fmt::Display for TlsFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

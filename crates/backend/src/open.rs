@@ -323,10 +323,10 @@ pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendC
         stream = secured(request.dial, stream, (terms, backend.protocols(request.offers_http2)), deadline)
             .await
             .map_err(|why| {
-                backend.note_untrusted((request.clock)(), parameters);
+                backend.note_no_handshake(&why, (request.clock)(), parameters);
                 request.counters.add(Main::BackendFail, 1);
                 request.counters.add(Main::BackendTlsFailed, 1);
-                OpenError::Tls(name(), why.0)
+                OpenError::Tls(name(), why.text)
             })?;
         request.counters.add(Main::BackendTls, 1);
         let is_resumed = stream.tls().is_some_and(|facts| facts.is_resumed);
@@ -355,7 +355,7 @@ pub(crate) async fn secured(
     let left = deadline.saturating_duration_since(Instant::now());
     dial.secure(stream, terms, protocols, left).await.map_err(|error| {
         let own = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsFailure>());
-        own.cloned().unwrap_or_else(|| TlsFailure(error_text(error_number(&error))))
+        own.cloned().unwrap_or_else(|| TlsFailure { text: error_text(error_number(&error)), is_refusal: false })
     })
 }
 

@@ -273,7 +273,7 @@ fn an_origin_without_tls_or_one_that_is_silent_gives_503_within_connect_timeout(
     );
     let daemon = Daemon::with_vcl(&vcl, plain, &["-p", "connect_timeout=30"]);
     let before = Instant::now();
-    for path in ["/plain", "/silent", "/closing"] {
+    for path in ["/plain", "/silent", "/silent", "/closing"] {
         assert_eq!(daemon.get(path).status, 503, "{path}");
     }
     assert!(before.elapsed() < PATIENCE);
@@ -286,6 +286,7 @@ fn an_origin_without_tls_or_one_that_is_silent_gives_503_within_connect_timeout(
     ] {
         assert!(log.contains(said), "{said}: {log}");
     }
+    assert_eq!(log.matches("took too long").count(), 2, "after silence the next one tries again: {log}");
     let why = daemon.applet("why", &["/plain"]);
     let why = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.contains("The TLS handshake with the backend failed"), "{why}");

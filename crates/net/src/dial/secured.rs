@@ -35,15 +35,15 @@ impl Secured {
         timeout: Duration,
     ) -> Result<Secured, TlsFailure> {
         let shaking = async {
-            let client = client(tls, terms, protocols).await.map_err(TlsFailure)?;
+            let client = client(tls, terms, protocols).await.map_err(|text| TlsFailure { text, is_refusal: true })?;
             let connector = TlsConnector::from(client.config);
             let limit = |session: &mut tokio_rustls::rustls::ClientConnection| {
                 session.set_buffer_limit(Some(ORIGIN_TLS_BUFFER_BYTES_MAX));
             };
             let stream = connector.connect_with(client.name, stream, limit).await;
-            stream.map_err(|error| TlsFailure(failure_text(&error)))
+            stream.map_err(|error| failure(&error))
         };
-        let late = |_| TlsFailure(failure_text(&io::ErrorKind::TimedOut.into()));
+        let late = |_| failure(&io::ErrorKind::TimedOut.into());
         let stream = tokio::time::timeout(timeout, shaking).await.map_err(late)??;
         let facts = facts(stream.get_ref().1, terms.definition());
         Ok(Secured { stream, facts, was_cut_off: false })
@@ -51,9 +51,17 @@ impl Secured {
 
     /// Errors of TLS with words for the log.
     fn told(error: io::Error) -> io::Error {
-        let is_of_tls = error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>());
-        if is_of_tls { io::Error::new(error.kind(), TlsFailure(failure_text(&error))) } else { error }
+        if is_of_tls(&error) { io::Error::new(error.kind(), failure(&error)) } else { error }
     }
+}
+
+/// Whether it is the library's error rather than the connection's.
+fn is_of_tls(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>())
+}
+
+fn failure(error: &io::Error) -> TlsFailure {
+    TlsFailure { text: failure_text(error), is_refusal: is_of_tls(error) }
 }
 
 /// The configuration for these terms. The first one that needs the authorities of the system waits until they are read,

@@ -76,7 +76,7 @@ impl OriginWire {
 
     /// The error of TLS by which the connection ended, if that is what happened.
     pub(super) fn take_tls_failure(&mut self) -> Option<String> {
-        self.tls_failure.take().map(|failure| failure.0)
+        self.tls_failure.take().map(|failure| failure.text)
     }
 
     /// Returns the connection.
