@@ -23,6 +23,7 @@ mod later_words;
 mod legacy;
 mod lines;
 mod migrations;
+mod odd_requests;
 mod origin_http2;
 mod overflow;
 mod partial;

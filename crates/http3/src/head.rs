@@ -1,10 +1,12 @@
 //! Heads of requests and responses, and trailers, as blocks of fields and the other way round.
 //!
 //! [`request`] checks what would be lost in the types of the `http` crate: that each pseudo header is there once, before all
-//! others, and is one of a request. What it lets pass is not yet a request that makes sense. Source: RFC 9114 §4.2, §4.3.
+//! others, and is one of a request, and that a request of http or https names a host. What it lets pass is not yet a request that
+//! makes sense. Source: RFC 9114 §4.2, §4.3.
 
 use crate::code::Code;
 use crate::qpack::{self, Encoder, FIELD_EXTRA_BYTES};
+use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
@@ -81,6 +83,11 @@ pub fn request(block: &[u8], bytes_max: usize) -> Result<Parts, HeadFault> {
         })
     });
     let headers = fields.finish(decoded)?;
+    let has_host = pseudo.authority.is_some() || headers.get(HOST).is_some_and(|host| !host.is_empty());
+    let wants_host = pseudo.scheme.as_ref().is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+    if wants_host && !has_host {
+        return Err(HeadFault::Malformed);
+    }
     let (method, uri) = pseudo.target().ok_or(HeadFault::Malformed)?;
     let mut parts = Request::new(()).into_parts().0;
     (parts.method, parts.uri, parts.headers, parts.version) = (method, uri, headers, Version::HTTP_3);
@@ -114,7 +121,7 @@ impl Pseudo {
         }
         match name {
             b":method" => once(&mut self.method, Method::from_bytes(value).ok()),
-            b":scheme" => once(&mut self.scheme, Scheme::try_from(value).ok()),
+            b":scheme" => once(&mut self.scheme, Scheme::try_from(value).ok().filter(|_| !value.is_empty())),
             b":authority" => once(&mut self.authority, Authority::try_from(value).ok()),
             // A fragment would be cut off in silence.
             b":path" if value.contains(&b'#') => None,
@@ -201,6 +208,9 @@ mod tests {
             vec![GET[0], GET[1], GET[2]],
             vec![GET[0], GET[2], GET[3]],
             vec![GET[1], GET[2], GET[3]],
+            vec![GET[0], GET[1], GET[3]],
+            vec![GET[0], GET[1], GET[3], ("host", "")],
+            vec![GET[0], (":scheme", ""), GET[2], GET[3]],
             vec![GET[0], GET[1], GET[2], (":path", "")],
             vec![GET[0], GET[1], GET[2], (":path", "/a#b")],
             vec![GET[0], GET[1], (":authority", ""), GET[3]],

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use surface::header::is_of_connection;
 use surface::limits::{CHUNK_TRAILER_BYTES_MAX, HTTP3_IDLE_FRAMES_MAX};
 
 /// Most bytes of a body read at a time.
@@ -235,6 +236,10 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         let gone = match ready!(self.poll_frame(context)) {
             Ok(Some(Frame::Data(piece))) => return Poll::Ready(Some(Ok(piece))),
             Ok(Some(Frame::Headers(block))) => match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX) {
+                // Source: RFC 9114 §4.2, of any block of fields.
+                Ok(trailers) if trailers.keys().any(|name| is_of_connection(name.as_str().as_bytes())) => {
+                    Reset::Malformed
+                }
                 Ok(trailers) => {
                     self.phase = Phase::Trailers(Some(trailers));
                     return Poll::Ready(None);

@@ -92,7 +92,11 @@ pub(in crate::transport) fn translate(
         Some(length) if length > 0 && circumstances.is_last => {
             return Err(refuse("Body shorter than its Content-Length", name_of(&CONTENT_LENGTH), b""));
         }
+        // As in HTTP/1: many a server does not look for a body there.
+        Some(1..) if method == "HEAD" => return Err(refuse("Body of a HEAD", name_of(&CONTENT_LENGTH), b"")),
         Some(0) => BodyAnnounced::None,
+        // Whatever comes is not asked for.
+        None if method == "HEAD" => BodyAnnounced::None,
         _ if circumstances.is_last => BodyAnnounced::None,
         Some(length) => BodyAnnounced::Length(length),
         None => BodyAnnounced::Unknown,
@@ -216,12 +220,12 @@ fn length(headers: &HeaderMap) -> Result<Option<u64>, Refused> {
     if values.any(|value| value != first) {
         return Err(refuse("Content-Lengths differ", name_of(&CONTENT_LENGTH), first));
     }
-    // Up to 19 digits fit into 64 bits.
-    let is_number = (1..=19).contains(&first.len()) && first.iter().all(u8::is_ascii_digit);
-    if !is_number {
-        return Err(refuse("Illegal Content-Length", name_of(&CONTENT_LENGTH), first));
+    // Less than 2^63, as in HTTP/1, so that sums of two lengths cannot overflow.
+    let digits = std::str::from_utf8(first).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.and_then(|digits| digits.parse().ok()).filter(|length| *length <= i64::MAX as u64) {
+        Some(length) => Ok(Some(length)),
+        None => Err(refuse("Illegal Content-Length", name_of(&CONTENT_LENGTH), first)),
     }
-    Ok(Some(first.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))))
 }
 
 fn name_of(name: &HeaderName) -> &[u8] {

@@ -116,7 +116,11 @@ fn a_length_is_one_number() {
     assert_eq!(announced(&[("content-length", "5")]), Ok(BodyAnnounced::Length(5)));
     assert_eq!(announced(&[("content-length", "5"), ("content-length", "5")]), Ok(BodyAnnounced::Length(5)));
     assert_eq!(announced(&[("content-length", "0")]), Ok(BodyAnnounced::None));
-    for (bad, why) in [("", "Illegal"), ("+5", "Illegal"), ("5, 5", "Illegal"), ("0x5", "Illegal")] {
+    assert_eq!(announced(&[("content-length", "9223372036854775807")]), Ok(BodyAnnounced::Length(i64::MAX as u64)));
+    let too_large = "9223372036854775808";
+    for (bad, why) in
+        [("", "Illegal"), ("+5", "Illegal"), ("5, 5", "Illegal"), ("0x5", "Illegal"), (too_large, "Illegal")]
+    {
         assert_eq!(
             announced(&[("content-length", bad)]),
             Err(format!("{why} Content-Length: content-length")),
