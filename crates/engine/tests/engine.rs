@@ -35,6 +35,7 @@ mod saints;
 mod sessions;
 mod simulation;
 mod storages;
+mod stream_delivery;
 mod streams;
 mod tags;
 mod vcls;
