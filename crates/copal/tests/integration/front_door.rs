@@ -1,13 +1,19 @@
 //! The front door as users have it: one daemon, HTTP/1, HTTP/2 and HTTP/3, and clients of other makes. A client that is missing on this
-//! machine is named. Next files: `front_door/clients.rs`, `front_door/conformance.rs`.
+//! machine is named. Next files: `front_door/clients.rs`, `front_door/conformance.rs`, `front_door/odd.rs`, `front_door/slow.rs`.
 
-use crate::daemon::{Daemon, free_port};
+use crate::daemon::{Daemon, free_port, needs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 mod clients;
 mod conformance;
+mod grpc;
+mod odd;
 mod protocols;
+mod renewal;
+mod secured;
+mod slow;
+mod staple;
 
 /// The names of the two certificates.
 const NAMES: [&str; 2] = ["a.example", "b.example"];
@@ -35,19 +41,31 @@ impl Door {
 
     /// With this VCL, in which `@PORT@` is replaced with the origin's port.
     fn open_with(vcl: &str, origin: u16, arguments: &[&str]) -> Door {
+        Door::start("https,h3", |_, listener| {
+            Daemon::with_vcl(vcl, origin, &[&["-a", listener, "-p", "feature=+http2"], arguments].concat())
+        })
+    }
+
+    /// With a listener that speaks this; `start` gets the folder and the argument of `-a`.
+    fn start(speaks: &str, start: impl FnOnce(&Path, &str) -> Daemon) -> Door {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(folder.path());
+        let files = NAMES.map(|name| authority.certify(name));
         let port = free_port();
-        let listener = format!("tls=127.0.0.1:{port},https,h3");
-        let daemon = Daemon::with_vcl(vcl, origin, &[&["-a", &listener, "-p", "feature=+http2"], arguments].concat());
-        for name in NAMES {
-            let file = authority.certify(name);
-            let (loaded, text) = daemon.cli(&["tls.cert.load", name, file.to_str().unwrap()]);
-            assert!(loaded, "{text}");
+        let daemon = start(folder.path(), &format!("tls=127.0.0.1:{port},{speaks}"));
+        let door = Door { daemon, port, authority, folder };
+        for (name, file) in NAMES.iter().zip(&files) {
+            door.cli(&["tls.cert.load", name, file.to_str().unwrap()]);
         }
-        let (committed, text) = daemon.cli(&["tls.cert.commit"]);
-        assert!(committed, "{text}");
-        Door { daemon, port, authority, folder }
+        door.cli(&["tls.cert.commit"]);
+        door
+    }
+
+    /// A command that succeeds.
+    #[track_caller]
+    fn cli(&self, words: &[&str]) {
+        let (is_good, text) = self.daemon.cli(words);
+        assert!(is_good, "{words:?}: {text}");
     }
 
     /// Where a path is, over TLS.
@@ -73,6 +91,7 @@ impl Authority {
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
+        std::fs::write(folder.join("authority.key"), key.serialize_pem()).unwrap();
         let authority = Authority { issuer: rcgen::Issuer::new(parameters, key), folder: folder.to_owned() };
         std::fs::write(authority.file(), certificate.pem()).unwrap();
         authority
@@ -85,15 +104,36 @@ impl Authority {
 
     /// Issues a certificate: `NAME.pem` with its key, which is returned, and `NAME.crt` without.
     fn certify(&self, name: &str) -> PathBuf {
+        self.certify_in(&self.folder, name)
+    }
+
+    /// As [`Authority::certify`], in another folder.
+    fn certify_in(&self, folder: &Path, name: &str) -> PathBuf {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut parameters = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
         parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
         let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.folder.join(format!("{name}.crt")), certificate.pem()).unwrap();
-        let both = self.folder.join(format!("{name}.pem"));
+        std::fs::write(folder.join(format!("{name}.crt")), certificate.pem()).unwrap();
+        let both = folder.join(format!("{name}.pem"));
         std::fs::write(&both, certificate.pem() + &key.serialize_pem()).unwrap();
         both
     }
+}
+
+/// Builds the Go program of a folder in `tests/clients`. It takes its libraries from Go's cache of modules, or by the network; `None` = that
+/// can't be done here.
+fn go_program(folder: &str, into: &Path) -> Option<PathBuf> {
+    let program = needs("go")?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(folder);
+    let built = into.join(folder);
+    let mut build = Command::new("timeout");
+    build.args(["-k", "1", "300"]).arg(program).args(["build", "-o"]).arg(&built).arg(".").current_dir(source);
+    let build = build.env("GOFLAGS", "-mod=readonly").stdin(Stdio::null()).output().unwrap();
+    if !build.status.success() {
+        println!("skipped: needs a Go program: {}", String::from_utf8_lossy(&build.stderr));
+        return None;
+    }
+    Some(built)
 }
 
 /// Runs a client that ends by itself; half a minute is too long for any. Its outputs are files: what a browser leaves behind may hold

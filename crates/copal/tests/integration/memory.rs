@@ -61,7 +61,7 @@ const VCL: &str = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\
     sub vcl_backend_response { set beresp.ttl = 1h; set beresp.do_gzip = bereq.url == \"/bomb\"; }";
 
 /// Private memory of the worker that is resident, in bytes.
-fn resident_bytes(worker: i32) -> usize {
+pub fn resident_bytes(worker: i32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10

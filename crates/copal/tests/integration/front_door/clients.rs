@@ -1,7 +1,7 @@
 //! Every client asks for the same page, once, and the log says what they spoke and that they all got one object.
 
 use super::*;
-use crate::daemon::{Origin, eventually, needs, ok};
+use crate::daemon::{Origin, eventually, ok};
 use std::collections::BTreeMap;
 
 /// A page that tells how it came, to whoever runs scripts.
@@ -187,18 +187,9 @@ fn python(door: &Door, visits: &mut Visits) {
     }
 }
 
-/// Go's own clients, and quic-go. The program is built here: it takes its libraries from Go's cache of modules, or by the network.
+/// Go's own clients, and quic-go.
 fn go(door: &Door, visits: &mut Visits) {
-    let Some(program) = needs("go") else { return };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/go");
-    let built = door.folder.path().join("client");
-    let mut build = Command::new("timeout");
-    build.args(["-k", "1", "300"]).arg(program).args(["build", "-o"]).arg(&built).arg(".").current_dir(source);
-    let build = build.env("GOFLAGS", "-mod=readonly").stdin(Stdio::null()).output().unwrap();
-    if !build.status.success() {
-        println!("skipped: needs a Go client: {}", String::from_utf8_lossy(&build.stderr));
-        return;
-    }
+    let Some(built) = go_program("go", door.folder.path()) else { return };
     for (kind, protocol) in [("h1", "HTTP/1.1"), ("h2", "HTTP/2.0"), ("h2c", "HTTP/2.0"), ("h3", "HTTP/3.0")] {
         let name = format!("go-{kind}");
         let is_tls = kind != "h2c";
