@@ -1,7 +1,11 @@
-//! Arbitrary bytes as the two directions of an HTTP/2 connection under guard.
+//! Arbitrary bytes as the two directions of an HTTP/2 connection under guard, and as a request that asks for HTTP/2.
 
-use ::http2::frame::{FrameHead, HEAD_BYTES, PREFACE, kind};
+use ::http2::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use ::http2::upgrade::{Beginning, beginning, opening, settings};
 use ::http2::{Observer, PriorityUpdate, ResetLimits, Resets, Traffic, Verdict, Watch, WatchLimits};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use field_coding::integer;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::limits::{H2_PRIORITIES_WAITING_MAX, H2_PRIORITY_BYTES_MAX, H2_WATCHED_STREAMS_MAX};
@@ -115,4 +119,71 @@ fn frames(mut bytes: &[u8]) -> Vec<FrameHead> {
         all.push(head);
     }
     all
+}
+
+/// Takes the first line of `bytes` for the value of `HTTP2-Settings`, the second for fields (`name: value` with `;` between them), and the rest
+/// for what the client says after the 101, behind a preface.
+///
+/// # Panics
+/// When settings are torn or others when written again, when a beginning is complete before its last byte or changes with what follows it,
+/// and when the bytes that stand for the request do not say it.
+pub fn upgrade(bytes: &[u8]) {
+    let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
+    let (Some(header), Some(fields), Some(said)) = (lines.next(), lines.next(), lines.next()) else { return };
+    let own = settings(header);
+    if let Some(own) = &own {
+        assert!(own.len() % 6 == 0 && own.len() <= header.len(), "{} bytes", own.len());
+        assert_eq!(settings(URL_SAFE_NO_PAD.encode(own).as_bytes()).as_ref(), Some(own));
+    }
+    let own = own.unwrap_or_default();
+    let received = [&PREFACE[..], said].concat();
+    let whole = beginning(&received, own.len());
+    for end in 0..received.len() {
+        let now = beginning(&received[..end], own.len());
+        match whole {
+            Beginning::Complete(count) if end >= count => assert_eq!(now, whole),
+            Beginning::Complete(_) | Beginning::Partial => assert_eq!(now, Beginning::Partial, "{end}"),
+            Beginning::Wrong => assert!(!matches!(now, Beginning::Complete(_)), "{end}"),
+        }
+    }
+    let Beginning::Complete(count) = whole else { return };
+    let fields: Vec<(&[u8], &[u8])> = fields
+        .split(|byte| *byte == b';')
+        .filter_map(|field| field.iter().position(|byte| *byte == b':').map(|at| (&field[..at], &field[at + 1..])))
+        .collect();
+    if let Some(opening) = opening(&received[..count], &own, fields.iter().copied()) {
+        check_opening(&opening, &[&own, &received[PREFACE.len() + HEAD_BYTES..count]].concat(), &fields);
+    }
+}
+
+/// The preface, one SETTINGS frame with all settings, and one block with all fields that ends its stream.
+fn check_opening(opening: &[u8], settings: &[u8], fields: &[(&[u8], &[u8])]) {
+    let mut rest = opening.strip_prefix(PREFACE).expect("a preface");
+    let mut block = Vec::new();
+    for number in 0.. {
+        let Some(head) = rest.first_chunk::<HEAD_BYTES>() else { break };
+        let head = FrameHead::parse(head);
+        let (payload, after) = rest[HEAD_BYTES..].split_at(head.payload_bytes as usize);
+        assert!(head.payload_bytes <= LIMITS.frame_bytes_max);
+        match number {
+            0 => assert_eq!((head.kind, head.flags, head.stream, payload), (kind::SETTINGS, 0, 0, settings)),
+            1 => assert!(head.kind == kind::HEADERS && head.has(flag::END_STREAM)),
+            _ => assert_eq!(head.kind, kind::CONTINUATION),
+        }
+        if number > 0 {
+            assert_eq!((head.stream, head.has(flag::END_HEADERS)), (1, after.is_empty()));
+            block.extend_from_slice(payload);
+        }
+        rest = after;
+    }
+    assert!(rest.is_empty());
+    let mut block = &block[..];
+    for (name, value) in fields {
+        assert_eq!(block.split_off_first(), Some(&0), "a literal with a new name");
+        for text in [name.to_ascii_lowercase(), value.to_vec()] {
+            let length = integer::read(&mut block, 7, 4).unwrap() as usize;
+            assert_eq!(block.split_off(..length), Some(&text[..]));
+        }
+    }
+    assert!(block.is_empty());
 }

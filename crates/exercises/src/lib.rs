@@ -22,6 +22,7 @@ pub mod proxy_protocol;
 pub mod semantics;
 pub mod shm;
 pub mod store;
+pub mod tls;
 pub mod tls_file;
 pub mod tools;
 pub mod vcl;

@@ -9,7 +9,7 @@ use crate::distinguished::distinguished_name;
 use crate::secret::Secret;
 use crate::table::CertificateRow;
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::pem::{PemObject, SectionKind};
+use rustls_pki_types::pem::{self, PemObject, SectionKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 use surface::limits::{CERTIFICATE_CHAIN_MAX, CERTIFICATE_NAMES_MAX};
@@ -60,7 +60,7 @@ pub enum CertificateError {
     /// There was nothing in the file.
     Empty,
     /// The file is no PEM, or broken.
-    NotPem(String),
+    NotPem(&'static str),
     /// No certificate.
     NoCertificate,
     /// No private key.
@@ -158,6 +158,17 @@ impl CertificateFacts {
     }
 }
 
+/// What is wrong with a PEM file. The library's own words show the line, and where line ends are lost that is the key.
+pub(crate) fn pem_fault(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "a section has no end; are line ends missing?",
+        pem::Error::IllegalSectionStart { .. } => "a line that begins a section says more; are line ends missing?",
+        pem::Error::Base64Decode(_) => "a section is not base64",
+        pem::Error::SectionTooLarge => "a section is too large",
+        _ => "it cannot be read",
+    }
+}
+
 /// The certificates among the sections of a PEM file.
 fn certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -165,7 +176,7 @@ fn certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
     }
     let mut found = Vec::new();
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(bytes) {
-        match section.map_err(|error| CertificateError::NotPem(error.to_string()))? {
+        match section.map_err(|error| CertificateError::NotPem(pem_fault(&error)))? {
             (SectionKind::Certificate, der) => found.push(der),
             (_, mut other) => zeroize::Zeroize::zeroize(&mut other),
         }
@@ -179,7 +190,7 @@ fn certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
 /// The first private key among the sections of a PEM file.
 fn private_key(bytes: &[u8]) -> Result<Secret, CertificateError> {
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(bytes) {
-        let (kind, der) = section.map_err(|error| CertificateError::NotPem(error.to_string()))?;
+        let (kind, der) = section.map_err(|error| CertificateError::NotPem(pem_fault(&error)))?;
         if let SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey = kind {
             return Ok(Secret::new(der));
         }
@@ -362,6 +373,24 @@ mod tests {
         assert!(matches!(refused(&format!("{certificate}{nonsense}")), CertificateError::BadKey(_)));
         let long = certificate.repeat(CERTIFICATE_CHAIN_MAX + 1);
         assert_eq!(refused(&format!("{long}{key}")), CertificateError::LongChain);
+    }
+
+    #[test]
+    fn what_is_in_a_key_is_in_no_message() {
+        let (_, key) = made(&["a.example"]);
+        let secret = key.lines().nth(1).unwrap();
+        let numbers = format!("{:?}", &secret.as_bytes()[..4]);
+        for torn in
+            [key.replace('\n', " "), key.replace('\n', ""), key.replacen('\n', " ", 1), key.replacen('-', "", 1)]
+        {
+            for message in [
+                Pem::read(torn.as_bytes(), None).unwrap_err().to_string(),
+                crate::origin::read_authorities(torn.as_bytes()).unwrap_err(),
+            ] {
+                let is_shown = message.contains(&secret[..4]) || message.contains(numbers.trim_matches(['[', ']']));
+                assert!(!is_shown && message.len() < 100, "{message}");
+            }
+        }
     }
 
     #[test]

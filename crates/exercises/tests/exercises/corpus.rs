@@ -1,8 +1,8 @@
 //! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
 
 use exercises::{
-    body, cache, cli_proto, http1, http2, http3, judgement, message, proxy_protocol, semantics, shm, store, tls_file,
-    tools, vcl, vtc,
+    body, cache, cli_proto, http1, http2, http3, judgement, message, proxy_protocol, semantics, shm, store, tls,
+    tls_file, tools, vcl, vtc,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,21 @@ fn chunked_bodies_are_read_alike_in_any_pieces() {
 #[test]
 fn a_connection_of_http2_is_judged_alike_in_any_pieces() {
     replay("http2_guard", http2::guard);
+}
+
+#[test]
+fn a_request_that_asks_for_http2_is_said_in_frames_as_it_was() {
+    replay("http2_upgrade", http2::upgrade);
+}
+
+#[test]
+fn a_pem_file_gives_certificates_or_a_message_without_its_secrets() {
+    replay("pem", tls::pem);
+}
+
+#[test]
+fn a_fingerprint_does_not_depend_on_how_the_message_is_cut() {
+    replay("ja3", tls::hello);
 }
 
 #[test]

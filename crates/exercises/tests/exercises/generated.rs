@@ -2,7 +2,7 @@
 
 use crate::corpus::repository;
 use ::body::Gzip;
-use exercises::{body, cli_proto, semantics, vcl, vtc};
+use exercises::{body, cli_proto, http2, semantics, tls, vcl, vtc};
 use rand::rngs::{SmallRng, StdRng};
 use rand::{RngExt, SeedableRng};
 
@@ -19,6 +19,30 @@ fn damaged_gzip_keeps_the_promises() {
         }
         bytes.truncate(random.random_range(0..bytes.len() * 2));
         body::gzip(&bytes);
+    }
+}
+
+#[test]
+fn damaged_handshakes_upgrades_and_pem_files_keep_the_promises() {
+    let mut random = SmallRng::seed_from_u64(31);
+    let targets: [(&str, fn(&[u8])); 3] = [("ja3", tls::hello), ("http2_upgrade", http2::upgrade), ("pem", tls::pem)];
+    for (target, run) in targets {
+        for entry in std::fs::read_dir(repository(&format!("fuzz/corpus/{target}"))).unwrap() {
+            let good = std::fs::read(entry.unwrap().path()).unwrap();
+            for _ in 0..40 {
+                let mut bytes = good.clone();
+                for _ in 0..random.random_range(1..4) {
+                    let at = random.random_range(0..bytes.len());
+                    match random.random_range(0..4) {
+                        0 => bytes[at] = random.random(),
+                        1 => _ = bytes.remove(at),
+                        2 => bytes.insert(at, [b' ', b'\n', b'-', 0][random.random_range(0..4)]),
+                        _ => bytes.truncate(at.max(1)),
+                    }
+                }
+                run(&bytes);
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Those who may vouch for an origin: [`Authorities`], of the system or given by an operator.
 
-use crate::certificate::CertificateFacts;
+use crate::certificate::{CertificateFacts, pem_fault};
 use aws_lc_rs::digest;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
@@ -72,7 +72,7 @@ impl Authorities {
 pub fn read_authorities(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut found: Vec<Vec<u8>> = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(bytes) {
-        let certificate = certificate.map_err(|error| format!("not a PEM file: {error}"))?;
+        let certificate = certificate.map_err(|error| format!("not a PEM file: {}", pem_fault(&error)))?;
         CertificateFacts::read(&certificate).map_err(|error| error.to_string())?;
         RootCertStore::empty().add(certificate.clone()).map_err(|error| format!("no authority: {error}"))?;
         if found.len() == ORIGIN_AUTHORITIES_MAX {
