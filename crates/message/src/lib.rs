@@ -11,8 +11,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-use smallvec::SmallVec;
-
 /// A piece of a message's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Span {
@@ -103,7 +101,8 @@ pub struct Message {
     status: u16,
     /// The [`name_bit`] of every header. Removing a header does not clear its bit.
     names: u64,
-    fields: SmallVec<[Field; 32]>,
+    /// Outside of the message: one that is empty, as most of those that a waiting request has, is to be small.
+    fields: Vec<Field>,
 }
 
 impl Message {
@@ -132,7 +131,7 @@ impl Message {
             self.buffer = Vec::new();
         }
         if self.fields.capacity() * size_of::<Field>() > kept_bytes {
-            self.fields = SmallVec::new();
+            self.fields = Vec::new();
         }
     }
 
@@ -159,8 +158,7 @@ impl Message {
     /// Bytes allocated, used or not.
     #[must_use]
     pub fn room_bytes(&self) -> usize {
-        let spilled = if self.fields.spilled() { self.fields.capacity() * size_of::<Field>() } else { 0 };
-        self.buffer.capacity() + spilled
+        self.buffer.capacity() + self.fields.capacity() * size_of::<Field>()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Span {
