@@ -227,6 +227,13 @@ impl Fetch {
         self.end();
     }
 
+    /// Frees what the fetch does not need while the origin thinks: only what the log has collected stays.
+    fn rest(&mut self) {
+        self.log.shrink();
+        self.machine = Machine::new();
+        self.scratch.free();
+    }
+
     /// Seconds since 1970.
     fn now(&self) -> f64 {
         self.context.clock.now()

@@ -98,6 +98,12 @@ impl Scratch {
         self.joined = (UNSET, 0);
     }
 
+    /// Drops all strings and frees the memory: the next method may be long in coming.
+    pub fn free(&mut self) {
+        self.clear(self.limit_bytes);
+        self.bytes = Vec::new();
+    }
+
     /// How often it was cleared. A handle is valid as long as this does not change.
     #[must_use]
     pub fn generation(&self) -> u64 {

@@ -70,6 +70,7 @@ impl Fetch {
 
     async fn receive_head(&mut self) -> Result<(), NoHead> {
         self.context.count(Main::BackendReq);
+        self.rest();
         let limits = self.receive_limits();
         for earlier in 0..=INTERIM_MAX {
             let Attempt { exchange, beresp, .. } = &mut self.task.attempt;

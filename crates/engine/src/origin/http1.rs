@@ -173,6 +173,8 @@ impl Http1Exchange {
         limits: &ReceiveLimits,
     ) -> Result<u64, HeadFailure> {
         let of_head = limits.of_head();
+        // The request is sent, and the answer may take long.
+        self.out = Vec::new();
         loop {
             let is_first = self.wire.received().is_empty();
             if !is_first {

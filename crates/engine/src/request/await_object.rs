@@ -195,6 +195,7 @@ impl Run<'_> {
             return self.synthesise(503, b"");
         };
         self.log().shrink();
+        self.request.rest();
         let result = match self.request.task.found.aside.clone() {
             None => self.await_report(&mut ticket).await,
             Some(aside) => loop {

@@ -91,6 +91,7 @@ impl Run<'_> {
                         self.log().record_fmt(Tag::Debug, format_args!("on waiting list <0x{vxid:x}>"));
                     }
                     self.log().release();
+                    self.request.rest();
                     if !Box::pin(self.wait(&waiter)).await {
                         self.timestamp("Waitinglist");
                         self.why(Reason::ClientGone, b"");

@@ -73,6 +73,12 @@ impl Request {
         &mut self.task.request
     }
 
+    /// Frees what only a method that runs needs. Call this before a wait for others: the next method begins anew.
+    pub(crate) fn rest(&mut self) {
+        self.machine = Machine::new();
+        self.scratch.free();
+    }
+
     /// Clears the request; each buffer keeps at most `bytes` of room. Every field is named here, so that a new one does not
     /// compile until it is cleared, too.
     pub(crate) fn clear(&mut self, bytes: usize) {

@@ -1,16 +1,17 @@
 //! A connection to an origin, used by one exchange: sends and receives bytes within time limits.
 //!
 //! While a request is being sent, whatever the origin already sends is received, so that an origin that answers before it has
-//! read everything neither blocks nor is blocked. *Invariant:* `start <= end <= buffer.len()`; the bytes between them were
-//! received and have not been used.
+//! read everything neither blocks nor is blocked. *Invariants:* `start <= buffer.len()`; the bytes from there on were received and
+//! have not been used; a connection whose answer has not begun holds no buffer.
 
 use backend::{BackendConnection, TlsFailure};
-use std::future::poll_fn;
+use bytes::BufMut;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 /// Size of the receive buffer, at first and for bodies that turn out to be long, in bytes.
@@ -34,7 +35,6 @@ pub(super) struct OriginWire {
     connection: BackendConnection,
     buffer: Vec<u8>,
     start: usize,
-    end: usize,
     /// Bytes of the request that the connection has accepted.
     sent_bytes: u64,
     /// Part of an answer has arrived, perhaps an interim one.
@@ -51,7 +51,6 @@ impl OriginWire {
             connection,
             buffer: Vec::new(),
             start: 0,
-            end: 0,
             sent_bytes: 0,
             has_answered: false,
             is_ended: false,
@@ -86,15 +85,15 @@ impl OriginWire {
 
     /// The bytes that were received and not used.
     pub(super) fn received(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.buffer[self.start..]
     }
 
     /// Marks bytes as used.
     pub(super) fn consume(&mut self, count: usize) {
-        self.start = (self.start + count).min(self.end);
-        if self.start == self.end {
+        self.start = (self.start + count).min(self.buffer.len());
+        if self.start == self.buffer.len() {
             self.start = 0;
-            self.end = 0;
+            self.buffer.clear();
         }
     }
 
@@ -141,8 +140,8 @@ impl OriginWire {
     /// Takes what the origin sends while it does not accept anything: one that waits for us to read would never accept the rest.
     /// Never ready.
     fn poll_answer<T>(&mut self, context: &mut Context<'_>) -> Poll<T> {
-        while !self.is_ended && self.end < BUFFER_BYTES {
-            match self.poll_receive(context, BUFFER_BYTES) {
+        while !self.is_ended && self.buffer.len() < BUFFER_BYTES {
+            match self.poll_receive(context, BUFFER_BYTES - self.buffer.len()) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
                 Poll::Pending => break,
@@ -152,15 +151,13 @@ impl OriginWire {
     }
 
     fn poll_receive(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
-        if self.buffer.is_empty() {
-            self.buffer.resize(BUFFER_BYTES, 0);
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(BUFFER_BYTES);
         }
-        let room = (self.buffer.len() - self.end).min(most);
-        let mut into = ReadBuf::new(&mut self.buffer[self.end..self.end + room]);
-        match Pin::new(&mut self.connection.stream).poll_read(context, &mut into) {
-            Poll::Ready(Ok(())) => {
-                let count = into.filled().len();
-                self.end += count;
+        let room = (self.buffer.capacity() - self.buffer.len()).min(most);
+        let mut into = (&mut self.buffer).limit(room);
+        match pin!(self.connection.stream.read_buf(&mut into)).poll(context) {
+            Poll::Ready(Ok(count)) => {
                 self.has_answered |= count > 0;
                 Poll::Ready(Ok(count))
             }
@@ -168,19 +165,23 @@ impl OriginWire {
                 self.tls_failure = error.get_ref().and_then(|inner| inner.downcast_ref()).cloned();
                 Poll::Ready(Err(error))
             }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                // An origin may take its time: until then every request that waits for one would hold a buffer.
+                if !self.has_answered {
+                    self.buffer = Vec::new();
+                }
+                Poll::Pending
+            }
         }
     }
 
-    /// Makes room for at least one byte after the received ones; the buffer becomes at least `wanted` bytes long.
+    /// Makes room for at least one byte after the received ones; the buffer gets room for at least `wanted` bytes.
     fn make_room(&mut self, wanted: usize) {
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        let needed = if self.end == self.buffer.len() { self.buffer.len() * 2 } else { self.buffer.len() };
-        self.buffer.resize(needed.max(wanted).max(BUFFER_BYTES), 0);
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let (len, room) = (self.buffer.len(), self.buffer.capacity());
+        let needed = if len == room { room * 2 } else { room };
+        self.buffer.reserve_exact(needed.max(wanted).max(BUFFER_BYTES) - len);
     }
 
     /// Receives more bytes, at most `most` (0 = no limit), until `deadline`. 0 means the end of the stream.
@@ -192,7 +193,8 @@ impl OriginWire {
             return Ok(0);
         }
         // If a read filled the buffer, more is likely to come.
-        let was_filled = self.end == self.buffer.len() && self.end > 0 || self.buffer.len() > BUFFER_BYTES;
+        let room = self.buffer.capacity();
+        let was_filled = self.buffer.len() == room && room > 0 || room > BUFFER_BYTES;
         self.make_room(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES });
         let most = if most == 0 { usize::MAX } else { most };
         let some = poll_fn(|context| self.poll_receive(context, most));
