@@ -70,6 +70,7 @@ use crate::context::Loop;
 use crate::exchange::{BodyAnnounced, Exchange, Malformed};
 use crate::session::SessionView;
 use shm::log::LogId;
+use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use step::is_legal;
@@ -89,76 +90,46 @@ pub struct Outcome {
 }
 
 /// Runs an exchange from start to end. Its head is in the request ([`Request::head`]), and [`Request::arrive`] has been called.
-pub async fn run(
+pub fn run(
     context: &Rc<Loop>,
     session: &mut SessionView,
     exchange: &mut dyn Exchange,
     request: &mut Request,
-) -> Outcome {
-    let _work = context.work();
+) -> impl Future<Output = Outcome> {
     begin(context, session, request);
-    run_begun(context, session, exchange, request).await
+    run_begun(context, session, exchange, request)
 }
 
-/// As [`run`], for a fragment of a page, whose transaction has begun.
-async fn run_fragment(
-    context: &Rc<Loop>,
-    session: &mut SessionView,
-    exchange: &mut dyn Exchange,
-    request: &mut Request,
-) -> Outcome {
-    let _work = context.work();
-    run_begun(context, session, exchange, request).await
-}
-
-/// Runs an exchange whose transaction has begun.
+/// Runs an exchange whose transaction has begun: one of [`run`], or a fragment of a page.
 async fn run_begun(
     context: &Rc<Loop>,
     session: &mut SessionView,
     exchange: &mut dyn Exchange,
     request: &mut Request,
 ) -> Outcome {
+    let _work = context.work();
+    let mut run = Run { context, session, exchange, request };
     let result = {
-        let live = pin!(live(context, session, exchange, request));
+        let live = pin!(run.live());
         caught(live).await
     };
     let is_answered = match result {
-        Ok(()) => return Outcome { close: request.task.life.close, is_ruined: false },
+        Ok(()) => return Outcome { close: run.request.task.life.close, is_ruined: false },
         Err(panic) => {
             context.engine.panics.tell(&panic);
             context.count(Main::ClientResp500);
-            request.log.record_parts(Tag::Error, &[b"Panic: ", panic.as_bytes()]);
-            request.task.life.is_answered
+            run.request.log.record_parts(Tag::Error, &[b"Panic: ", panic.as_bytes()]);
+            run.request.task.life.is_answered
         }
     };
     // None of the old state can be trusted.
-    request.task = Task::default();
-    request.task.settings = (&**context.engine.parameters.load()).into();
-    let mut run = Run { context, session, exchange, request };
+    run.request.task = Task::default();
+    run.request.task.settings = (&**context.engine.parameters.load()).into();
     if !is_answered {
         run.send_bare(500).await;
     }
     run.finish();
     Outcome { close: Some(CloseReason::TxError), is_ruined: true }
-}
-
-async fn live(context: &Rc<Loop>, session: &mut SessionView, exchange: &mut dyn Exchange, request: &mut Request) {
-    match exchange.open(&mut request.task.request, &mut request.log) {
-        Ok(announced) => {
-            request.task.life.protocol = exchange.protocol();
-            request.task.life.body = announced.into();
-            request.task.life.is_length_unsaid =
-                announced == BodyAnnounced::Unknown && !request.task.request.has("Transfer-Encoding");
-            if request.task.life.inclusion.is_none() {
-                request.vcl.clone_from(&context.engine.vcl.load().active);
-                if let Some(vcl) = &request.vcl {
-                    request.log.record(Tag::VCLUse, vcl.name.as_bytes());
-                }
-            }
-            Run { context, session, exchange, request }.run().await;
-        }
-        Err(malformed) => refuse(context, session, exchange, request, &malformed).await,
-    }
 }
 
 /// Starts the request's transaction.
@@ -188,31 +159,6 @@ fn joined<'a>(room: &'a mut [u8; 32], parts: &[&[u8]]) -> &'a [u8] {
     &room[..len]
 }
 
-/// Answers malformed input with a bare 400 and makes the session close.
-async fn refuse(
-    context: &Rc<Loop>,
-    session: &mut SessionView,
-    exchange: &mut dyn Exchange,
-    request: &mut Request,
-    malformed: &Malformed,
-) {
-    if let Some(text) = &malformed.bogo_header {
-        request.log.record(Tag::BogoHeader, text.as_bytes());
-    }
-    let garbage = exchange.garbage();
-    request.log.record(Tag::HttpGarbage, garbage);
-    request.task.life.account.request_head = garbage.len() as u64;
-    context.count(Main::ClientReq400);
-    request.task.life.close = Some(CloseReason::RxJunk);
-    let mut run = Run { context, session, exchange, request };
-    match &malformed.limit {
-        Some(details) => run.why(Reason::RequestTooLarge, details.as_bytes()),
-        None => run.why(Reason::BadRequest, b""),
-    }
-    run.send_bare(if malformed.is_oversize { 431 } else { 400 }).await;
-    run.finish();
-}
-
 /// A request being run: what its steps work with.
 pub(crate) struct Run<'a> {
     /// The state of the event loop.
@@ -226,6 +172,44 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
+    async fn live(&mut self) {
+        let Run { context, exchange, request, .. } = self;
+        match exchange.open(&mut request.task.request, &mut request.log) {
+            Ok(announced) => {
+                request.task.life.protocol = exchange.protocol();
+                request.task.life.body = announced.into();
+                request.task.life.is_length_unsaid =
+                    announced == BodyAnnounced::Unknown && !request.task.request.has("Transfer-Encoding");
+                if request.task.life.inclusion.is_none() {
+                    request.vcl.clone_from(&context.engine.vcl.load().active);
+                    if let Some(vcl) = &request.vcl {
+                        request.log.record(Tag::VCLUse, vcl.name.as_bytes());
+                    }
+                }
+                self.run().await;
+            }
+            Err(malformed) => Box::pin(self.refuse(malformed)).await,
+        }
+    }
+
+    /// Answers malformed input with a bare 400 and makes the session close.
+    async fn refuse(&mut self, malformed: Malformed) {
+        if let Some(text) = &malformed.bogo_header {
+            self.request.log.record(Tag::BogoHeader, text.as_bytes());
+        }
+        let garbage = self.exchange.garbage();
+        self.request.log.record(Tag::HttpGarbage, garbage);
+        self.request.task.life.account.request_head = garbage.len() as u64;
+        self.context.count(Main::ClientReq400);
+        self.request.task.life.close = Some(CloseReason::RxJunk);
+        match &malformed.limit {
+            Some(details) => self.why(Reason::RequestTooLarge, details.as_bytes()),
+            None => self.why(Reason::BadRequest, b""),
+        }
+        self.send_bare(if malformed.is_oversize { 431 } else { 400 }).await;
+        self.finish();
+    }
+
     /// Runs a request whose head has been parsed to its end. `Life::close` then tells why the session must close, if it must.
     pub(crate) async fn run(&mut self) {
         let mut step = Step::Accept;

@@ -126,7 +126,8 @@ impl Fetch {
             client: Some((self.task.order.peer.client, self.task.order.peer.server)),
             offers_http2: true,
         };
-        let opened = OriginExchange::open(&request, &context).await;
+        // In a box: while the fetch waits for a response it is not to have room for this.
+        let opened = Box::pin(OriginExchange::open(&request, &context)).await;
         let exchange = opened.map_err(|error| {
             self.log_handshake(error.tls_record());
             (reason_of(&error), error.text())

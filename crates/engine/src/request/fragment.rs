@@ -111,7 +111,7 @@ fn serve(
     Box::pin(async move {
         let mut exchange =
             FragmentExchange { fragment, ledger: Rc::clone(&context.memory), gone: 0, sent: Sent::default() };
-        let outcome = super::run_fragment(&context, &mut session, &mut exchange, &mut slot.request).await;
+        let outcome = super::run_begun(&context, &mut session, &mut exchange, &mut slot.request).await;
         exchange.end(outcome);
         if !outcome.is_ruined {
             context.requests.put(slot);

@@ -71,7 +71,7 @@ pub(in crate::transport) struct StreamExchange<S> {
     /// Nothing follows the head.
     is_head_last: bool,
     /// What follows the body.
-    end: Option<HeaderMap>,
+    end: Option<Box<HeaderMap>>,
     /// How much of the present piece has been sent.
     pub(super) gone: usize,
     sent: Sent,
@@ -80,7 +80,7 @@ pub(in crate::transport) struct StreamExchange<S> {
     /// The client gave the stream up, or we did.
     pub(super) is_gone: bool,
     /// The client asks for a WebSocket.
-    pub(super) tunnel: Option<Tunnel>,
+    pub(super) tunnel: Option<Box<Tunnel>>,
 
     limits: SendLimits,
     deadline: Deadline,
@@ -128,7 +128,7 @@ impl<S: RequestStream> StreamExchange<S> {
             sent: Sent::default(),
             is_complete: false,
             is_gone: false,
-            tunnel: circumstances.websocket.cloned().map(Tunnel::new),
+            tunnel: circumstances.websocket.cloned().map(Tunnel::new).map(Box::new),
             limits: SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() },
             deadline: Deadline::new(),
             waits_since: None,
@@ -396,7 +396,7 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
 
     fn put_trailers(&mut self, trailers: &Message) {
         let trailers = fields(trailers);
-        self.end = (!trailers.is_empty()).then_some(trailers);
+        self.end = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 
     fn poll_send(

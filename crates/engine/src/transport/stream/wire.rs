@@ -2,7 +2,7 @@
 //! (`tunnel.rs`).
 
 use super::exchange::StreamExchange;
-use super::tunnel::{Answer, NO_ANSWER, Tunnel};
+use super::tunnel::{Answer, NO_ANSWER};
 use super::{RequestStream, Reset, StreamGone};
 use std::io;
 use std::pin::Pin;
@@ -108,7 +108,7 @@ impl<S: RequestStream> AsyncWrite for StreamExchange<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Some(head) = this.tunnel.as_mut().and_then(Tunnel::end) {
+        if let Some(head) = this.tunnel.as_mut().and_then(|tunnel| tunnel.end()) {
             this.head = Some(head);
         }
         let sent = ready!(this.poll_answer(context));
