@@ -152,7 +152,7 @@ impl Loop {
 
     /// Counts a session for as long as the result lives.
     #[must_use]
-    pub fn count_session(&self) -> Counted {
+    pub(crate) fn count_session(&self) -> Counted {
         Counted::new(&self.sessions)
     }
 

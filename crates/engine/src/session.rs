@@ -4,6 +4,7 @@
 //! session is written record by record, that of a request in batches. Next file: `exchange.rs`.
 
 use crate::context::Loop;
+use crate::mempool_counts::Counted;
 use crate::peer::Peer;
 use http2::Resets;
 use shm::log::LogId;
@@ -117,6 +118,8 @@ impl SessionEnd {
 /// An open session.
 pub struct Session {
     pub(crate) view: SessionView,
+    /// Counts the session as ended, however it ends.
+    _counted: Counted,
 }
 
 impl Session {
@@ -142,7 +145,10 @@ impl Session {
                 facts.peer.descriptor
             ),
         );
-        Session { view: SessionView { facts, timeouts: SessionTimeouts::default(), http2: None, clock_read_at } }
+        Session {
+            view: SessionView { facts, timeouts: SessionTimeouts::default(), http2: None, clock_read_at },
+            _counted: context.count_session(),
+        }
     }
 
     /// The view of the session for an exchange.

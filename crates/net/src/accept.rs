@@ -13,9 +13,11 @@ use engine::transport::{OpeningSession, ProxyFacts, Speaks};
 use proxy_protocol::Parsed;
 use shm::log::LogId;
 use socket2::{SockRef, TcpKeepalive};
+use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,33 +150,28 @@ where
 {
     context.count(Main::SessConn);
     let context = Rc::clone(context);
-    // Counts the session as ended, however it ends.
-    let counted = context.count_session();
     if peer.listener.tls {
-        let tls = tls.clone();
+        // In a box, and what follows in another: an idle session is not to have room for its handshake.
+        let opening = Box::pin(open_encrypted(context, stream, peer, tls.clone()));
         tokio::task::spawn_local(async move {
-            let _counted = counted;
-            serve_encrypted(context, stream, peer, tls).await;
+            if let Some(serving) = opening.await {
+                serving.await;
+            }
         });
-        return;
+    } else if peer.listener.proxy {
+        tokio::task::spawn_local(serve_proxied(context, stream, peer));
+    } else {
+        tokio::task::spawn_local(engine::transport::serve(context, stream, peer, Vec::new(), Speaks::Either));
     }
-    tokio::task::spawn_local(async move {
-        let _counted = counted;
-        if peer.listener.proxy {
-            serve_proxied(context, stream, peer).await;
-        } else {
-            engine::transport::serve(context, stream, peer, Vec::new(), Speaks::Either).await;
-        }
-    });
 }
 
-/// Shakes hands, behind a PROXY header where there is to be one, then serves the session.
-async fn serve_encrypted<S: AsyncRead + AsyncWrite + Unpin>(
+/// Shakes hands, behind a PROXY header where there is to be one. Returns what serves the session, unless that is over.
+async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     context: Rc<Loop>,
     mut stream: S,
     peer: Peer,
     tls: TlsService,
-) {
+) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
     let listener = Rc::clone(&peer.listener);
     let mut session = OpeningSession::open(&context, peer, if listener.proxy { "PROXY" } else { "HTTP/1" });
     let terms = {
@@ -193,27 +190,33 @@ async fn serve_encrypted<S: AsyncRead + AsyncWrite + Unpin>(
                 session.hear_proxy(&context, facts);
                 received = rest;
             }
-            Err((reason, garbage)) => return session.refuse(&context, reason, &garbage),
+            Err((reason, garbage)) => {
+                session.refuse(&context, reason, &garbage);
+                return None;
+            }
         }
     }
-    // In a box: an idle session is not to have room for it.
-    match Box::pin(tls.shake_hands(stream, received, &listener.name, terms)).await {
+    match tls.shake_hands(stream, received, &listener.name, terms).await {
         Ok(Secured { is_challenge: true, facts, .. }) => {
             session.hear_tls(&context, facts, None);
             session.end_with_handshake(&context);
+            None
         }
         Ok(Secured { stream, facts, early, is_challenge: false }) => {
             let is_http2 = facts.alpn.as_deref() == Some("h2");
             session.hear_tls(&context, facts, early);
             let speaks = if is_http2 { Speaks::Http2 } else { Speaks::Either };
-            session.serve(context, stream, Vec::new(), speaks).await;
+            Some(session.serve(context, stream, Vec::new(), speaks))
         }
-        Err(failure) => session.fail_handshake(&context, failure.reason, &failure.cause, failure.is_refused),
+        Err(failure) => {
+            session.fail_handshake(&context, failure.reason, &failure.cause, failure.is_refused);
+            None
+        }
     }
 }
 
 /// Reads the PROXY header, then serves the session with the addresses it names.
-async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin>(context: Rc<Loop>, mut stream: S, peer: Peer) {
+async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin + 'static>(context: Rc<Loop>, mut stream: S, peer: Peer) {
     let mut session = OpeningSession::open(&context, peer, "PROXY");
     match read_proxy(&context, &session, &mut stream).await {
         Ok((facts, received)) => {

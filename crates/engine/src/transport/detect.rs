@@ -3,11 +3,14 @@
 //! What a session does in HTTP/2 is boxed: an idle HTTP/1 connection must not hold room for it. Next files: `http1.rs`,
 //! `http2.rs`, `upgrade.rs`.
 
-use super::http1::{self, Handover, Switch};
+use super::http1::{self, Connection, Over, Switch};
 use super::http2::{self, Opening};
 use super::upgrade;
 use crate::context::Loop;
 use crate::session::{Session, SessionEnd};
+use futures_util::future::Either;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
@@ -23,25 +26,54 @@ pub enum Speaks {
 }
 
 /// Serves an open session until it ends. `preread` are bytes already read from its connection.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
     session: Session,
     stream: S,
     preread: Vec<u8>,
     speaks: Speaks,
-) {
-    if speaks == Speaks::Http2 {
-        return Box::pin(http2::serve(context, session, stream, Opening::Bytes(preread))).await;
+) -> Either<impl Future<Output = ()>, Pin<Box<impl Future<Output = ()>>>> {
+    match speaks {
+        Speaks::Either => Either::Left(serve_either(context, session, stream, preread)),
+        Speaks::Http2 => Either::Right(Box::pin(http2::serve(context, session, stream, Opening::Bytes(preread)))),
     }
-    let held = http1::hold(&context, &preread);
+}
+
+/// Begins with HTTP/1. What the future needs is made outside of it, and used where it lies: a future that is handed something to
+/// keep holds it twice.
+fn serve_either<S: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<Loop>,
+    mut session: Session,
+    stream: S,
+    preread: Vec<u8>,
+) -> impl Future<Output = ()> {
+    let mut held = http1::hold(&context, &preread);
     drop(preread);
-    let Some(Handover { session, stream, how }) = http1::serve(&context, session, stream, held).await else { return };
+    let mut connection = Connection::new(stream);
+    async move {
+        match http1::exchanges(&context, &mut session.view, &mut connection, held.take()).await {
+            Over::Session(end) => {
+                connection.shut_down().await;
+                session.close(&context, end);
+            }
+            Over::Protocol(how) => Box::pin(serve_switched(context, session, connection.into_stream(), how)).await,
+        }
+    }
+}
+
+/// Serves a client that has turned from HTTP/1 to HTTP/2.
+async fn serve_switched<S: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<Loop>,
+    session: Session,
+    stream: S,
+    how: Switch,
+) {
     match how {
         Switch::Preface(received) => {
             session.view.log(&context, Tag::Debug, format_args!("H2 Prior Knowledge Upgrade"));
             Box::pin(http2::serve(context, session, stream, Opening::Bytes(received))).await;
         }
-        Switch::Upgrade(slot) => Box::pin(serve_upgraded(context, session, stream, slot)).await,
+        Switch::Upgrade(slot) => serve_upgraded(context, session, stream, slot).await,
     }
 }
 
@@ -56,7 +88,7 @@ async fn serve_upgraded<S: AsyncRead + AsyncWrite + Unpin>(
     let granted = upgrade::grant(&context, &mut stream, &slot).await;
     context.requests.put(slot);
     match granted {
-        Ok(prologue) => http2::serve(context, session, stream, Opening::Upgrade(prologue)).await,
+        Ok(prologue) => Box::pin(http2::serve(context, session, stream, Opening::Upgrade(prologue))).await,
         Err(text) => {
             session.view.log(&context, Tag::Debug, format_args!("{text}"));
             session.close(&context, SessionEnd::waiting(CloseReason::RxJunk));

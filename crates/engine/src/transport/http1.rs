@@ -8,7 +8,7 @@
 //! A session that waits for its next request holds no buffers. The slot with the buffers and the request is taken from the
 //! loop's pool when bytes arrive, and goes back when the request is over. What a client sends ahead stays in the slot in which
 //! it was received. Only the code here is generic over the stream, so only it is compiled once per kind of socket. A client that
-//! turns out to speak HTTP/2, or asks for it, is handed over ([`Handover`]). Source: RFC 9112. Next files: `http1/exchange.rs`,
+//! turns out to speak HTTP/2, or asks for it, is handed over ([`Over::Protocol`]). Source: RFC 9112. Next files: `http1/exchange.rs`,
 //! `http1/connection.rs`.
 
 mod connection;
@@ -19,9 +19,10 @@ use crate::deadline::duration;
 use crate::exchange::Malformed;
 use crate::memory::MEMORY_SHORT;
 use crate::request::{self, RequestSlot, Settings};
-use crate::session::{Session, SessionEnd, SessionView};
+use crate::session::{SessionEnd, SessionView};
 use ::http1::{BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request, request_body_length};
-use connection::{Connection, ReceiveError};
+pub(super) use connection::Connection;
+use connection::ReceiveError;
 use exchange::Http1Exchange;
 use shm::log::LogId;
 use std::rc::Rc;
@@ -32,13 +33,6 @@ use surface::parameter::feature;
 use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-/// A connection on which another protocol is spoken from now on.
-pub(super) struct Handover<S> {
-    pub(super) session: Session,
-    pub(super) stream: S,
-    pub(super) how: Switch,
-}
 
 /// How a client changes the protocol.
 pub(super) enum Switch {
@@ -58,32 +52,16 @@ pub(super) fn hold(context: &Loop, preread: &[u8]) -> Option<Box<RequestSlot>> {
     Some(slot)
 }
 
-/// Serves a session until it ends or changes its protocol. `held` contains bytes already read.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
-    context: &Rc<Loop>,
-    mut session: Session,
-    stream: S,
-    held: Option<Box<RequestSlot>>,
-) -> Option<Handover<S>> {
-    let mut connection = Connection::new(stream);
-    match exchanges(context, &mut session.view, &mut connection, held).await {
-        Over::Session(end) => {
-            connection.shut_down().await;
-            session.close(context, end);
-            None
-        }
-        Over::Protocol(how) => Some(Handover { session, stream: connection.into_stream(), how }),
-    }
-}
-
 /// Why no more requests are read.
-enum Over {
+pub(super) enum Over {
+    /// The session ends.
     Session(SessionEnd),
+    /// The connection goes on with another protocol.
     Protocol(Switch),
 }
 
-/// Runs exchanges until the session must end.
-async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
+/// Runs exchanges until the session must end, or changes its protocol. `held` contains bytes already read.
+pub(super) async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
     session: &mut SessionView,
     connection: &mut Connection<S>,

@@ -57,17 +57,26 @@ static NAMES: StreamNames =
     StreamNames { transport: "HTTP/2", protocol: b"HTTP/2.0", body_source: "H2_BODY", body_sink: "H2B" };
 
 /// Serves a session on which the client speaks HTTP/2 until it ends.
-pub(super) async fn serve<S>(context: Rc<Loop>, session: Session, stream: S, opening: Opening)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    context: Rc<Loop>,
+    session: Session,
+    stream: S,
+    opening: Opening,
+) -> impl Future<Output = ()> {
     let mut serving = Serving::new(&context, session.view(), stream, opening);
-    let end = poll_fn(|task| serving.poll(task)).await;
-    poll_fn(|task| {
-        serving.socket.shut_down(task);
-        Poll::Ready(())
-    })
-    .await;
+    async move {
+        let end = poll_fn(|task| serving.poll(task)).await;
+        poll_fn(|task| {
+            serving.socket.shut_down(task);
+            Poll::Ready(())
+        })
+        .await;
+        close(&context, session, serving, end);
+    }
+}
+
+/// Ends a session that was served.
+fn close<S: AsyncRead + AsyncWrite + Unpin>(context: &Loop, session: Session, serving: Serving<S>, end: SessionEnd) {
     let (received, sent) = serving.watch.traffic();
     drop(serving);
     let numbers = [received.head_bytes, received.other_bytes, sent.head_bytes, sent.other_bytes];
@@ -78,8 +87,8 @@ where
         context.counters.add(counter, bytes);
     }
     let (from, to) = (from_head + from_other, to_head + to_other);
-    session.view.log(&context, Tag::ReqAcct, format_args!("{from_head} {from_other} {from} {to_head} {to_other} {to}"));
-    session.close(&context, end);
+    session.view.log(context, Tag::ReqAcct, format_args!("{from_head} {from_other} {from} {to_head} {to_other} {to}"));
+    session.close(context, end);
 }
 
 /// The connection as the library sees it.

@@ -9,8 +9,10 @@ use crate::context::Loop;
 use crate::deadline::duration;
 use crate::peer::{EarlyPhase, Peer};
 use crate::session::{Session, SessionEnd};
+use futures_util::future::Either;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -120,14 +122,18 @@ impl OpeningSession {
         http3::serve(context, self.session, connection, leaving).await;
     }
 
-    /// Serves the session until it ends. `preread` are bytes already read.
-    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    /// Serves the session until it ends. `preread` are bytes already read. In a box, since how large the future is depends on what the
+    /// client speaks.
+    pub fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         self,
         context: Rc<Loop>,
         stream: S,
         preread: Vec<u8>,
         speaks: Speaks,
-    ) {
-        detect::serve(context, self.session, stream, preread, speaks).await;
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
+        match detect::serve(context, self.session, stream, preread, speaks) {
+            Either::Left(serving) => Box::pin(serving),
+            Either::Right(serving) => serving,
+        }
     }
 }

@@ -243,7 +243,6 @@ impl Client {
         let handshake = Box::pin(shake_hands(incoming, config, has_early_data.then_some(due), place));
         let done = tokio::time::timeout_at(due, handshake).await;
         context.count(Main::SessConn);
-        let _counted = context.count_session();
         let peer = Peer {
             client: remote,
             server: local,

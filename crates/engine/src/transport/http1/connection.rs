@@ -31,7 +31,7 @@ pub(super) enum ReceiveError {
 const IDLE_MIN: Duration = Duration::from_millis(1);
 
 /// A client's connection.
-pub(super) struct Connection<S> {
+pub(in crate::transport) struct Connection<S> {
     stream: S,
     deadline: Deadline,
     /// Seconds as VCL and parameters give them: a response that goes out in one write needs neither the clock nor durations.
@@ -51,7 +51,7 @@ struct Sending {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub(in crate::transport) fn new(stream: S) -> Self {
         let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() };
         Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sending: None }
     }
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// The stream, for another protocol.
-    pub(super) fn into_stream(self) -> S {
+    pub(in crate::transport) fn into_stream(self) -> S {
         self.stream
     }
 
@@ -214,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Closes the sending side, without waiting.
-    pub(super) async fn shut_down(&mut self) {
+    pub(in crate::transport) async fn shut_down(&mut self) {
         poll_fn(|context| {
             let _ = Pin::new(&mut self.stream).poll_shutdown(context);
             Poll::Ready(())
