@@ -1,5 +1,5 @@
 //! `frontdoor --memory`: bytes resident for each connection that a front door holds: idle over TLS, idle over HTTP/2 and HTTP/3,
-//! and over HTTP/2 with ten requests that wait for a slow origin.
+//! and over HTTP/2 with ten requests that wait for a slow origin, for one page or for a page each.
 //!
 //! Sizes are proportional set sizes of the whole process tree, before and after the connections are there.
 
@@ -29,14 +29,16 @@ enum Held {
     Tls,
     Http2,
     Http2Waiting,
+    Http2Fetching,
     Http3,
 }
 
-const KINDS: [(Held, &str); 5] = [
+const KINDS: [(Held, &str); 6] = [
     (Held::Clear, "idle, HTTP/1.1 in clear"),
     (Held::Tls, "idle, HTTP/1.1 over TLS"),
     (Held::Http2, "idle, HTTP/2 over TLS"),
-    (Held::Http2Waiting, "HTTP/2 over TLS, ten requests waiting"),
+    (Held::Http2Waiting, "HTTP/2 over TLS, ten requests waiting for one page"),
+    (Held::Http2Fetching, "HTTP/2 over TLS, ten requests waiting for a page each"),
     (Held::Http3, "idle, HTTP/3"),
 ];
 
@@ -75,7 +77,7 @@ async fn settled(door: &Door) -> f64 {
 fn one(door: &Door, held: Held) -> Result<f64, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let count = if held == Held::Http2Waiting { WAITING } else { CONNECTIONS };
+    let count = if matches!(held, Held::Http2Waiting | Held::Http2Fetching) { WAITING } else { CONNECTIONS };
     runtime.block_on(async {
         // What the first connections cost once is not counted.
         let _first = hold(door, held, 20).await?;
@@ -89,7 +91,7 @@ fn one(door: &Door, held: Held) -> Result<f64, String> {
 async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::any::Any>>, String> {
     let mut all: Vec<Box<dyn std::any::Any>> = Vec::new();
     let said = |error: &dyn std::fmt::Display| error.to_string();
-    for _ in 0..count {
+    for number in 0..count {
         if held == Held::Http3 {
             all.push(clients::hold_http3(door.ecdsa).await?);
             continue;
@@ -116,8 +118,13 @@ async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::
         let (requests, connection) = h2::client::handshake(stream).await.map_err(|e| said(&e))?;
         all.push(Box::new(tokio::spawn(connection)));
         let mut requests = requests.ready().await.map_err(|e| said(&e))?;
-        let (path, streams) = if held == Held::Http2 { ("b1", 1) } else { ("slow", STREAMS) };
-        for _ in 0..streams {
+        for stream in 0..if held == Held::Http2 { 1 } else { STREAMS } {
+            let path = match held {
+                Held::Http2 => "b1".to_owned(),
+                // Of the first connections and of the rest.
+                Held::Http2Fetching => format!("slow/{count}/{number}/{stream}"),
+                _ => "slow".to_owned(),
+            };
             let request = http::Request::get(format!("https://localhost/{path}")).body(()).map_err(|e| said(&e))?;
             requests = requests.ready().await.map_err(|e| said(&e))?;
             let (response, _) = requests.send_request(request, true).map_err(|e| said(&e))?;
@@ -133,7 +140,7 @@ async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::
     Ok(all)
 }
 
-/// An origin in this process: `/slow` is never answered, everything else has a small body that may be kept.
+/// An origin in this process: what begins with `/slow` is never answered, everything else has a small body that may be kept.
 fn slow_origin() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -148,7 +155,7 @@ fn slow_origin() -> Result<u16, String> {
 fn answer(mut stream: TcpStream) {
     let mut buffer = [0; 8 << 10];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        if buffer[..count].starts_with(b"GET /slow ") {
+        if buffer[..count].starts_with(b"GET /slow") {
             std::thread::sleep(Duration::from_secs(120));
         }
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: max-age=3600\r\n\r\nok";

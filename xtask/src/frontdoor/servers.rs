@@ -118,7 +118,10 @@ impl Door {
         let clear_http2 = if matches!(peer, Peer::Copal | Peer::Varnish) { clear } else { free_port()? };
         let mut door = Door { peer, servers: Vec::new(), clear, clear_http2, ecdsa, rsa };
         let (at, first, second) = (folder.display(), certificates.pem(Key::Ecdsa), certificates.pem(Key::Rsa));
-        let varnish = format!("-F -j none -n {at}/n -T none -s malloc,64m -b 127.0.0.1:{origin} -p feature=+http2");
+        // Connections that are measured must not be closed meanwhile.
+        let varnish = format!(
+            "-F -j none -n {at}/n -T none -s malloc,64m -b 127.0.0.1:{origin} -p feature=+http2 -p timeout_idle=600"
+        );
         let write = |name: &str, text: String| -> Result<String, String> {
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
