@@ -279,7 +279,7 @@ pub(crate) fn create(
 pub(crate) fn get(context: &mut dyn VmodContext, instance: Option<u32>, scratch: &mut Scratch) -> Value {
     let Some(number) = instance else { return Value::Blob(Text::UNSET) };
     let generation = scratch.generation();
-    let shown = &mut context.task().shown_blobs;
+    let shown = &mut context.task().kept().shown_blobs;
     if shown.0 != generation {
         *shown = (generation, Vec::new());
     }
@@ -287,7 +287,7 @@ pub(crate) fn get(context: &mut dyn VmodContext, instance: Option<u32>, scratch:
         return Value::Blob(*text);
     }
     let text = context.instances().object(instance).map_or(Text::UNSET, |Bytes(bytes)| scratch.put(bytes));
-    context.task().shown_blobs.1.push((number, text));
+    context.task().kept().shown_blobs.1.push((number, text));
     Value::Blob(text)
 }
 

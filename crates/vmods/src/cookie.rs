@@ -106,7 +106,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// `cookie.clean()`
 pub(crate) fn clean(context: &mut dyn VmodContext) -> Value {
-    context.task().cookies.clear();
+    context.task().kept().cookies.clear();
     Value::Void
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn parse(
         context.log(Tag::Debug, b"cookie: nothing to parse");
     } else {
         let limit_bytes = context.task().room_bytes(scratch);
-        context.task().cookies.parse(header, limit_bytes)?;
+        context.task().kept().cookies.parse(header, limit_bytes)?;
     }
     crate::done(Value::Void)
 }
@@ -134,14 +134,14 @@ pub(crate) fn set(
 ) -> Result<Called, Failure> {
     let limit_bytes = context.task().room_bytes(scratch);
     let (name, value) = (scratch.get(arguments.text(0)), scratch.get(arguments.text(1)));
-    context.task().cookies.set(name, value, limit_bytes)?;
+    context.task().kept().cookies.set(name, value, limit_bytes)?;
     crate::done(Value::Void)
 }
 
 /// `cookie.delete()`
 pub(crate) fn delete(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     let name = scratch.get(arguments.text(0));
-    context.task().cookies.0.retain(|cookie| cookie.name != name);
+    context.task().kept().cookies.0.retain(|cookie| cookie.name != name);
     Value::Void
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn filter(
     let list = scratch.get(arguments.text(0));
     scratch.check_room(names(list).count() * 3 * size_of::<&[u8]>())?;
     let list: HashSet<&[u8]> = names(list).collect();
-    context.task().cookies.0.retain(|cookie| list.contains(cookie.name.as_slice()) == keep);
+    context.task().kept().cookies.0.retain(|cookie| list.contains(cookie.name.as_slice()) == keep);
     crate::done(Value::Void)
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn filter_re(
     arguments: Arguments<'_>,
     keep: bool,
 ) -> Result<Called, Failure> {
-    let mut cookies = std::mem::take(&mut context.task().cookies.0);
+    let mut cookies = std::mem::take(&mut context.task().kept().cookies.0);
     let mut failure = None;
     cookies.retain(|cookie| match matches(context, arguments, 0, &cookie.name) {
         Ok(matched) => matched == keep,
@@ -174,7 +174,7 @@ pub(crate) fn filter_re(
             true
         }
     });
-    context.task().cookies.0 = cookies;
+    context.task().kept().cookies.0 = cookies;
     match failure {
         Some(failure) => Err(failure),
         None => crate::done(Value::Void),
@@ -183,7 +183,7 @@ pub(crate) fn filter_re(
 
 /// `cookie.get()`
 pub(crate) fn get(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
-    let value = context.task().cookies.get(scratch.get(arguments.text(0)));
+    let value = context.task().kept().cookies.get(scratch.get(arguments.text(0)));
     Value::Text(value.map_or(Text::UNSET, |value| scratch.put(value)))
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn get_re(
     arguments: Arguments<'_>,
     scratch: &mut Scratch,
 ) -> Result<Called, Failure> {
-    let cookies = std::mem::take(&mut context.task().cookies.0);
+    let cookies = std::mem::take(&mut context.task().kept().cookies.0);
     let mut found = Ok(Text::UNSET);
     for cookie in &cookies {
         match matches(context, arguments, 0, &cookie.name) {
@@ -203,18 +203,18 @@ pub(crate) fn get_re(
         }
         break;
     }
-    context.task().cookies.0 = cookies;
+    context.task().kept().cookies.0 = cookies;
     crate::done(Value::Text(found?))
 }
 
 /// `cookie.get_string()`
 pub(crate) fn get_string(context: &mut dyn VmodContext, scratch: &mut Scratch) -> Value {
-    Value::Text(context.task().cookies.put(scratch))
+    Value::Text(context.task().kept().cookies.put(scratch))
 }
 
 /// `cookie.isset()`
 pub(crate) fn isset(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
-    Value::Bool(context.task().cookies.get(scratch.get(arguments.text(0))).is_some())
+    Value::Bool(context.task().kept().cookies.get(scratch.get(arguments.text(0))).is_some())
 }
 
 /// `cookie.format_date()`

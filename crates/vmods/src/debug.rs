@@ -97,7 +97,7 @@ fn shown(scratch: &mut Scratch, text: Option<&[u8]>) -> Value {
 /// `debug.test_priv_task()`
 pub(crate) fn task_text(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     let more = scratch.get(arguments.text(0)).to_vec();
-    let kept = context.task().debug.text(Place::Task, None).map(<[u8]>::to_vec);
+    let kept = context.task().kept().debug.text(Place::Task, None).map(<[u8]>::to_vec);
     let (text, what) = match (kept, more.is_empty()) {
         (kept, true) => (kept, "exists"),
         (None, false) => (Some(more), "new"),
@@ -107,7 +107,7 @@ pub(crate) fn task_text(context: &mut dyn VmodContext, arguments: Arguments<'_>,
     context.log(Tag::Debug, format!("test_priv_task(0x1000) = {address:#x} ({what})").as_bytes());
     let value = shown(scratch, text.as_deref());
     if let Some(text) = text {
-        context.task().debug.set_text(Place::Task, None, text);
+        context.task().kept().debug.set_text(Place::Task, None, text);
     }
     value
 }
@@ -119,11 +119,11 @@ pub(crate) fn first_text(
     scratch: &mut Scratch,
     place: Place,
 ) -> Value {
-    if arguments.is_given(0) && context.task().debug.text(place, None).is_none() {
+    if arguments.is_given(0) && context.task().kept().debug.text(place, None).is_none() {
         let text = scratch.get(arguments.text(0)).to_vec();
-        context.task().debug.set_text(place, None, text);
+        context.task().kept().debug.set_text(place, None, text);
     }
-    let text = context.task().debug.text(place, None).map(<[u8]>::to_vec);
+    let text = context.task().kept().debug.text(place, None).map(<[u8]>::to_vec);
     shown(scratch, text.as_deref())
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn send_buffer(context: &mut dyn VmodContext, arguments: Arguments<'_
 
 /// `debug.store_ip()`
 pub(crate) fn store_ip(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Value {
-    context.task().debug.address = arguments.ip(0);
+    context.task().kept().debug.address = arguments.ip(0);
     Value::Void
 }
 

@@ -282,7 +282,7 @@ fn dispatch(
         Function::DebugStk => done(Value::Bytes(0)),
         Function::DebugSndbuf => debug::send_buffer(context, arguments),
         Function::DebugStoreIp => done(debug::store_ip(context, arguments)),
-        Function::DebugGetIp => done(Value::Ip(context.task().debug.address)),
+        Function::DebugGetIp => done(Value::Ip(context.task().kept().debug.address)),
         Function::DebugDirector => directors::create(context, instance, DirectorKind::Failing),
         Function::DebugDirectorFail => done(directors::backend(context, instance)),
         Function::DebugClientIp => done(debug::client(context, scratch, |client| client.ip().to_string())),

@@ -173,7 +173,7 @@ pub(crate) fn matches_dynamic(
         Err(error) => format!("vmod re: error compiling regex \"{pattern}\": {}", described(&error)),
     };
     context.log(Tag::VCLError, fault.as_bytes());
-    context.task().captures.forget(instance);
+    context.task().kept().captures.forget(instance);
     done(Value::Bool(false))
 }
 
@@ -237,7 +237,7 @@ fn settle(
     let is_match = found.is_some();
     let task = context.task();
     let limit_bytes = task.room_bytes(scratch);
-    task.captures.keep(instance, found, limit_bytes)?;
+    task.kept().captures.keep(instance, found, limit_bytes)?;
     done(Value::Bool(is_match))
 }
 
@@ -280,7 +280,7 @@ fn group(
     number: impl FnOnce(&Found) -> Option<usize>,
 ) -> Value {
     let fallback = Value::Text(arguments.text(1));
-    let Some(capture) = context.task().captures.of(instance) else {
+    let Some(capture) = context.task().kept().captures.of(instance) else {
         context.log(Tag::VCLError, format!("vmod re: {function} called without prior match").as_bytes());
         return fallback;
     };

@@ -9,22 +9,28 @@ use backend::director::kind::shard::{Change, DEFAULT_REPLICAS};
 use backend::{Directors, Notes};
 use vcl_run::value::{DirectorId, Scratch, Text};
 
-/// State of all VMODs in one task.
+/// State of all VMODs in one task. Requests that wait have one each, so it is small until a VMOD keeps something.
 #[derive(Debug, Default)]
 pub struct TaskState {
+    /// What the task has set for shard directors.
+    pub(crate) shard_parameters: TaskParameters,
+    /// Bytes of the task's memory that `vtc.workspace_alloc()` took, and that number at the last snapshot.
+    pub(crate) taken_bytes: usize,
+    pub(crate) taken_bytes_before: usize,
+    kept: Option<Box<Kept>>,
+}
+
+/// What few tasks have.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
     /// Why the last `std.ban()` failed; empty if it succeeded.
     pub(crate) ban_error: String,
     /// What `cookie.parse()` read.
     pub(crate) cookies: Cookies,
-    /// What the task has set for shard directors.
-    pub(crate) shard_parameters: TaskParameters,
     /// Changes to shard directors that wait for `.reconfigure()`.
     pub(crate) shard_changes: Vec<(DirectorId, Vec<Change>)>,
     /// The positions of blob objects' bytes in the scratch of this generation.
     pub(crate) shown_blobs: (u64, Vec<(u32, Text)>),
-    /// Bytes of the task's memory that `vtc.workspace_alloc()` took, and that number at the last snapshot.
-    pub(crate) taken_bytes: usize,
-    pub(crate) taken_bytes_before: usize,
     /// `vtc.workspace_overflow()` was called for the session or thread.
     pub(crate) is_overflow_marked: bool,
     /// The last matches of the VMOD `re`.
@@ -40,6 +46,11 @@ impl TaskState {
     #[must_use]
     pub fn new() -> TaskState {
         TaskState::default()
+    }
+
+    /// The state of those VMODs that need more than a number.
+    pub(crate) fn kept(&mut self) -> &mut Kept {
+        self.kept.get_or_insert_default()
     }
 
     /// What the task has set for shard directors.
@@ -62,13 +73,14 @@ impl TaskState {
     /// Called when the task leaves the VCL with these directors, for another VCL or at its end: makes the changes that wait for
     /// `.reconfigure()`, and drops what belongs to objects and backends of this VCL.
     pub fn leave(&mut self, directors: &Directors, notes: &Notes) {
-        for (director, changes) in std::mem::take(&mut self.shard_changes) {
+        self.shard_parameters.clear();
+        let Some(kept) = &mut self.kept else { return };
+        for (director, changes) in std::mem::take(&mut kept.shard_changes) {
             directors.reconfigure_shard(director, &changes, DEFAULT_REPLICAS as u32, notes);
         }
-        self.debug.leave(notes);
-        self.shard_parameters.clear();
-        self.captures.clear();
-        self.variables.clear();
+        kept.debug.leave(notes);
+        kept.captures.clear();
+        kept.variables.clear();
     }
 
     /// Drops everything, for the next task.

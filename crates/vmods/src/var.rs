@@ -76,7 +76,7 @@ pub(crate) fn set(
     };
     let task = context.task();
     let limit_bytes = task.room_bytes(scratch);
-    task.variables.set(scratch.get(name), variable, limit_bytes)?;
+    task.kept().variables.set(scratch.get(name), variable, limit_bytes)?;
     done(Value::Void)
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn get(
     arguments: Arguments<'_>,
     scratch: &mut Scratch,
 ) -> Value {
-    let found = context.task().variables.by_name.get(scratch.get(arguments.text(0)));
+    let found = context.task().kept().variables.by_name.get(scratch.get(arguments.text(0)));
     let found = found.filter(|_| arguments.text(0).is_set());
     match (function, found) {
         (Function::VarGet | Function::VarGetString, Some(Variable::Text(text))) => Value::Text(scratch.put(text)),
@@ -107,7 +107,7 @@ pub(crate) fn get(
 
 /// `var.clear()`
 pub(crate) fn clear(context: &mut dyn VmodContext) -> Value {
-    context.task().variables.clear();
+    context.task().kept().variables.clear();
     Value::Void
 }
 

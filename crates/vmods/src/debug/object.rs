@@ -107,7 +107,7 @@ pub(crate) fn kept(
     let name = name(context, instance);
     let method = if place == Place::Top { "priv_top" } else { "priv_task" };
     let given = scratch.get(arguments.text(0)).to_vec();
-    let before = context.task().debug.text(place, instance).map(<[u8]>::to_vec);
+    let before = context.task().kept().debug.text(place, instance).map(<[u8]>::to_vec);
     let (text, end) = match (given.is_empty(), before) {
         (true, None) => {
             context.log(Tag::Debug, format!("{name}.{method}() = NULL").as_bytes());
@@ -122,7 +122,7 @@ pub(crate) fn kept(
     let record = format!("{name}.{method}() = 0x1000 .priv = {address:#x} (\"{shown}\"){end}");
     context.log(Tag::Debug, record.as_bytes());
     let value = Value::Text(scratch.put(&text));
-    context.task().debug.set_text(place, instance, text);
+    context.task().kept().debug.set_text(place, instance, text);
     value
 }
 

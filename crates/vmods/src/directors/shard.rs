@@ -99,7 +99,7 @@ pub(crate) fn associate(
 }
 
 fn add_change(context: &mut dyn VmodContext, director: DirectorId, change: Change) {
-    let pending = &mut context.task().shard_changes;
+    let pending = &mut context.task().kept().shard_changes;
     match pending.iter_mut().find(|(id, _)| *id == director) {
         Some((_, changes)) => changes.push(change),
         None => pending.push((director, vec![change])),
@@ -175,7 +175,7 @@ pub(crate) fn reconfigure(
         context.log(Tag::Error, text.as_bytes());
         return done(Value::Bool(false));
     }
-    let pending = &mut context.task().shard_changes;
+    let pending = &mut context.task().kept().shard_changes;
     let changes = match pending.iter().position(|(director, _)| *director == id) {
         Some(place) => pending.swap_remove(place).1,
         None => Vec::new(),

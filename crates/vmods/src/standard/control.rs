@@ -130,13 +130,13 @@ pub(crate) fn ban(context: &mut dyn VmodContext, arguments: Arguments<'_>, scrat
     if !is_added {
         context.log(Tag::VCLError, format!("ban(): {error}").as_bytes());
     }
-    context.task().ban_error = error;
+    context.task().kept().ban_error = error;
     Value::Bool(is_added)
 }
 
 /// `std.ban_error()`
 pub(crate) fn ban_error(context: &mut dyn VmodContext, scratch: &mut Scratch) -> Value {
-    Value::Text(scratch.put(context.task().ban_error.as_bytes()))
+    Value::Text(scratch.put(context.task().kept().ban_error.as_bytes()))
 }
 
 #[cfg(test)]

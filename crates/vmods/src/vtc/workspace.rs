@@ -87,7 +87,7 @@ pub(crate) fn reset(context: &mut dyn VmodContext, scratch: &mut Scratch) -> Val
 /// `vtc.workspace_overflowed()`
 pub(crate) fn overflowed(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     let of_task = is_of_task(arguments, scratch);
-    Value::Bool(if of_task { scratch.overflowed() } else { context.task().is_overflow_marked })
+    Value::Bool(if of_task { scratch.overflowed() } else { context.task().kept().is_overflow_marked })
 }
 
 /// `vtc.workspace_overflow()`
@@ -95,7 +95,7 @@ pub(crate) fn overflow(context: &mut dyn VmodContext, arguments: Arguments<'_>, 
     if is_of_task(arguments, scratch) {
         scratch.mark_overflowed();
     } else {
-        context.task().is_overflow_marked = true;
+        context.task().kept().is_overflow_marked = true;
     }
     Value::Void
 }
