@@ -9,6 +9,7 @@
 //! | | `vcl` | checks and explains VCL |
 //! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
+//! | | `upgrade` | lets a new program take over from a running server |
 //! | | `worker` | the server's second process; only the server starts it |
 //!
 //! `copal help PART` prints what `copal PART --help` prints.
@@ -42,6 +43,7 @@ Usage: copal <part> [arguments]
   hist      how long requests take, as a histogram (varnishhist)
   why       why a request was a hit, a miss, a pass or an error
   vcl       checks and explains VCL, without a server
+  upgrade   lets the program that is installed now take over from a running server
   test      runs test scripts, .vtc (varnishtest)
 
   help <part>  the options of a part, as <part> --help prints them
@@ -66,6 +68,7 @@ enum Part {
     Vcl,
     Test,
     Why,
+    Upgrade,
     Demo,
     Help,
     Version,
@@ -100,6 +103,7 @@ fn part_of_argument(argument: &str) -> Option<Part> {
         "vcl" => Some(Part::Vcl),
         "test" => Some(Part::Test),
         "why" => Some(Part::Why),
+        "upgrade" => Some(Part::Upgrade),
         "demo" => Some(Part::Demo),
         "--help" | "-h" | "help" => Some(Part::Help),
         "--version" | "-V" => Some(Part::Version),
@@ -117,7 +121,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     if let Some(part) = part_of_name(&name) {
         return Ok((part, arguments));
     }
-    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, vcl, test (varnishd, varnishadm, varnishlog, \
+    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, vcl, upgrade, test (varnishd, varnishadm, varnishlog, \
                  varnishncsa, varnishstat, varnishtop, varnishhist, varnishtest)";
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
@@ -178,6 +182,7 @@ fn main() {
             Part::Vcl => tools::vcl(&arguments),
             Part::Test => vtc::run(&arguments),
             Part::Why => tools::why(&arguments),
+            Part::Upgrade => tools::upgrade(&arguments),
             Part::Demo => demo::run(&arguments),
             Part::Help => print(HELP),
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),

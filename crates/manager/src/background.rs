@@ -6,13 +6,11 @@
 //! the first: a line on it means ready; if it ends without a line, the start has failed, and the first process exits
 //! with the same status. Standard error is shared, so the messages of a failed start are seen.
 
-use crate::arguments::Role;
+use crate::program::Program;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// First argument of the second process.
 pub const MARK: &str = "--in-background";
@@ -20,13 +18,8 @@ const READY: &str = "ready";
 
 /// Starts the second process and waits until it is ready or has failed. Returns the exit status.
 #[must_use]
-pub fn start_again(role: Role, arguments: &[OsString]) -> i32 {
-    let mut command = Command::new("/proc/self/exe");
-    match role {
-        Role::Varnishd => command.arg0("varnishd"),
-        Role::Copal => command.arg0("copal").arg("daemon"),
-    };
-    command.arg(MARK).args(arguments);
+pub fn start_again(program: &Program) -> i32 {
+    let mut command = program.command(&[MARK]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,

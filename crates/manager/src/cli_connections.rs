@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,6 +33,35 @@ pub enum CliListener {
     Tcp(std::net::TcpListener),
     /// A path; the file is removed with the socket.
     Unix(SocketFile, std::os::unix::net::UnixListener),
+}
+
+/// Another descriptor of a `-T` socket, with its path if it has one.
+#[derive(Debug)]
+pub struct HeldCliListener {
+    /// The path of a Unix-domain socket.
+    pub path: Option<PathBuf>,
+    /// The socket.
+    pub descriptor: OwnedFd,
+}
+
+impl HeldCliListener {
+    /// The listener again, in the process that now owns it.
+    ///
+    /// # Errors
+    /// It is not what it should be.
+    pub fn take_over(self) -> Result<CliListener, String> {
+        let socket = socket2::Socket::from(self.descriptor);
+        let address = socket.local_addr().ok().filter(|_| socket.is_listener().unwrap_or(false));
+        let is_tcp = address.as_ref().is_some_and(|address| address.as_socket().is_some());
+        match (self.path, address) {
+            (None, Some(_)) if is_tcp => Ok(CliListener::Tcp(socket.into())),
+            (Some(path), Some(address)) if address.as_pathname() == Some(&path) => {
+                let file = SocketFile::of(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Ok(CliListener::Unix(file, socket.into()))
+            }
+            _ => Err("a socket of the CLI is not what it should be".to_owned()),
+        }
+    }
 }
 
 /// Opens every `-T` address; addresses of one argument that are not available are skipped as long as one is.
@@ -88,6 +118,26 @@ impl CliListener {
             }
             CliListener::Unix(file, _) => Some(format!("{} -", file.path().display())),
         }
+    }
+
+    /// The file of a Unix-domain socket that was handed over is ours from now on.
+    pub fn own(&self) {
+        if let CliListener::Unix(file, _) = self {
+            file.own();
+        }
+    }
+
+    /// Another descriptor, for a successor.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn hold(&self) -> io::Result<HeldCliListener> {
+        Ok(match self {
+            CliListener::Tcp(listener) => HeldCliListener { path: None, descriptor: listener.try_clone()?.into() },
+            CliListener::Unix(file, listener) => {
+                HeldCliListener { path: Some(file.path().to_owned()), descriptor: listener.try_clone()?.into() }
+            }
+        })
     }
 
     /// Registers the socket with the event loop.

@@ -117,8 +117,14 @@ async fn serve(
     loop {
         while let Some(event) = session.next() {
             place.hold(session.pending_bytes());
+            let is_upgrade =
+                matches!(&event, Event::Command(it) if it.words.first().is_some_and(|verb| verb == "upgrade"));
             let response = respond(manager, session, event, ends).await;
-            if send(&mut writer, &response).await.is_err() {
+            let sent = send(&mut writer, &response).await;
+            if is_upgrade {
+                manager.upgrade_answered.notify_waiters();
+            }
+            if sent.is_err() {
                 return;
             }
         }

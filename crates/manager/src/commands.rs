@@ -7,6 +7,7 @@ mod tls;
 mod vcl;
 
 use crate::clock::now;
+use crate::handover::predecessor;
 use crate::life;
 use crate::report::Level;
 use crate::state::{ChildState, Count, Manager};
@@ -113,6 +114,7 @@ impl Call<'_> {
             "stop" => self.stop().await,
             "storage.list" => self.storage_list(),
             verb if verb.starts_with("tls.cert.") => self.tls(verb).await,
+            "upgrade" => self.upgrade().await,
             "vcl.deps" => self.vcl_deps(),
             "vcl.discard" => self.vcl_discard().await,
             "vcl.inline" => self.vcl_inline().await,
@@ -232,6 +234,14 @@ impl Call<'_> {
         }
         life::stop(self.manager).await;
         Response::ok("")
+    }
+
+    async fn upgrade(self) -> Response {
+        match predecessor::begin(self.manager).await {
+            Ok(Ok(process)) => Response::ok(format!("Upgraded: the manager is now process {process}")),
+            Ok(Err(why)) => Response::new(status::CANNOT, format!("Not upgraded, the old program goes on: {why}")),
+            Err(_) => Response::new(status::CANNOT, "Not upgraded: a fault of its own"),
+        }
     }
 
     fn panic_show(self) -> Response {

@@ -5,6 +5,7 @@ mod listing;
 use crate::arguments::jail::{Jail, Reader};
 use crate::rights;
 use crate::state::Manager;
+use crate::vcl_files::{Recorder, VclFiles};
 use crate::vcl_table::Loaded;
 use std::path::PathBuf;
 use surface::parameter::Parameters;
@@ -15,6 +16,8 @@ use vcl::{CompileOptions, SourceText};
 pub struct Job {
     source_name: String,
     text: Vec<u8>,
+    /// Files that come before those of the file system.
+    files: VclFiles,
     vcl_path: Vec<PathBuf>,
     unsafe_path: bool,
     err_unref: bool,
@@ -45,7 +48,7 @@ impl Job {
         job.storages = manager.arguments.storages.names();
         job.labels = manager.vcls.borrow().labels();
         let has_unix_socket = manager.listeners.borrow().iter().any(|listener| listener.path().is_some());
-        job.syntax_min = if has_unix_socket { 41 } else { 40 };
+        job.syntax_min = syntax_min(has_unix_socket);
         job
     }
 
@@ -55,6 +58,7 @@ impl Job {
         Job {
             source_name,
             text,
+            files: VclFiles::default(),
             vcl_path: parameters.vcl_path.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
             unsafe_path: parameters.vcc_unsafe_path,
             err_unref: parameters.vcc_err_unref,
@@ -73,6 +77,16 @@ impl Job {
         self
     }
 
+    /// Files that the VCL was compiled from before, and labels that there are.
+    #[must_use]
+    pub fn again(mut self, files: VclFiles, labels: Vec<String>, has_unix_socket: bool) -> Job {
+        self.text = files.main.bytes().to_vec();
+        self.files = files;
+        self.labels = labels;
+        self.syntax_min = syntax_min(has_unix_socket);
+        self
+    }
+
     /// Compiles, with the rights of the jail's user: whatever the text names, only what that user may see is read.
     /// `list` requests the readable form.
     ///
@@ -85,6 +99,7 @@ impl Job {
     }
 
     fn compile(&self, list: bool) -> Result<Done, String> {
+        let recorder = Recorder::new(&self.files);
         let options = CompileOptions {
             vcl_path: &self.vcl_path,
             unsafe_path: self.unsafe_path,
@@ -93,6 +108,7 @@ impl Job {
             labels: &self.labels,
             syntax_min: self.syntax_min,
             follows_rfc: self.follows_rfc,
+            files: &recorder,
             ..CompileOptions::default()
         };
         let source = SourceText { name: &self.source_name, text: &self.text };
@@ -103,12 +119,19 @@ impl Job {
             format!("Message from VCC-compiler:\n{}\n", compiled.warnings.trim_end())
         };
         let program = postcard::to_stdvec(&compiled.program).map_err(|error| error.to_string())?;
+        let names = compiled.program.sources.iter().map(|source| source.name.as_str());
+        let files = recorder.finish(&self.text, names);
         Ok(Done {
             listing: if list { listing::listing(&compiled.program) } else { String::new() },
-            loaded: Loaded { program, sources: compiled.program.sources, labels: compiled.program.labels },
+            loaded: Loaded { program, files, sources: compiled.program.sources, labels: compiled.program.labels },
             warnings,
         })
     }
+}
+
+/// The lowest version of the language.
+fn syntax_min(has_unix_socket: bool) -> u8 {
+    if has_unix_socket { 41 } else { 40 }
 }
 
 /// The report about a file that can't be read.

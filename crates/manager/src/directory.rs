@@ -2,19 +2,25 @@
 //!
 //! Owner: this manager alone, by the lock on `_.pid`. What is created here is removed here, except what the tests of
 //! Varnish read after the end (debug bit `vtc_mode`).
+//!
+//! In an upgrade a successor inherits the directory. The locks belong to the open files, not to the process, and go over with
+//! their descriptors, so at no time could a third manager come in between. Until its worker serves, the successor changes
+//! nothing that readers see: its index is made in a directory of another name, which then changes places with the present one
+//! ([`WorkDirectory::come_forward`]); a predecessor that goes on after all undoes that ([`WorkDirectory::step_back`]).
 
 use crate::arguments::jail::Jail;
 use crate::arguments::{ArgumentError, reason};
 use cli_proto::auth::SECRET_BYTES;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{AT_FDCWD, FcntlArg, RenameFlags, fcntl, renameat2};
 use nix::libc;
 use nix::unistd::{Gid, Uid, chown};
 use rand::Rng;
 use shm::vsm::{INDEX_NAME, MANAGER_DIRECTORY, WORKER_DIRECTORY, recreate_directory, remove_directory};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,6 +28,9 @@ use std::time::{Duration, Instant};
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// How often.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
+
+/// The directory in which a successor makes its index, and in which that of its predecessor is kept until it is gone.
+const OTHER_MANAGER_DIRECTORY: &str = "_.vsm_mgt.other";
 
 /// The work directory of a running daemon.
 #[derive(Debug)]
@@ -32,6 +41,8 @@ pub struct WorkDirectory {
     pid_files: Vec<(PathBuf, File)>,
     secret_made: bool,
     has_dead_predecessor: bool,
+    /// The index is in [`OTHER_MANAGER_DIRECTORY`] until a worker serves.
+    is_heir: bool,
 }
 
 impl WorkDirectory {
@@ -76,7 +87,103 @@ impl WorkDirectory {
     }
 
     fn new(path: PathBuf, jail: Jail) -> WorkDirectory {
-        WorkDirectory { path, jail, pid_files: Vec::new(), secret_made: false, has_dead_predecessor: false }
+        WorkDirectory {
+            path,
+            jail,
+            pid_files: Vec::new(),
+            secret_made: false,
+            has_dead_predecessor: false,
+            is_heir: false,
+        }
+    }
+
+    /// The directory of a predecessor, with its pid files, which are locked, and makes it the current one. Nothing in it is
+    /// changed.
+    ///
+    /// # Errors
+    /// Why it cannot be taken over.
+    pub fn inherit(
+        path: PathBuf,
+        jail: &Jail,
+        pid_files: Vec<(PathBuf, OwnedFd)>,
+        secret_made: bool,
+    ) -> Result<WorkDirectory, String> {
+        std::env::set_current_dir(&path).map_err(|error| format!("{}: {}", path.display(), reason(&error)))?;
+        let mut directory = WorkDirectory { is_heir: true, secret_made, ..WorkDirectory::new(path, jail.clone()) };
+        for (path, file) in pid_files {
+            let file = File::from(file);
+            // Our own file has the lock already; any other would be refused.
+            let there = fs::metadata(&path).map(|found| (found.dev(), found.ino()));
+            let ours = file.metadata().map(|found| (found.dev(), found.ino()));
+            if !matches!((there, ours), (Ok(there), Ok(ours)) if there == ours) || lock_in_time(&file).is_err() {
+                return Err(format!("the pid file {} is not the one that is held", path.display()));
+            }
+            directory.pid_files.push((path, file));
+        }
+        Ok(directory)
+    }
+
+    /// The pid files, with other descriptors of the same open files, for a successor.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn bequeath(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+        self.pid_files.iter().map(|(path, file)| Ok((path.clone(), file.try_clone()?.into()))).collect()
+    }
+
+    /// Whether `_.secret` was made here.
+    #[must_use]
+    pub fn has_made_secret(&self) -> bool {
+        self.secret_made
+    }
+
+    /// Lets readers see this manager instead of its predecessor: index and pid files. Does nothing in a manager that began
+    /// by itself.
+    ///
+    /// # Errors
+    /// Whatever the file system reports; then readers see the predecessor.
+    pub fn come_forward(&mut self) -> io::Result<()> {
+        if !self.is_heir {
+            return Ok(());
+        }
+        self.change_places()?;
+        self.is_heir = false;
+        self.write_pids()
+    }
+
+    /// Lets readers see this manager again, after a successor failed.
+    ///
+    /// # Errors
+    /// Whatever the file system reports.
+    pub fn step_back(&self) -> io::Result<()> {
+        let ours = format!("# {} ", std::process::id());
+        let is_ours = |name: &str| {
+            fs::read_to_string(self.path.join(name).join(INDEX_NAME)).is_ok_and(|text| text.starts_with(&ours))
+        };
+        if !is_ours(MANAGER_DIRECTORY) && is_ours(OTHER_MANAGER_DIRECTORY) {
+            self.change_places()?;
+        }
+        self.forget_other();
+        self.write_pids()
+    }
+
+    /// Removes the index of a manager that is gone.
+    pub fn forget_other(&self) {
+        let _ = remove_directory(&self.path.join(OTHER_MANAGER_DIRECTORY));
+    }
+
+    fn change_places(&self) -> io::Result<()> {
+        let (one, other) = (self.path.join(MANAGER_DIRECTORY), self.path.join(OTHER_MANAGER_DIRECTORY));
+        Ok(renameat2(AT_FDCWD, &one, AT_FDCWD, &other, RenameFlags::RENAME_EXCHANGE)?)
+    }
+
+    /// Writes our number into the pid files; at no time is one empty.
+    fn write_pids(&self) -> io::Result<()> {
+        let text = std::process::id().to_string();
+        self.pid_files.iter().try_for_each(|(_, file)| {
+            file.write_all_at(text.as_bytes(), 0)?;
+            file.set_len(text.len() as u64)
+        })
     }
 
     /// Whether the previous daemon of this directory died without cleaning up: its worker may still be dying, and until
@@ -117,7 +224,7 @@ impl WorkDirectory {
         let failed = |error: &io::Error| {
             ArgumentError::new(format!("Could not open pid-file ({shown}): {}{}", reason(error), hint(error)))
         };
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
@@ -137,17 +244,23 @@ impl WorkDirectory {
             Err(error) => return Err(failed(&error.into())),
         }
         self.has_dead_predecessor |= file.metadata().is_ok_and(|found| found.len() > 0);
-        let written = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-        written.map_err(|error| failed(&error))?;
         self.pid_files.push((path.to_owned(), file));
-        Ok(())
+        self.write_pids().map_err(|error| failed(&error))
+    }
+
+    /// The path of `_.secret`, which is made unless a predecessor has made it.
+    ///
+    /// # Errors
+    /// The message for the operator.
+    pub fn secret(&mut self) -> Result<PathBuf, ArgumentError> {
+        if self.secret_made { Ok(self.path.join("_.secret")) } else { self.make_secret() }
     }
 
     /// Creates `_.secret`, for us and the administrators alone, and returns its path.
     ///
     /// # Errors
     /// The message for the operator.
-    pub fn make_secret(&mut self) -> Result<PathBuf, ArgumentError> {
+    fn make_secret(&mut self) -> Result<PathBuf, ArgumentError> {
         let path = self.path.join("_.secret");
         let mut secret = [0; SECRET_BYTES];
         rand::rng().fill_bytes(&mut secret);
@@ -172,13 +285,16 @@ impl WorkDirectory {
         Ok(path)
     }
 
-    /// Creates both directories of shared memory anew and returns the manager's.
+    /// Creates both directories of shared memory anew and returns the manager's; that of a predecessor stays.
     ///
     /// # Errors
     /// Whatever the file system reports.
     pub fn make_manager_directory(&self) -> io::Result<PathBuf> {
-        remove_directory(&self.path.join(WORKER_DIRECTORY))?;
-        let path = self.path.join(MANAGER_DIRECTORY);
+        if !self.is_heir {
+            remove_directory(&self.path.join(WORKER_DIRECTORY))?;
+            self.forget_other();
+        }
+        let path = self.manager_directory();
         recreate_directory(&path, self.directory_mode())?;
         give(&path, None, readers(&self.jail));
         Ok(path)
@@ -186,7 +302,7 @@ impl WorkDirectory {
 
     /// Lets the group of readers read what the manager has published.
     pub fn share_manager_files(&self) {
-        let files = fs::read_dir(self.path.join(MANAGER_DIRECTORY)).into_iter().flatten().flatten();
+        let files = fs::read_dir(self.manager_directory()).into_iter().flatten().flatten();
         files.for_each(|file| give(&file.path(), None, readers(&self.jail)));
     }
 
@@ -228,18 +344,23 @@ impl WorkDirectory {
         }
     }
 
+    fn manager_directory(&self) -> PathBuf {
+        self.path.join(if self.is_heir { OTHER_MANAGER_DIRECTORY } else { MANAGER_DIRECTORY })
+    }
+
     fn directory_mode(&self) -> u32 {
         if matches!(self.jail, Jail::None { .. }) { 0o755 } else { 0o750 }
     }
 }
 
-/// Locks a pid file. A killed daemon keeps its lock until it is dead, and the next one may be started before that.
+/// Locks a pid file. A killed daemon keeps its lock until it is dead, and the next one may be started before that. The lock is
+/// one of the open file, which can be handed over; it keeps out Varnish's as well, which are of the process.
 fn lock_in_time(file: &File) -> nix::Result<i32> {
     let lock =
         libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        match fcntl(file, FcntlArg::F_SETLK(&lock)) {
+        match fcntl(file, FcntlArg::F_OFD_SETLK(&lock)) {
             Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < deadline => std::thread::sleep(LOCK_RETRY),
             result => return result,
         }
@@ -317,6 +438,54 @@ mod tests {
         directory.clean(false);
         assert!(!other.exists());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn heir_is_seen_only_when_it_comes_forward_and_gives_way_again() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().canonicalize().unwrap();
+        let jail = Jail::None { asked: true };
+        let mut first = WorkDirectory::open(&path, &jail, &[]).unwrap();
+        let of_process = |directory: &Path, process: u32| {
+            fs::write(directory.join(INDEX_NAME), format!("# {process} 1\n")).unwrap();
+        };
+        of_process(&first.make_manager_directory().unwrap(), std::process::id());
+        let seen = || fs::read_to_string(path.join(MANAGER_DIRECTORY).join(INDEX_NAME)).unwrap();
+        let pid = || fs::read_to_string(path.join("_.pid")).unwrap();
+        let before = (seen(), pid());
+        // Both are this process here: the number of another stands in the heir's index.
+        let mut heir = WorkDirectory::inherit(path.clone(), &jail, first.bequeath().unwrap(), true).unwrap();
+        of_process(&heir.make_manager_directory().unwrap(), 1);
+        assert_eq!((seen(), pid()), before, "nobody sees it yet");
+        fs::write(path.join("_.pid"), "123456789012").unwrap();
+        heir.come_forward().unwrap();
+        assert_eq!((seen(), pid()), ("# 1 1\n".to_owned(), std::process::id().to_string()));
+        first.step_back().unwrap();
+        assert_eq!((seen(), pid()), before);
+        assert!(!path.join(OTHER_MANAGER_DIRECTORY).exists());
+        // As long as one of the two has the files open, nobody else gets in.
+        first.pid_files.clear();
+        let error = WorkDirectory::open(&path, &jail, &[]).unwrap_err();
+        assert!(error.text.contains("already running"), "{}", error.text);
+        heir.pid_files.clear();
+        assert!(WorkDirectory::open(&path, &jail, &[]).is_ok());
+    }
+
+    #[test]
+    fn only_the_pid_files_that_are_held_are_inherited() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().canonicalize().unwrap();
+        let jail = Jail::None { asked: true };
+        let first = WorkDirectory::open(&path, &jail, &[]).unwrap();
+        let other = File::create(path.join("other")).unwrap();
+        let files = vec![(path.join("_.pid"), OwnedFd::from(other))];
+        let error = WorkDirectory::inherit(path.clone(), &jail, files, false).unwrap_err();
+        assert!(error.ends_with("_.pid is not the one that is held"), "{error}");
+        // The same file, opened anew: somebody else has its lock.
+        let anew = OpenOptions::new().read(true).write(true).open(path.join("_.pid")).unwrap();
+        let files = vec![(path.join("_.pid"), OwnedFd::from(anew))];
+        assert!(WorkDirectory::inherit(path.clone(), &jail, files, false).is_err());
+        drop(first);
     }
 
     #[test]

@@ -199,10 +199,11 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
 }
 
 /// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic
-/// text, the arena of each storage, the sockets of each listener, those of TCP before those of UDP.
+/// text, the seat, the arena of each storage, the sockets of each listener, those of TCP before those of UDP.
 const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
 const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
-const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
+const SEAT_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
+const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
 
 fn configuration(manager: &Manager) -> Configuration {
     let storages = &manager.arguments.storages;
@@ -239,6 +240,7 @@ fn configuration(manager: &Manager) -> Configuration {
         hostname: crate::platform::host_name(),
         listeners: listeners.collect(),
         storages: arenas,
+        seat_descriptor: SEAT_DESCRIPTOR,
         journal_descriptor: JOURNAL_DESCRIPTOR,
         transient_limit_bytes: storages.transient.limit_bytes,
         event_loops: manager.event_loops(),
@@ -544,23 +546,24 @@ async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
     }
 }
 
-/// Stops the worker, politely at first. The caller must hold `changes`.
+/// Stops the worker, politely at first; from then on connections are turned away. The caller must hold `changes`.
 pub async fn stop(manager: &Rc<Manager>) {
+    rest(manager).await;
+    become_stopped(manager);
+}
+
+/// Ends the worker like [`stop`], but lets connections wait: somebody will serve them. The caller must hold `changes`.
+pub async fn rest(manager: &Rc<Manager>) {
     if manager.state.get() == ChildState::Died {
-        become_stopped(manager);
         return;
     }
-    let Some(worker) = manager.worker() else {
-        become_stopped(manager);
-        return;
-    };
+    let Some(worker) = manager.worker() else { return };
     let was_ready = manager.state.get() == ChildState::Running;
     manager.state.set(ChildState::Stopping);
     manager.say(Level::Debug, "Stopping Child");
     if !was_ready {
         // The worker is in the middle of something else and would not listen.
         kill_and_wait(manager, &worker).await;
-        become_stopped(manager);
         return;
     }
     let mut gone = worker.gone.clone();
@@ -598,7 +601,20 @@ pub async fn stop(manager: &Rc<Manager>) {
         manager.say(Level::Error, format!("Child ({}) not dying, killing", worker.pid));
         kill_and_wait(manager, &worker).await;
     }
-    become_stopped(manager);
+}
+
+/// Starts a worker again after a [`rest`], and goes on trying as after a death. The caller must hold `changes`.
+pub async fn resume(manager: &Rc<Manager>) {
+    if manager.ending.get() {
+        return become_stopped(manager);
+    }
+    if let Err(failure) = attempt(manager).await {
+        manager.state.set(ChildState::Died);
+        manager.say(Level::Error, &failure.text);
+        hold_against_storage(manager, &failure);
+        let manager = manager.clone();
+        spawn_local(async move { restart(&manager).await });
+    }
 }
 
 fn become_stopped(manager: &Manager) {

@@ -8,15 +8,21 @@
 //! With HTTP/3 there are as many UDP sockets (`listeners/datagrams.rs`), bound to the same port. They are closed while connections are
 //! turned away: the kernel then tells clients at once that nobody is there, where a socket that nobody reads would let them wait.
 //!
+//! They can be handed to a successor (`listeners/handed.rs`).
+//!
 //! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
 //! instead of waiting for a worker that an operator has stopped.
 
 mod datagrams;
+mod handed;
+
+pub use handed::{HandedListener, check as check_handed};
 
 use crate::arguments::listen::{DEFAULT_ADDRESS, ListenAddress, ListenArgument, parse};
 use crate::arguments::{ArgumentError, reason};
 use crate::socket_file::{self, SocketFile};
 use crate::systemd::PassedSocket;
+use serde::{Deserialize, Serialize};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -49,7 +55,7 @@ pub struct Listener {
     datagram_sockets: Vec<Socket>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Place {
     Tcp(SocketAddr),
     Unix {
@@ -285,6 +291,11 @@ impl Listener {
             Place::Unix { .. } => None,
             Place::Passed(_) => self.sockets.first()?.local_addr().ok()?.as_socket(),
         }
+    }
+
+    /// The file of a Unix-domain socket that was handed over is ours from now on.
+    pub fn own(&self) {
+        self.file.iter().for_each(SocketFile::own);
     }
 
     /// Adapts the number of sockets to the number of event loops.

@@ -3,12 +3,13 @@
 //! A path may belong to somebody else: to a program that listens there, to one that took the place while we served, or
 //! to a file that is not a socket. None of these is removed, neither to bind nor at the end; only a socket that nobody
 //! answers is replaced. Varnish 7.1 removes whatever is there, except for a folder. *Invariant:* what is removed at the
-//! end is what was created here. As long as the socket is open no other file can have its inode number, so a
+//! end is what was created here, or by a predecessor that is gone ([`SocketFile::own`]). As long as the socket is open no other file can have its inode number, so a
 //! [`SocketFile`] is dropped before its socket.
 
 use crate::arguments::listen::owner;
 use nix::unistd::chown;
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -20,6 +21,7 @@ pub struct SocketFile {
     path: PathBuf,
     device: u64,
     number: u64,
+    is_ours: Cell<bool>,
 }
 
 impl SocketFile {
@@ -29,17 +31,30 @@ impl SocketFile {
         &self.path
     }
 
-    fn of(path: &Path) -> io::Result<SocketFile> {
+    /// The file that is at a path, whose socket was handed to us. Another process removes it until it is told to be ours.
+    ///
+    /// # Errors
+    /// There is no socket.
+    pub fn of(path: &Path) -> io::Result<SocketFile> {
         let found = fs::symlink_metadata(path)?;
-        Ok(SocketFile { path: path.to_owned(), device: found.dev(), number: found.ino() })
+        if !found.file_type().is_socket() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(SocketFile { path: path.to_owned(), device: found.dev(), number: found.ino(), is_ours: Cell::new(false) })
+    }
+
+    /// From now on the file is removed with this value.
+    pub fn own(&self) {
+        self.is_ours.set(true);
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let is_ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.number));
-        if is_ours {
+        let is_there = self.is_ours.get()
+            && fs::symlink_metadata(&self.path)
+                .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.number));
+        if is_there {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -70,6 +85,7 @@ pub(crate) fn bind(
         socket.bind(&address)?;
     }
     let file = SocketFile::of(path)?;
+    file.own();
     if user.is_some() || group.is_some() {
         let (user, group) = owner(user, group);
         chown(path, user, group)?;

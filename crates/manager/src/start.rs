@@ -2,6 +2,7 @@
 //!
 //! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
 //! command line → CLI → `-I` file → worker → ready. Any failure before the worker runs gives one message and status 2.
+//! A successor (`handover.rs`) has most of that from its predecessor, and is seen only when its worker serves.
 
 use crate::acme::keeper;
 use crate::acme::table::Acme;
@@ -13,18 +14,27 @@ use crate::cli_server;
 use crate::commands;
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
+use crate::handover;
+use crate::handover::document::Inheritance;
+use crate::handover::predecessor;
+use crate::handover::successor::Successor;
 use crate::life;
-use crate::listeners;
+use crate::listeners::{self, Listener};
 use crate::memory::{Kernel, Overhead, storage_limits};
+use crate::memory_files::MemoryFiles;
+use crate::program::Program;
 use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::systemd::{self, PassedSocket};
 use crate::tls;
+use crate::tls::registry::Registry;
 use crate::tls::tickets::ROTATION;
 use net::inheritance::close_unclaimed;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal as KillSignal, kill};
+use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -46,17 +56,20 @@ const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(5);
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
 #[must_use]
 pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
-    let (in_background, options) = match arguments.split_first() {
-        Some((first, rest)) if first == background::MARK => (true, rest),
-        _ => (false, arguments),
+    let (is_successor, rest) = marked(arguments, handover::MARK);
+    let (in_background, options) = marked(rest, background::MARK);
+    let successor = match is_successor.then(Successor::claim).transpose() {
+        Ok(successor) => successor,
+        Err(error) => return fail(&ArgumentError::of_start(format!("only a daemon starts its successor: {error}"))),
     };
+    let program = Program::of_process(arguments.len() - options.len(), options);
     let parsed = match arguments::parse(role, options) {
         Ok(Parsed::Run(parsed)) => *parsed,
         Ok(Parsed::Print { text, status }) => {
             print(&text);
             return status;
         }
-        Err(error) => return fail(&error),
+        Err(error) => return give_up(successor.as_ref(), &error),
     };
     match parsed.mode {
         Mode::Compile => return compile_and_print(&parsed),
@@ -66,27 +79,50 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
             if let Some(passed) = systemd::passed_sockets().first() {
                 return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
             }
-            return background::start_again(role, options);
+            return background::start_again(&program);
         }
         Mode::Background => background::leave_session(),
         Mode::Foreground | Mode::Debug => {}
     }
-    let passed = if in_background { Vec::new() } else { systemd::passed_sockets() };
+    let passed = if in_background || is_successor { Vec::new() } else { systemd::passed_sockets() };
     raise_descriptor_limit();
     // Neither we nor a worker should hold what our starter left open.
     close_unclaimed();
     let _ = prctl::set_name(c"varnishd");
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&ArgumentError::of_start(format!("no event loop: {error}"))),
+        Err(error) => {
+            let error = ArgumentError::of_start(format!("no event loop: {error}"));
+            return give_up(successor.as_ref(), &error);
+        }
     };
     let format = log_format(&parsed);
-    let status = LocalSet::new().block_on(&runtime, run(parsed, passed));
+    let status = match successor {
+        None => LocalSet::new().block_on(&runtime, run(parsed, passed, program)),
+        Some(successor) => LocalSet::new().block_on(&runtime, run_as_successor(parsed, program, successor)),
+    };
     // A compilation under way must not hold us up.
     runtime.shutdown_background();
     match status {
         Ok(status) => status,
         Err(error) => fail_as(format, &error),
+    }
+}
+
+/// Whether the first argument is that mark, and the arguments behind it.
+fn marked<'a>(arguments: &'a [OsString], mark: &str) -> (bool, &'a [OsString]) {
+    match arguments.split_first() {
+        Some((first, rest)) if first == mark => (true, rest),
+        _ => (false, arguments),
+    }
+}
+
+/// A start that failed before anything was begun; the predecessor hears of it too.
+fn give_up(successor: Option<&Successor>, error: &ArgumentError) -> i32 {
+    let status = fail(error);
+    match successor {
+        Some(successor) => successor.give_up(&error.text),
+        None => status,
     }
 }
 
@@ -139,11 +175,14 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn run(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<i32, ArgumentError> {
+async fn run(arguments: Arguments, passed: Vec<PassedSocket>, program: Program) -> Result<i32, ArgumentError> {
     let signals = Signals::listen().map_err(|error| ArgumentError::of_start(format!("no signals: {error}")))?;
-    let (manager, cli_sockets) = prepare(arguments, passed)?;
+    let (manager, cli_sockets) = prepare(arguments, passed, program)?;
     spawn_local(signals.obey(manager.clone()));
     let result = lead(&manager, cli_sockets).await;
+    if result.is_ok() {
+        serve(&manager).await;
+    }
     end(&manager).await;
     if result.is_ok() {
         manager.say(Level::Info, "manager dies");
@@ -151,7 +190,97 @@ async fn run(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<i32, Arg
     result.map(|()| manager.exit_status.get())
 }
 
-/// From the first VCL to the signal that ends us.
+/// The same with what a predecessor hands over. Until a worker serves, every failure ends this process without a trace.
+async fn run_as_successor(arguments: Arguments, program: Program, successor: Successor) -> Result<i32, ArgumentError> {
+    let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
+    let refused = |why: &str| -> ! {
+        eprintln!("Error: {}", surface::legible::lines(why.as_bytes()));
+        successor.give_up(why)
+    };
+    let signals = Signals::listen().unwrap_or_else(|error| refused(&format!("no signals: {error}")));
+    let patience = Duration::try_from_secs_f64(arguments.parameters.cli_timeout.max(0.1)).unwrap_or(CHANGE_PATIENCE);
+    let inheritance = successor.receive(&arguments, patience).unwrap_or_else(|why| refused(&why));
+    inheritance.remarks.iter().for_each(|remark| reporter.say(Level::Warning, remark));
+    let heir = match successor.wait().await {
+        Ok(heir) => heir,
+        Err(why) => {
+            eprintln!("Error: {}", surface::legible::lines(why.as_bytes()));
+            handover::leave(FAILED)
+        }
+    };
+    match succeed(arguments, reporter, program, inheritance, signals).await {
+        Ok(manager) => {
+            heir.serves().await;
+            manager.directory.borrow().forget_other();
+            announce(&manager);
+            serve(&manager).await;
+            end(&manager).await;
+            manager.say(Level::Info, "manager dies");
+            Ok(manager.exit_status.get())
+        }
+        Err(why) => {
+            eprintln!("Error: {}", surface::legible::lines(why.as_bytes()));
+            heir.give_up(&why).await
+        }
+    }
+}
+
+/// Builds a manager of what was handed over, starts its worker, and lets everybody see it.
+async fn succeed(
+    arguments: Arguments,
+    reporter: Reporter,
+    program: Program,
+    inheritance: Inheritance,
+    signals: Signals,
+) -> Result<Rc<Manager>, String> {
+    let Inheritance { mut directory, memory, limits_bytes, listeners, cli_sockets, vcls, tls, .. } = inheritance;
+    let built =
+        assemble(arguments, reporter, &mut directory, Existing { listeners, memory, tls, program, cli_sockets });
+    let (manager, cli_sockets) = built.map_err(|error| error.text.trim().to_owned())?;
+    // Those of the command line stay, so that a later upgrade hands over the difference again.
+    *manager.parameters.borrow_mut() = inheritance.parameters;
+    *manager.vcls.borrow_mut() = vcls;
+    *manager.panic.borrow_mut() = inheritance.panic;
+    manager.exit_status.set(inheritance.exit_status);
+    if let Some(limits) = limits_bytes {
+        let mut now = manager.limits_now_bytes.borrow_mut();
+        now.iter_mut().zip(limits).for_each(|(now, limit)| *now = limit.min(*now));
+    }
+    spawn_local(signals.obey(manager.clone()));
+    spawn_local(tick(manager.clone()));
+    keeper::begin(&manager).await?;
+    if manager.tls.borrow().is_configured() {
+        spawn_local(tls::reload::watch(manager.clone(), ROTATION));
+    }
+    if inheritance.is_serving {
+        let _changes = manager.changes.lock().await;
+        tokio::select! {
+            started = life::start(&manager) => started?,
+            () = manager.end.notified() => return Err("it was told to end".to_owned()),
+        }
+    }
+    if let Some(acme) = &manager.acme {
+        acme.wake.notify_one();
+    }
+    manager.directory.borrow_mut().come_forward().map_err(|error| format!("the work directory: {error}"))?;
+    manager.listeners.borrow().iter().for_each(Listener::own);
+    cli_sockets.iter().for_each(CliListener::own);
+    converse(&manager, cli_sockets);
+    manager.reporter.detach();
+    Ok(manager)
+}
+
+/// Opens the CLI.
+fn converse(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) {
+    for socket in cli_sockets {
+        spawn_local(cli_server::accept(manager.clone(), socket));
+    }
+    for master in &manager.arguments.cli_masters {
+        spawn_local(cli_server::connect(manager.clone(), master.clone()));
+    }
+}
+
+/// From the first VCL to the first worker.
 async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<(), ArgumentError> {
     for vcl in &manager.arguments.vcls {
         commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
@@ -159,12 +288,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
     manager.say(Level::Debug, format!("Platform: {}", manager.identification));
     manager.say(Level::Debug, format!("Work directory: {}", manager.directory.borrow().path().display()));
-    for socket in cli_sockets {
-        spawn_local(cli_server::accept(manager.clone(), socket));
-    }
-    for master in &manager.arguments.cli_masters {
-        spawn_local(cli_server::connect(manager.clone(), master.clone()));
-    }
+    converse(manager, cli_sockets);
     spawn_local(tick(manager.clone()));
     keeper::begin(manager).await.map_err(ArgumentError::of_start)?;
     if manager.tls.borrow().is_configured() {
@@ -179,33 +303,62 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     }
     manager.reporter.detach();
     announce(manager);
-    serve(manager).await;
     Ok(())
 }
 
 /// Everything that needs no event loop, in the order in which it may fail.
-fn prepare(arguments: Arguments, passed: Vec<PassedSocket>) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
+fn prepare(
+    arguments: Arguments,
+    passed: Vec<PassedSocket>,
+    program: Program,
+) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
     let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
     if arguments.parameters.debug & debug::VTC_MODE != 0 {
         reporter.disable_syslog();
     }
     let mut directory = WorkDirectory::open(&arguments.work_directory, &arguments.jail, &arguments.pid_files)?;
-    let built = build(arguments, reporter, &mut directory, passed);
+    let built = open(&arguments, &reporter, &directory, passed, program)
+        .and_then(|existing| assemble(arguments, reporter, &mut directory, existing));
     built.inspect_err(|_| directory.clean(false))
 }
 
-fn build(
+/// What a manager opens before it is one, or has from its predecessor.
+struct Existing {
+    listeners: Vec<Listener>,
+    memory: MemoryFiles,
+    tls: Registry,
+    cli_sockets: Vec<CliListener>,
+    program: Program,
+}
+
+fn open(
+    arguments: &Arguments,
+    reporter: &Reporter,
+    directory: &WorkDirectory,
+    passed: Vec<PassedSocket>,
+    program: Program,
+) -> Result<Existing, ArgumentError> {
+    let patience = if directory.has_dead_predecessor() { PREDECESSOR_PATIENCE } else { Duration::ZERO };
+    let tls = tls::open::open(arguments, reporter).map_err(ArgumentError::of_start)?;
+    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed, patience)?;
+    let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
+    let memory = MemoryFiles::create(arguments.storages.cache.len()).map_err(|error| no_memory(&error))?;
+    Ok(Existing { listeners, memory, tls, cli_sockets, program })
+}
+
+fn no_memory(error: &std::io::Error) -> ArgumentError {
+    ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(error)))
+}
+
+fn assemble(
     arguments: Arguments,
     reporter: Reporter,
     directory: &mut WorkDirectory,
-    passed: Vec<PassedSocket>,
+    existing: Existing,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let patience = if directory.has_dead_predecessor() { PREDECESSOR_PATIENCE } else { Duration::ZERO };
-    let tls = tls::open::open(&arguments, &reporter).map_err(ArgumentError::of_start)?;
-    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed, patience)?;
-    let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
+    let Existing { listeners, memory, tls, cli_sockets, program } = existing;
     let secret = match &arguments.secret {
-        SecretArgument::Generated => Some(directory.make_secret()?),
+        SecretArgument::Generated => Some(directory.secret()?),
         SecretArgument::File(path) => {
             if let Some((user, group)) = arguments.jail.worker()
                 && rights::may_read(&Reader { user, group, groups: Vec::new() }, path)
@@ -230,13 +383,22 @@ fn build(
         Some(acme) => Some(Acme::new(acme, arguments.certificates.clone(), &arguments.listeners)?),
         None => None,
     };
-    let parts =
-        Parts { directory: directory.take(), listeners, tls, acme, secret: secret.clone(), storage_limits_bytes };
-    let failed =
-        |error: std::io::Error| ArgumentError::of_start(format!("Cannot set up shared memory: {}", reason(&error)));
-    let manager = Manager::new(arguments, reporter, parts).map_err(failed)?;
+    let held =
+        cli_sockets.iter().map(CliListener::hold).collect::<Result<_, _>>().map_err(|error| no_memory(&error))?;
+    let parts = Parts {
+        directory: directory.take(),
+        listeners,
+        tls,
+        acme,
+        secret: secret.clone(),
+        storage_limits_bytes,
+        memory,
+        cli_sockets: held,
+        program,
+    };
+    let manager = Manager::new(arguments, reporter, parts).map_err(|error| no_memory(&error))?;
     let places: Vec<String> = cli_sockets.iter().filter_map(CliListener::place).collect();
-    manager.publish_cli(&places, secret.as_deref().map(Path::new)).map_err(failed)?;
+    manager.publish_cli(&places, secret.as_deref().map(Path::new)).map_err(|error| no_memory(&error))?;
     Ok((Rc::new(manager), cli_sockets))
 }
 
@@ -307,11 +469,12 @@ async fn hang_up(manager: Rc<Manager>) {
     }
 }
 
-/// SIGTERM and SIGINT end us, a second one at once; SIGHUP, which may come from a closing terminal, doesn't.
+/// SIGTERM and SIGINT end us, a second one at once; SIGHUP, which may come from a closing terminal, doesn't. SIGUSR2 begins an upgrade.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    upgrade: Signal,
 }
 
 impl Signals {
@@ -321,6 +484,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            upgrade: signal(SignalKind::user_defined2())?,
         })
     }
 
@@ -332,6 +496,11 @@ impl Signals {
                 _ = self.hangup.recv() => {
                     // Not here: an end must not wait for it.
                     spawn_local(hang_up(manager.clone()));
+                    continue;
+                }
+                _ = self.upgrade.recv() => {
+                    // What comes of it is in the log.
+                    drop(predecessor::begin(&manager));
                     continue;
                 }
             };
@@ -363,6 +532,10 @@ async fn tick(manager: Rc<Manager>) {
 async fn end(manager: &Rc<Manager>) {
     systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2);
     manager.ending.set(true);
+    if let Some(successor) = manager.successor.get().and_then(|pid| i32::try_from(pid).ok()) {
+        // It would take our death for its turn.
+        let _ = kill(Pid::from_raw(successor), KillSignal::SIGKILL);
+    }
     // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long. A worker that
     // an operator is already stopping keeps the time it was given.
     let is_stopping = manager.state.get() == ChildState::Stopping;

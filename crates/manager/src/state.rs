@@ -6,11 +6,12 @@
 
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
-use crate::cli_connections::Connections;
+use crate::cli_connections::{Connections, HeldCliListener};
 use crate::directory::WorkDirectory;
 use crate::link::Link;
 use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
+use crate::program::Program;
 use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
 use crate::shortage::Deaths;
@@ -146,6 +147,14 @@ pub struct Manager {
     pub ending: Cell<bool>,
     /// Present CLI connections.
     pub connections: Connections,
+    /// The sockets of `-T`, for a successor.
+    pub cli_sockets: Vec<HeldCliListener>,
+    /// How we were started.
+    pub program: Program,
+    /// The process of a successor that does not serve yet.
+    pub successor: Cell<Option<u32>>,
+    /// The command `upgrade` has been answered.
+    pub upgrade_answered: Notify,
     index: VsmWriter,
     counters: CounterBlock,
     counts: RefCell<[u64; 7]>,
@@ -166,13 +175,19 @@ pub struct Parts {
     pub secret: Option<PathBuf>,
     /// Limit of each storage in bytes.
     pub storage_limits_bytes: Vec<u64>,
+    /// The memory that outlives workers.
+    pub memory: MemoryFiles,
+    /// The sockets of `-T`.
+    pub cli_sockets: Vec<HeldCliListener>,
+    /// How we were started.
+    pub program: Program,
 }
 
 impl Manager {
     /// Assembles the manager and publishes its part of the shared memory.
     ///
     /// # Errors
-    /// The shared memory or the memory files can't be made.
+    /// The shared memory can't be made.
     pub fn new(arguments: Arguments, reporter: Reporter, parts: Parts) -> std::io::Result<Manager> {
         let identification = crate::platform::identification(&arguments);
         let identity = arguments.identity.clone().unwrap_or_else(crate::platform::host_name);
@@ -190,7 +205,7 @@ impl Manager {
             listeners: RefCell::new(parts.listeners),
             tls: RefCell::new(parts.tls),
             acme: parts.acme,
-            memory: RefCell::new(MemoryFiles::create(parts.storage_limits_bytes.len())?),
+            memory: RefCell::new(parts.memory),
             limits_now_bytes: RefCell::new(parts.storage_limits_bytes.clone()),
             storage_limits_bytes: parts.storage_limits_bytes,
             deaths: RefCell::default(),
@@ -211,6 +226,10 @@ impl Manager {
             hurry: Notify::new(),
             ending: Cell::new(false),
             connections: Connections::default(),
+            cli_sockets: parts.cli_sockets,
+            program: parts.program,
+            successor: Cell::new(None),
+            upgrade_answered: Notify::new(),
             index,
             counters,
             counts: RefCell::new([0; 7]),

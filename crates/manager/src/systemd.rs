@@ -38,6 +38,20 @@ pub fn ready() {
     let _ = sd_notify::notify(&[NotifyState::Ready, pid, NotifyState::Status("serving")]);
 }
 
+/// Tells systemd that the daemon is about to be followed by another; [`ready`] or [`succeeded_by`] ends that.
+pub fn reloading() {
+    let status = NotifyState::Status("upgrading");
+    let _ = match NotifyState::monotonic_usec_now() {
+        Ok(now) => sd_notify::notify(&[NotifyState::Reloading, now, status]),
+        Err(_) => sd_notify::notify(&[NotifyState::Reloading, status]),
+    };
+}
+
+/// Tells systemd which process is the daemon from now on. It believes the present one only (`NotifyAccess=main`).
+pub fn succeeded_by(process: u32) {
+    let _ = sd_notify::notify(&[NotifyState::MainPid(process), NotifyState::Ready, NotifyState::Status("serving")]);
+}
+
 /// Tells systemd that no worker is serving, and why.
 pub fn waiting(why: &str) {
     let _ = sd_notify::notify(&[NotifyState::Status(why)]);

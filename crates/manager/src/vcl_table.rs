@@ -3,6 +3,7 @@
 //! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their refusals; nothing is sent to
 //! a worker here. First check (`check_…`), then tell the worker, then change the table (the other functions).
 
+use crate::vcl_files::VclFiles;
 use cli_proto::response::{Response, status};
 use std::rc::Rc;
 use vcl_run::program::Source;
@@ -18,6 +19,8 @@ pub struct Loaded {
     pub program: Vec<u8>,
     /// Its sources, the main one first.
     pub sources: Vec<Source>,
+    /// What it was compiled from, to compile it again.
+    pub files: VclFiles,
     /// Labels that its `return(vcl(…))` name.
     pub labels: Vec<String>,
 }
@@ -132,6 +135,15 @@ impl VclTable {
     /// Adds a VCL.
     pub fn add(&mut self, name: &str, state: VclState, loaded: Loaded) {
         self.entries.push(Entry { name: name.to_owned(), state, kind: Kind::Program(Rc::new(loaded)) });
+    }
+
+    /// Whether everything that some entry needs is there.
+    ///
+    /// # Errors
+    /// A name that is missing.
+    pub fn check_whole(&self) -> Result<(), String> {
+        let missing = self.entries.iter().flat_map(Entry::needs).find(|name| self.get(name).is_none());
+        missing.map_or(Ok(()), |name| Err(name.clone()))
     }
 
     fn known(&self, name: &str) -> Checked<&Entry> {

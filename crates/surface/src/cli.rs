@@ -93,6 +93,7 @@ commands! {
     "tls.cert.load" "tls.cert.load [<id>] <file> [-f <frontend>] [-k <keyfile>] [-p <protos>] [-c <ciphers>] [-s <suites>] [-o] [-d]" 1 any text shown Manager "Stage a certificate, which is served after a commit; -d makes it the default.";
     "tls.cert.reload" "tls.cert.reload" 0 0 text shown Manager "Read the files of all certificates again, and serve what they contain.";
     "tls.cert.rollback" "tls.cert.rollback" 0 0 text shown Manager "Forget what is staged.";
+    "upgrade" "upgrade" 0 0 text shown Manager "Let the program that is there now take over, with sockets, cache and VCLs; this one ends.";
     "vcl.deps" "vcl.deps [-j]" 0 0 json shown Manager "Show which VCL depends on which.";
     "vcl.discard" "vcl.discard <name_pattern>..." 1 any text shown Manager "Unload VCLs and labels as soon as nothing uses them.";
     "vcl.inline" "vcl.inline <configname> <quoted_VCLstring> [auto|cold|warm]" 2 3 text shown Manager "Compile and load VCL given here.";

@@ -18,6 +18,10 @@ pub const SAINTMODE_THRESHOLD: usize = 10;
 pub const SHARD_POINTS_MAX: usize = 4 << 20;
 /// Longest command line before authentication, in bytes.
 pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
+/// Longest description that a manager hands to its successor, in bytes: all VCL texts are in it.
+pub const HANDOVER_BYTES_MAX: usize = 512 << 20;
+/// Most descriptors that a manager hands to its successor.
+pub const HANDOVER_DESCRIPTORS_MAX: usize = 16 << 10;
 /// Most CLI connections at once.
 pub const CLI_CONNECTIONS_MAX: usize = 256;
 /// How long a CLI client may take to show that it knows the secret, in seconds.

@@ -95,6 +95,22 @@ impl fmt::Display for CertificateError {
 
 impl std::error::Error for CertificateError {}
 
+impl LoadedCertificate {
+    /// A certificate with its chain, and its key, both in DER.
+    ///
+    /// # Errors
+    /// [`CertificateError::NoCertificate`], `LongChain`, `BadCertificate`, `BadKey`, `Mismatch`.
+    pub fn of_der(chain: Vec<Vec<u8>>, key: Secret) -> Result<LoadedCertificate, CertificateError> {
+        let first = chain.first().ok_or(CertificateError::NoCertificate)?;
+        if chain.len() > CERTIFICATE_CHAIN_MAX {
+            return Err(CertificateError::LongChain);
+        }
+        let facts = CertificateFacts::read(first)?;
+        certified(&chain, &key)?;
+        Ok(LoadedCertificate { chain, key, facts })
+    }
+}
+
 impl Pem {
     /// Reads a certificate and its key. The first certificate is the server's, what follows its chain; the key may stand anywhere,
     /// or apart in `key_bytes`.
@@ -106,11 +122,9 @@ impl Pem {
         let Some(first) = chain.first() else {
             return Err(CertificateError::NoCertificate);
         };
-        let facts = CertificateFacts::read(first)?;
-        let key = private_key(key_bytes.unwrap_or(bytes))?;
-        let loaded = LoadedCertificate { chain, key, facts };
-        certified(&loaded.chain, &loaded.key)?;
-        Ok(loaded)
+        // What is wrong with the certificate is said before what is wrong with the key.
+        CertificateFacts::read(first)?;
+        LoadedCertificate::of_der(chain, private_key(key_bytes.unwrap_or(bytes))?)
     }
 
     /// Reads certificates alone, such as the authorities that clients' certificates come from.

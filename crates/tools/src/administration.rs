@@ -40,6 +40,15 @@ const STRICT: char = 'e';
 const PROGRAM: Program =
     Program { name: "varnishadm", options: OPTIONS, rest: "[command [...]]", usage_status: 1, stops_at_word: true };
 
+/// `copal upgrade`.
+const UPGRADE: Program = Program {
+    name: "copal upgrade",
+    options: &[option('h', "", "This text"), option('n', "<dir>", "Work directory of the server")],
+    rest: "",
+    usage_status: 1,
+    stops_at_word: false,
+};
+
 /// Exit status when the server refused a command.
 const REFUSED: i32 = 1;
 /// Exit status when communication with the server is impossible.
@@ -59,6 +68,24 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             status
         }
     }
+}
+
+/// Has a server followed by the program that is installed now; returns the exit status.
+pub(crate) fn upgrade(args: &[OsString], streams: &mut Streams) -> i32 {
+    let given = match UPGRADE.parse(args, streams) {
+        Ok(given) => given,
+        Err(status) => return status,
+    };
+    let done = CliConnection::by_name(given.last('n'), None, AttachTimeout::default()).and_then(|mut connection| {
+        // Requests in flight take their time; the server has its limits for all of it.
+        connection.limit_replies(None);
+        one_command(&mut connection, &["upgrade".to_owned()], false, streams)
+    });
+    done.unwrap_or_else(|(status, message)| {
+        let _ = streams.output.flush();
+        let _ = writeln!(streams.error, "{message}");
+        status
+    })
 }
 
 type Failure = (i32, String);

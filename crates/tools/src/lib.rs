@@ -9,6 +9,7 @@
 //! | [`top`] | `varnishtop`: the most frequent records of the log |
 //! | [`hist`] | `varnishhist`: how long requests take, or how large they are, as a histogram |
 //! | [`why`] | nothing: why a request was a hit, a miss, a pass or an error |
+//! | [`upgrade`] | nothing: a new program takes over from a running server |
 //! | [`vcl`] | nothing: what is done with VCL texts without a server |
 //!
 //! Options, output and exit status are those of the stock 7.1 programs. *Invariant:* a tool reads what a server
@@ -56,6 +57,13 @@ pub struct Streams<'a> {
 #[must_use]
 pub fn adm(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| administration::run(args, streams))
+}
+
+/// `copal upgrade`: has a server followed by the program that is installed now. Returns the exit status: 0 done, 1 the old one goes on, 2 no
+/// server.
+#[must_use]
+pub fn upgrade(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| administration::upgrade(args, streams))
 }
 
 /// `varnishlog`: prints the log. Returns the exit status.

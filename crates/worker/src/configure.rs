@@ -6,6 +6,7 @@ use crate::event_loop::{self, Datagrams, Listening, LoopCommand, LoopHandle, Sha
 use crate::fence;
 use crate::lifeline::Lifeline;
 use crate::panic_text;
+use crate::seat::Seat;
 use crate::statistics::Statistics;
 use arc_swap::ArcSwap;
 use backend::TestableRandom;
@@ -74,6 +75,7 @@ pub struct Worker {
     short_panics: Arc<AtomicBool>,
     started: Cell<bool>,
     _vsm: VsmWriter,
+    _seat: Seat,
 }
 
 /// Seconds since 1970.
@@ -139,6 +141,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     let vsm = VsmWriter::create(&directory).map_err(|e| say(&directory.display().to_string(), &e))?;
     let ring = LogRing::publish(&vsm, parameters.vsl_space as usize).map_err(|e| say("log segment", &e))?;
     ring.configure(&log_configuration(&parameters));
+    let seat = inherited(configuration.seat_descriptor).map_err(|e| say("seat", &e))?;
+    let seat = Seat::take(seat)?;
     let (stores, recovered) = open_storages(&configuration.storages, step)?;
     step(Step::Bans);
     let journal = inherited(configuration.journal_descriptor).map_err(|e| refused(step, "ban journal", &e))?;
@@ -212,6 +216,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         short_panics,
         started: Cell::new(false),
         _vsm: vsm,
+        _seat: seat,
     })
 }
 

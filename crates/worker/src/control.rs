@@ -63,6 +63,8 @@ pub struct Configuration {
     pub listeners: Vec<ListenerConfiguration>,
     /// The storages in order of `-s`, without Transient; at least one.
     pub storages: Vec<StorageConfiguration>,
+    /// Inherited descriptor of the file that a worker locks before it touches storages or journal.
+    pub seat_descriptor: i32,
     /// Inherited descriptor of the ban journal.
     pub journal_descriptor: i32,
     /// Bytes that the storage named Transient may use of the first one's limit; `None` = no limit of its own.
@@ -201,12 +203,20 @@ pub enum Said {
     Reply(Reply),
 }
 
-/// Sends a [`Step`] from code that cannot wait: the frame is so small that an empty socket takes it at once.
+/// Sends a [`Step`] from code that cannot wait.
 ///
 /// # Errors
 /// When the other side is gone.
-pub fn send_step(mut stream: &std::os::unix::net::UnixStream, step: Step) -> io::Result<()> {
-    std::io::Write::write_all(&mut stream, &frame(&Said::Step(step))?)
+pub fn send_step(stream: &std::os::unix::net::UnixStream, step: Step) -> io::Result<()> {
+    send_now(stream, &Said::Step(step))
+}
+
+/// Sends one frame from code that cannot wait: it is so small that an empty socket takes it at once.
+///
+/// # Errors
+/// When the other side is gone.
+pub fn send_now<T: Serialize>(mut stream: &std::os::unix::net::UnixStream, message: &T) -> io::Result<()> {
+    std::io::Write::write_all(&mut stream, &frame(message)?)
 }
 
 fn frame<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {

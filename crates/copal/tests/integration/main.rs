@@ -32,6 +32,7 @@ mod starts;
 mod stock_tools;
 mod surroundings;
 mod tls_certificates;
+mod upgrades;
 mod vcls;
 mod waiting;
 mod why;

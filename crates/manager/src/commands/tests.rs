@@ -32,6 +32,9 @@ impl Bench {
             tls: crate::tls::open::open(&arguments, &Reporter::new(false, LogFormat::Plain)).unwrap(),
             secret: None,
             storage_limits_bytes: vec![1 << 20],
+            memory: crate::memory_files::MemoryFiles::create(1).unwrap(),
+            cli_sockets: Vec::new(),
+            program: crate::program::Program::of_process(0, &[]),
         };
         let reporter = Reporter::new(false, LogFormat::Plain);
         reporter.disable_syslog();
@@ -147,6 +150,7 @@ fn vcls_are_listed_with_their_labels() {
         let mut table = bench.manager.vcls.borrow_mut();
         let loaded = |labels: &[&str], text: &str| Loaded {
             program: Vec::new(),
+            files: crate::vcl_files::VclFiles::default(),
             sources: vec![
                 vcl_run::program::Source { name: "<vcl.inline>".to_owned(), text: text.to_owned() },
                 vcl_run::program::Source { name: "<builtin>".to_owned(), text: "b\n".to_owned() },

@@ -4,6 +4,7 @@
 //! jail's user must not have them. What they contain is never shown; a message names the file and says what is wrong with it.
 
 use crate::system_error::reason;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -13,7 +14,7 @@ use tls::certificate::{LoadedCertificate, Pem};
 use tls::secret::Secret;
 
 /// The files of one certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PemFiles {
     /// The certificate with its chain, and with its key unless that is apart.
     pub certificate: PathBuf,
@@ -38,10 +39,10 @@ pub struct FromFiles {
 
 /// What tells that files changed; `None` for one that is not there. Editors and tools replace files or what links lead to, so it is not
 /// the time alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp(Vec<Option<FileStamp>>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileStamp {
     device: u64,
     inode: u64,

@@ -18,22 +18,7 @@ pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, Stri
     let nothing = TlsFile::default();
     let file = arguments.tls_file.as_ref().unwrap_or(&nothing);
     file.notes.iter().for_each(|note| reporter.say(Level::Info, note));
-    let mut frontends = Vec::new();
-    for listener in arguments.listeners.iter().filter(|listener| listener.tls) {
-        let in_file = file.frontends.iter().find(|frontend| frontend.listener.name == listener.name);
-        let mut frontend = Frontend {
-            name: listener.name.clone(),
-            settings: in_file.map_or_else(Settings::default, |found| found.settings.clone()),
-            matches_global: in_file.is_some_and(|found| found.matches_global),
-            http3: listener.http3,
-            authorities: in_file.and_then(|found| found.authorities.clone()),
-        };
-        if let Some(authorities) = &frontend.authorities {
-            frontend.settings.client = demand(authorities)?;
-        }
-        frontends.push(frontend);
-    }
-    let mut registry = Registry::new(frontends);
+    let mut registry = frontends(arguments)?;
     let refuses_duplicates = arguments.parameters.tls_err_dup_servername;
     let of_frontends = file
         .frontends
@@ -78,6 +63,30 @@ pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, Stri
         reporter.say(Level::Warning, &text);
     }
     Ok(registry)
+}
+
+/// The listeners that speak TLS, and what they ask for; there is no certificate yet.
+///
+/// # Errors
+/// The message for the operator.
+pub fn frontends(arguments: &Arguments) -> Result<Registry, String> {
+    let mut frontends = Vec::new();
+    for listener in arguments.listeners.iter().filter(|listener| listener.tls) {
+        let mut of_file = arguments.tls_file.iter().flat_map(|file| &file.frontends);
+        let in_file = of_file.find(|frontend| frontend.listener.name == listener.name);
+        let mut frontend = Frontend {
+            name: listener.name.clone(),
+            settings: in_file.map_or_else(Settings::default, |found| found.settings.clone()),
+            matches_global: in_file.is_some_and(|found| found.matches_global),
+            http3: listener.http3,
+            authorities: in_file.and_then(|found| found.authorities.clone()),
+        };
+        if let Some(authorities) = &frontend.authorities {
+            frontend.settings.client = demand(authorities)?;
+        }
+        frontends.push(frontend);
+    }
+    Ok(Registry::new(frontends))
 }
 
 /// What a frontend asks of its clients, read from a file.

@@ -5,7 +5,11 @@
 //! *Invariant:* ids are unique among all certificates that are active or staged to become so.
 //! *Invariant:* a registry only ever changes as a whole: `apply.rs` changes a copy, and keeps it if the worker takes its table.
 //!
-//! Next file: `apply.rs`.
+//! Next files: `registry/handed.rs`, `apply.rs`.
+
+mod handed;
+
+pub use handed::HandedTls;
 
 use crate::tls::files::{FromFiles, PemFiles, Stamp};
 use crate::tls::tickets::{TicketKeys, random_secret};

@@ -25,6 +25,14 @@ impl TicketKeys {
         TicketKeys(vec![fresh()])
     }
 
+    /// Keys that were in use before, the newest first; `None` if they cannot have been.
+    #[must_use]
+    pub fn of(keys: Vec<TicketKey>) -> Option<TicketKeys> {
+        let is_good = (1..=TLS_TICKET_KEYS_MAX).contains(&keys.len())
+            && keys.iter().all(|key| key.key.bytes().len() == KEY_BYTES);
+        is_good.then_some(TicketKeys(keys))
+    }
+
     /// Adds a new key; the oldest goes when there are too many.
     pub fn rotate(&mut self) {
         self.0.insert(0, fresh());

@@ -4,7 +4,7 @@ use super::*;
 
 fn loaded(labels: &[&str]) -> Loaded {
     let labels = labels.iter().map(|label| (*label).to_owned()).collect();
-    Loaded { program: Vec::new(), sources: Vec::new(), labels }
+    Loaded { program: Vec::new(), files: VclFiles::default(), sources: Vec::new(), labels }
 }
 
 /// boot ← l1 ← v4, and v2, the active one.

@@ -1,0 +1,308 @@
+//! What a manager hands its successor: [`Document`], and the descriptors that go with it, in this order: memory files, pid files, sockets of
+//! listeners, sockets of the CLI.
+//!
+//! It is JSON, since the two may be of different versions: what one does not know it passes over, and what came later has a default. What
+//! a later version cannot do without is a reason to raise [`FORMAT`]. Everything that the command line says is not here: the successor has
+//! the same arguments. VCL is here as text, because programs are no format: the successor compiles it. *Invariant:* nothing that arrives
+//! is believed: [`Inheritance::open`] has looked at everything before anything is changed.
+
+use crate::arguments::Arguments;
+use crate::cli_connections::{CliListener, HeldCliListener};
+use crate::compile::Job;
+use crate::directory::WorkDirectory;
+use crate::listeners::{HandedListener, Listener, check_handed};
+use crate::memory_files::MemoryFiles;
+use crate::state::{ChildState, Manager};
+use crate::tls;
+use crate::tls::registry::{HandedTls, Registry};
+use crate::vcl_files::VclFiles;
+use crate::vcl_table::{Kind, VclTable};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use surface::parameter::Parameters;
+use surface::version::COPAL_VERSION;
+use worker::control::VclState;
+
+/// The version of the document.
+pub const FORMAT: u32 = 1;
+
+/// Everything but the descriptors.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Document {
+    format: u32,
+    /// The version of the program that wrote it.
+    version: String,
+    work_directory: PathBuf,
+    has_made_secret: bool,
+    pid_files: Vec<PathBuf>,
+    /// Names of the storages, in the order of their arenas.
+    storages: Vec<String>,
+    /// Limits of the storages; `None` = as the command line says.
+    #[serde(default)]
+    limits_bytes: Option<Vec<u64>>,
+    listeners: Vec<HandedListener>,
+    /// Paths of the sockets of the CLI, as far as they have one.
+    cli: Vec<Option<PathBuf>>,
+    /// What was set after the start.
+    parameters: Map<String, Value>,
+    /// In order of loading.
+    vcls: Vec<HandedVcl>,
+    active: Option<String>,
+    tls: HandedTls,
+    /// A worker is to run.
+    is_serving: bool,
+    #[serde(default)]
+    exit_status: i32,
+    #[serde(default)]
+    panic: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct HandedVcl {
+    name: String,
+    state: VclState,
+    kind: HandedKind,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum HandedKind {
+    Program { source_name: String, files: VclFiles },
+    Label(String),
+}
+
+impl Document {
+    /// What this manager has.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn of(manager: &Manager) -> io::Result<(Document, Vec<OwnedFd>)> {
+        let mut descriptors = manager.memory.borrow().handles()?;
+        let directory = manager.directory.borrow();
+        let (mut pid_files, mut listeners, mut cli) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, file) in directory.bequeath()? {
+            pid_files.push(path);
+            descriptors.push(file);
+        }
+        for listener in manager.listeners.borrow().iter() {
+            let (handed, sockets) = listener.hand_over()?;
+            listeners.push(handed);
+            descriptors.extend(sockets);
+        }
+        for held in &manager.cli_sockets {
+            cli.push(held.path.clone());
+            descriptors.push(held.descriptor.try_clone()?);
+        }
+        let vcls = manager.vcls.borrow();
+        let is_shrunk = *manager.limits_now_bytes.borrow() != manager.storage_limits_bytes;
+        let document = Document {
+            format: FORMAT,
+            version: COPAL_VERSION.to_owned(),
+            work_directory: directory.path().to_owned(),
+            has_made_secret: directory.has_made_secret(),
+            pid_files,
+            storages: manager.arguments.storages.cache.iter().map(|storage| storage.name.clone()).collect(),
+            limits_bytes: is_shrunk.then(|| manager.limits_now_bytes.borrow().clone()),
+            listeners,
+            cli,
+            parameters: changed(&manager.arguments.parameters, &manager.parameters.borrow()),
+            vcls: vcls
+                .entries()
+                .iter()
+                .map(|entry| HandedVcl {
+                    name: entry.name.clone(),
+                    state: entry.state,
+                    kind: match &entry.kind {
+                        Kind::Label(target) => HandedKind::Label(target.clone()),
+                        Kind::Program(loaded) => HandedKind::Program {
+                            source_name: loaded.sources.first().map(|source| source.name.clone()).unwrap_or_default(),
+                            files: loaded.files.clone(),
+                        },
+                    },
+                })
+                .collect(),
+            active: vcls.active().map(str::to_owned),
+            tls: manager.tls.borrow().hand_over(),
+            is_serving: manager.state.get() != ChildState::Stopped,
+            exit_status: manager.exit_status.get(),
+            panic: manager.panic.borrow().clone(),
+        };
+        Ok((document, descriptors))
+    }
+}
+
+/// What a successor begins with.
+#[derive(Debug)]
+pub struct Inheritance {
+    /// The work directory.
+    pub directory: WorkDirectory,
+    /// Memory that outlives workers.
+    pub memory: MemoryFiles,
+    /// Limits of the storages, if they are not those of the command line.
+    pub limits_bytes: Option<Vec<u64>>,
+    /// Listeners, with their sockets.
+    pub listeners: Vec<Listener>,
+    /// The sockets of the CLI.
+    pub cli_sockets: Vec<CliListener>,
+    /// Parameters.
+    pub parameters: Parameters,
+    /// VCLs, compiled.
+    pub vcls: VclTable,
+    /// Certificates and keys.
+    pub tls: Registry,
+    /// A worker is to run.
+    pub is_serving: bool,
+    /// Bits of the exit status.
+    pub exit_status: i32,
+    /// The last panic.
+    pub panic: Option<String>,
+    /// What the predecessor had and we have not, for the log.
+    pub remarks: Vec<String>,
+}
+
+impl Inheritance {
+    /// Checks what has arrived against the command line, and opens it. Changes nothing outside this process.
+    ///
+    /// # Errors
+    /// What cannot be taken over, in one line or with the report of the VCL compiler.
+    pub fn open(bytes: &[u8], descriptors: Vec<OwnedFd>, arguments: &Arguments) -> Result<Inheritance, String> {
+        let document = read(bytes)?;
+        let storages: Vec<&String> = arguments.storages.cache.iter().map(|storage| &storage.name).collect();
+        if document.storages.iter().ne(storages.iter().copied()) {
+            return Err(format!("the storages are {}, and were {}", list(&storages), list(&document.storages)));
+        }
+        let own = document.work_directory.join("_.pid");
+        if document.pid_files.iter().ne(std::iter::once(&own).chain(&arguments.pid_files)) {
+            return Err(format!("the pid files were {:?}", document.pid_files));
+        }
+        check_handed(&document.listeners, &arguments.listeners)?;
+        let mut descriptors = descriptors.into_iter();
+        let memory: Vec<OwnedFd> = descriptors.by_ref().take(MemoryFiles::handle_count(storages.len())).collect();
+        let memory = MemoryFiles::take_over(memory, storages.len())?;
+        let pid_files: Vec<(PathBuf, OwnedFd)> = document.pid_files.into_iter().zip(descriptors.by_ref()).collect();
+        if pid_files.len() != arguments.pid_files.len() + 1 {
+            return Err("there are too few descriptors".to_owned());
+        }
+        let listeners: Vec<Listener> =
+            document.listeners.into_iter().map(|one| one.take_over(&mut descriptors)).collect::<Result<_, _>>()?;
+        let mut cli_sockets = Vec::new();
+        for path in document.cli {
+            let descriptor = descriptors.next().ok_or("there are too few descriptors")?;
+            cli_sockets.push(HeldCliListener { path, descriptor }.take_over()?);
+        }
+        if descriptors.next().is_some() {
+            return Err("there are too many descriptors".to_owned());
+        }
+        let (parameters, remarks) = with_changes(&arguments.parameters, document.parameters)?;
+        let has_unix_socket = listeners.iter().any(|listener| listener.path().is_some());
+        let vcls = compile(document.vcls, document.active, &parameters, arguments, has_unix_socket)?;
+        let mut registry = tls::open::frontends(arguments)?;
+        registry.take_over(document.tls)?;
+        ::tls::server::build(&registry.table())?;
+        let limits_bytes = document.limits_bytes.filter(|limits| limits.len() == storages.len());
+        let directory =
+            WorkDirectory::inherit(document.work_directory, &arguments.jail, pid_files, document.has_made_secret)?;
+        Ok(Inheritance {
+            directory,
+            memory,
+            limits_bytes,
+            listeners,
+            cli_sockets,
+            parameters,
+            vcls,
+            tls: registry,
+            is_serving: document.is_serving,
+            exit_status: document.exit_status,
+            panic: document.panic,
+            remarks,
+        })
+    }
+}
+
+/// The document, if this version understands it.
+fn read(bytes: &[u8]) -> Result<Document, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+        version: String,
+    }
+    let damaged = |error: serde_json::Error| format!("what is handed over cannot be read: {error}");
+    let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
+    if head.format != FORMAT {
+        let version = surface::legible::lines(head.version.as_bytes()).into_owned();
+        return Err(format!(
+            "Copal {version} hands over in format {}, and this Copal {COPAL_VERSION} understands format {FORMAT}: stop it and start it anew",
+            head.format
+        ));
+    }
+    serde_json::from_slice(bytes).map_err(damaged)
+}
+
+fn list(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
+}
+
+fn fields(parameters: &Parameters) -> Map<String, Value> {
+    match serde_json::to_value(parameters) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// The parameters that are not what they were at the start.
+fn changed(before: &Parameters, now: &Parameters) -> Map<String, Value> {
+    let before = fields(before);
+    fields(now).into_iter().filter(|(name, value)| before.get(name) != Some(value)).collect()
+}
+
+/// Parameters with what was changed; and a remark for each that there is no longer.
+fn with_changes(given: &Parameters, changes: Map<String, Value>) -> Result<(Parameters, Vec<String>), String> {
+    let (mut all, mut remarks) = (fields(given), Vec::new());
+    for (name, value) in changes {
+        match all.get_mut(&name) {
+            Some(known) => *known = value,
+            None => {
+                let name = surface::legible::lines(name.as_bytes()).into_owned();
+                remarks.push(format!("the parameter {name} was set, and this version has none of that name"));
+            }
+        }
+    }
+    let parameters = serde_json::from_value(Value::Object(all))
+        .map_err(|error| format!("the parameters cannot be read: {error}"))?;
+    Ok((parameters, remarks))
+}
+
+/// Compiles every VCL, in an order in which each finds the labels that it names.
+fn compile(
+    vcls: Vec<HandedVcl>,
+    active: Option<String>,
+    parameters: &Parameters,
+    arguments: &Arguments,
+    has_unix_socket: bool,
+) -> Result<VclTable, String> {
+    let mut table = VclTable::default();
+    // A label may have been moved to a VCL that was loaded later: where it leads counts, not when it came.
+    let labels: Vec<String> =
+        vcls.iter().filter(|vcl| matches!(vcl.kind, HandedKind::Label(_))).map(|vcl| vcl.name.clone()).collect();
+    for vcl in vcls {
+        match vcl.kind {
+            HandedKind::Label(target) => table.set_label(&vcl.name, &target),
+            HandedKind::Program { source_name, files } => {
+                table.check_new(&vcl.name).map_err(|refusal| refusal.body)?;
+                let job = Job::of_parameters(parameters, &arguments.jail, source_name, Vec::new());
+                let job = job.with_storages(arguments.storages.names());
+                let done = job.again(files, labels.clone(), has_unix_socket).run(false);
+                let done = done.map_err(|report| format!("the VCL {} cannot be compiled:\n{report}", vcl.name))?;
+                table.add(&vcl.name, vcl.state, done.loaded);
+            }
+        }
+    }
+    table.check_whole().map_err(|name| format!("the VCL or label {name} is missing"))?;
+    if let Some(active) = active {
+        table.check_known(&active).map_err(|refusal| refusal.body)?;
+        table.set_active(&active);
+    }
+    Ok(table)
+}

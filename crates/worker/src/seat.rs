@@ -1,0 +1,84 @@
+//! The seat: at most one worker at a time touches the memory that outlives workers.
+//!
+//! Two workers could otherwise meet there: a manager starts the next one when the death of the last is known to it, but in an
+//! upgrade (and after the death of a manager) the last one belonged to another manager. So every worker locks a file that
+//! only it has open, before it looks into an arena, and the kernel takes the lock away when the process is dead.
+//! *Invariant:* the process has a single descriptor of that file, since closing any would give the lock up. Source: fcntl(2),
+//! F_SETLK; a lock of the open file description (F_OFD_SETLK) would be shared with every other holder of the descriptor.
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a dying worker may take to free its memory, which comes before its files.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to look.
+const RETRY: Duration = Duration::from_millis(2);
+
+/// The right to touch what outlives this worker, for as long as the process lives.
+#[derive(Debug)]
+pub struct Seat(#[allow(dead_code)] OwnedFd);
+
+impl Seat {
+    /// Waits until the last worker is dead.
+    ///
+    /// # Errors
+    /// It lives on, or the file cannot be locked.
+    pub fn take(file: OwnedFd) -> Result<Seat, String> {
+        Seat::take_within(file, PATIENCE)
+    }
+
+    fn take_within(file: OwnedFd, patience: Duration) -> Result<Seat, String> {
+        let whence = libc::SEEK_SET as i16;
+        let lock = libc::flock { l_type: libc::F_WRLCK as i16, l_whence: whence, l_start: 0, l_len: 0, l_pid: 0 };
+        let deadline = Instant::now() + patience;
+        loop {
+            match fcntl(&file, FcntlArg::F_SETLK(&lock)) {
+                Ok(_) => return Ok(Seat(file)),
+                Err(Errno::EAGAIN | Errno::EACCES | Errno::EINTR) if Instant::now() < deadline => {
+                    std::thread::sleep(RETRY);
+                }
+                Err(Errno::EAGAIN | Errno::EACCES) => return Err("another worker has the storages".to_owned()),
+                Err(error) => return Err(format!("the lock of the storages: {error}")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A process that holds the lock, until its standard input ends.
+    fn holder(path: &std::path::Path) -> std::process::Child {
+        let script = "import fcntl,sys; f=open(sys.argv[1],'r+b'); fcntl.lockf(f,fcntl.LOCK_EX); print('held',flush=True); sys.stdin.read()";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut line).unwrap();
+        assert_eq!(line, "held\n");
+        child
+    }
+
+    #[test]
+    fn the_next_worker_waits_for_the_death_of_the_last() {
+        if Command::new("python3").arg("-V").output().is_err() {
+            println!("skipped: needs python3");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("copal-seat-{}", std::process::id()));
+        let open = || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&folder);
+        let file = open().unwrap();
+        let mut last = holder(&folder);
+        let refused = Seat::take_within(open().unwrap().into(), Duration::from_millis(20)).unwrap_err();
+        assert_eq!(refused, "another worker has the storages");
+        last.kill().unwrap();
+        last.wait().unwrap();
+        assert!(Seat::take(file.into()).is_ok());
+        std::fs::remove_file(&folder).unwrap();
+    }
+}
