@@ -22,6 +22,7 @@ mod clock;
 mod commands;
 mod compile;
 mod directory;
+mod fd_store;
 pub mod getopt;
 mod handover;
 mod life;

@@ -11,6 +11,7 @@
 //! task, and only that task reports its end.
 
 use crate::clock::now;
+use crate::fd_store;
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size};
 use crate::recovery::SetAside;
@@ -37,6 +38,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use worker::control::{Configuration, ListenerConfiguration, Reply, Request, Step, StorageConfiguration};
 
+use crate::arguments::Mode;
 use crate::arguments::jail::Jail;
 
 /// The first descriptor of a worker after the standard ones: its control connection.
@@ -131,11 +133,27 @@ fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
             format!("What is stored could not be taken over {RECOVERY_FAILURES_MAX} times: all storages begin empty")
         }
     };
-    match set_aside.carry_out(&mut manager.memory.borrow_mut()) {
-        Ok(()) => manager.say(Level::Error, what),
+    // Its borrow of the memory must not last.
+    let done = set_aside.carry_out(&mut manager.memory.borrow_mut());
+    match done {
+        Ok(()) => {
+            manager.say(Level::Error, what);
+            tell_keeper(manager);
+        }
         Err(error) => manager.say(Level::Error, format!("{what}, but no memory can be had for that: {error}")),
     }
     true
+}
+
+/// Gives systemd, if it keeps memory files for us, the new ones.
+fn tell_keeper(manager: &Manager) {
+    if manager.arguments.mode != Mode::Foreground {
+        return;
+    }
+    let names = manager.arguments.storages.cache.iter().map(|storage| storage.name.as_str());
+    if let Err(error) = fd_store::renew(&manager.memory.borrow(), names) {
+        manager.say(Level::Warning, format!("systemd does not keep the storages: {error}"));
+    }
 }
 
 async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
@@ -257,6 +275,7 @@ fn configuration(manager: &Manager) -> Configuration {
 fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     if manager.was_stopped.replace(false) && manager.debug(debug::VTC_MODE) {
         manager.memory.borrow_mut().renew_storage()?;
+        tell_keeper(manager);
     }
     let _ = manager.memory.borrow().take_panic();
     manager.directory.borrow().make_worker_directory()?;

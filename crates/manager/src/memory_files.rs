@@ -17,10 +17,14 @@ use std::os::unix::fs::FileExt;
 /// Size of the file for the panic text, in bytes.
 pub const PANIC_BYTES: u64 = 64 << 10;
 
-const ARENA: &CStr = c"copal-arena";
-const JOURNAL: &CStr = c"copal-journal";
-const PANIC: &CStr = c"copal-panic";
-const SEAT: &CStr = c"copal-seat";
+/// The name of an arena, as a memory file.
+pub const ARENA: &CStr = c"copal-arena";
+/// That of the journal of bans.
+pub const JOURNAL: &CStr = c"copal-journal";
+/// That of the panic text.
+pub const PANIC: &CStr = c"copal-panic";
+/// That of the file that a worker locks.
+pub const SEAT: &CStr = c"copal-seat";
 
 /// The files, open for the life of the manager.
 #[derive(Debug)]
@@ -134,7 +138,10 @@ impl MemoryFiles {
 }
 
 /// Checks that a descriptor is a memory file of that name; returns what tells it from others.
-fn check(handle: &OwnedFd, name: &CStr) -> Result<(u64, u64), String> {
+///
+/// # Errors
+/// It is not.
+pub fn check(handle: &OwnedFd, name: &CStr) -> Result<(u64, u64), String> {
     let name = name.to_string_lossy();
     let found = fstat(handle).map_err(|error| format!("the memory file {name}: {error}"))?;
     let link = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap_or_default();

@@ -14,6 +14,7 @@ use crate::cli_server;
 use crate::commands;
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
+use crate::fd_store::{self, Wanted};
 use crate::handover;
 use crate::handover::document::Inheritance;
 use crate::handover::predecessor;
@@ -26,7 +27,7 @@ use crate::program::Program;
 use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
-use crate::systemd::{self, PassedSocket};
+use crate::systemd::{self, Passed};
 use crate::tls;
 use crate::tls::registry::Registry;
 use crate::tls::tickets::ROTATION;
@@ -37,6 +38,7 @@ use nix::sys::signal::{Signal as KillSignal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -76,7 +78,7 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
         Mode::Background if !in_background => {
             // The passed sockets are meant for this process, which does not serve: without a message their clients would
             // wait for ever.
-            if let Some(passed) = systemd::passed_sockets().first() {
+            if let Some(passed) = systemd::passed().sockets.first() {
                 return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
             }
             return background::start_again(&program);
@@ -84,7 +86,7 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
         Mode::Background => background::leave_session(),
         Mode::Foreground | Mode::Debug => {}
     }
-    let passed = if in_background || is_successor { Vec::new() } else { systemd::passed_sockets() };
+    let passed = if in_background || is_successor { Passed::default() } else { systemd::passed() };
     raise_descriptor_limit();
     // Neither we nor a worker should hold what our starter left open.
     close_unclaimed();
@@ -175,7 +177,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn run(arguments: Arguments, passed: Vec<PassedSocket>, program: Program) -> Result<i32, ArgumentError> {
+async fn run(arguments: Arguments, passed: Passed, program: Program) -> Result<i32, ArgumentError> {
     let signals = Signals::listen().map_err(|error| ArgumentError::of_start(format!("no signals: {error}")))?;
     let (manager, cli_sockets) = prepare(arguments, passed, program)?;
     spawn_local(signals.obey(manager.clone()));
@@ -309,7 +311,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
 /// Everything that needs no event loop, in the order in which it may fail.
 fn prepare(
     arguments: Arguments,
-    passed: Vec<PassedSocket>,
+    passed: Passed,
     program: Program,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
     let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
@@ -335,15 +337,48 @@ fn open(
     arguments: &Arguments,
     reporter: &Reporter,
     directory: &WorkDirectory,
-    passed: Vec<PassedSocket>,
+    passed: Passed,
     program: Program,
 ) -> Result<Existing, ArgumentError> {
     let patience = if directory.has_dead_predecessor() { PREDECESSOR_PATIENCE } else { Duration::ZERO };
     let tls = tls::open::open(arguments, reporter).map_err(ArgumentError::of_start)?;
-    let listeners = listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed, patience)?;
+    let listeners =
+        listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed.sockets, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
-    let memory = MemoryFiles::create(arguments.storages.cache.len()).map_err(|error| no_memory(&error))?;
+    let memory = memory(arguments, reporter, directory, passed.kept).map_err(|error| no_memory(&error))?;
     Ok(Existing { listeners, memory, tls, cli_sockets, program })
+}
+
+/// The memory files that systemd kept, and new ones for the others.
+fn memory(
+    arguments: &Arguments,
+    reporter: &Reporter,
+    directory: &WorkDirectory,
+    kept: Vec<(String, OwnedFd)>,
+) -> std::io::Result<MemoryFiles> {
+    let names = arguments.storages.cache.iter().map(|storage| storage.name.clone());
+    let storages: Vec<Wanted> =
+        names.zip(limits(arguments, directory)).map(|(name, limit_bytes)| Wanted { name, limit_bytes }).collect();
+    let back = fd_store::take_back(kept, &storages)?;
+    for (name, why) in &back.refused {
+        reporter.say(Level::Warning, &format!("What systemd kept as {name} is not used: {why}"));
+    }
+    if back.storages > 0 {
+        reporter.say(Level::Info, &format!("systemd kept {} storages, which are taken over", back.storages));
+    }
+    // What is kept comes back to a daemon in the foreground only.
+    let is_kept = arguments.mode == Mode::Foreground;
+    if let Some(Err(error)) = is_kept.then(|| back.settle(&storages)) {
+        reporter.say(Level::Warning, &format!("systemd does not keep the storages: {error}"));
+    }
+    Ok(back.memory)
+}
+
+/// The limit of each storage.
+fn limits(arguments: &Arguments, directory: &WorkDirectory) -> Vec<u64> {
+    let given: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.limit_bytes).collect();
+    let overhead = Overhead::of(directory.path(), arguments.parameters.vsl_space);
+    storage_limits(&given, Kernel::here().usable(), overhead)
 }
 
 fn no_memory(error: &std::io::Error) -> ArgumentError {
@@ -373,9 +408,8 @@ fn assemble(
             None
         }
     };
-    let limits: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.limit_bytes).collect();
     let (usable, overhead) = (Kernel::here().usable(), Overhead::of(directory.path(), arguments.parameters.vsl_space));
-    let storage_limits_bytes = storage_limits(&limits, usable, overhead);
+    let storage_limits_bytes = limits(&arguments, directory);
     if let Some(complaint) = overhead.complaint(&storage_limits_bytes, usable) {
         reporter.say(Level::Warning, &complaint);
     }

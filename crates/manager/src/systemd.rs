@@ -1,13 +1,24 @@
-//! Interaction with systemd: sockets passed at the start, readiness, the watchdog.
+//! Interaction with systemd: sockets and memory files passed at the start, readiness, the watchdog, what it keeps for us.
 //!
 //! Only a daemon in the foreground (`-F`, as units start it) accepts sockets: they are meant for one process id. Each
 //! belongs to the `-a` with its address, and a socket that no `-a` names is a mistake; without any `-a` only the passed
 //! ones are listened on. Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
 
+use crate::handover::passing::send_group;
 use net::inheritance::{inherited, take_over};
+use nix::libc;
+use nix::sys::stat::fstat;
 use sd_notify::NotifyState;
 use socket2::Socket;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
+
+/// What the names begin with under which systemd keeps something for us.
+pub const KEPT_PREFIX: &str = "copal-";
 
 /// A socket that systemd opened for us.
 #[derive(Debug)]
@@ -18,21 +29,67 @@ pub struct PassedSocket {
     pub socket: Socket,
 }
 
-/// The sockets passed to this process; call it once, before anything else opens or closes descriptors.
-#[must_use]
-pub fn passed_sockets() -> Vec<PassedSocket> {
-    // Before the library sets `FD_CLOEXEC` on them.
-    take_over();
-    let Ok(passed) = sd_notify::listen_fds_with_names() else { return Vec::new() };
-    passed
-        .filter_map(|(descriptor, name)| {
-            let socket = Socket::from(inherited(descriptor).ok()?);
-            socket.set_nonblocking(true).ok().map(|()| PassedSocket { name, socket })
-        })
-        .collect()
+/// What was passed to this process.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Sockets of a socket unit.
+    pub sockets: Vec<PassedSocket>,
+    /// What it kept for us, with the names that we gave.
+    pub kept: Vec<(String, OwnedFd)>,
 }
 
-/// Tells systemd that clients are served. Without systemd this function and those below do nothing.
+/// What was passed to this process; call it once, before anything else opens or closes descriptors.
+#[must_use]
+pub fn passed() -> Passed {
+    // Before the library sets `FD_CLOEXEC` on them.
+    take_over();
+    let Ok(all) = sd_notify::listen_fds_with_names() else { return Passed::default() };
+    let mut passed = Passed::default();
+    for (number, name) in all {
+        let Ok(descriptor) = inherited(number) else { continue };
+        let is_socket = fstat(&descriptor).is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFSOCK);
+        if name.starts_with(KEPT_PREFIX) && !is_socket {
+            passed.kept.push((name, descriptor));
+            continue;
+        }
+        let socket = Socket::from(descriptor);
+        if socket.set_nonblocking(true).is_ok() {
+            passed.sockets.push(PassedSocket { name, socket });
+        }
+    }
+    passed
+}
+
+/// Has systemd keep a descriptor, which it passes to the next process of this unit. Without systemd this function and those below do nothing.
+///
+/// # Errors
+/// systemd cannot be reached.
+pub fn keep(name: &str, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let Some(socket) = connected()? else { return Ok(()) };
+    send_group(&socket, format!("FDSTORE=1\nFDNAME={name}\n").as_bytes(), &[descriptor])
+}
+
+/// Has systemd forget what it keeps under that name.
+///
+/// # Errors
+/// systemd cannot be reached.
+pub fn forget(name: &str) -> io::Result<()> {
+    let Some(socket) = connected()? else { return Ok(()) };
+    socket.send(format!("FDSTOREREMOVE=1\nFDNAME={name}\n").as_bytes()).map(drop)
+}
+
+/// The socket on which systemd listens; the library that sends all else cannot send descriptors.
+fn connected() -> io::Result<Option<UnixDatagram>> {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(None) };
+    let socket = UnixDatagram::unbound()?;
+    match path.as_bytes() {
+        [b'@', name @ ..] => socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?,
+        _ => socket.connect(&path)?,
+    }
+    Ok(Some(socket))
+}
+
+/// Tells systemd that clients are served.
 pub fn ready() {
     let pid = NotifyState::MainPid(std::process::id());
     let _ = sd_notify::notify(&[NotifyState::Ready, pid, NotifyState::Status("serving")]);

@@ -16,6 +16,7 @@ mod file_layers;
 mod front_door;
 mod http2_abuse;
 mod http3;
+mod kept_by_systemd;
 mod large_bodies;
 mod layers;
 mod log_followers;

@@ -31,6 +31,32 @@ fn killing_the_worker_keeps_the_cache_and_refuses_nobody() {
 }
 
 #[test]
+fn stop_and_start_by_an_operator_keep_the_cache() {
+    let origin = Origin::start(page);
+    let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
+    for number in 0..20 {
+        assert!(!daemon.get(&format!("/{number}")).is_hit());
+    }
+    assert!(daemon.cli(&["ban", "req.url", "==", "/7"]).0);
+    for _ in 0..3 {
+        let worker = daemon.worker();
+        assert!(daemon.cli(&["stop"]).0);
+        assert!(
+            std::net::TcpStream::connect(("127.0.0.1", daemon.port)).is_err(),
+            "a stopped daemon turns clients away"
+        );
+        assert!(daemon.cli(&["start"]).0);
+        assert_ne!(daemon.worker(), worker);
+        for number in (0..20).filter(|number| *number != 7) {
+            let answer = daemon.get(&format!("/{number}"));
+            assert_eq!((answer.is_hit(), answer.text()), (true, format!("this is /{number}\n")), "{}", answer.head);
+        }
+    }
+    assert_eq!(origin.count(), 20);
+    assert!(!daemon.get("/7").is_hit());
+}
+
+#[test]
 fn what_lies_in_several_storages_survives_in_all_of_them() {
     outlives_its_workers(&["-s", "malloc,64m", "-s", "large=malloc,128m", "-s", "malloc,64m"]);
 }
